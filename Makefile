@@ -1,0 +1,98 @@
+# The targets set up all they need in .venv, once; afterwards they need no network.
+#
+#   make PYTHON=python3.13 test     another interpreter (after rm -rf .venv)
+#   make test PYTEST="-k chain -x"  more arguments for pytest
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+KERNELS := $(shell find sklearn_structsvm -name '*.pyx' -o -name '*.pxd')
+
+# Prints what pyproject.toml asks for: the build, the package, or one of its extras.
+define REQUIREMENTS
+import sys, tomllib
+table = tomllib.load(open("pyproject.toml", "rb"))
+project = table["project"]
+groups = {"build": table["build-system"]["requires"], "package": project["dependencies"]}
+groups.update(project["optional-dependencies"])
+print(*(line for name in sys.argv[1:] for line in groups[name]), sep="\n")
+endef
+export REQUIREMENTS
+
+# $(call install,groups): install these groups of requirements into the environment.
+define install
+$(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt
+$(PIP) install --quiet --requirement $(VENV)/requirements.txt
+endef
+
+.PHONY: help demo test doc lint bench coverage clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo      train on the shipped handwritten words, about a minute"
+	@echo "make test      the whole test suite, doctests included"
+	@echo "make doc       the documentation, into doc/_build/html"
+	@echo "make lint      ruff, cython-lint, codespell"
+	@echo "make bench     the benchmarks, which take long"
+	@echo "make coverage  line coverage of Python and of the kernels"
+	@echo "make clean     remove what was built, but not $(VENV)"
+
+demo: $(VENV)/.built
+	$(PY) examples/demo.py
+
+test: $(VENV)/.built
+	$(PY) -m pytest $(PYTEST)
+
+doc: $(VENV)/.built $(VENV)/.doc
+	$(PY) -m sphinx -W --keep-going -b html doc doc/_build/html
+
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint sklearn_structsvm
+	$(VENV)/bin/codespell
+
+bench: $(VENV)/.built
+	@set -e; for script in benchmarks/bench_*.py; do \
+	    echo "== $$script"; $(PY) "$$script"; done
+
+# The traced kernels are slow, so the next target builds them anew without tracing.
+coverage: $(VENV)/.built $(VENV)/.dev
+	rm $(VENV)/.built
+	find sklearn_structsvm -name '*.so' -delete
+	SKLEARN_STRUCTSVM_TRACE=1 $(PIP) install --quiet --no-build-isolation --no-deps -e .
+	$(VENV)/bin/coverage run -m pytest $(PYTEST)
+	$(VENV)/bin/coverage report
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "Python 3.11 or newer is needed: make PYTHON=python3.x"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# What an older definition of the build left behind is not to be built upon.
+$(VENV)/.packages: pyproject.toml setup.py $(VENV)/.created
+	rm -rf build
+	$(call install,build package plot progress test)
+	@touch $@
+
+# Libraries of kernels that are gone go too; the others are copied back from build/.
+$(VENV)/.built: $(VENV)/.packages $(KERNELS)
+	find sklearn_structsvm -name '*.so' -delete
+	$(PIP) install --quiet --no-build-isolation --no-deps -e .
+	@touch $@
+
+$(VENV)/.doc: pyproject.toml $(VENV)/.packages
+	$(call install,doc)
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.created
+	$(call install,dev)
+	@touch $@
+
+clean:
+	rm -rf build dist *.egg-info doc/_build doc/auto_examples doc/generated \
+	    doc/sg_execution_times.rst .coverage .pytest_cache .ruff_cache .hypothesis
+	find sklearn_structsvm \( -name '*.so' -o -name '*.c' \) -delete
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	rm -f $(VENV)/.built

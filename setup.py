@@ -1,0 +1,147 @@
+"""Build the compiled kernels; all that is declarative stands in pyproject.toml.
+
+Every ``sklearn_structsvm/**/_*.pyx`` becomes an extension. The Cython directives
+below hold for all of them, and no kernel sets its own. Two environment variables:
+
+``SKLEARN_STRUCTSVM_NO_OPENMP=1``
+    build without OpenMP even where the compiler has it (the code then runs on one
+    thread);
+``SKLEARN_STRUCTSVM_TRACE=1``
+    build with line tracing, for coverage of the kernels (slow: never for use).
+"""
+
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
+
+PACKAGE = "sklearn_structsvm"
+# Memoryviews and the like are compiled once, into this module, and not into each.
+SHARED = f"{PACKAGE}._cyutility"
+TRACE = os.environ.get("SKLEARN_STRUCTSVM_TRACE") == "1"
+NO_OPENMP = os.environ.get("SKLEARN_STRUCTSVM_NO_OPENMP") == "1"
+
+# Generated C, objects and libraries of in-place builds, kept from one build to the
+# next so that an edit recompiles one kernel; each variant has a folder of its own.
+VARIANT = "-trace" * TRACE + "-serial" * NO_OPENMP
+BUILD = f"build/{sys.implementation.cache_tag}{VARIANT}"
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": False,
+    "freethreading_compatible": True,
+    "linetrace": TRACE,
+}
+MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")]
+if TRACE:
+    MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+
+# What keeps loops such as `m = x if x > m else m` from becoming vector code is errno,
+# floating-point traps and the sign of zero, on none of which a kernel relies. NaN and
+# infinity keep their meaning. MSVC knows none of these; its default is -O2 already.
+OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
+
+PROGRAM = "int main(void) { return 0; }\n"
+OPENMP_PROGRAM = """\
+#include <omp.h>
+int main(void) {
+    int i, n = 0;
+    #pragma omp parallel for reduction(+:n)
+    for (i = 0; i < 4; i++) n += omp_get_num_threads() > 0;
+    return n != 4;
+}
+"""
+
+
+def extensions():
+    """One extension per kernel, and the one they share."""
+    sources = sorted(path.as_posix() for path in Path(PACKAGE).rglob("_*.pyx"))
+    modules = {source[: -len(".pyx")].replace("/", "."): source for source in sources}
+    modules[SHARED] = f"{SHARED.replace('.', '/')}.c"
+    return [
+        Extension(
+            name, [source], include_dirs=[np.get_include()], define_macros=MACROS
+        )
+        for name, source in modules.items()
+    ]
+
+
+class BuildKernels(build_ext):
+    """`build_ext` that asks the compiler what it can do, and uses all cores."""
+
+    def finalize_options(self):
+        if self.inplace or self.editable_mode:
+            self.build_lib = self.build_temp = BUILD
+        super().finalize_options()
+        if self.parallel is None:
+            self.parallel = True
+
+    def build_extensions(self):
+        compile_args, link_args = self.optimise_flags(), []
+        openmp = None if NO_OPENMP else self.openmp_flags()
+        if openmp is not None:
+            compile_args += openmp[0]
+            link_args += openmp[1]
+        print(f"{PACKAGE}: flags {compile_args}, OpenMP {openmp is not None}")
+        for extension in self.extensions:
+            extension.extra_compile_args += compile_args
+            extension.extra_link_args += link_args
+        super().build_extensions()
+
+    def optimise_flags(self):
+        if self.compiler.compiler_type == "msvc":
+            return []
+        return [flag for flag in OPTIMISE if self.builds(PROGRAM, [flag], [])]
+
+    def openmp_flags(self):
+        """Flags to compile and to link with OpenMP, or None."""
+        if self.compiler.compiler_type == "msvc":
+            candidates = [(["/openmp"], [])]
+        else:
+            candidates = [(["-fopenmp"], ["-fopenmp"])]
+        if sys.platform == "darwin":
+            candidates.append((["-Xpreprocessor", "-fopenmp"], ["-lomp"]))
+        for flags in candidates:
+            if self.builds(OPENMP_PROGRAM, *flags):
+                return flags
+        return None
+
+    def builds(self, program, compile_args, link_args):
+        """Whether the compiler makes an executable of `program`."""
+        with TemporaryDirectory() as folder:
+            source = Path(folder, "probe.c")
+            source.write_text(program, encoding="ascii")
+            try:
+                objects = self.compiler.compile(
+                    [str(source)], output_dir=folder, extra_postargs=compile_args
+                )
+                self.compiler.link_executable(
+                    objects, "probe", output_dir=folder, extra_postargs=link_args
+                )
+            except (CompileError, LinkError):
+                return False
+        return True
+
+
+# The guard is for the processes that cythonize starts: they may import this file.
+if __name__ == "__main__":
+    setup(
+        ext_modules=cythonize(
+            extensions(),
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=SHARED,
+            # Cython.Coverage looks for the C beside its source.
+            build_dir=None if TRACE else BUILD,
+            nthreads=0 if sys.platform == "win32" else os.cpu_count() or 1,
+        ),
+        cmdclass={"build_ext": BuildKernels},
+    )
