@@ -1,0 +1,15 @@
+"""Generators, a small real data set that ships, and two that are fetched."""
+
+from ._chunking import chunking_attributes
+from ._conll2000 import fetch_conll2000
+from ._generators import make_chains, make_multilabel
+from ._ocr import fetch_ocr_letters, load_ocr_letters
+
+__all__ = [
+    "chunking_attributes",
+    "fetch_conll2000",
+    "fetch_ocr_letters",
+    "load_ocr_letters",
+    "make_chains",
+    "make_multilabel",
+]

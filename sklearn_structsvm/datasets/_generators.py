@@ -1,0 +1,272 @@
+"""Synthetic problems whose labels depend on one another."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.utils import check_random_state, check_scalar
+
+from ._sequences import split_rows
+
+# Standard deviation of what a label's score owes to nothing but itself, beside 1 for
+# what it owes to the factors.
+LABEL_NOISE = 0.5
+
+
+def make_chains(
+    n_samples=100,
+    *,
+    n_features=20,
+    n_classes=5,
+    min_length=3,
+    max_length=10,
+    class_sep=1.5,
+    dependence=0.8,
+    sparse=False,
+    n_active=5,
+    random_state=None,
+):
+    r"""Generate sequences with a Markov chain of labels.
+
+    The first label is uniform. Each further one is, with probability `dependence`, the
+    successor of the label before it (in one cycle through all classes, drawn at
+    random), and else uniform. A token's features depend on its label alone,
+
+    .. math:: x_t \sim N(\text{class\_sep} \cdot m_{y_t}, I), \qquad
+              m_k \sim N(0, I / \text{n\_features}),
+
+    or, if `sparse`, are 1 for `n_active` draws from a distribution over the features
+    that is proportional to :math:`\exp(\text{class\_sep} \cdot g_k)`,
+    :math:`g_k \sim N(0, I)`. So a model of chains beats one that labels every token by
+    itself, the more so the higher `dependence` and the lower `class_sep`.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of sequences.
+
+    n_features : int, default=20
+        Number of features of a token.
+
+    n_classes : int, default=5
+        Number of labels.
+
+    min_length, max_length : int, default=3, 10
+        Lengths are uniform on `min_length, ..., max_length`.
+
+    class_sep : float, default=1.5
+        How far the features of the classes lie apart.
+
+    dependence : float, default=0.8
+        Between 0 (labels independent) and 1 (every label determines the next).
+
+    sparse : bool, default=False
+        If True, binary features in CSR matrices.
+
+    n_active : int, default=5
+        Draws of active features of a token (repeated draws count once); used only if
+        `sparse=True`.
+
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same sequences at every call.
+
+    Returns
+    -------
+    X : list of n_samples ndarrays or CSR matrices, shape (length, n_features), float64
+        The tokens of each sequence.
+
+    y : list of n_samples ndarrays of shape (length,), int64
+        Their labels, 0 to `n_classes - 1`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not a number of its kind, or out of its range.
+
+    See Also
+    --------
+    make_multilabel : Indicator labels that depend on one another.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=50, n_features=10, random_state=0)
+    >>> len(X), X[0].shape[1], len(X[0]) == len(y[0])
+    (50, 10, True)
+    """
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
+    check_scalar(n_features, "n_features", Integral, min_val=1)
+    check_scalar(n_classes, "n_classes", Integral, min_val=2)
+    check_scalar(min_length, "min_length", Integral, min_val=1)
+    check_scalar(max_length, "max_length", Integral, min_val=min_length)
+    check_scalar(class_sep, "class_sep", Real, min_val=0)
+    check_scalar(dependence, "dependence", Real, min_val=0, max_val=1)
+    check_scalar(n_active, "n_active", Integral, min_val=1)
+    rng = check_random_state(random_state)
+
+    cycle = rng.permutation(n_classes)
+    successor = np.empty_like(cycle)
+    successor[cycle] = np.roll(cycle, -1)
+    lengths = rng.randint(min_length, max_length + 1, size=n_samples)
+    labels = rng.randint(n_classes, size=(n_samples, max_length))
+    follows = rng.uniform(size=labels.shape) < dependence
+    for t in range(1, max_length):
+        labels[:, t] = np.where(
+            follows[:, t], successor[labels[:, t - 1]], labels[:, t]
+        )
+    y = labels[np.arange(max_length) < lengths[:, None]].astype(np.int64)
+
+    if sparse:
+        words = _word_distributions(n_classes, n_features, class_sep, rng)
+        X = _draw_words(words, np.repeat(y[:, None], n_active, axis=1), rng)
+    else:
+        means = rng.normal(size=(n_classes, n_features)) / np.sqrt(n_features)
+        X = class_sep * means[y] + rng.normal(size=(len(y), n_features))
+    return split_rows(X, lengths), split_rows(y, lengths)
+
+
+def make_multilabel(
+    n_samples=100,
+    *,
+    n_features=20,
+    n_classes=5,
+    n_labels=2.0,
+    n_factors=2,
+    class_sep=2.0,
+    sparse=False,
+    n_active=20,
+    random_state=None,
+):
+    r"""Generate samples with several labels that depend on one another.
+
+    Labels come from a few latent factors: with :math:`h_i \sim N(0, I)` of dimension
+    `n_factors` and a loading vector :math:`a_l` for each label, drawn at random, a
+    sample has the label where :math:`\langle h_i, a_l \rangle + \varepsilon_{il}` is
+    among the highest of its label. Features are then drawn given the labels,
+
+    .. math:: x_i \sim N\Bigl(\text{class\_sep} \sum_{l \in Y_i} m_l, I\Bigr), \qquad
+              m_l \sim N(0, I / \text{n\_features}),
+
+    or, if `sparse`, are counts of `n_active` draws, each from the distribution of one
+    of the sample's labels or from the uniform one (see :func:`make_chains`).
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of samples.
+
+    n_features : int, default=20
+        Number of features.
+
+    n_classes : int, default=5
+        Number of labels.
+
+    n_labels : float, default=2.0
+        Labels of a sample, on average (each label has as many samples as the others,
+        at least one with it and one without).
+
+    n_factors : int, default=2
+        Number of latent factors; the fewer, the more dependent the labels.
+
+    class_sep : float, default=2.0
+        How far a label moves the features.
+
+    sparse : bool, default=False
+        If True, counts in a CSR matrix.
+
+    n_active : int, default=20
+        Draws of active features of a sample; used only if `sparse=True`.
+
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same samples at every call.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n_samples, n_features), float64
+        The samples.
+
+    Y : ndarray of shape (n_samples, n_classes), int64
+        Indicator matrix of the labels.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not a number of its kind, or out of its range.
+
+    See Also
+    --------
+    make_chains : Sequences of labels.
+    sklearn.datasets.make_multilabel_classification : Labels drawn independently.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.datasets import make_multilabel
+    >>> X, Y = make_multilabel(n_samples=50, n_classes=4, random_state=0)
+    >>> X.shape, Y.shape, float(Y.sum() / 50)
+    ((50, 20), (50, 4), 2.0)
+    """
+    check_scalar(n_samples, "n_samples", Integral, min_val=2)
+    check_scalar(n_features, "n_features", Integral, min_val=1)
+    check_scalar(n_classes, "n_classes", Integral, min_val=1)
+    check_scalar(n_labels, "n_labels", Real, min_val=0, max_val=n_classes)
+    check_scalar(n_factors, "n_factors", Integral, min_val=1)
+    check_scalar(class_sep, "class_sep", Real, min_val=0)
+    check_scalar(n_active, "n_active", Integral, min_val=1)
+    rng = check_random_state(random_state)
+
+    loadings = rng.normal(size=(n_classes, n_factors))
+    loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
+    scores = rng.normal(size=(n_samples, n_factors)) @ loadings.T
+    scores += LABEL_NOISE * rng.normal(size=scores.shape)
+    n_positive = round(n_samples * n_labels / n_classes)
+    n_positive = min(max(n_positive, 1), n_samples - 1)
+    ranks = np.argsort(np.argsort(-scores, axis=0), axis=0)
+    Y = (ranks < n_positive).astype(np.int64)
+
+    if sparse:
+        words = _word_distributions(n_classes, n_features, class_sep, rng)
+        words = np.vstack([words, np.full(n_features, 1 / n_features)])
+        X = _draw_words(words, _draw_topics(Y, n_active, rng), rng, binary=False)
+    else:
+        means = rng.normal(size=(n_classes, n_features)) / np.sqrt(n_features)
+        X = class_sep * Y @ means + rng.normal(size=(n_samples, n_features))
+    return X, Y
+
+
+def _word_distributions(n_topics, n_features, class_sep, rng):
+    """Distribution over the features for each topic, (n_topics, n_features)."""
+    logits = class_sep * rng.normal(size=(n_topics, n_features))
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _draw_topics(Y, n_draws, rng):
+    """A label of the sample, or n_classes for none, for each of its draws."""
+    n_samples, n_classes = Y.shape
+    n_positive = Y.sum(axis=1, keepdims=True)
+    positives_first = np.argsort(1 - Y, axis=1, kind="stable")
+    which = rng.randint(n_positive + 1, size=(n_samples, n_draws))
+    topics = np.take_along_axis(
+        positives_first, np.minimum(which, n_classes - 1), axis=1
+    )
+    return np.where(which < n_positive, topics, n_classes)
+
+
+def _draw_words(distributions, topics, rng, binary=True):
+    """CSR matrix with one feature drawn for each topic of a row (n_rows, n_draws)."""
+    n_features = distributions.shape[1]
+    uniform = rng.uniform(size=topics.shape)
+    words = np.empty(topics.shape, dtype=np.int32)
+    for topic, distribution in enumerate(distributions):
+        drawn = topics == topic
+        words[drawn] = np.searchsorted(np.cumsum(distribution), uniform[drawn])
+    # Rounding may leave the last cumulative sum below the draw.
+    np.minimum(words, n_features - 1, out=words)
+    indptr = np.arange(len(words) + 1) * words.shape[1]
+    X = csr_matrix(
+        (np.ones(words.size), words.ravel(), indptr), shape=(len(words), n_features)
+    )
+    X.sum_duplicates()
+    if binary:
+        X.data[:] = 1.0
+    return X

@@ -1,0 +1,162 @@
+"""Synthetic problems: shapes, reproducibility, and the dependence they promise."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
+
+from sklearn_structsvm.datasets import make_chains, make_multilabel
+
+
+def dense(items):
+    return [x.toarray() if sparse.issparse(x) else x for x in items]
+
+
+def viterbi(scores, log_transition):
+    """Best path for token scores (T, K) and transition scores (K, K)."""
+    best, back = scores[0], []
+    for row in scores[1:]:
+        through = best[:, None] + log_transition
+        back.append(through.argmax(axis=0))
+        best = through.max(axis=0) + row
+    path = [best.argmax()]
+    for pointers in reversed(back):
+        path.append(pointers[path[-1]])
+    return np.array(path[::-1])
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_chains_have_the_shapes_asked_for(is_sparse):
+    X, y = make_chains(
+        40,
+        n_features=7,
+        n_classes=3,
+        min_length=2,
+        max_length=4,
+        sparse=is_sparse,
+        random_state=0,
+    )
+    assert len(X) == len(y) == 40
+    assert {len(labels) for labels in y} == {2, 3, 4}
+    assert set(np.concatenate(y)) == {0, 1, 2}
+    for x, labels in zip(X, y, strict=True):
+        assert x.shape == (len(labels), 7)
+        assert x.dtype == np.float64 and labels.dtype == np.int64
+        assert (sparse.issparse(x) and x.format == "csr") == is_sparse
+
+
+@pytest.mark.parametrize("make", [make_chains, make_multilabel])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_an_int_reproduces_and_another_differs(make, is_sparse):
+    def flat(seed):
+        X, y = make(20, sparse=is_sparse, random_state=seed)
+        X, y = (X, y) if make is make_chains else ([X], [y])
+        return np.vstack(dense(X)), np.concatenate(y)
+
+    for one, same, other in zip(flat(3), flat(3), flat(4), strict=True):
+        assert_array_equal(one, same)
+        assert one.shape != other.shape or (one != other).any()
+
+
+def test_sparse_tokens_are_binary_and_canonical():
+    X, _ = make_chains(30, n_features=8, n_active=5, sparse=True, random_state=0)
+    for x in X:
+        counts = np.diff(x.indptr)
+        assert counts.min() >= 1 and counts.max() <= 5
+        rebuilt = sparse.csr_matrix((x.data, x.indices, x.indptr), shape=x.shape)
+        assert rebuilt.has_canonical_format
+        assert_array_equal(x.data, 1.0)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_chain_model_beats_a_model_of_single_tokens(is_sparse):
+    X, y = make_chains(600, sparse=is_sparse, class_sep=1.0, random_state=0)
+    X = dense(X)
+    model = BernoulliNB(fit_prior=False) if is_sparse else GaussianNB(priors=[0.2] * 5)
+    model.fit(np.vstack(X[:300]), np.concatenate(y[:300]))
+    transition = np.ones((5, 5))
+    for labels in y[:300]:
+        np.add.at(transition, (labels[:-1], labels[1:]), 1)
+    log_transition = np.log(transition / transition.sum(axis=1, keepdims=True))
+    scores = [model.predict_joint_log_proba(x) for x in X[300:]]
+    truth = np.concatenate(y[300:])
+    token_error = np.mean(np.concatenate([s.argmax(axis=1) for s in scores]) != truth)
+    paths = [viterbi(s, log_transition) for s in scores]
+    chain_error = np.mean(np.concatenate(paths) != truth)
+    assert 0 < chain_error < 0.8 * token_error, (chain_error, token_error)
+
+
+def test_full_dependence_makes_every_label_determine_the_next():
+    _, y = make_chains(200, n_classes=4, dependence=1.0, random_state=0)
+    pairs = {(a, b) for labels in y for a, b in zip(labels, labels[1:], strict=False)}
+    assert len(pairs) == 4
+    assert all(a != b for a, b in pairs)
+
+
+def test_no_dependence_makes_neighbours_independent():
+    _, y = make_chains(1000, n_classes=3, dependence=0.0, min_length=10, random_state=0)
+    table = np.zeros((3, 3))
+    for labels in y:
+        np.add.at(table, (labels[:-1], labels[1:]), 1)
+    assert np.abs(table / table.sum() - 1 / 9).max() < 0.02
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_multilabel_samples_have_the_shapes_asked_for(is_sparse):
+    X, Y = make_multilabel(
+        60, n_features=7, n_classes=6, n_labels=1.5, sparse=is_sparse, random_state=0
+    )
+    assert X.shape == (60, 7) and X.dtype == np.float64
+    assert sparse.issparse(X) == is_sparse
+    assert Y.shape == (60, 6) and Y.dtype == np.int64
+    assert_array_equal(Y.sum(axis=0), 15)
+    if is_sparse:
+        assert_array_equal(X.sum(axis=1), 20)
+
+
+@pytest.mark.parametrize("n_labels, per_label", [(0, 1), (4, 9)])
+def test_every_label_is_on_somewhere_and_off_somewhere(n_labels, per_label):
+    _, Y = make_multilabel(10, n_classes=4, n_labels=n_labels, random_state=0)
+    assert_array_equal(Y.sum(axis=0), per_label)
+
+
+def test_labels_of_a_sample_depend_on_one_another():
+    _, Y = make_multilabel(2000, n_factors=1, n_classes=4, random_state=0)
+    correlation = np.corrcoef(Y.T)[np.triu_indices(4, 1)]
+    assert np.abs(correlation).min() > 0.3
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_features_tell_the_labels(is_sparse):
+    X, Y = make_multilabel(400, sparse=is_sparse, random_state=0)
+    [X] = dense([X])
+    for label in Y.T:
+        predicted = GaussianNB().fit(X[:200], label[:200]).predict(X[200:])
+        rarer = min(label[200:].mean(), 1 - label[200:].mean())
+        assert np.mean(predicted != label[200:]) < 0.9 * rarer
+
+
+@pytest.mark.parametrize(
+    "make, parameter, value",
+    [
+        (make_chains, "n_samples", 0),
+        (make_chains, "n_features", 1.5),
+        (make_chains, "n_classes", 1),
+        (make_chains, "min_length", 0),
+        (make_chains, "max_length", 2),
+        (make_chains, "class_sep", -1.0),
+        (make_chains, "dependence", 1.1),
+        (make_chains, "n_active", 0),
+        (make_multilabel, "n_samples", 1),
+        (make_multilabel, "n_features", 0),
+        (make_multilabel, "n_classes", 0),
+        (make_multilabel, "n_labels", 6),
+        (make_multilabel, "n_factors", 0),
+        (make_multilabel, "class_sep", "1"),
+        (make_multilabel, "n_active", 0),
+    ],
+)
+def test_a_parameter_out_of_range_is_named(make, parameter, value):
+    with pytest.raises((TypeError, ValueError), match=parameter):
+        make(**{parameter: value})
