@@ -1,0 +1,559 @@
+"""BCFWClassifier: structural SVMs by block-coordinate Frank-Wolfe."""
+
+import warnings
+from numbers import Integral, Real
+
+import joblib
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_structsvm import __version__
+from sklearn_structsvm._compat import (
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    _fit_context,
+)
+from sklearn_structsvm._problem import check_bounds, is_flat, make_problem
+from sklearn_structsvm._progress import PassReporter
+from sklearn_structsvm.solvers.bcfw import (
+    BCFWResult,
+    certify,
+    run_bcfw,
+    start_bcfw,
+)
+from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures.base import as_object_array
+
+PROBLEM_CONSTRAINTS = {
+    "structure": [StrOptions({"auto"}), Structure],
+    "fit_intercept": ["boolean"],
+    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+    "classes": ["array-like", None],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "sampling": [StrOptions({"gap", "uniform", "permuted"})],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+}
+
+
+def _knows(name):
+    """Whether an estimator's structure can answer `name`."""
+
+    def check(estimator):
+        structure = getattr(estimator, "structure_", estimator.structure)
+        return isinstance(structure, str) or hasattr(structure, name)
+
+    return check
+
+
+class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """What the estimators over a structure share: all but `fit`."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if is_flat(self.structure):
+            tags.input_tags.sparse = True
+            tags.target_tags.multi_output = False
+            tags.classifier_tags.multi_label = True
+        else:
+            # Sequences and other structures: as a classifier, scikit-learn would
+            # choose the splitter and the meaning of accuracy by what y looks like.
+            tags.estimator_type = None
+            tags.classifier_tags = None
+            tags.input_tags.two_d_array = False
+        return tags
+
+    def __getstate__(self):
+        return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
+
+    def __setstate__(self, state):
+        version = state.pop("_sklearn_structsvm_version", "unknown")
+        if version != __version__:
+            warnings.warn(
+                f"This {type(self).__name__} was saved by sklearn-structsvm {version} "
+                f"and is read by {__version__}, which may break or mislead.",
+                UserWarning,
+                stacklevel=2,
+            )
+        super().__setstate__(state)
+
+    @property
+    def _weights(self):
+        return self.structure_.join_weights(
+            self.coef_, getattr(self, "intercept_", None)
+        )
+
+    def _check_X(self, X):
+        check_is_fitted(self)
+        if self.structure_.flat:
+            return validate_data(
+                self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C"
+            )
+        return self.structure_.check_data(X)[0]
+
+    def predict(self, X):
+        """Predict the best output of each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
+            Rows, or for other than flat structures a sequence of n items, such as
+            arrays or CSR matrices of shape (T_i, n_features) for chains.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, indicators, or an object array holding one labeling per
+            example.
+        """
+        X = self._check_X(X)
+        return self.structure_.decode_batch(
+            X, self._weights, effective_n_jobs(self.n_jobs)
+        )
+
+    @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
+    def decision_function(self, X):
+        """Scores of the classes or labels (flat structures only).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
+            For two classes, positive where ``classes_[1]`` is predicted.
+        """
+        X = self._check_X(X)
+        scores = self.structure_.decision_function(X, self._weights)
+        return self.structure_.present_scores(scores)
+
+    def score(self, X, y, sample_weight=None):
+        """How good the predictions for X are.
+
+        Accuracy for flat structures (of the whole indicator row where there are several
+        labels), accuracy per token for chains, and 1 minus the mean loss for a
+        structure of your own.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        y_pred = self.predict(X)
+        if not self.structure_.flat:
+            _, y = self.structure_.check_data(X, y)
+        self.structure_.check_known(y)
+        return self.structure_.score(y, y_pred, sample_weight=sample_weight)
+
+    @available_if(_knows("k_best"))
+    def predict_k_best(self, X, k=5):
+        """The k best labelings of each sequence, with their scores (chains only).
+
+        Parameters
+        ----------
+        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
+        k : int
+
+        Returns
+        -------
+        labelings : ndarray of shape (n,), dtype object
+            Item i has shape (m_i, T_i), best labeling first; m_i is k, or less where
+            there are fewer labelings.
+        scores : ndarray of shape (n,), dtype object
+            Item i has shape (m_i,). The difference of the first two is a margin of
+            confidence.
+        """
+        X, w = self._check_X(X), self._weights
+        pairs = [self.structure_.k_best(x, w, k) for x in X]
+        return tuple(as_object_array(items) for items in zip(*pairs, strict=True))
+
+    @available_if(_knows("max_marginals"))
+    def max_marginals(self, X):
+        """For each position and class, the best score that has the class there.
+
+        Parameters
+        ----------
+        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,), dtype object
+            Item i has shape (T_i, n_classes). The maximum of each row is the score of
+            the best labeling; its distance to the second is what the position's label
+            is ahead by.
+        """
+        X, w = self._check_X(X), self._weights
+        return as_object_array([self.structure_.max_marginals(x, w) for x in X])
+
+    def _set_weights(self, structure, weights):
+        self.structure_ = structure
+        self.coef_, intercept = structure.split_weights(weights)
+        if intercept is not None:
+            self.intercept_ = intercept
+        if structure.has_classes:
+            self.classes_ = structure.classes_
+
+    def _set_result(self, structure, result):
+        self._set_weights(structure, result.weights)
+        self.objective_ = result.objective
+        self.dual_objective_ = result.dual_objective
+        self.dual_gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.n_oracle_calls_ = result.n_oracle_calls
+        self.history_ = result.history
+
+
+class BCFWClassifier(StructuredClassifier):
+    """Structural support vector machine with a certificate of optimality.
+
+    Minimises over w
+
+        1/2 ||w||² + C Σ_i s_i H_i(w),
+        H_i(w) = max_y L(y_i, y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩,
+
+    for sample weights s_i, a loss L and a joint feature φ that the structure defines,
+    by block-coordinate Frank-Wolfe on the dual [1]_. What is reported is of the
+    normalised form λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i with λ = 1 / (C Σ_i s_i).
+
+    Parameters
+    ----------
+    structure : "auto" or Structure, default="auto"
+        What is predicted. "auto" reads y: two classes, several classes, a multilabel
+        indicator, or (where X holds one 2-D item per example) sequences of labels.
+        Name the structure where a search or a splitter has to know it beforehand.
+    C : float, default=1.0
+        Inverse strength of the regularization.
+    fit_intercept : bool, default=True
+        Whether flat structures get an intercept. As in LinearSVC it is the weight of a
+        constant feature, and regularized.
+    intercept_scaling : float, default=1.0
+        Value of that feature: the larger, the less the intercept is regularized.
+    classes : array-like or None, default=None
+        All labels, where those of y may be only a part, as in a fold of a
+        cross-validation. None: those of y.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies the weights of the examples of a class, or for chains the costs of
+        the positions whose true label it is.
+    step : {"auto", "fw", "pairwise", "away"}, default="auto"
+        Plain, pairwise or away steps. Pairwise and away steps reach high accuracy
+        sooner and keep the labelings that carry dual mass. "auto": pairwise where a
+        call of the max-oracle is measured to be expensive, else plain.
+    sampling : {"gap", "uniform", "permuted"}, default="gap"
+        How examples are drawn: by their share of the duality gap, uniformly, or each
+        once per pass in a random order.
+    cache : bool or "auto", default="auto"
+        Whether to try the labelings found before, ahead of a call of the max-oracle.
+        "auto" as for `step`.
+    algorithm : {"block", "batch"}, default="block"
+        "batch" is classical Frank-Wolfe, one step on all examples a pass.
+    average : bool, default=False
+        Return the weighted average of the iterates, which is smoother where a fit is
+        ended early.
+    coef_bounds : (lower, upper) or None, default=None
+        Box constraints on `coef_`: numbers, or arrays of its shape.
+    tol : float, default=1e-3
+        Stop where `dual_gap_` is at most this.
+    max_iter : int, default=1000
+        Passes over the data.
+    max_time : float or None, default=None
+        Seconds.
+    gap_check_interval : int, default=10
+        Passes between two computations of the true gap, each of which costs about one
+        pass.
+    warm_start : bool, default=False
+        Keep the dual point and start the next fit from it. Its y must be the same; C,
+        the sample weights and X may differ. A fit that is interrupted then leaves the
+        estimator as far as it got.
+    n_jobs : int or None, default=None
+        Threads of the gap checks and of `predict`, for the built-in structures, where
+        the package was built with OpenMP.
+    random_state : int, RandomState instance or None, default=None
+        Which examples are drawn.
+    verbose : int, default=0
+        Print a line per gap check.
+
+    Attributes
+    ----------
+    coef_ : ndarray
+        For flat structures of shape (1, n_features), (n_classes, n_features) or
+        (n_labels, n_features); else w, of shape (d,).
+    intercept_ : ndarray of shape (coef_.shape[0],)
+        Flat structures only.
+    classes_ : ndarray
+        The labels, for structures that have them.
+    structure_ : Structure
+        The structure, fitted.
+    dual_gap_ : float
+        An upper bound on how far `objective_` is from the optimum, computed at
+        `coef_`.
+    objective_, dual_objective_ : float
+        Of the normalised form, at `coef_`.
+    n_iter_ : int
+        Passes.
+    n_oracle_calls_ : int
+        Calls of the max-oracle, those of the gap checks included.
+    history_ : dict of ndarray
+        What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
+        "dual_objective" and "dual_gap".
+    step_, cache_ : str, bool
+        What "auto" was settled to.
+    n_features_in_ : int
+        Features of an example, or of a position of a sequence.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    See Also
+    --------
+    BCFWClassifierCV : Chooses C along the regularization path.
+    bcfw_path : Solutions for all C.
+
+    Notes
+    -----
+    There is no `partial_fit`: the dual point has one block for each training example,
+    and an optimum of examples that were thrown away could not be certified. To go on
+    with the same examples use `warm_start`.
+
+    References
+    ----------
+    .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
+       block Frank-Wolfe optimization of structured SVMs", ICML 2016.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=40, random_state=0)
+    >>> model = BCFWClassifier(C=1.0, random_state=0).fit(X[:30], y[:30])
+    >>> model.dual_gap_ <= 1e-3
+    True
+    >>> model.predict(X[30:]).shape
+    (10,)
+    """
+
+    _parameter_constraints: dict = {
+        **PROBLEM_CONSTRAINTS,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "step": [StrOptions({"auto", "fw", "pairwise", "away"})],
+        "cache": ["boolean", StrOptions({"auto"})],
+        "algorithm": [StrOptions({"block", "batch"})],
+        "average": ["boolean"],
+        "coef_bounds": [tuple, list, None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "gap_check_interval": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        structure="auto",
+        *,
+        C=1.0,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        classes=None,
+        class_weight=None,
+        step="auto",
+        sampling="gap",
+        cache="auto",
+        algorithm="block",
+        average=False,
+        coef_bounds=None,
+        tol=1e-3,
+        max_iter=1000,
+        max_time=None,
+        gap_check_interval=10,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.structure = structure
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.class_weight = class_weight
+        self.step = step
+        self.sampling = sampling
+        self.cache = cache
+        self.algorithm = algorithm
+        self.average = average
+        self.coef_bounds = coef_bounds
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.gap_check_interval = gap_check_interval
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Train on examples and their outputs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
+            Rows, or for other than flat structures a sequence of n items, such as
+            arrays or CSR matrices of shape (T_i, n_features) for chains.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
+            Class labels of any kind, an indicator, or one labeling per example.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the examples.
+
+        Returns
+        -------
+        self
+        """
+        before = {k: v for k, v in vars(self).items() if _is_fitted_attribute(k)}
+        try:
+            self._fit(X, y, sample_weight)
+        except BaseException:
+            if not self.__dict__.pop("_interrupted", False):
+                for name in [k for k in vars(self) if _is_fitted_attribute(k)]:
+                    delattr(self, name)
+                vars(self).update(before)
+            raise
+        return self
+
+    def _fit(self, X, y, sample_weight):
+        problem = make_problem(self, X, y, sample_weight)
+        bounds = check_bounds(self.coef_bounds, problem.structure)
+        self._check_combination()
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(2**31 - 1)
+        )
+        start_from = self._warm_state(problem)
+        iterate, step, cache = start_bcfw(
+            problem.make_oracle(),
+            problem.weights,
+            problem.lam(self.C),
+            step=self.step,
+            cache=self.cache,
+            average=self.average,
+            bounds=bounds,
+            state=start_from,
+        )
+        n_threads = effective_n_jobs(self.n_jobs)
+
+        def snapshot():
+            fitted = BCFWClassifier(structure=self.structure)
+            fitted._set_weights(problem.structure, iterate.weights.copy())
+            return {k: v for k, v in vars(fitted).items() if k.endswith("_")}
+
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        reporter = PassReporter(
+            self, {"X": X, "y": y, "metadata": metadata}, snapshot
+        )
+        reporter.begin()
+        try:
+            result = run_bcfw(
+                iterate,
+                sampling=self.sampling,
+                algorithm=self.algorithm,
+                average=self.average,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                gap_check_interval=self.gap_check_interval,
+                n_threads=n_threads,
+                rng=rng,
+                on_pass=reporter,
+            )
+        except BaseException:
+            if self.warm_start:
+                self._keep_interrupted(problem, iterate, step, cache, n_threads)
+            raise
+        self._set_result(problem.structure, result)
+        self._set_state(problem, iterate, step, cache)
+        reporter.end()
+        if result.status in ("max_iter", "max_time"):
+            warnings.warn(
+                f"BCFW stopped at {result.status}={getattr(self, result.status)} with a "
+                f"duality gap of {result.gap:.3g} > tol={self.tol:.3g}. The objective "
+                "is at most that far from its optimum; for less, increase "
+                f"{result.status}, or try step='pairwise' or a smaller C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _check_combination(self):
+        if self.algorithm == "batch" and (
+            self.step not in ("auto", "fw") or self.cache is True
+        ):
+            raise ValueError(
+                "algorithm='batch' makes plain steps without a cache; got "
+                f"step={self.step!r}, cache={self.cache!r}."
+            )
+
+    def _warm_state(self, problem):
+        kept = getattr(self, "_dual_state", None)
+        if not self.warm_start or kept is None:
+            return None
+        if kept["key"] != self._key(problem):
+            warnings.warn(
+                "warm_start=True, but y or the structure is not that of the previous "
+                "fit, whose dual point is of no use here: starting anew.",
+                UserWarning,
+                stacklevel=5,
+            )
+            return None
+        return kept["state"]
+
+    def _key(self, problem):
+        structure = problem.structure
+        return joblib.hash((problem.y, structure.get_params(), structure.n_weights_))
+
+    def _set_state(self, problem, iterate, step, cache):
+        self.step_ = step
+        self.cache_ = cache
+        self.__dict__.pop("_dual_state", None)
+        if self.warm_start:
+            self._dual_state = {
+                "key": self._key(problem),
+                "state": iterate.get_state(),
+            }
+
+    def _keep_interrupted(self, problem, iterate, step, cache, n_threads):
+        """The fitted attributes where the run was cut, certified there.
+
+        Where not even that works (the structure's own code fails), the caller
+        restores what was before.
+        """
+        iterate.rebuild_weights()
+        row, weights = certify(iterate, self.average, n_threads)
+        n_iter = iterate.n_steps // max(len(iterate.active_blocks), 1)
+        history = {key: np.array([value]) for key, value in row.items()}
+        result = BCFWResult(
+            weights,
+            row["objective"],
+            row["dual_objective"],
+            row["dual_gap"],
+            n_iter,
+            row["n_oracle_calls"],
+            "stopped",
+            history,
+        )
+        self._set_result(problem.structure, result)
+        self._set_state(problem, iterate, step, cache)
+        self._interrupted = True
+
+
+def _is_fitted_attribute(name):
+    return name == "_dual_state" or (name.endswith("_") and not name.startswith("_"))

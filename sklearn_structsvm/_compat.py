@@ -1,0 +1,24 @@
+"""All of scikit-learn that is private, or not in every supported version."""
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:
+        """Stands in where scikit-learn has no callbacks: nothing is reported."""
+
+        def _init_callback_context(self, **kwargs):
+            return None
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "Interval",
+    "StrOptions",
+    "_check_sample_weight",
+    "_fit_context",
+]

@@ -1,0 +1,28 @@
+cdef class Features:
+    cdef readonly Py_ssize_t n_rows
+    cdef readonly Py_ssize_t n_features
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k)
+    cdef void scores(
+        self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+        Py_ssize_t k, double* out) noexcept nogil
+    cdef double outer(
+        self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+        Py_ssize_t k, double* out) noexcept nogil
+    cdef void add_outer(
+        self, double coef, const double* outer, Py_ssize_t k,
+        double* target) noexcept nogil
+    cdef void project_outer(
+        self, const double* outer, Py_ssize_t k, const double* v,
+        const double* lower, const double* upper, double* w) noexcept nogil
+    cdef void add_row(
+        self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+        double* target) noexcept nogil
+    cdef void project_row(
+        self, Py_ssize_t row, Py_ssize_t k, const double* v, const double* lower,
+        const double* upper, double* w) noexcept nogil
+
+
+cdef void clip(
+    Py_ssize_t n, const double* v, const double* lower, const double* upper,
+    double* w) noexcept nogil

@@ -1,0 +1,316 @@
+"""Rows of features, dense or CSR: the only place where the two differ.
+
+Weights are stored features-first, W of shape (n_features, k), so that a sparse
+entry meets k contiguous weights. An outer product D = X[start:stop]ᵀ delta is
+formed once in a buffer of the caller and then added wherever it is needed: all
+of D for dense rows, only the touched features' rows for CSR.
+"""
+import numpy as np
+from scipy import sparse
+
+from libc.string cimport memset
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
+
+
+cdef void clip(
+        Py_ssize_t n, const double* v, const double* lower, const double* upper,
+        double* w) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double x
+    for j in range(n):
+        x = v[j]
+        x = lower[j] if x < lower[j] else x
+        w[j] = upper[j] if x > upper[j] else x
+
+
+cdef class Features:
+    """Abstract: n_rows rows of n_features features."""
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        """Doubles that `outer` needs for any block offsets[i]:offsets[i + 1]."""
+        return 0
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        """out = X[start:stop] @ W."""
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        """D = X[start:stop]ᵀ delta into `out`; returns its squared norm."""
+        return 0.0
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        """target += coef * D."""
+
+    cdef void project_outer(
+            self, const double* outer, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        """w = clip(v, lower, upper) where D may be non-zero."""
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        """target += coef * x_row ⊗ delta."""
+
+    cdef void project_row(
+            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        """w = clip(v, lower, upper) on the features of one row."""
+
+
+cdef bint _is_zero(const double* delta, Py_ssize_t k) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(k):
+        if delta[j] != 0.0:
+            return False
+    return True
+
+
+cdef class DenseFeatures(Features):
+    """C-contiguous rows of float64."""
+
+    cdef const double[:, ::1] X
+
+    def __init__(self, const double[:, ::1] X):
+        self.X = X
+        self.n_rows = X.shape[0]
+        self.n_features = X.shape[1]
+
+    def row_norms(self):
+        X = np.asarray(self.X)
+        return np.einsum("ij,ij->i", X, X)
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        return self.n_features * k
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        # Row-major C = X W is column-major Cᵀ = Wᵀ Xᵀ to BLAS.
+        cdef int m = <int> k, n = <int> (stop - start), f = <int> self.n_features
+        cdef int one_inc = 1
+        cdef double one = 1.0, zero = 0.0
+        cdef double* x
+        if f == 0:
+            memset(out, 0, k * (stop - start) * sizeof(double))
+            return
+        x = <double*> &self.X[start, 0]
+        if n == 1:
+            if k == 1:
+                out[0] = ddot(&f, x, &one_inc, <double*> weights, &one_inc)
+            else:
+                dgemv("N", &m, &f, &one, <double*> weights, &m, x, &one_inc,
+                      &zero, out, &one_inc)
+        else:
+            dgemm("N", "N", &m, &n, &f, &one, <double*> weights, &m, x, &f,
+                  &zero, out, &m)
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef int m = <int> k, f = <int> self.n_features, run, one_inc = 1
+        cdef int size = <int> (self.n_features * k)
+        cdef double one = 1.0, beta = 0.0
+        cdef Py_ssize_t t = start, end
+        if f == 0:
+            return 0.0
+        # Runs of rows with non-zero delta; often few, as most labels agree.
+        while t < stop:
+            if _is_zero(delta + (t - start) * k, k):
+                t += 1
+                continue
+            end = t + 1
+            while end < stop and not _is_zero(delta + (end - start) * k, k):
+                end += 1
+            run = <int> (end - t)
+            dgemm("N", "T", &m, &f, &run, &one,
+                  <double*> delta + (t - start) * k, &m,
+                  <double*> &self.X[t, 0], &f, &beta, out, &m)
+            beta = 1.0
+            t = end
+        if beta == 0.0:
+            memset(out, 0, self.n_features * k * sizeof(double))
+            return 0.0
+        return ddot(&size, out, &one_inc, out, &one_inc)
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef int size = <int> (self.n_features * k), one_inc = 1
+        daxpy(&size, &coef, <double*> outer, &one_inc, target, &one_inc)
+
+    cdef void project_outer(
+            self, const double* outer, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        clip(self.n_features * k, v, lower, upper, w)
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef int f = <int> self.n_features, m = <int> k, one_inc = 1
+        cdef double step
+        if f == 0:
+            return
+        if k == 1:
+            step = coef * delta[0]
+            daxpy(&f, &step, <double*> &self.X[row, 0], &one_inc, target, &one_inc)
+        else:
+            dger(&m, &f, &coef, <double*> delta, &one_inc,
+                 <double*> &self.X[row, 0], &one_inc, target, &m)
+
+    cdef void project_row(
+            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        clip(self.n_features * k, v, lower, upper, w)
+
+
+cdef class CSRFeatures(Features):
+    """CSR rows of float64 with 32-bit column indices."""
+
+    cdef const double[::1] data
+    cdef const int[::1] indices
+    cdef const Py_ssize_t[::1] indptr
+    # Doubles in front of an outer product's rows: its header and slot map.
+    cdef Py_ssize_t header
+
+    def __init__(self, const double[::1] data, const int[::1] indices,
+                 const Py_ssize_t[::1] indptr, Py_ssize_t n_features):
+        self.data = data
+        self.indices = indices
+        self.indptr = indptr
+        self.n_rows = indptr.shape[0] - 1
+        self.n_features = n_features
+        self.header = 0
+
+    def row_norms(self):
+        data = np.asarray(self.data)
+        rows = sparse.csr_array(
+            (data * data, np.asarray(self.indices), np.asarray(self.indptr)),
+            shape=(self.n_rows, self.n_features))
+        return np.asarray(rows.sum(axis=1)).ravel()
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        cdef Py_ssize_t i, nnz, most = 0
+        for i in range(offsets.shape[0] - 1):
+            nnz = self.indptr[offsets[i + 1]] - self.indptr[offsets[i]]
+            most = max(most, min(nnz, self.n_features))
+        # Layout, in doubles: [touched count][slot of each feature, int]
+        # [touched features, int][their rows of k].
+        self.header = 1 + (self.n_features + 1) // 2 + (most + 1) // 2
+        return self.header + most * k
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef Py_ssize_t t, p, c
+        cdef double x
+        cdef double* row
+        cdef const double* weight
+        for t in range(start, stop):
+            row = out + (t - start) * k
+            if k == 1:
+                x = 0.0
+                for p in range(self.indptr[t], self.indptr[t + 1]):
+                    x += self.data[p] * weights[self.indices[p]]
+                row[0] = x
+                continue
+            memset(row, 0, k * sizeof(double))
+            for p in range(self.indptr[t], self.indptr[t + 1]):
+                x = self.data[p]
+                weight = weights + self.indices[p] * k
+                for c in range(k):
+                    row[c] += x * weight[c]
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef int* slots = <int*> (out + 1)
+        cdef int* touched = <int*> (out + 1 + (self.n_features + 1) // 2)
+        cdef double* rows = out + self.header
+        cdef double* row
+        cdef const double* step
+        cdef Py_ssize_t t, p, c, j, count = <Py_ssize_t> out[0]
+        cdef double x, norm = 0.0
+        for j in range(count):
+            slots[touched[j]] = 0
+        count = 0
+        for t in range(start, stop):
+            step = delta + (t - start) * k
+            if _is_zero(step, k):
+                continue
+            for p in range(self.indptr[t], self.indptr[t + 1]):
+                j = self.indices[p]
+                if slots[j] == 0:
+                    touched[count] = <int> j
+                    count += 1
+                    slots[j] = <int> count
+                    memset(rows + (count - 1) * k, 0, k * sizeof(double))
+                row = rows + (slots[j] - 1) * k
+                x = self.data[p]
+                for c in range(k):
+                    row[c] += x * step[c]
+        out[0] = <double> count
+        cdef int size = <int> (count * k), one_inc = 1
+        if count:
+            norm = ddot(&size, rows, &one_inc, rows, &one_inc)
+        return norm
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef const int* touched = <const int*> (outer + 1 + (self.n_features + 1) // 2)
+        cdef const double* row = outer + self.header
+        cdef double* weight
+        cdef Py_ssize_t s, c
+        for s in range(<Py_ssize_t> outer[0]):
+            weight = target + touched[s] * k
+            for c in range(k):
+                weight[c] += coef * row[c]
+            row += k
+
+    cdef void project_outer(
+            self, const double* outer, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        cdef const int* touched = <const int*> (outer + 1 + (self.n_features + 1) // 2)
+        cdef Py_ssize_t s, j
+        for s in range(<Py_ssize_t> outer[0]):
+            j = touched[s] * k
+            clip(k, v + j, lower + j, upper + j, w + j)
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef Py_ssize_t p, c
+        cdef double x
+        cdef double* weight
+        for p in range(self.indptr[row], self.indptr[row + 1]):
+            x = coef * self.data[p]
+            weight = target + self.indices[p] * k
+            for c in range(k):
+                weight[c] += x * delta[c]
+
+    cdef void project_row(
+            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        cdef Py_ssize_t p, j
+        for p in range(self.indptr[row], self.indptr[row + 1]):
+            j = self.indices[p] * k
+            clip(k, v + j, lower + j, upper + j, w + j)
+
+
+def as_features(X):
+    """Wrap a 2-D array or sparse matrix of rows; copies only what must be."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return CSRFeatures(
+            np.ascontiguousarray(X.data, dtype=np.float64),
+            np.ascontiguousarray(X.indices, dtype=np.intc),
+            np.ascontiguousarray(X.indptr, dtype=np.intp), X.shape[1])
+    return DenseFeatures(np.ascontiguousarray(X, dtype=np.float64))

@@ -1,0 +1,46 @@
+cdef class BlockOracle:
+    cdef readonly Py_ssize_t n_blocks
+    cdef readonly Py_ssize_t n_weights
+    cdef readonly Py_ssize_t max_labels
+    cdef readonly Py_ssize_t work_size
+    cdef readonly Py_ssize_t direction_size
+    cdef readonly bint thread_safe
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil
+    cdef int potentials(
+        self, Py_ssize_t i, const double* w, double* work) except -1 nogil
+    cdef int max_oracle(
+        self, Py_ssize_t i, double lam, double* work,
+        int* labels, double* score, double* loss) except -1 nogil
+    cdef int evaluate(
+        self, Py_ssize_t i, const double* work, const int* labels,
+        double* score, double* loss) except -1 nogil
+    cdef int block_score(
+        self, Py_ssize_t i, const double* work, double* score) except -1 nogil
+    cdef int direction(
+        self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+        double c, double* out, double* squared_norm) except -1 nogil
+    cdef int move(
+        self, Py_ssize_t i, double gamma, const double* direction) except -1 nogil
+    cdef int scatter(
+        self, Py_ssize_t i, double coef, const double* direction,
+        double* target) except -1 nogil
+    cdef int project(
+        self, Py_ssize_t i, const double* direction, const double* v,
+        const double* lower, const double* upper, double* w) except -1 nogil
+    cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil
+
+
+cdef class CallbackOracle(BlockOracle):
+    cdef object structure
+    cdef object X
+    cdef object y
+    cdef object w
+    cdef list truth
+    cdef list slots
+    cdef list blocks
+    cdef dict directions
+
+    cdef tuple _corner(self, Py_ssize_t i, int slot)
+    cdef int _store(self, Py_ssize_t i, object label) except -1

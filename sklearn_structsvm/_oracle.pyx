@@ -1,0 +1,354 @@
+"""What a block-coordinate solver needs to know about a problem, declared once.
+
+A `BlockOracle` holds n examples (the blocks) with their dual state in marginal
+space. With μ(y) the marginals of a labeling, block i keeps
+
+    ν_i = Σ_y α_i(y) (μ(y) - μ(y_i)),
+
+which is zero at the start (all dual mass on the true labeling) and is merely
+scaled when the dual point is. The joint feature of a difference of marginals,
+Σ_v x_v ⊗ Δ_v, is only ever formed for one direction at a time.
+
+The solver calls, for block i and weights w:
+
+``potentials``   θ_i(w) into `work`; every call below with `work` reads them
+``max_oracle``   argmax_y ⟨θ_i, μ(y) - μ(y_i)⟩ + lam · L_i(y)
+``evaluate``     the same two terms for one given labeling
+``block_score``  ⟨θ_i, ν_i⟩
+``direction``    Δ = a (μ(s) - μ(y_i)) + b (μ(v) - μ(y_i)) + c ν_i and the squared
+                 norm of its joint feature
+``move``         ν_i += gamma · Δ
+``scatter``      target += coef · (joint feature of Δ)
+``project``      w = clip(v, lower, upper) on the coordinates that Δ touches
+``release``      the solver will not name this labeling again
+
+`work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
+by the caller, zero at first, one of each per thread; their content is private.
+A labeling is `n_labels(i)` integers.
+"""
+import numpy as np
+from scipy import sparse
+
+from cython.parallel cimport prange, threadid
+
+
+cdef class BlockOracle:
+    """Loss-augmented decoding of n blocks and their dual state; see the module.
+
+    Attributes
+    ----------
+    n_blocks, n_weights : int
+        Examples, and length of the weight vector w.
+    max_labels, work_size, direction_size : int
+        Sizes of the buffers a caller lends: integers of the longest labeling,
+        doubles of `work` and of `direction`.
+    thread_safe : bool
+        Whether distinct blocks may be asked at once from several threads.
+    """
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return 0
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        return 0
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        return 0
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        return 0
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        return 0
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        return 0
+
+    cdef int direction(
+            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+            double c, double* out, double* squared_norm) except -1 nogil:
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        return 0
+
+    cdef int project(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            const double* lower, const double* upper, double* w) except -1 nogil:
+        return 0
+
+    cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:
+        return 0
+
+    def decode(self, const double[::1] w, double lam=0.0, int n_threads=1):
+        """argmax_y ⟨w, φ(x_i, y)⟩ + lam · L_i(y) of all blocks, one after another.
+
+        Returns
+        -------
+        ndarray of shape (Σ_i n_labels(i),), dtype intc
+        """
+        cdef Py_ssize_t i, n = self.n_blocks
+        cdef const Py_ssize_t[::1] starts = np.concatenate(
+            [[0], np.cumsum([self.n_labels(i) for i in range(n)])]).astype(np.intp)
+        result = np.zeros(starts[n], dtype=np.intc)
+        cdef int[::1] labels = result
+        cdef int t
+        if not self.thread_safe or n_threads < 1:
+            n_threads = 1
+        cdef double[:, ::1] work = np.zeros((n_threads, max(self.work_size, 1)))
+        cdef double[:, ::1] terms = np.zeros((n_threads, 2))
+        if n_threads == 1:
+            with nogil:
+                for i in range(n):
+                    self.potentials(i, &w[0], &work[0, 0])
+                    self.max_oracle(i, lam, &work[0, 0], &labels[starts[i]],
+                                    &terms[0, 0], &terms[0, 1])
+        else:
+            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+                t = threadid()
+                self.potentials(i, &w[0], &work[t, 0])
+                self.max_oracle(i, lam, &work[t, 0], &labels[starts[i]],
+                                &terms[t, 0], &terms[t, 1])
+        return result
+
+    def get_blocks(self):
+        """Copy of the dual state of all blocks (picklable)."""
+        return None
+
+    def set_blocks(self, blocks):
+        """Restore what `get_blocks` returned."""
+
+    def scale_blocks(self, double rho):
+        """ν_i *= rho for all i: move dual mass 1 - rho to the true labelings."""
+
+    def labeling_to_object(self, Py_ssize_t i, int[::1] labels):
+        """The labeling as something that outlives this oracle (for pickles)."""
+        return np.asarray(labels).copy()
+
+    def labeling_from_object(self, Py_ssize_t i, saved):
+        """Inverse of `labeling_to_object`."""
+        return np.ascontiguousarray(saved, dtype=np.intc)
+
+
+def sparse_vector(phi):
+    """A joint feature as sorted (indices, values), zeros left out."""
+    if sparse.issparse(phi):
+        row = sparse.csr_array(phi).reshape((1, -1)).tocsr()
+        row.sum_duplicates()
+        row.sort_indices()
+        keep = row.data != 0
+        return row.indices[keep].astype(np.intp), row.data[keep].astype(np.float64)
+    phi = np.asarray(phi, dtype=np.float64).ravel()
+    indices = np.flatnonzero(phi)
+    return indices, phi[indices]
+
+
+def linear_combination(terms):
+    """Σ coef · vector of sparse (indices, values) vectors."""
+    terms = [(coef, vector) for coef, vector in terms if coef != 0.0]
+    if not terms:
+        return np.empty(0, dtype=np.intp), np.empty(0)
+    first = terms[0][1][0]
+    if all(np.array_equal(vector[0], first) for _, vector in terms[1:]):
+        return first, sum(coef * vector[1] for coef, vector in terms)
+    indices, position = np.unique(
+        np.concatenate([vector[0] for _, vector in terms]), return_inverse=True)
+    values = np.concatenate([coef * vector[1] for coef, vector in terms])
+    return indices, np.bincount(position, weights=values, minlength=len(indices))
+
+
+def label_key(y):
+    """A hashable stand-in for a labeling of any kind, equal for equal ones."""
+    if isinstance(y, np.ndarray):
+        if y.dtype != object:
+            return (y.shape, y.dtype.str, y.tobytes())
+        return (y.shape, tuple(label_key(part) for part in y.ravel()))
+    if isinstance(y, (list, tuple)):
+        return (type(y).__name__, tuple(label_key(part) for part in y))
+    if isinstance(y, dict):
+        return frozenset((key, label_key(part)) for key, part in y.items())
+    return y
+
+
+cdef class CallbackOracle(BlockOracle):
+    """The oracle of a structure written in Python: every call takes the GIL.
+
+    Its marginals are the joint feature itself, kept sparse, so that memory is
+    O(Σ_i non-zeros of block i's mean joint feature). A labeling is one integer,
+    its place among those of block i that the solver still holds.
+
+    Parameters
+    ----------
+    structure : Structure
+        With `joint_feature`, `loss` and `loss_augmented_decode`.
+    X, y : sequences of n examples and labelings
+    n_weights : int
+        Length of the joint feature.
+    """
+
+    def __init__(self, structure, X, y, Py_ssize_t n_weights):
+        self.structure = structure
+        self.X = X
+        self.y = y
+        self.n_blocks = len(X)
+        self.n_weights = n_weights
+        self.max_labels = 1
+        self.work_size = 1
+        self.direction_size = 1
+        self.thread_safe = False
+        self.w = None
+        self.truth = [sparse_vector(structure.joint_feature(x_i, y_i))
+                      for x_i, y_i in zip(X, y, strict=True)]
+        empty = (np.empty(0, dtype=np.intp), np.empty(0))
+        self.blocks = [empty] * self.n_blocks
+        # Slot 0 is the true labeling: difference zero, loss zero.
+        self.slots = [{0: (y_i, empty, 0.0)} for y_i in y]
+        self.directions = {}
+
+    cdef tuple _corner(self, Py_ssize_t i, int slot):
+        return self.slots[i][slot]
+
+    cdef int _store(self, Py_ssize_t i, object label) except -1:
+        cdef dict slots = self.slots[i]
+        key = label_key(label)
+        for slot, (known, _, _) in slots.items():
+            if label_key(known) == key:
+                return slot
+        loss = float(self.structure.loss(self.y[i], label))
+        if not (loss >= 0.0) or loss == float("inf"):
+            raise ValueError(
+                f"loss(y_true, y) of {type(self.structure).__name__} must be a "
+                f"finite number >= 0; got {loss!r} for example {i}.")
+        phi = sparse_vector(self.structure.joint_feature(self.X[i], label))
+        if len(phi[0]) and phi[0].max() >= self.n_weights:
+            raise ValueError(
+                f"joint_feature of {type(self.structure).__name__} must have shape "
+                f"({self.n_weights},) for every labeling; example {i} gave a longer "
+                "one.")
+        if not np.isfinite(phi[1]).all():
+            raise ValueError(
+                f"joint_feature of {type(self.structure).__name__} has NaN or "
+                f"infinite entries for example {i}.")
+        delta = linear_combination([(1.0, phi), (-1.0, self.truth[i])])
+        slot = 1
+        while slot in slots:
+            slot += 1
+        slots[slot] = (label, delta, loss)
+        return slot
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return 1
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        labels[0] = 0
+        return 0
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        with gil:
+            view = np.asarray(<double[:self.n_weights]> <double*> w)
+            view.flags.writeable = False
+            self.w = view
+        return 0
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        with gil:
+            label = self.structure.loss_augmented_decode(
+                self.X[i], self.y[i], self.w, lam)
+            labels[0] = self._store(i, label)
+        return self.evaluate(i, work, labels, score, loss)
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        with gil:
+            _, delta, corner_loss = self._corner(i, labels[0])
+            loss[0] = corner_loss
+            score[0] = self.w[delta[0]].dot(delta[1])
+        return 0
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        with gil:
+            indices, values = self.blocks[i]
+            score[0] = self.w[indices].dot(values)
+        return 0
+
+    cdef int direction(
+            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+            double c, double* out, double* squared_norm) except -1 nogil:
+        with gil:
+            terms = [(c, self.blocks[i])]
+            if s != NULL:
+                terms.append((a, self._corner(i, s[0])[1]))
+            if v != NULL:
+                terms.append((b, self._corner(i, v[0])[1]))
+            delta = linear_combination(terms)
+            # `out` only tells the caller's directions apart.
+            self.directions[<size_t> out] = delta
+            squared_norm[0] = delta[1].dot(delta[1])
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        with gil:
+            self.blocks[i] = linear_combination(
+                [(1.0, self.blocks[i]), (gamma, self.directions[<size_t> direction])])
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        with gil:
+            indices, values = self.directions[<size_t> direction]
+            np.asarray(<double[:self.n_weights]> target)[indices] += coef * values
+        return 0
+
+    cdef int project(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            const double* lower, const double* upper, double* w) except -1 nogil:
+        cdef Py_ssize_t d = self.n_weights
+        with gil:
+            j = self.directions[<size_t> direction][0]
+            np.asarray(<double[:d]> w)[j] = np.clip(
+                np.asarray(<double[:d]> <double*> v)[j],
+                np.asarray(<double[:d]> <double*> lower)[j],
+                np.asarray(<double[:d]> <double*> upper)[j])
+        return 0
+
+    cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:
+        with gil:
+            if labels[0] != 0:
+                self.slots[i].pop(labels[0], None)
+        return 0
+
+    def get_blocks(self):
+        return list(self.blocks)
+
+    def set_blocks(self, blocks):
+        self.blocks = list(blocks)
+
+    def scale_blocks(self, double rho):
+        self.blocks = [(indices, rho * values) for indices, values in self.blocks]
+
+    def labeling_to_object(self, Py_ssize_t i, int[::1] labels):
+        return self.slots[i][labels[0]][0]
+
+    def labeling_from_object(self, Py_ssize_t i, saved):
+        return np.array([self._store(i, saved)], dtype=np.intc)

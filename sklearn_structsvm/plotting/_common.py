@@ -1,0 +1,38 @@
+"""What the displays share."""
+
+# The band is seen through, so that several of them can overlap.
+BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
+
+
+def axes_or_new(ax, caller):
+    """`ax`, or the axes of a new figure; ImportError where matplotlib is missing."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs matplotlib. "
+            'Install it with pip install "sklearn-structsvm[plot]".'
+        ) from error
+    # This layout also makes room for a legend beside the axes.
+    return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+def full_names(line_kw):
+    """`line_kw` with matplotlib's short names (`c`, `ls`, ...) written out."""
+    from matplotlib import cbook
+    from matplotlib.lines import Line2D
+
+    return cbook.normalize_kwargs(line_kw, Line2D)
+
+
+def check_choice(name, value, choices):
+    """ValueError, naming the value and the choices, where it is none of them."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def show_legend(ax, **legend_kw):
+    """A legend where there is something to tell apart."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(**legend_kw)

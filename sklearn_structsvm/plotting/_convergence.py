@@ -1,0 +1,302 @@
+"""How an iterative fit converged."""
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_structsvm.plotting._common import (
+    BAND_STYLE,
+    axes_or_new,
+    check_choice,
+    full_names,
+    show_legend,
+)
+
+_X_LABELS = {
+    "seconds": "Time (s)",
+    "n_iter": "Passes over the data",
+    "n_oracle_calls": "Oracle calls",
+}
+_Y_LABELS = {"dual_gap": "Duality gap", "objective": "Objective (normalized)"}
+_OBJECTIVES = ("objective", "dual_objective")
+
+# The objectives are sums over the examples. Rounding of a million terms stays below
+# this share of the objective, so a gap that is more negative has another cause.
+_ROUNDING = 1e-9
+
+
+class ConvergenceDisplay:
+    r"""Duality gap, or primal and dual objective, over the course of a fit.
+
+    At every gap check the fit knows a certificate: with the primal objective P, the
+    dual objective D and the optimum P*,
+
+    .. math:: D \le P^* \le P, \qquad P - P^* \le P - D = \mathrm{gap}.
+
+    It is recommended to use :meth:`from_estimator` or :meth:`from_history`. All
+    parameters are stored as attributes.
+
+    Parameters
+    ----------
+    history : dict of array-like of shape (n_checks,)
+        One entry per gap check, in the keys `"seconds"`, `"n_iter"` (passes) and
+        `"n_oracle_calls"`, of which the one on the x axis is needed, and
+        `"objective"` (primal), `"dual_objective"` and `"dual_gap"`.
+    name : str, default=None
+        Name of the fit in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        The gap, or the primal and the dual objective.
+    fill_between_ : matplotlib PolyCollection or None
+        The band between primal and dual objective.
+    not_positive_ : matplotlib Line2D or None
+        Triangles at the gaps that are not positive, where there are any.
+
+    See Also
+    --------
+    RegularizationPathDisplay : What changes with the regularization.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.plotting import ConvergenceDisplay
+    >>> history = {
+    ...     "seconds": [0.0, 0.1, 0.2],
+    ...     "objective": [1.0, 0.5, 0.41],
+    ...     "dual_objective": [0.0, 0.3, 0.4],
+    ...     "dual_gap": [1.0, 0.2, 0.01],
+    ... }
+    >>> display = ConvergenceDisplay.from_history(history, name="pairwise")
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('Time (s)', 'Duality gap')
+    """
+
+    def __init__(self, *, history, name=None):
+        self.history = history
+        self.name = name
+
+    def plot(
+        self,
+        ax=None,
+        *,
+        x="seconds",
+        y="dual_gap",
+        name=None,
+        fill_between_kw=None,
+        **line_kw,
+    ):
+        """Draw the history on a logarithmic axis.
+
+        A gap that is not positive has no place there. It is drawn as a triangle at the
+        resolution of the objective, machine epsilon times the largest objective of the
+        history: what rounding leaves of a solved problem. A dual objective that is not
+        positive, as at the start, leaves the axes at the bottom: the objective is never
+        negative, so such a bound says nothing.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw into, also one with other fits in it. None makes a new figure.
+        x : {"seconds", "n_iter", "n_oracle_calls"}, default="seconds"
+            Seconds, passes over the data, or calls of the max-oracle.
+        y : {"dual_gap", "objective"}, default="dual_gap"
+            The duality gap, or the primal and the dual objective with the band between
+            them, in which the optimum lies. All are of the normalized objective and
+            have no unit.
+        name : str, default=None
+            Name in the legend; None takes the display's.
+        fill_between_kw : dict, default=None
+            Passed to `fill_between`, which draws the band.
+        **line_kw : dict
+            Passed to `plot`, which draws the lines.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If `x` or `y` is not one of the choices, or the history lacks one of its
+            keys, is empty, or has entries of different lengths.
+        ImportError
+            If matplotlib is missing.
+
+        Warns
+        -----
+        UserWarning
+            If a gap is negative beyond rounding, which an inexact oracle can cause.
+        """
+        check_choice("x", x, _X_LABELS)
+        check_choice("y", y, _Y_LABELS)
+        values = _checked(self.history, [x, "dual_gap", *_OBJECTIVES])
+        ax = axes_or_new(ax, "ConvergenceDisplay.plot")
+        style = {"marker": ".", **full_names(line_kw)}
+        label = style.pop("label", self.name if name is None else name)
+        self.fill_between_ = self.not_positive_ = None
+        # Nothing but zeros, of a problem without losses, has no logarithmic axis.
+        if y == "dual_gap" or values["objective"].max() > 0:
+            ax.set_yscale("log", nonpositive="clip")
+        if y == "dual_gap":
+            self._plot_gap(ax, values, x, label, style)
+        else:
+            self._plot_objectives(ax, values, x, label, style, fill_between_kw or {})
+        ax.set(xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
+        show_legend(ax)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+    def _plot_gap(self, ax, values, x, label, style):
+        gap = values["dual_gap"]
+        scale = np.max(np.abs(values["objective"])) or 1.0
+        negative = np.flatnonzero(gap < -_ROUNDING * scale)
+        if negative.size:
+            warnings.warn(
+                f"history['dual_gap'][{negative[0]}] is {gap[negative[0]]:.3g}: "
+                "negative beyond rounding, so it is no certificate. Is the max-oracle "
+                "exact?",
+                UserWarning,
+                stacklevel=3,
+            )
+        floor = np.finfo(np.float64).eps * scale
+        lost = gap <= 0
+        self.lines_ = ax.plot(
+            values[x], np.where(lost, floor, gap), label=label, **style
+        )
+        if lost.any():
+            marks = {"color": self.lines_[0].get_color(), "linestyle": "none"}
+            (self.not_positive_,) = ax.plot(
+                values[x][lost],
+                np.full(lost.sum(), floor),
+                marker="v",
+                label="gap ≤ 0" if label is None else f"{label}, gap ≤ 0",
+                **marks,
+            )
+
+    def _plot_objectives(self, ax, values, x, label, style, fill_between_kw):
+        prefix = "" if label is None else f"{label}, "
+        primal, dual = (values[key] for key in _OBJECTIVES)
+        upper = ax.plot(
+            values[x], primal, label=f"{prefix}primal (upper bound)", **style
+        )
+        color = upper[0].get_color()
+        lower = ax.plot(
+            values[x],
+            dual,
+            label=f"{prefix}dual (lower bound)",
+            **{"color": color, "linestyle": "--", **style},
+        )
+        self.lines_ = upper + lower
+        self.fill_between_ = ax.fill_between(
+            values[x], dual, primal, **{"color": color, **BAND_STYLE, **fill_between_kw}
+        )
+
+    @classmethod
+    def from_history(
+        cls,
+        history,
+        *,
+        x="seconds",
+        y="dual_gap",
+        name=None,
+        ax=None,
+        fill_between_kw=None,
+        **line_kw,
+    ):
+        """Draw a history that was kept apart from its estimator.
+
+        Parameters
+        ----------
+        history : dict of array-like of shape (n_checks,)
+            As an estimator's `history_`; see :class:`ConvergenceDisplay`.
+        x, y, name, ax, fill_between_kw, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError, ImportError
+            As for :meth:`plot`.
+        """
+        return cls(history=history, name=name).plot(
+            ax, x=x, y=y, fill_between_kw=fill_between_kw, **line_kw
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        *,
+        x="seconds",
+        y="dual_gap",
+        name=None,
+        ax=None,
+        fill_between_kw=None,
+        **line_kw,
+    ):
+        """Draw the `history_` of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator instance
+            Fitted, with a `history_`. Of a pipeline, pass the last step.
+        name : str, default=None
+            Name in the legend; None takes the name of the estimator's class.
+        x, y, ax, fill_between_kw, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If it is fitted and has no `history_`.
+        ValueError, ImportError
+            As for :meth:`plot`.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "history_"):
+            raise TypeError(
+                "estimator must record its convergence in history_; "
+                f"{type(estimator).__name__} does not."
+            )
+        return cls.from_history(
+            estimator.history_,
+            x=x,
+            y=y,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            fill_between_kw=fill_between_kw,
+            **line_kw,
+        )
+
+
+def _checked(history, keys):
+    """The entries under `keys` as float arrays of one length, at least one."""
+    if not isinstance(history, Mapping):
+        raise TypeError(f"history must be a dict of arrays; got {history!r}.")
+    values = {}
+    for key in keys:
+        if key not in history:
+            raise ValueError(f"history has no {key!r}; it has {sorted(history)}.")
+        values[key] = np.asarray(history[key], dtype=np.float64)
+        shape = values[keys[0]].shape
+        if values[key].ndim != 1 or values[key].shape != shape or shape == (0,):
+            raise ValueError(
+                f"history[{key!r}] must be 1-D, not empty and as long as "
+                f"history[{keys[0]!r}]; got shapes {values[key].shape} and {shape}."
+            )
+    return values

@@ -1,0 +1,357 @@
+"""How scores and solutions change with the regularization."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_structsvm.plotting._common import (
+    BAND_STYLE,
+    axes_or_new,
+    check_choice,
+    full_names,
+    show_legend,
+)
+
+_PATH_Y_LABELS = {
+    "gap": "Duality gap",
+    "norm": r"Norm of the coefficients $\|w\|_2$",
+    "coefs": "Coefficient",
+}
+_KINDS = ("score", *_PATH_Y_LABELS)
+
+# Paths of many coefficients leave no room for the legend inside the axes.
+_BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+
+
+class RegularizationPathDisplay:
+    r"""Cross-validated score against C, or solutions of a path against λ.
+
+    A path has breakpoints :math:`\lambda_0 > \lambda_1 > \dots` and coefficients
+    :math:`w^j` that are ε-approximate for all λ in
+    :math:`[\lambda_{j+1}, \lambda_j]`, so they are drawn as steps. Above
+    :math:`\lambda_0` they shrink as :math:`\lambda_0 / \lambda`, which is not drawn.
+
+    It is recommended to use :meth:`from_estimator` or :meth:`from_path`. All parameters
+    are stored as attributes.
+
+    Parameters
+    ----------
+    kind : {"score", "gap", "norm", "coefs"}
+        What `values` are.
+    param_range : array-like of shape (n_points,)
+        The C of each score in any order, else the breakpoints λ in decreasing order.
+    values : array-like of shape (n_points,) or (n_points, n_columns)
+        `"score"`: one column per fold. `"gap"` and `"norm"`: one value per breakpoint.
+        `"coefs"`: one column per coefficient.
+    reference : float, default=None
+        The chosen C (`"score"`) or ε (`"gap"`), drawn as a dashed line.
+    coef_indices : array-like of int of shape (n_columns,), default=None
+        Which coefficients the columns are, for the legend (`"coefs"`).
+    score_name : str, default=None
+        Label of the y axis (`"score"`); None is `"Score"`.
+    name : str, default=None
+        Name in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        Mean score, gaps, norm, or one line per coefficient.
+    fill_between_ : matplotlib PolyCollection or None
+        One standard deviation over the folds to either side of the mean.
+    reference_ : matplotlib Line2D or None
+        The chosen C, or ε.
+
+    See Also
+    --------
+    ConvergenceDisplay : What happens during one fit.
+
+    References
+    ----------
+    .. [1] Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
+       structured SVMs", ICML 2016, section 4.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.plotting import RegularizationPathDisplay
+    >>> display = RegularizationPathDisplay(
+    ...     kind="score",
+    ...     param_range=[0.1, 1.0, 10.0],
+    ...     values=[[0.70, 0.74], [0.81, 0.85], [0.78, 0.84]],
+    ...     reference=1.0,
+    ... ).plot()
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['mean ± std over 2 folds', 'chosen C = 1']
+    """
+
+    def __init__(
+        self,
+        *,
+        kind,
+        param_range,
+        values,
+        reference=None,
+        coef_indices=None,
+        score_name=None,
+        name=None,
+    ):
+        self.kind = kind
+        self.param_range = param_range
+        self.values = values
+        self.reference = reference
+        self.coef_indices = coef_indices
+        self.score_name = score_name
+        self.name = name
+
+    def plot(
+        self, ax=None, *, name=None, score_name=None, fill_between_kw=None, **line_kw
+    ):
+        """Draw the stored values.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw into, also one with other paths in it. None makes a new figure.
+            The legend of coefficients stands to the right of the axes: give a figure
+            of your own `layout="constrained"`.
+        name : str, default=None
+            Name in the legend; None takes the display's.
+        score_name : str, default=None
+            Label of the y axis (`kind="score"`); None takes the display's.
+        fill_between_kw : dict, default=None
+            Passed to `fill_between`, which draws the band (`kind="score"`).
+        **line_kw : dict
+            Passed to `plot`, which draws the lines.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+
+        Raises
+        ------
+        ValueError
+            If `kind` is not one of the choices, or the shapes of `param_range` and
+            `values` do not fit it.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_choice("kind", self.kind, _KINDS)
+        params, values = _checked(self.kind, self.param_range, self.values)
+        ax = axes_or_new(ax, "RegularizationPathDisplay.plot")
+        style = full_names(line_kw)
+        label = style.pop("label", self.name if name is None else name)
+        self.fill_between_ = self.reference_ = None
+        ax.set_xscale("log")
+        if self.kind == "score":
+            if score_name is None:
+                score_name = "Score" if self.score_name is None else self.score_name
+            self._plot_scores(ax, params, values, label, style, fill_between_kw or {})
+            ax.set(xlabel="Regularization parameter C", ylabel=score_name)
+        else:
+            draw = self._plot_gaps if self.kind == "gap" else self._plot_steps
+            draw(ax, params, values, label, style)
+            ax.set(
+                xlabel=r"Regularization parameter $\lambda$",
+                ylabel=_PATH_Y_LABELS[self.kind],
+            )
+        show_legend(ax, **(_BESIDE if self.kind == "coefs" else {}))
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+    def _plot_scores(self, ax, Cs, scores, label, style, fill_between_kw):
+        order = np.argsort(Cs)
+        Cs, scores = Cs[order], scores[order]
+        mean, std = scores.mean(axis=1), scores.std(axis=1)
+        folds = f"mean ± std over {scores.shape[1]} folds"
+        prefix = "" if label is None else f"{label}, "
+        self.lines_ = ax.plot(
+            Cs, mean, **{"marker": ".", "label": prefix + folds, **style}
+        )
+        color = self.lines_[0].get_color()
+        self.fill_between_ = ax.fill_between(
+            Cs,
+            mean - std,
+            mean + std,
+            **{"color": color, **BAND_STYLE, **fill_between_kw},
+        )
+        if self.reference is not None:
+            self.reference_ = ax.axvline(
+                self.reference,
+                color=color,
+                linestyle="--",
+                label=f"{prefix}chosen C = {self.reference:.3g}",
+            )
+
+    def _plot_gaps(self, ax, lambdas, gaps, label, style):
+        # Not joined: between two breakpoints the gap grows up to ε.
+        self.lines_ = ax.plot(
+            lambdas,
+            gaps,
+            label="at the breakpoints" if label is None else label,
+            **{"marker": ".", "linestyle": "none", **style},
+        )
+        if self.reference is not None:
+            self.reference_ = ax.axhline(
+                self.reference,
+                color=self.lines_[0].get_color(),
+                linestyle="--",
+                label=rf"$\varepsilon$ = {self.reference:.3g}",
+            )
+        # Seen against zero, the gaps and ε can be compared.
+        if ax.get_ylim()[0] > 0:
+            ax.set_ylim(bottom=0)
+
+    def _plot_steps(self, ax, lambdas, values, label, style):
+        # In decreasing λ each value holds from its breakpoint up to the next one. A
+        # single point makes no line.
+        marker = "." if len(lambdas) == 1 else "none"
+        style = {"drawstyle": "steps-post", "marker": marker, **style}
+        if self.kind == "norm":
+            self.lines_ = ax.plot(lambdas, values, label=label, **style)
+            return
+        prefix = "" if label is None else f"{label}, "
+        self.lines_ = []
+        for column, values_of_one in enumerate(values.T):
+            index = column if self.coef_indices is None else self.coef_indices[column]
+            self.lines_ += ax.plot(
+                lambdas, values_of_one, label=f"{prefix}w[{index}]", **style
+            )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        *,
+        score_name=None,
+        name=None,
+        ax=None,
+        fill_between_kw=None,
+        **line_kw,
+    ):
+        """Draw the cross-validated scores among which an estimator chose its C.
+
+        Parameters
+        ----------
+        estimator : BCFWClassifierCV
+            Fitted, with `Cs_`, `scores_path_` and `C_`.
+        score_name : str, default=None
+            Label of the y axis; None takes it from the estimator's `scoring` where that
+            is a string.
+        name, ax, fill_between_kw, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If it is fitted and has not chosen its C by cross-validation.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_is_fitted(estimator)
+        _require(
+            estimator, ("Cs_", "scores_path_", "C_"), "estimator", "a BCFWClassifierCV"
+        )
+        scoring = getattr(estimator, "scoring", None)
+        if score_name is None and isinstance(scoring, str):
+            score_name = scoring.replace("_", " ").capitalize()
+        return cls(
+            kind="score",
+            param_range=estimator.Cs_,
+            values=estimator.scores_path_,
+            reference=estimator.C_,
+            score_name=score_name,
+            name=name,
+        ).plot(ax, fill_between_kw=fill_between_kw, **line_kw)
+
+    @classmethod
+    def from_path(
+        cls, path, *, kind="gap", n_coefs=10, name=None, ax=None, **line_kw
+    ):
+        """Draw a result of :func:`~sklearn_structsvm.bcfw_path` against λ.
+
+        Parameters
+        ----------
+        path : RegularizationPath
+            With J breakpoints `lambdas` (J,) in decreasing order, `coefs` (J, d),
+            `gaps` (J,) and `eps`.
+        kind : {"gap", "norm", "coefs"}, default="gap"
+            Duality gap at the breakpoints beside ε, Euclidean norm of the coefficients,
+            or the coefficients themselves.
+        n_coefs : int, default=10
+            How many coefficients to draw (`kind="coefs"`): those of largest absolute
+            value anywhere on the path, the largest first.
+        name, ax, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+
+        Raises
+        ------
+        TypeError
+            If `path` is not a regularization path.
+        ValueError
+            If `kind` is not one of the choices or `n_coefs` not a positive integer.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_choice("kind", kind, _PATH_Y_LABELS)
+        if not isinstance(n_coefs, Integral) or n_coefs < 1:
+            raise ValueError(f"n_coefs must be a positive integer; got {n_coefs!r}.")
+        _require(path, ("lambdas", "coefs", "gaps", "eps"), "path", "from bcfw_path")
+        reference = indices = None
+        if kind == "gap":
+            values, reference = path.gaps, path.eps
+        elif kind == "norm":
+            # Unlike np.linalg.norm, without a second array of shape (J, d).
+            values = np.sqrt(np.einsum("jd,jd->j", path.coefs, path.coefs))
+        else:
+            coefs = np.asarray(path.coefs)
+            # Unlike the maximum of np.abs(coefs), again without such an array.
+            largest = np.maximum(coefs.max(axis=0), -coefs.min(axis=0))
+            indices = np.argsort(-largest, kind="stable")[:n_coefs]
+            values = coefs[:, indices]
+        return cls(
+            kind=kind,
+            param_range=path.lambdas,
+            values=values,
+            reference=reference,
+            coef_indices=indices,
+            name=name,
+        ).plot(ax, **line_kw)
+
+
+def _require(obj, attributes, name, wanted):
+    """TypeError, naming what is missing, where an object is of the wrong kind."""
+    for attribute in attributes:
+        if not hasattr(obj, attribute):
+            raise TypeError(
+                f"{name} must be {wanted}; {type(obj).__name__} has no {attribute!r}."
+            )
+
+
+def _checked(kind, param_range, values):
+    """Float arrays of the shapes that `kind` asks for."""
+    params = np.asarray(param_range, dtype=np.float64)
+    values = np.asarray(values, dtype=np.float64)
+    if params.ndim != 1 or not params.size:
+        raise ValueError(
+            f"param_range must be 1-D and not empty; got shape {params.shape}."
+        )
+    ndim = 1 if kind in ("gap", "norm") else 2
+    if values.ndim != ndim or len(values) != len(params):
+        raise ValueError(
+            f"values must be {ndim}-D with {len(params)} rows, one per entry of "
+            f"param_range, for kind={kind!r}; got shape {values.shape}."
+        )
+    return params, values

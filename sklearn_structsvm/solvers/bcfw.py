@@ -1,0 +1,286 @@
+"""Block-coordinate Frank-Wolfe for structural SVMs: what to sample, when to stop."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+
+# Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
+# found the method insensitive.
+CACHE_FACTOR = 0.25
+CACHE_FLOOR = 0.01
+
+# Labelings kept per block where caching is on. Scoring one costs O(T); the paper keeps
+# all, which grows without end.
+CACHE_SIZE = 50
+
+# The oracle counts as expensive where it takes this many times the rest of a step.
+# Caching and active sets then pay for themselves (section 5.1, "Recommendation").
+EXPENSIVE_ORACLE = 5.0
+N_TIMED_BLOCKS = 16
+
+# Steps between two looks at the clock and at pending signals.
+CHUNK = 1024
+CHUNK_OF_CALLBACKS = 16
+
+HISTORY_KEYS = (
+    "n_iter",
+    "n_oracle_calls",
+    "seconds",
+    "objective",
+    "dual_objective",
+    "dual_gap",
+)
+
+
+@dataclass
+class BCFWResult:
+    """Where a run of BCFW ended.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d,)
+        w, or the weighted average of the iterates where that was asked for.
+    objective, dual_objective, gap : float
+        Of the normalised problem, at `weights`; `gap` bounds the suboptimality.
+    n_iter, n_oracle_calls : int
+        Passes, and calls of the max-oracle, those of the gap checks included.
+    status : {"converged", "max_iter", "max_time", "stopped"}
+        Why it ended.
+    history : dict of ndarray
+        What the gap checks saw: `HISTORY_KEYS`.
+    """
+
+    weights: np.ndarray
+    objective: float
+    dual_objective: float
+    gap: float
+    n_iter: int
+    n_oracle_calls: int
+    status: str
+    history: dict
+
+
+def start_bcfw(
+    oracle,
+    weights,
+    lam,
+    *,
+    step="auto",
+    cache="auto",
+    cache_size=CACHE_SIZE,
+    average=False,
+    bounds=None,
+    state=None,
+):
+    """The iterate that `run_bcfw` moves.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    weights : ndarray of shape (n_blocks,)
+        Non-negative block weights that sum to 1.
+    lam : float
+        λ > 0.
+    step : {"auto", "fw", "pairwise", "away"}
+    cache : {"auto", True, False}
+        "auto" follows the paper: pairwise steps and a cache where a call of the oracle
+        is expensive, plain steps and none where it is cheap.
+    cache_size : int
+    average : bool
+    bounds : (lower, upper) of ndarray of shape (d,), or None
+    state : dict or None
+        What `BlockFrankWolfe.get_state` returned for the same examples. "auto" then
+        keeps to what the state allows, so that no dual mass is lost.
+
+    Returns
+    -------
+    iterate : BlockFrankWolfe
+    step : str
+    cache : bool
+        As they were settled.
+    """
+    if "auto" in (step, cache):
+        expensive = (
+            "corners" in state if state is not None else _is_expensive(oracle, weights)
+        )
+        if step == "auto":
+            step = "pairwise" if expensive else "fw"
+        if cache == "auto":
+            cache = expensive
+    lower, upper = (None, None) if bounds is None else bounds
+    iterate = BlockFrankWolfe(
+        oracle,
+        weights,
+        lam,
+        step=step,
+        cache_size=cache_size if cache else 0,
+        cache_factor=CACHE_FACTOR,
+        cache_floor=CACHE_FLOOR,
+        average=average,
+        lower=lower,
+        upper=upper,
+    )
+    if state is not None:
+        iterate.set_state(state)
+    return iterate, step, cache
+
+
+def _is_expensive(oracle, weights):
+    probe = BlockFrankWolfe(oracle, weights, 1.0)
+    blocks = np.flatnonzero(weights)
+    blocks = blocks[np.linspace(0, len(blocks) - 1, N_TIMED_BLOCKS).astype(int)]
+    # The first block is asked twice: its first answer warms the caches up.
+    times = [probe.time_oracle(i, perf_counter) for i in [blocks[0], *blocks]][1:]
+    asked, rest = np.median(times, axis=0)
+    return asked > EXPENSIVE_ORACLE * rest
+
+
+def run_bcfw(
+    iterate,
+    *,
+    sampling="gap",
+    algorithm="block",
+    average=False,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    gap_check_interval=10,
+    n_threads=1,
+    rng=None,
+    on_pass=None,
+):
+    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+
+    Algorithms 1 to 5, 8 and 9 of [1]_, in any combination.
+
+    Parameters
+    ----------
+    iterate : BlockFrankWolfe
+        Moved in place; at any moment a consistent dual point.
+    sampling : {"gap", "uniform", "permuted"}
+        How the blocks of a pass are drawn.
+    algorithm : {"block", "batch"}
+        "batch" makes one step on all blocks at once per pass.
+    average : bool
+        Return the weighted average of the iterates (`iterate` must keep it).
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+        Passes of as many steps as there are blocks of positive weight.
+    max_time : float or None
+        Seconds.
+    gap_check_interval : int
+        Passes between two checks of the true gap. One is also made as soon as the
+        block gaps as last seen sum to at most `tol`, and at the end.
+    n_threads : int
+        For the gap checks.
+    rng : numpy.random.Generator
+    on_pass : callable or None
+        Called after each pass with the pass number and the last row of the history (a
+        dict); a true answer stops the run.
+
+    Returns
+    -------
+    BCFWResult
+
+    References
+    ----------
+    .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
+       block Frank-Wolfe optimization of structured SVMs", ICML 2016.
+    """
+    rng = np.random.default_rng(rng)
+    started = perf_counter()
+    history = {key: [] for key in HISTORY_KEYS}
+    n_iter = 0
+    deadline = np.inf if max_time is None else started + max_time
+
+    def check():
+        row, weights = certify(iterate, average, n_threads)
+        row |= {"n_iter": n_iter, "seconds": perf_counter() - started}
+        for key in HISTORY_KEYS:
+            history[key].append(row[key])
+        return row, weights
+
+    row, weights = check()
+    status = "converged" if row["dual_gap"] <= tol else None
+    while status is None:
+        n_iter += 1
+        checked = False
+        make_pass(iterate, sampling, algorithm, rng, deadline)
+        if n_iter % gap_check_interval == 0 or iterate.known_gap <= tol:
+            row, weights = check()
+            checked = True
+            if row["dual_gap"] <= tol:
+                status = "converged"
+        if on_pass is not None and on_pass(n_iter, row) and status is None:
+            status = "stopped"
+        if status is None and n_iter >= max_iter:
+            status = "max_iter"
+        if status is None and perf_counter() >= deadline:
+            status = "max_time"
+        if status is not None and not checked:
+            row, weights = check()
+            # The run may have got there unseen.
+            status = "converged" if row["dual_gap"] <= tol else status
+    return BCFWResult(
+        weights=weights,
+        objective=row["objective"],
+        dual_objective=row["dual_objective"],
+        gap=row["dual_gap"],
+        n_iter=n_iter,
+        n_oracle_calls=iterate.n_oracle_calls,
+        status=status,
+        history={key: np.array(values) for key, values in history.items()},
+    )
+
+
+def make_pass(iterate, sampling, algorithm, rng, deadline=np.inf, n_steps=None):
+    """One pass, or `n_steps` steps; cut short after the deadline."""
+    if algorithm == "batch":
+        iterate.run_batch()
+        return
+    blocks = iterate.active_blocks
+    n_steps = len(blocks) if n_steps is None else n_steps
+    if sampling == "gap":
+        draws, run = rng.random(n_steps), iterate.run_by_gap
+    elif sampling == "uniform":
+        draws, run = blocks[rng.integers(len(blocks), size=n_steps)], iterate.run
+    else:
+        draws, run = rng.permutation(blocks)[:n_steps], iterate.run
+    chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+    for start in range(0, n_steps, chunk):
+        run(draws[start : start + chunk])
+        if perf_counter() >= deadline:
+            return
+
+
+def certify(iterate, average=False, n_threads=1):
+    """Objectives and true gap of the iterate, or of the average of the iterates.
+
+    With v = Aα, w = clip(v) and ℓ = Σ_i p_i ℓ_i, the Lagrange duality gap is
+    Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box constraints or without (appendix H.3).
+
+    Returns
+    -------
+    row : dict
+        "objective", "dual_objective", "dual_gap", "n_oracle_calls".
+    weights : ndarray of shape (d,)
+    """
+    hinge, gap = iterate.check_gaps(n_threads)
+    weights = iterate.weights.copy()
+    if average:
+        v, loss = iterate.average_point()
+        weights = iterate.clipped(v)
+        hinge = iterate.hinge(weights, n_threads=n_threads)
+        gap = hinge - loss + iterate.lam * v.dot(weights)
+    objective = 0.5 * iterate.lam * weights.dot(weights) + hinge
+    row = {
+        "objective": objective,
+        "dual_objective": objective - gap,
+        "dual_gap": gap,
+        "n_oracle_calls": iterate.n_oracle_calls,
+    }
+    return row, weights

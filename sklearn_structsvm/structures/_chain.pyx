@@ -1,0 +1,314 @@
+"""Oracle of a chain: Viterbi over positions with shared transitions.
+
+With x_t the features of position t, the weights are read as
+
+    [emission (n_features, k)] [bias (k,)] [first (k,)] [last (k,)]
+    [transition (k, k), previous label first],
+
+each part present or not. All edges share one transition matrix, so that the
+marginals of a block are T x k for its nodes and the sum k x k of its edges.
+"""
+import numpy as np
+
+from libc.string cimport memcpy, memset
+from scipy.linalg.cython_blas cimport daxpy, ddot
+
+from sklearn_structsvm._features cimport Features, clip
+from sklearn_structsvm._oracle cimport BlockOracle
+
+
+cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil:
+    cdef int size = <int> n, one = 1
+    daxpy(&size, &coef, <double*> x, &one, y, &one)
+
+
+cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil:
+    cdef int size = <int> n, one = 1
+    return ddot(&size, <double*> x, &one, <double*> y, &one)
+
+
+cdef void add_max_plus(
+        Py_ssize_t k, const double* previous, const double* transition,
+        double* current) noexcept nogil:
+    """current[c] += max_p previous[p] + transition[p, c]."""
+    cdef Py_ssize_t p, c
+    cdef double value, score
+    cdef const double* row
+    cdef double[64] buffer
+    cdef Py_ssize_t start, width
+    # Blocks of 64 labels: their running maxima stay in registers and L1.
+    for start in range(0, k, 64):
+        width = min(64, k - start)
+        score = previous[0]
+        row = transition + start
+        for c in range(width):
+            buffer[c] = score + row[c]
+        for p in range(1, k):
+            score = previous[p]
+            row = transition + p * k + start
+            for c in range(width):
+                value = score + row[c]
+                buffer[c] = value if value > buffer[c] else buffer[c]
+        for c in range(width):
+            current[start + c] += buffer[c]
+
+
+cdef class ChainOracle(BlockOracle):
+    """Chains over k labels.
+
+    Parameters
+    ----------
+    features : Features
+        Rows of all positions of all chains; no columns where there is no
+        emission.
+    offsets : ndarray of shape (n + 1,), dtype intp
+        Chain i is rows offsets[i]:offsets[i + 1]; none is empty.
+    y : ndarray of shape (offsets[n],), dtype intc
+        Label indices.
+    costs : ndarray of shape (k, k)
+        costs[truth, label] of one position, zero on the diagonal.
+    bias, first, last, transition : bool
+        Which parts the model has.
+    normalize : bool
+        Whether the loss of a chain is divided by its length.
+    """
+
+    cdef Features features
+    cdef const Py_ssize_t[::1] offsets
+    cdef const int[::1] y
+    cdef const double[:, ::1] costs
+    cdef Py_ssize_t k
+    cdef bint has_bias, has_first, has_last, has_transition, normalize
+    # Where the parts stand in w (meaningful where present) and in `work`.
+    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at
+    # Where the parts stand in a direction: nodes at 0, then these.
+    cdef Py_ssize_t edges_at, sum_at, outer_at
+    cdef double[:, ::1] nodes
+    cdef double[:, :, ::1] edges
+
+    def __init__(self, Features features, const Py_ssize_t[::1] offsets,
+                 const int[::1] y, const double[:, ::1] costs, *, bint bias,
+                 bint first, bint last, bint transition, bint normalize):
+        cdef Py_ssize_t k = costs.shape[0], at = features.n_features * k, longest
+        self.features = features
+        self.offsets = offsets
+        self.y = y
+        self.costs = costs
+        self.k = k
+        self.has_bias, self.has_first, self.has_last = bias, first, last
+        self.has_transition, self.normalize = transition, normalize
+        self.bias_at = at
+        self.first_at = self.bias_at + bias * k
+        self.last_at = self.first_at + first * k
+        self.transition_at = self.last_at + last * k
+        self.n_blocks = offsets.shape[0] - 1
+        self.n_weights = self.transition_at + transition * k * k
+        longest = int(np.diff(offsets).max()) if self.n_blocks else 0
+        self.max_labels = longest
+        # work: θ of the nodes, the transitions, the table of Viterbi.
+        self.table_at = longest * k + k * k
+        self.work_size = self.table_at + longest * k
+        # direction: Δ of the nodes, of the edges, their sum over nodes, X'Δ.
+        self.edges_at = longest * k
+        self.sum_at = self.edges_at + transition * k * k
+        self.outer_at = self.sum_at + k
+        self.direction_size = self.outer_at + features.outer_size(offsets, k)
+        self.thread_safe = True
+        self.nodes = np.zeros((features.n_rows, k))
+        self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return self.offsets[i + 1] - self.offsets[i]
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        memcpy(labels, &self.y[self.offsets[i]], self.n_labels(i) * sizeof(int))
+        return 0
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
+        cdef Py_ssize_t k = self.k, T = stop - start, t, c
+        cdef const double* bias = w + self.bias_at
+        self.features.scores(start, stop, w, k, work)
+        if self.has_bias:
+            for t in range(T):
+                for c in range(k):
+                    work[t * k + c] += bias[c]
+        if self.has_first:
+            for c in range(k):
+                work[c] += w[self.first_at + c]
+        if self.has_last:
+            for c in range(k):
+                work[(T - 1) * k + c] += w[self.last_at + c]
+        if self.has_transition:
+            memcpy(work + self.max_labels * k, w + self.transition_at,
+                   k * k * sizeof(double))
+        return 0
+
+    cdef double loss_unit(self, Py_ssize_t i) noexcept nogil:
+        return 1.0 / self.n_labels(i) if self.normalize else 1.0
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t k = self.k, T = self.n_labels(i), t, c, best, following
+        cdef const double* transition = work + self.max_labels * k
+        cdef double* table = work + self.table_at
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const double* cost
+        cdef const double* row
+        cdef double value, highest, unit = lam * self.loss_unit(i)
+        memcpy(table, work, T * k * sizeof(double))
+        if unit != 0.0:
+            for t in range(T):
+                cost = &self.costs[y[t], 0]
+                for c in range(k):
+                    table[t * k + c] += unit * cost[c]
+        if self.has_transition:
+            for t in range(1, T):
+                add_max_plus(k, table + (t - 1) * k, transition, table + t * k)
+        # The best predecessors are found again on the way back: k additions a
+        # position there are cheaper than keeping k² arg-maxima on the way out.
+        for t in range(T - 1, -1, -1):
+            row = table + t * k
+            best = 0
+            if t == T - 1 or not self.has_transition:
+                highest = row[0]
+                for c in range(1, k):
+                    if row[c] > highest:
+                        highest = row[c]
+                        best = c
+            else:
+                following = labels[t + 1]
+                highest = row[0] + transition[following]
+                for c in range(1, k):
+                    value = row[c] + transition[c * k + following]
+                    if value > highest:
+                        highest = value
+                        best = c
+            labels[t] = <int> best
+        return self.evaluate(i, work, labels, score, loss)
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t k = self.k, T = self.n_labels(i), t
+        cdef const double* transition = work + self.max_labels * k
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef double total = 0.0, cost = 0.0
+        for t in range(T):
+            if labels[t] != y[t]:
+                total += work[t * k + labels[t]] - work[t * k + y[t]]
+                cost += self.costs[y[t], labels[t]]
+        if self.has_transition:
+            for t in range(1, T):
+                if labels[t] != y[t] or labels[t - 1] != y[t - 1]:
+                    total += (transition[labels[t - 1] * k + labels[t]]
+                              - transition[y[t - 1] * k + y[t]])
+        score[0] = total
+        loss[0] = cost * self.loss_unit(i)
+        return 0
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        cdef Py_ssize_t k = self.k
+        score[0] = dot(self.n_labels(i) * k, work, &self.nodes[self.offsets[i], 0])
+        if self.has_transition:
+            score[0] += dot(k * k, work + self.max_labels * k, &self.edges[i, 0, 0])
+        return 0
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        """delta += coef * (μ(labels) - μ(y_i))."""
+        cdef Py_ssize_t k = self.k, t
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef double* edges = delta + self.edges_at
+        for t in range(self.n_labels(i)):
+            if labels[t] != y[t]:
+                delta[t * k + labels[t]] += coef
+                delta[t * k + y[t]] -= coef
+        if self.has_transition:
+            for t in range(1, self.n_labels(i)):
+                edges[labels[t - 1] * k + labels[t]] += coef
+                edges[y[t - 1] * k + y[t]] -= coef
+
+    cdef int direction(
+            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+            double c, double* out, double* squared_norm) except -1 nogil:
+        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
+        cdef Py_ssize_t k = self.k, T = stop - start, t, j
+        cdef double* edges = out + self.edges_at
+        cdef double* total = out + self.sum_at
+        cdef double norm
+        memset(out, 0, T * k * sizeof(double))
+        if self.has_transition:
+            memset(edges, 0, k * k * sizeof(double))
+        if c != 0.0:
+            add(T * k, c, &self.nodes[start, 0], out)
+            if self.has_transition:
+                add(k * k, c, &self.edges[i, 0, 0], edges)
+        if s != NULL:
+            self.add_corner(i, a, s, out)
+        if v != NULL:
+            self.add_corner(i, b, v, out)
+        norm = self.features.outer(start, stop, out, k, out + self.outer_at)
+        if self.has_bias:
+            memset(total, 0, k * sizeof(double))
+            for t in range(T):
+                for j in range(k):
+                    total[j] += out[t * k + j]
+            norm += dot(k, total, total)
+        if self.has_first:
+            norm += dot(k, out, out)
+        if self.has_last:
+            norm += dot(k, out + (T - 1) * k, out + (T - 1) * k)
+        if self.has_transition:
+            norm += dot(k * k, edges, edges)
+        squared_norm[0] = norm
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        cdef Py_ssize_t k = self.k
+        add(self.n_labels(i) * k, gamma, direction, &self.nodes[self.offsets[i], 0])
+        if self.has_transition:
+            add(k * k, gamma, direction + self.edges_at, &self.edges[i, 0, 0])
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        cdef Py_ssize_t k = self.k, last = (self.n_labels(i) - 1) * k
+        self.features.add_outer(coef, direction + self.outer_at, k, target)
+        if self.has_bias:
+            add(k, coef, direction + self.sum_at, target + self.bias_at)
+        if self.has_first:
+            add(k, coef, direction, target + self.first_at)
+        if self.has_last:
+            add(k, coef, direction + last, target + self.last_at)
+        if self.has_transition:
+            add(k * k, coef, direction + self.edges_at, target + self.transition_at)
+        return 0
+
+    cdef int project(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            const double* lower, const double* upper, double* w) except -1 nogil:
+        cdef Py_ssize_t j = self.bias_at
+        self.features.project_outer(
+            direction + self.outer_at, self.k, v, lower, upper, w)
+        clip(self.n_weights - j, v + j, lower + j, upper + j, w + j)
+        return 0
+
+    def get_blocks(self):
+        return np.array(self.nodes), np.array(self.edges)
+
+    def set_blocks(self, blocks):
+        nodes, edges = blocks
+        np.asarray(self.nodes)[...] = nodes
+        np.asarray(self.edges)[...] = edges
+
+    def scale_blocks(self, double rho):
+        np.asarray(self.nodes)[...] *= rho
+        np.asarray(self.edges)[...] *= rho

@@ -1,0 +1,235 @@
+"""Oracles of structures with one scored vector per example.
+
+The potentials of an example are θ = Wᵀx + bias · b, one for each class or label;
+its joint feature is x ⊗ μ(y) (and bias · μ(y) for the intercepts b, which are
+the last row of W). So the squared norm of a direction is that of x, known once,
+times that of Δμ, and no vector as long as w is formed.
+"""
+import numpy as np
+
+from scipy.linalg.cython_blas cimport ddot
+
+from sklearn_structsvm._features cimport Features, clip
+from sklearn_structsvm._oracle cimport BlockOracle
+
+
+cdef class FlatOracle(BlockOracle):
+    """Shared part; a subclass says what a labeling's marginals μ(y) are."""
+
+    cdef Features features
+    cdef double bias
+    cdef Py_ssize_t k
+    cdef double[:, ::1] nu
+    cdef const double[::1] row_norms
+
+    def __init__(self, Features features, Py_ssize_t k, double bias):
+        self.features = features
+        self.bias = bias
+        self.k = k
+        self.n_blocks = features.n_rows
+        self.n_weights = (features.n_features + (bias != 0.0)) * k
+        self.work_size = k
+        self.direction_size = k
+        self.thread_safe = True
+        self.nu = np.zeros((self.n_blocks, k))
+        self.row_norms = features.row_norms() + bias * bias
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        """delta += coef * (μ(labels) - μ(y_i))."""
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        cdef Py_ssize_t c
+        cdef const double* intercept
+        self.features.scores(i, i + 1, w, self.k, work)
+        if self.bias != 0.0:
+            intercept = w + self.features.n_features * self.k
+            for c in range(self.k):
+                work[c] += self.bias * intercept[c]
+        return 0
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        cdef int k = <int> self.k, one = 1
+        score[0] = ddot(&k, <double*> work, &one, &self.nu[i, 0], &one)
+        return 0
+
+    cdef int direction(
+            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+            double c, double* out, double* squared_norm) except -1 nogil:
+        cdef Py_ssize_t j
+        cdef int k = <int> self.k, one = 1
+        for j in range(self.k):
+            out[j] = c * self.nu[i, j]
+        if s != NULL:
+            self.add_corner(i, a, s, out)
+        if v != NULL:
+            self.add_corner(i, b, v, out)
+        squared_norm[0] = self.row_norms[i] * ddot(&k, out, &one, out, &one)
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            self.nu[i, j] += gamma * direction[j]
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        cdef Py_ssize_t j
+        cdef double* intercept
+        self.features.add_row(i, coef, direction, self.k, target)
+        if self.bias != 0.0:
+            intercept = target + self.features.n_features * self.k
+            for j in range(self.k):
+                intercept[j] += coef * self.bias * direction[j]
+        return 0
+
+    cdef int project(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            const double* lower, const double* upper, double* w) except -1 nogil:
+        cdef Py_ssize_t j = self.features.n_features * self.k
+        self.features.project_row(i, self.k, v, lower, upper, w)
+        clip(self.n_weights - j, v + j, lower + j, upper + j, w + j)
+        return 0
+
+    def get_blocks(self):
+        return np.array(self.nu)
+
+    def set_blocks(self, blocks):
+        np.asarray(self.nu)[...] = blocks
+
+    def scale_blocks(self, double rho):
+        np.asarray(self.nu)[...] *= rho
+
+
+cdef class MulticlassOracle(FlatOracle):
+    """One of k classes; μ(y) is one-hot; any label costs.
+
+    Parameters
+    ----------
+    features : Features
+    y : ndarray of shape (n,), dtype intc
+        Class indices.
+    costs : ndarray of shape (k, k)
+        costs[truth, label], zero on the diagonal.
+    bias : float
+        The constant feature; 0 for none.
+    """
+
+    cdef const int[::1] y
+    cdef const double[:, ::1] costs
+
+    def __init__(self, Features features, const int[::1] y,
+                 const double[:, ::1] costs, double bias):
+        super().__init__(features, costs.shape[0], bias)
+        self.y = y
+        self.costs = costs
+        self.max_labels = 1
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return 1
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        labels[0] = self.y[i]
+        return 0
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        delta[self.y[i]] -= coef
+        delta[labels[0]] += coef
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t c, best = 0
+        cdef const double* cost = &self.costs[self.y[i], 0]
+        cdef double value, highest = work[0] + lam * cost[0]
+        for c in range(1, self.k):
+            value = work[c] + lam * cost[c]
+            if value > highest:
+                highest = value
+                best = c
+        labels[0] = <int> best
+        return self.evaluate(i, work, labels, score, loss)
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        score[0] = work[labels[0]] - work[self.y[i]]
+        loss[0] = self.costs[self.y[i], labels[0]]
+        return 0
+
+
+cdef class MultilabelOracle(FlatOracle):
+    """k independent labels, μ(Y) = Y in {0, 1}^k, a cost for each wrong one.
+
+    Parameters
+    ----------
+    features : Features
+    Y : ndarray of shape (n, k), dtype int8
+        Indicator.
+    costs : ndarray of shape (k, 2)
+        costs[c, truth]: what label c costs where it is wrong.
+    bias : float
+        The constant feature; 0 for none.
+    """
+
+    cdef const signed char[:, ::1] Y
+    cdef const double[:, ::1] costs
+
+    def __init__(self, Features features, const signed char[:, ::1] Y,
+                 const double[:, ::1] costs, double bias):
+        super().__init__(features, Y.shape[1], bias)
+        self.Y = Y
+        self.costs = costs
+        self.max_labels = Y.shape[1]
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return self.k
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            labels[c] = self.Y[i, c]
+        return 0
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            delta[c] += coef * (labels[c] - self.Y[i, c])
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t c
+        cdef int truth
+        cdef double gain
+        for c in range(self.k):
+            truth = self.Y[i, c]
+            gain = -work[c] if truth else work[c]
+            labels[c] = truth ^ (gain + lam * self.costs[c, truth] > 0.0)
+        return self.evaluate(i, work, labels, score, loss)
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t c
+        cdef int truth
+        cdef double total = 0.0, cost = 0.0
+        for c in range(self.k):
+            truth = self.Y[i, c]
+            if labels[c] != truth:
+                cost += self.costs[c, truth]
+                total += -work[c] if truth else work[c]
+        score[0] = total
+        loss[0] = cost
+        return 0

@@ -1,0 +1,206 @@
+"""The base class of all structures, and of a user's own."""
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from sklearn_structsvm._oracle import CallbackOracle
+
+
+class Structure(BaseEstimator):
+    """What is predicted: features, loss and decoding of one kind of output.
+
+    Subclass it for outputs of your own. Predictions are
+
+        argmax_y ⟨w, joint_feature(x, y)⟩,
+
+    and the weights w are learned such that the true output of each training example
+    scores higher than any other by a margin of the `loss` between them. Write four
+    methods, in plain Python:
+
+    ``joint_feature(x, y)``
+        ndarray of shape (d,), or a sparse row of shape (1, d): φ(x, y). d must not
+        depend on x or y.
+    ``loss(y_true, y)``
+        float >= 0, and 0 where ``y == y_true``.
+    ``decode(x, w)``
+        argmax_y ⟨w, φ(x, y)⟩.
+    ``loss_augmented_decode(x, y_true, w, lam=1.0)``
+        argmax_y ⟨w, φ(x, y)⟩ + lam · loss(y_true, y): the max-oracle of training. It
+        must be an exact maximiser, or the duality gap that is reported is none.
+
+    and, where slack rescaling by angular search is wanted,
+
+    ``constrained_decode(x, y_true, w, lam, alpha, beta, ...)``
+        The same maximum over labelings that satisfy two linear constraints, see below.
+
+    `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is a
+    read-only view that changes as training goes on: copy what you keep. A labeling may
+    be an array, a (nested) list, tuple or dict, or any hashable value, and is not to be
+    changed after it was returned. Parameters of the structure are declared as in any
+    scikit-learn estimator, as arguments of ``__init__`` stored under their names, so
+    that a grid search reaches them as ``structure__name``.
+
+    See Also
+    --------
+    ChainStructure : Sequences of labels.
+    MulticlassStructure : One of several classes.
+    MultilabelStructure : Several independent labels.
+
+    Examples
+    --------
+    A structure that ranks two items, x holding one row of features for each:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.structures import Structure
+    >>> class BetterOfTwo(Structure):
+    ...     def joint_feature(self, x, y):
+    ...         return x[y]
+    ...
+    ...     def loss(self, y_true, y):
+    ...         return float(y_true != y)
+    ...
+    ...     def decode(self, x, w):
+    ...         return int(np.argmax(x @ w))
+    ...
+    ...     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    ...         return int(np.argmax(x @ w + lam * (np.arange(2) != y_true)))
+    >>> X = [np.array([[1.0, 0.2], [0.1, 0.9]]), np.array([[0.0, 0.7], [0.9, 0.1]])]
+    >>> model = BCFWClassifier(BetterOfTwo(), random_state=0).fit(X, [0, 1])
+    >>> list(model.predict(X))
+    [0, 1]
+    """
+
+    # Whether X is one 2-D array with a row per example, and y as for scikit-learn's
+    # own classifiers.
+    flat = False
+    # Whether labels are encoded by `classes_`, so that `classes` and `class_weight` of
+    # an estimator have a meaning.
+    has_classes = False
+
+    def joint_feature(self, x, y):
+        """φ(x, y), of shape (d,)."""
+        raise NotImplementedError(f"{type(self).__name__} must define joint_feature.")
+
+    def loss(self, y_true, y):
+        """What predicting y costs where y_true is right: >= 0, and 0 for y_true."""
+        raise NotImplementedError(f"{type(self).__name__} must define loss.")
+
+    def decode(self, x, w):
+        """argmax_y ⟨w, φ(x, y)⟩."""
+        raise NotImplementedError(f"{type(self).__name__} must define decode.")
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        """argmax_y h(y) + lam · g(y), the λ-oracle.
+
+        With h(y) = 1 + ⟨w, φ(x, y) - φ(x, y_true)⟩ and g(y) = loss(y_true, y); lam = 1
+        is the max-oracle of margin rescaling.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must define loss_augmented_decode."
+        )
+
+    def constrained_decode(
+        self,
+        x,
+        y_true,
+        w,
+        lam,
+        alpha,
+        beta,
+        strict_alpha=False,
+        strict_beta=True,
+    ):
+        """argmax_y h(y) + lam · g(y) over β h(y) < g(y) <= α h(y), or None.
+
+        The constrained λ-oracle of Choi, Meshi and Srebro (AISTATS 2016), eq. (8).
+        `strict_alpha` makes the right inequality strict, `strict_beta` (the default)
+        the left one. None says that no labeling satisfies both.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define constrained_decode."
+        )
+
+    def fit(self, X, y):
+        """Learn from the data what must be known of it: here, d.
+
+        Parameters
+        ----------
+        X, y : sequences of n examples and labelings
+
+        Returns
+        -------
+        self
+            With `n_weights_`, the length of the joint feature.
+        """
+        self.n_weights_ = _length(self.joint_feature(X[0], y[0]))
+        return self
+
+    def check_data(self, X, y=None):
+        """X and y as lists, once they are seen to be of one length, not zero."""
+        X = as_list(X, "X")
+        if y is None:
+            return X, None
+        y = as_list(y, "y")
+        if len(X) != len(y):
+            raise ValueError(
+                f"X and y must have the same length; got {len(X)} and {len(y)}."
+            )
+        return X, y
+
+    def make_oracle(self, X, y):
+        """The `BlockOracle` of training examples, for a solver."""
+        return CallbackOracle(self, X, y, self.n_weights_)
+
+    def decode_batch(self, X, w, n_threads=1):
+        """Predictions for all of X: a 1-D object array, or numbers as an array."""
+        return as_object_array([self.decode(x, w) for x in X])
+
+    def score(self, y, y_pred, sample_weight=None):
+        """How good predictions are: 1 minus the mean loss."""
+        losses = [self.loss(a, b) for a, b in zip(y, y_pred, strict=True)]
+        return 1.0 - float(np.average(losses, weights=sample_weight))
+
+    def check_known(self, y):
+        """ValueError where y has labels that were not there in fit."""
+
+    def split_weights(self, w):
+        """(coef_, intercept_) as an estimator presents them; None for no intercept."""
+        return w, None
+
+    def join_weights(self, coef, intercept):
+        """The inverse of `split_weights`."""
+        return coef
+
+
+def as_list(items, name):
+    """A sequence of examples as a list; ValueError where it is none or empty."""
+    if not hasattr(items, "__len__") or isinstance(items, (str, bytes)):
+        raise ValueError(
+            f"{name} must be a sequence with one item per example; "
+            f"got {type(items).__name__}."
+        )
+    items = list(items)
+    if not items:
+        raise ValueError(f"{name} is empty: at least one example is needed.")
+    return items
+
+
+def as_object_array(items):
+    """A 1-D array with one item per example, whatever the items are."""
+    if all(np.ndim(item) == 0 and not isinstance(item, dict) for item in items):
+        return np.array(items)
+    result = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):
+        result[i] = item
+    return result
+
+
+def _length(phi):
+    shape = phi.shape if hasattr(phi, "shape") else np.shape(phi)
+    length = int(np.prod(shape))
+    if length == 0 or max(shape) != length:
+        raise ValueError(
+            f"joint_feature must return a vector of shape (d,) or (1, d); got {shape}."
+        )
+    return length

@@ -1,0 +1,270 @@
+"""Sequences of labels with first-order transitions."""
+
+import numpy as np
+
+from sklearn_structsvm._features import as_features
+from sklearn_structsvm.structures import sequences
+from sklearn_structsvm.structures._chain import ChainOracle
+from sklearn_structsvm.structures._decodings import k_best, max_marginals
+from sklearn_structsvm.structures.base import Structure, as_object_array
+from sklearn_structsvm.structures.constrained import constrained_argmax
+from sklearn_structsvm.structures.labels import (
+    class_weight_vector,
+    encode,
+    label_cost_matrix,
+    learn_classes,
+)
+
+
+class ChainStructure(Structure):
+    """A label for each position of a sequence, adjacent ones depending on each other.
+
+    With x_t the features of position t and one-hot labels e,
+
+        φ(x, y) = [ Σ_t x_t ⊗ e_{y_t},  Σ_t e_{y_t},  e_{y_1},  e_{y_T},
+                    Σ_t e_{y_{t-1}} ⊗ e_{y_t} ],
+
+    the emissions, a bias, a bias of the first and of the last position, and the
+    transitions, flattened one after another; each part can be left out. The loss is
+    the Hamming distance or the sum of label costs over the positions.
+
+    Parameters
+    ----------
+    emission, transition, bias, first_bias, last_bias : bool
+        Which parts the model has.
+    normalize_loss : bool
+        Whether the loss of a sequence is divided by its length, as in [1]_.
+    label_costs : array-like of shape (n_classes, n_classes) or None
+        ``label_costs[truth, label]`` >= 0 of one position, zero on the diagonal, in
+        the order of ``classes_``; None for 1 off the diagonal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_features_in_ : int
+        Features of a position.
+    n_weights_ : int
+        Length of φ.
+
+    References
+    ----------
+    .. [1] Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
+       structured SVMs", ICML 2016, appendix I.1.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> from sklearn_structsvm.structures import ChainStructure
+    >>> X, y = make_chains(n_samples=5, n_features=4, n_classes=3, random_state=0)
+    >>> structure = ChainStructure(first_bias=False, last_bias=False).fit(X, y)
+    >>> structure.n_weights_ == 4 * 3 + 3 + 3 * 3
+    True
+    >>> float(structure.loss(y[0], y[0]))
+    0.0
+    """
+
+    has_classes = True
+
+    def __init__(
+        self,
+        emission=True,
+        transition=True,
+        bias=True,
+        first_bias=True,
+        last_bias=True,
+        normalize_loss=True,
+        label_costs=None,
+    ):
+        self.emission = emission
+        self.transition = transition
+        self.bias = bias
+        self.first_bias = first_bias
+        self.last_bias = last_bias
+        self.normalize_loss = normalize_loss
+        self.label_costs = label_costs
+
+    def fit(self, X, y, *, classes=None, class_weight=None):
+        """Learn the classes and the number of features.
+
+        Parameters
+        ----------
+        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
+        y : sequence of n label arrays of shape (T_i,)
+        classes : array-like or None
+            All labels there are, where y may lack some.
+        class_weight : dict, "balanced" or None
+            Multiplies the costs of the positions whose true label is the class.
+
+        Returns
+        -------
+        self
+        """
+        labels = np.concatenate([np.asarray(y_i) for y_i in y])
+        self.n_features_in_ = X[0].shape[1]
+        self.classes_ = learn_classes(labels, classes)
+        k = len(self.classes_)
+        weight = class_weight_vector(class_weight, self.classes_, labels)
+        self.label_costs_ = label_cost_matrix(self.label_costs, k, weight)
+        n_node_rows = self.emission * self.n_features_in_ + sum(
+            map(bool, (self.bias, self.first_bias, self.last_bias))
+        )
+        self.n_weights_ = n_node_rows * k + bool(self.transition) * k * k
+        return self
+
+    def check_data(self, X, y=None):
+        n_features = getattr(self, "n_features_in_", None)
+        X = sequences.check_items(X, n_features)
+        return X, None if y is None else sequences.check_labels(y, X)
+
+    def make_oracle(self, X, y):
+        features, offsets = sequences.stack(X)
+        labels = self._encode(y, offsets)
+        return self._bind(features, offsets, labels)
+
+    def decode_batch(self, X, w, n_threads=1):
+        oracle = self._blind_oracle(X)
+        labels = self.classes_[oracle.decode(_weights(w), 0.0, n_threads)]
+        bounds = np.cumsum([x.shape[0] for x in X])[:-1]
+        return as_object_array(np.split(labels, bounds))
+
+    def decode(self, x, w):
+        return self.decode_batch([x], w)[0]
+
+    def joint_feature(self, x, y):
+        (x,), (y,) = self.check_data([x], [y])
+        k = len(self.classes_)
+        one_hot = np.eye(k)[self._encode([y])]
+        parts = []
+        if self.emission:
+            parts.append(x.T @ one_hot)
+        if self.bias:
+            parts.append(one_hot.sum(axis=0))
+        if self.first_bias:
+            parts.append(one_hot[0])
+        if self.last_bias:
+            parts.append(one_hot[-1])
+        if self.transition:
+            parts.append(one_hot[:-1].T @ one_hot[1:])
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def loss(self, y_true, y):
+        truth, labels = self._encode([y_true]), self._encode([y])
+        if len(truth) != len(labels):
+            raise ValueError(
+                f"Labelings of lengths {len(truth)} and {len(labels)} cannot be "
+                "compared."
+            )
+        return float(self.label_costs_[truth, labels].sum() * self._unit(len(truth)))
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        (x,), (y_true,) = self.check_data([x], [y_true])
+        return self.classes_[self.make_oracle([x], [y_true]).decode(_weights(w), lam)]
+
+    def constrained_decode(
+        self,
+        x,
+        y_true,
+        w,
+        lam,
+        alpha,
+        beta,
+        strict_alpha=False,
+        strict_beta=True,
+    ):
+        (x,), (y_true,) = self.check_data([x], [y_true])
+        truth = self._encode([y_true])
+        theta, transition = self.potentials(x, w)
+        costs = self.label_costs_[truth] * self._unit(len(truth))
+        labels = constrained_argmax(
+            theta, transition, costs, truth, lam, alpha, beta, strict_alpha, strict_beta
+        )
+        return None if labels is None else self.classes_[labels]
+
+    def potentials(self, x, w):
+        """Scores θ of shape (T, n_classes) and transitions, (n_classes, n_classes).
+
+        The score of a labeling is Σ_t θ[t, y_t] + Σ_t transitions[y_{t-1}, y_t];
+        the transitions are None where the model has none.
+        """
+        k, n = len(self.classes_), self.n_features_in_
+        parts = iter(np.split(np.asarray(w), self._bounds()))
+        theta = np.zeros((x.shape[0], k))
+        if self.emission:
+            theta += x @ next(parts).reshape(n, k)
+        if self.bias:
+            theta += next(parts)
+        if self.first_bias:
+            theta[0] += next(parts)
+        if self.last_bias:
+            theta[-1] += next(parts)
+        transition = next(parts).reshape(k, k) if self.transition else None
+        return theta, transition
+
+    def k_best(self, x, w, k):
+        """The k best labelings of one sequence, best first, and their scores.
+
+        Returns
+        -------
+        labelings : ndarray of shape (m, T)
+            m <= k: as many as there are.
+        scores : ndarray of shape (m,)
+            ⟨w, φ(x, y)⟩, decreasing.
+        """
+        labels, scores = k_best(*self.potentials(x, w), k)
+        return self.classes_[labels], scores
+
+    def max_marginals(self, x, w):
+        """Entry (t, c): the score of the best labeling of x that has class c at t."""
+        return max_marginals(*self.potentials(x, w))
+
+    def score(self, y, y_pred, sample_weight=None):
+        """Token accuracy; a sequence's weight counts for each of its tokens."""
+        from sklearn_structsvm.metrics import token_accuracy_score
+
+        return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
+
+    def check_known(self, y):
+        self._encode(y, np.cumsum([0] + [len(y_i) for y_i in y]))
+
+    def _unit(self, length):
+        return 1.0 / length if self.normalize_loss else 1.0
+
+    def _bounds(self):
+        k = len(self.classes_)
+        sizes = [self.n_features_in_ * k] * bool(self.emission)
+        sizes += [k] * sum(map(bool, (self.bias, self.first_bias, self.last_bias)))
+        return np.cumsum(sizes)
+
+    def _encode(self, y, offsets=None):
+        def where(position):
+            if offsets is None:
+                return f"position {position}"
+            i = int(np.searchsorted(offsets, position, side="right")) - 1
+            return f"sequence {i}, position {position - offsets[i]}"
+
+        return encode(np.concatenate([np.asarray(y_i) for y_i in y]), self.classes_, where)
+
+    def _blind_oracle(self, X):
+        """An oracle of unlabeled sequences, for plain decoding."""
+        features, offsets = sequences.stack(X)
+        return self._bind(features, offsets, np.zeros(offsets[-1], dtype=np.intc))
+
+    def _bind(self, rows, offsets, labels):
+        return ChainOracle(
+            as_features(rows if self.emission else rows[:, :0]),
+            offsets,
+            labels,
+            self.label_costs_,
+            bias=self.bias,
+            first=self.first_bias,
+            last=self.last_bias,
+            transition=self.transition,
+            normalize=self.normalize_loss,
+        )
+
+
+
+
+def _weights(w):
+    return np.ascontiguousarray(w, dtype=np.float64)

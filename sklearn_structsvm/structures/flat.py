@@ -1,0 +1,361 @@
+"""Structures of one feature vector per example: binary, multiclass, multilabel."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import accuracy_score
+from sklearn.utils.extmath import safe_sparse_dot
+
+from sklearn_structsvm._features import as_features
+from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
+from sklearn_structsvm.structures.base import Structure
+from sklearn_structsvm.structures.constrained import constrained_argmax
+from sklearn_structsvm.structures.labels import (
+    check_costs,
+    class_weight_vector,
+    encode,
+    label_cost_matrix,
+    learn_classes,
+)
+
+
+class FlatStructure(Structure):
+    """φ(x, y) = x ⊗ μ(y): one score Wᵀx per class or label, W of shape (F, k).
+
+    With a constant feature (`bias` of `fit` not zero), W has one more row. A subclass
+    says what μ(y) is. Weights are flattened features-first.
+    """
+
+    flat = True
+    has_classes = True
+
+    def fit(self, X, y, *, classes=None, class_weight=None, bias=0.0):
+        """Learn the classes and the number of features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        classes : array-like or None
+            All labels there are, where y may lack some.
+        class_weight : dict, "balanced" or None
+        bias : float
+            Value of a constant feature for intercepts; 0 for none.
+
+        Returns
+        -------
+        self
+        """
+        self.bias_ = float(bias)
+        self.n_features_in_ = X.shape[1]
+        self._fit_labels(np.asarray(y), classes, class_weight)
+        self.n_weights_ = (self.n_features_in_ + (self.bias_ != 0.0)) * self._k
+        return self
+
+    def make_oracle(self, X, y):
+        return self._bind(as_features(X), self._encode(np.asarray(y)))
+
+    def decision_function(self, X, w):
+        """Scores of shape (n_samples, k)."""
+        coef, intercept = self._matrix(w)
+        return safe_sparse_dot(X, coef, dense_output=True) + intercept
+
+    def decode_batch(self, X, w, n_threads=1):
+        return self._labels(self._predict(self.decision_function(X, w)))
+
+    def decode(self, x, w):
+        return self.decode_batch(_as_row(x), w)[0]
+
+    def joint_feature(self, x, y):
+        x = np.append(_dense(x), self.bias_) if self.bias_ else _dense(x)
+        return np.outer(x, self._marginals(y)).ravel()
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        oracle = self.make_oracle(_as_row(x), np.asarray([y_true]))
+        labels = oracle.decode(np.ascontiguousarray(w, dtype=np.float64), lam)
+        return self._labels(labels.reshape(self._encoded_shape))[0]
+
+    def constrained_decode(
+        self,
+        x,
+        y_true,
+        w,
+        lam,
+        alpha,
+        beta,
+        strict_alpha=False,
+        strict_beta=True,
+    ):
+        theta, costs, truth = self._tables(
+            self.decision_function(_as_row(x), w)[0], self._encode(np.array([y_true]))[0]
+        )
+        labels = constrained_argmax(
+            theta, None, costs, truth, lam, alpha, beta, strict_alpha, strict_beta
+        )
+        if labels is None:
+            return None
+        return self._labels(np.reshape(labels, self._encoded_shape))[0]
+
+    def score(self, y, y_pred, sample_weight=None):
+        return accuracy_score(y, y_pred, sample_weight=sample_weight)
+
+    def check_known(self, y):
+        self._encode(np.asarray(y))
+
+    def present_scores(self, scores):
+        """Scores as scikit-learn's decision functions give them."""
+        return scores
+
+    def example_weights(self, y):
+        """What class_weight makes of the examples' weights; None for all equal."""
+        return None
+
+    def split_weights(self, w):
+        coef, intercept = self._matrix(w)
+        return np.ascontiguousarray(coef.T), intercept
+
+    def join_weights(self, coef, intercept):
+        W = np.transpose(coef)
+        if self.bias_:
+            W = np.vstack([W, intercept / self.bias_])
+        return np.ravel(W)
+
+    def _matrix(self, w):
+        W = np.reshape(w, (-1, self._k))
+        n = self.n_features_in_
+        intercept = self.bias_ * W[n] if self.bias_ else np.zeros(self._k)
+        return W[:n], intercept
+
+
+class _SingleLabel(FlatStructure):
+    """One label per example."""
+
+    _encoded_shape = (1,)
+
+    def _fit_labels(self, y, classes, class_weight):
+        self.classes_ = learn_classes(y, classes)
+        self._class_weight = class_weight_vector(class_weight, self.classes_, y)
+        n = len(self.classes_)
+        self.label_costs_ = label_cost_matrix(self.label_costs, n)
+
+    def _encode(self, y):
+        return encode(y, self.classes_)
+
+    def _labels(self, encoded):
+        return self.classes_[encoded]
+
+    def loss(self, y_true, y):
+        truth, label = self._encode([y_true, y])
+        return self.label_costs_[truth, label]
+
+    def example_weights(self, y):
+        if self._class_weight is None:
+            return None
+        return self._class_weight[self._encode(y)]
+
+
+class BinaryStructure(_SingleLabel):
+    """Two classes, one weight vector: the support vector machine.
+
+    With classes coded -1 and 1, φ(x, y) = y x / 2 up to a constant, so that the hinge
+    is max(0, cost - y ⟨w, x⟩), and class ``classes_[1]`` is predicted where
+    ⟨w, x⟩ > 0.
+
+    Parameters
+    ----------
+    label_costs : array-like of shape (2, 2) or None
+        ``label_costs[truth, label]``; None for 1 off the diagonal.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.structures import BinaryStructure
+    >>> model = BCFWClassifier(BinaryStructure(label_costs=[[0, 1], [5, 0]]))
+    >>> model.fit([[0.0], [1.0], [2.0]], ["no", "yes", "no"]).predict([[1.0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    _k = 1
+
+    def __init__(self, label_costs=None):
+        self.label_costs = label_costs
+
+    def _fit_labels(self, y, classes, class_weight):
+        super()._fit_labels(y, classes, class_weight)
+        if len(self.classes_) != 2:
+            raise ValueError(
+                "BinaryStructure needs exactly 2 classes; "
+                f"got {len(self.classes_)}: {self.classes_[:5]!r}."
+            )
+
+    def _bind(self, features, encoded):
+        costs = np.array([[self.label_costs_[0, 1], self.label_costs_[1, 0]]])
+        return MultilabelOracle(
+            features, encoded[:, np.newaxis].astype(np.int8), costs, self.bias_
+        )
+
+    def _predict(self, scores):
+        return (scores[:, 0] > 0.0).astype(np.intc)
+
+    def present_scores(self, scores):
+        return scores[:, 0]
+
+    def _marginals(self, y):
+        return self._encode([y]).astype(np.float64)
+
+    def _tables(self, scores, truth):
+        theta = np.array([[0.0, scores[0]]])
+        return theta, self.label_costs_[[truth]], np.array([truth], dtype=np.intc)
+
+
+class MulticlassStructure(_SingleLabel):
+    """One of k classes with a weight vector each (Crammer and Singer 2001).
+
+    φ(x, y) = x ⊗ e_y, so that the hinge is
+    max_k label_costs[y, k] + ⟨w_k - w_y, x⟩.
+
+    Parameters
+    ----------
+    label_costs : array-like of shape (n_classes, n_classes) or None
+        ``label_costs[truth, label]`` >= 0, zero on the diagonal, in the order of
+        ``classes_``; None for 1 off the diagonal.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.structures import MulticlassStructure
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ordinal = MulticlassStructure(label_costs=[[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    >>> model = BCFWClassifier(ordinal, max_iter=5000, random_state=0).fit(X, y)
+    >>> model.coef_.shape
+    (3, 4)
+    """
+
+    def __init__(self, label_costs=None):
+        self.label_costs = label_costs
+
+    @property
+    def _k(self):
+        return len(self.classes_)
+
+    def _bind(self, features, encoded):
+        return MulticlassOracle(features, encoded, self.label_costs_, self.bias_)
+
+    def _predict(self, scores):
+        return scores.argmax(axis=1)
+
+    def present_scores(self, scores):
+        return scores[:, 1] - scores[:, 0] if self._k == 2 else scores
+
+    def _marginals(self, y):
+        return np.eye(self._k)[self._encode([y])[0]]
+
+    def _tables(self, scores, truth):
+        theta = scores[np.newaxis]
+        return theta, self.label_costs_[[truth]], np.array([truth], dtype=np.intc)
+
+
+class MultilabelStructure(FlatStructure):
+    """k labels, each present or not, independent of one another.
+
+    φ(x, Y) = x ⊗ Y for an indicator Y in {0, 1}^k, so that the hinge is the sum over
+    labels of max(0, cost ± ⟨w_l, x⟩).
+
+    Parameters
+    ----------
+    normalize_loss : bool
+        Whether the Hamming loss is divided by the number of labels. False makes the
+        problem that of one binary support vector machine per label with the same C.
+    label_costs : array-like of shape (n_labels, 2) or None
+        What a wrong label costs: column 0 where it is predicted but absent, column 1
+        where it is missed. None for 1.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.datasets import make_multilabel
+    >>> X, Y = make_multilabel(n_samples=60, random_state=0)
+    >>> BCFWClassifier(random_state=0).fit(X, Y).predict(X).shape == Y.shape
+    True
+    """
+
+    def __init__(self, normalize_loss=False, label_costs=None):
+        self.normalize_loss = normalize_loss
+        self.label_costs = label_costs
+
+    def _fit_labels(self, y, classes, class_weight):
+        if class_weight is not None:
+            raise ValueError(
+                "class_weight has no meaning for several labels per example; weigh "
+                "them with label_costs of MultilabelStructure."
+            )
+        k = y.shape[1]
+        if classes is not None and len(classes) != k:
+            raise ValueError(
+                f"classes must name the {k} columns of y; got {len(classes)} names."
+            )
+        self.classes_ = np.arange(k) if classes is None else np.asarray(classes)
+        costs = np.ones((k, 2))
+        if self.label_costs is not None:
+            costs = np.array(self.label_costs, dtype=np.float64)
+            if costs.shape != (k, 2):
+                raise ValueError(
+                    f"label_costs must have shape ({k}, 2), a row per label; "
+                    f"got {costs.shape}."
+                )
+            check_costs(costs)
+        self.label_costs_ = costs / k if self.normalize_loss else costs
+
+    @property
+    def _k(self):
+        return len(self.classes_)
+
+    @property
+    def _encoded_shape(self):
+        return (1, self._k)
+
+    def _encode(self, Y):
+        if Y.ndim != 2 or Y.shape[1] != self._k:
+            raise ValueError(
+                f"y must have shape (n_samples, {self._k}); got {Y.shape}."
+            )
+        if not np.isin(Y, (0, 1)).all():
+            at = np.argwhere(~np.isin(Y, (0, 1)))[0]
+            raise ValueError(
+                f"y must be an indicator of 0 and 1; got {Y[tuple(at)]!r} in row "
+                f"{at[0]}, column {at[1]}."
+            )
+        return np.ascontiguousarray(Y, dtype=np.int8)
+
+    def _labels(self, encoded):
+        return encoded.astype(np.int64)
+
+    def _bind(self, features, encoded):
+        return MultilabelOracle(features, encoded, self.label_costs_, self.bias_)
+
+    def _predict(self, scores):
+        return (scores > 0.0).astype(np.intc)
+
+    def _marginals(self, Y):
+        return self._encode(np.asarray([Y]))[0].astype(np.float64)
+
+    def loss(self, y_true, y):
+        truth, labels = self._encode(np.asarray([y_true, y]))
+        wrong = truth != labels
+        return float(self.label_costs_[wrong, truth[wrong]].sum())
+
+    def _tables(self, scores, truth):
+        theta = np.column_stack([np.zeros(self._k), scores])
+        costs = np.zeros((self._k, 2))
+        rows = np.arange(self._k)
+        costs[rows, 1 - truth] = self.label_costs_[rows, truth]
+        return theta, costs, truth.astype(np.intc)
+
+
+def _as_row(x):
+    return x if sparse.issparse(x) else np.asarray(x, dtype=np.float64).reshape(1, -1)
+
+
+def _dense(x):
+    x = x.toarray() if sparse.issparse(x) else np.asarray(x, dtype=np.float64)
+    return x.ravel()

@@ -1,0 +1,104 @@
+"""Encoding of labels of any kind as 0 ... n_classes - 1, and their costs."""
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
+
+def learn_classes(labels, classes=None):
+    """The sorted distinct labels, or `classes` once seen to hold them all."""
+    seen = _unique(labels, "y")
+    if classes is None:
+        result = seen
+    else:
+        result = _unique(np.asarray(classes), "classes")
+        if len(result) != len(classes):
+            raise ValueError("classes holds a label twice.")
+        unknown = seen[~np.isin(seen, result)]
+        if len(unknown):
+            raise ValueError(
+                f"y has the label {unknown[0]!r}, which is not among `classes`."
+            )
+    if len(result) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes in the data, but the data "
+            f"contains only one class: {result[0]!r}. Name the others with `classes` "
+            "where they exist."
+        )
+    return result
+
+
+def encode(labels, classes, where=None):
+    """Places of `labels` in `classes`, as intc.
+
+    Parameters
+    ----------
+    where : callable or None
+        Place in `labels` -> words that name the item, for the error.
+    """
+    labels = np.asarray(labels)
+    try:
+        places = np.searchsorted(classes, labels)
+    except TypeError:
+        # Labels of another kind than those of `classes`: none is known.
+        places = np.zeros(len(labels), dtype=np.intp)
+    places = np.minimum(places, len(classes) - 1)
+    unknown = np.flatnonzero(classes[places] != labels)
+    if len(unknown):
+        at = unknown[0]
+        item = where(at) if where is not None else f"item {at}"
+        raise ValueError(
+            f"y has a label that was not seen in fit: {labels[at]!r} ({item})."
+        )
+    return places.astype(np.intc)
+
+
+def _unique(labels, name):
+    try:
+        return np.unique(labels)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} mixes labels that cannot be sorted: {error}."
+        ) from error
+
+
+def label_cost_matrix(label_costs, n_classes, class_weight=None):
+    """costs[truth, label] as float64, checked; None means 0/1."""
+    if label_costs is None:
+        costs = 1.0 - np.eye(n_classes)
+    else:
+        costs = np.ascontiguousarray(label_costs, dtype=np.float64)
+        if costs.shape != (n_classes, n_classes):
+            raise ValueError(
+                f"label_costs must have shape ({n_classes}, {n_classes}), one row and "
+                f"one column per class; got {costs.shape}."
+            )
+        check_costs(costs)
+        if np.diagonal(costs).any():
+            at = int(np.flatnonzero(np.diagonal(costs))[0])
+            raise ValueError(
+                "label_costs must be zero on the diagonal; "
+                f"got {costs[at, at]} for class {at}."
+            )
+    if class_weight is not None:
+        costs = class_weight[:, np.newaxis] * costs
+    return costs
+
+
+def check_costs(costs):
+    """Costs are finite and not negative."""
+    bad = ~np.isfinite(costs) | (costs < 0)
+    if bad.any():
+        value = costs[bad][0]
+        raise ValueError(f"label_costs must be finite and >= 0; got {value}.")
+
+
+def class_weight_vector(class_weight, classes, labels):
+    """One weight per class from what scikit-learn calls class_weight; None for None."""
+    if class_weight is None:
+        return None
+    present = np.isin(classes, labels)
+    weights = np.ones(len(classes))
+    weights[present] = compute_class_weight(
+        class_weight, classes=classes[present], y=np.asarray(labels)
+    )
+    return weights

@@ -1,0 +1,141 @@
+"""Ragged sequences of feature rows: checked item by item, stacked once."""
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm.structures.base import as_list
+
+
+def check_items(X, n_features=None):
+    """X as a list of 2-D float arrays or CSR matrices with equal numbers of columns.
+
+    Raises
+    ------
+    ValueError
+        Naming the item: not 2-D, empty, of another number of features (than
+        `n_features`, or than the first), not numeric, with NaN or infinity, or dense
+        among sparse ones.
+    """
+    if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+        raise ValueError(
+            "X must be a sequence of n items of shape (T_i, n_features), one per "
+            f"sequence; got one 2-D array of shape {X.shape}."
+        )
+    items = as_list(X, "X")
+    all_sparse = sparse.issparse(items[0])
+    result = []
+    for i, item in enumerate(items):
+        if sparse.issparse(item) != all_sparse:
+            raise ValueError(
+                "The items of X must be all dense or all sparse; X[0] is "
+                f"{'sparse' if all_sparse else 'dense'} and X[{i}] is not."
+            )
+        item = sparse.csr_array(item) if all_sparse else _as_array(item, i)
+        if item.ndim != 2:
+            raise ValueError(
+                f"X[{i}] must be 2-D, of shape (T_i, n_features); "
+                f"got shape {item.shape}."
+            )
+        if item.shape[0] == 0:
+            raise ValueError(f"X[{i}] is empty: a sequence needs at least 1 position.")
+        expected = n_features if n_features is not None else result and result[0].shape[1]
+        if (result or n_features is not None) and item.shape[1] != expected:
+            origin = "in fit" if n_features is not None else "in X[0]"
+            raise ValueError(
+                f"X[{i}] has {item.shape[1]} features, but there were {expected} "
+                f"{origin}."
+            )
+        if item.shape[1] == 0:
+            raise ValueError(f"X[{i}] has 0 features; at least 1 is needed.")
+        values = item.data if all_sparse else item
+        if values.dtype.kind not in "fiub":
+            raise ValueError(f"X[{i}] must be numeric; got dtype {values.dtype}.")
+        if not np.isfinite(values).all():
+            bad = values[~np.isfinite(values)].flat[0]
+            raise ValueError(
+                f"X[{i}] contains NaN or infinity: the value {bad} was found."
+            )
+        result.append(item)
+    return result
+
+
+def _as_array(item, i):
+    try:
+        item = np.asarray(item)
+        return item.astype(np.float64) if item.dtype == object else item
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X[{i}] must be an array of numbers of shape (T_i, n_features): {error}"
+        ) from error
+
+
+def check_labels(y, X):
+    """y as a list of 1-D label arrays, as long as the items of X.
+
+    Raises
+    ------
+    ValueError
+        Naming the item: another length, not 1-D, floating-point labels, missing
+        labels, or lists as labels.
+    """
+    y = as_list(y, "y")
+    if len(y) != len(X):
+        raise ValueError(
+            f"X and y must have the same length; got {len(X)} and {len(y)}."
+        )
+    result = []
+    for i, (labels, x) in enumerate(zip(y, X, strict=True)):
+        try:
+            labels = np.asarray(labels)
+        except ValueError as error:
+            raise ValueError(f"y[{i}] must be a 1-D array of labels: {error}") from error
+        if labels.ndim != 1:
+            raise ValueError(
+                f"y[{i}] must be a 1-D array of labels; got shape {labels.shape}."
+            )
+        if len(labels) != x.shape[0]:
+            raise ValueError(
+                f"y[{i}] has {len(labels)} labels for the {x.shape[0]} positions of "
+                f"X[{i}]."
+            )
+        if labels.dtype.kind in "fc":
+            raise ValueError(
+                f"y[{i}] has floating-point labels, such as {labels[0]!r}; labels are "
+                "classes: use integers or strings."
+            )
+        if labels.dtype == object:
+            for label in labels:
+                if label is None or isinstance(label, (float, list, tuple, np.ndarray)):
+                    raise ValueError(
+                        f"y[{i}] has the label {label!r}; labels are classes: use "
+                        "integers or strings."
+                    )
+        result.append(labels)
+    return result
+
+
+def stack(items):
+    """All rows of all items below one another, and where each item starts.
+
+    Returns
+    -------
+    rows : ndarray of shape (ΣT_i, n_features) or csr_array, float64
+    offsets : ndarray of shape (n + 1,), dtype intp
+    """
+    lengths = [item.shape[0] for item in items]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
+    if not sparse.issparse(items[0]):
+        return np.concatenate(items).astype(np.float64, copy=False), offsets
+    # By hand: sparse.vstack checks each of the many small items again.
+    starts = np.cumsum([0] + [item.nnz for item in items], dtype=np.int64)
+    indptr = np.concatenate(
+        [item.indptr[:-1] + start for item, start in zip(items, starts, strict=False)]
+        + [starts[-1:]]
+    )
+    data = np.empty(starts[-1])
+    indices = np.empty(starts[-1], dtype=np.intc)
+    for item, start in zip(items, starts, strict=False):
+        data[start : start + item.nnz] = item.data
+        indices[start : start + item.nnz] = item.indices
+    shape = (int(offsets[-1]), items[0].shape[1])
+    return sparse.csr_array((data, indices, indptr), shape=shape), offsets
