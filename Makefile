@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-KERNELS := $(shell find sklearn_structsvm -name '*.pyx' -o -name '*.pxd')
+KERNELS := $(shell find sklearn_structsvm -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
 # Prints what pyproject.toml asks for: the build, the package, or one of its extras.
 define REQUIREMENTS

@@ -69,7 +69,8 @@ def extensions():
     modules[SHARED] = f"{SHARED.replace('.', '/')}.c"
     return [
         Extension(
-            name, [source], include_dirs=[np.get_include()], define_macros=MACROS
+            name, [source], include_dirs=[np.get_include(), PACKAGE],
+            define_macros=MACROS, depends=[f"{PACKAGE}/_vector.h"],
         )
         for name, source in modules.items()
     ]

@@ -289,7 +289,7 @@ class BCFWClassifier(StructuredClassifier):
     coef_ : ndarray
         For flat structures of shape (1, n_features), (n_classes, n_features) or
         (n_labels, n_features); else w, of shape (d,).
-    intercept_ : ndarray of shape (coef_.shape[0],)
+    intercept_ : ndarray of shape (`coef_.shape[0]`,)
         Flat structures only.
     classes_ : ndarray
         The labels, for structures that have them.
@@ -311,7 +311,7 @@ class BCFWClassifier(StructuredClassifier):
         What "auto" was settled to.
     n_features_in_ : int
         Features of an example, or of a position of a sequence.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Where X has column names.
 
     See Also
@@ -486,9 +486,11 @@ class BCFWClassifier(StructuredClassifier):
         if result.status in ("max_iter", "max_time"):
             warnings.warn(
                 f"BCFW stopped at {result.status}={getattr(self, result.status)} with a "
-                f"duality gap of {result.gap:.3g} > tol={self.tol:.3g}. The objective "
-                "is at most that far from its optimum; for less, increase "
-                f"{result.status}, or try step='pairwise' or a smaller C.",
+                f"duality gap of {result.gap:.3g} > tol={self.tol:.3g}: the objective "
+                "is at most that far from its optimum. For less, increase "
+                f"{result.status}, scale the features, or try "
+                f"{'' if step == 'pairwise' else 'step=\'pairwise\' or '}a smaller "
+                "C.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

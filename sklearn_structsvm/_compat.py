@@ -1,6 +1,7 @@
 """All of scikit-learn that is private, or not in every supported version."""
 
 from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
@@ -21,4 +22,5 @@ __all__ = [
     "StrOptions",
     "_check_sample_weight",
     "_fit_context",
+    "_safe_indexing",
 ]

@@ -12,6 +12,15 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
 
 
+cdef extern from "_vector.h" nogil:
+    void vector_gather(
+        Py_ssize_t count, Py_ssize_t available, const double* values,
+        const int* indices, const double* weights, Py_ssize_t k,
+        double* out) noexcept
+    void vector_axpy(
+        Py_ssize_t k, double a, const double* x, double* y) noexcept
+
+
 cdef void clip(
         Py_ssize_t n, const double* v, const double* lower, const double* upper,
         double* w) noexcept nogil:
@@ -206,10 +215,9 @@ cdef class CSRFeatures(Features):
     cdef void scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
-        cdef Py_ssize_t t, p, c
+        cdef Py_ssize_t t, p
         cdef double x
         cdef double* row
-        cdef const double* weight
         for t in range(start, stop):
             row = out + (t - start) * k
             if k == 1:
@@ -219,11 +227,10 @@ cdef class CSRFeatures(Features):
                 row[0] = x
                 continue
             memset(row, 0, k * sizeof(double))
-            for p in range(self.indptr[t], self.indptr[t + 1]):
-                x = self.data[p]
-                weight = weights + self.indices[p] * k
-                for c in range(k):
-                    row[c] += x * weight[c]
+            p = self.indptr[t]
+            vector_gather(
+                self.indptr[t + 1] - p, self.indices.shape[0] - p, &self.data[p],
+                &self.indices[p], weights, k, row)
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
@@ -231,10 +238,9 @@ cdef class CSRFeatures(Features):
         cdef int* slots = <int*> (out + 1)
         cdef int* touched = <int*> (out + 1 + (self.n_features + 1) // 2)
         cdef double* rows = out + self.header
-        cdef double* row
         cdef const double* step
-        cdef Py_ssize_t t, p, c, j, count = <Py_ssize_t> out[0]
-        cdef double x, norm = 0.0
+        cdef Py_ssize_t t, p, j, count = <Py_ssize_t> out[0]
+        cdef double norm = 0.0
         for j in range(count):
             slots[touched[j]] = 0
         count = 0
@@ -249,10 +255,7 @@ cdef class CSRFeatures(Features):
                     count += 1
                     slots[j] = <int> count
                     memset(rows + (count - 1) * k, 0, k * sizeof(double))
-                row = rows + (slots[j] - 1) * k
-                x = self.data[p]
-                for c in range(k):
-                    row[c] += x * step[c]
+                vector_axpy(k, self.data[p], step, rows + (slots[j] - 1) * k)
         out[0] = <double> count
         cdef int size = <int> (count * k), one_inc = 1
         if count:
@@ -263,14 +266,10 @@ cdef class CSRFeatures(Features):
             self, double coef, const double* outer, Py_ssize_t k,
             double* target) noexcept nogil:
         cdef const int* touched = <const int*> (outer + 1 + (self.n_features + 1) // 2)
-        cdef const double* row = outer + self.header
-        cdef double* weight
-        cdef Py_ssize_t s, c
+        cdef const double* rows = outer + self.header
+        cdef Py_ssize_t s
         for s in range(<Py_ssize_t> outer[0]):
-            weight = target + touched[s] * k
-            for c in range(k):
-                weight[c] += coef * row[c]
-            row += k
+            vector_axpy(k, coef, rows + s * k, target + touched[s] * k)
 
     cdef void project_outer(
             self, const double* outer, Py_ssize_t k, const double* v,
@@ -284,14 +283,13 @@ cdef class CSRFeatures(Features):
     cdef void add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
             double* target) noexcept nogil:
-        cdef Py_ssize_t p, c
-        cdef double x
-        cdef double* weight
+        cdef Py_ssize_t p
         for p in range(self.indptr[row], self.indptr[row + 1]):
-            x = coef * self.data[p]
-            weight = target + self.indices[p] * k
-            for c in range(k):
-                weight[c] += x * delta[c]
+            if k == 1:
+                target[self.indices[p]] += coef * self.data[p] * delta[0]
+            else:
+                vector_axpy(k, coef * self.data[p], delta,
+                            target + self.indices[p] * k)
 
     cdef void project_row(
             self, Py_ssize_t row, Py_ssize_t k, const double* v,

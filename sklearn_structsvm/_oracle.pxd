@@ -43,4 +43,5 @@ cdef class CallbackOracle(BlockOracle):
     cdef dict directions
 
     cdef tuple _corner(self, Py_ssize_t i, int slot)
+    cdef tuple _joint_feature(self, Py_ssize_t i, object label)
     cdef int _store(self, Py_ssize_t i, object label) except -1

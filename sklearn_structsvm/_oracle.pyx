@@ -170,6 +170,13 @@ def linear_combination(terms):
     return indices, np.bincount(position, weights=values, minlength=len(indices))
 
 
+def outline(y):
+    """The shape of an array, list or tuple of labels; () for other labelings."""
+    if isinstance(y, np.ndarray):
+        return y.shape
+    return (len(y),) if isinstance(y, (list, tuple)) else ()
+
+
 def label_key(y):
     """A hashable stand-in for a labeling of any kind, equal for equal ones."""
     if isinstance(y, np.ndarray):
@@ -210,8 +217,7 @@ cdef class CallbackOracle(BlockOracle):
         self.direction_size = 1
         self.thread_safe = False
         self.w = None
-        self.truth = [sparse_vector(structure.joint_feature(x_i, y_i))
-                      for x_i, y_i in zip(X, y, strict=True)]
+        self.truth = [self._joint_feature(i, y_i) for i, y_i in enumerate(y)]
         empty = (np.empty(0, dtype=np.intp), np.empty(0))
         self.blocks = [empty] * self.n_blocks
         # Slot 0 is the true labeling: difference zero, loss zero.
@@ -221,27 +227,38 @@ cdef class CallbackOracle(BlockOracle):
     cdef tuple _corner(self, Py_ssize_t i, int slot):
         return self.slots[i][slot]
 
+    cdef tuple _joint_feature(self, Py_ssize_t i, object label):
+        name = type(self.structure).__name__
+        phi = self.structure.joint_feature(self.X[i], label)
+        shape = np.shape(phi) if not sparse.issparse(phi) else phi.shape
+        if int(np.prod(shape)) != self.n_weights:
+            raise ValueError(
+                f"joint_feature of {name} must have shape ({self.n_weights},) for every "
+                f"labeling; for example {i} it has shape {shape}.")
+        indices, values = sparse_vector(phi)
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"joint_feature of {name} has NaN or infinite entries for example {i}.")
+        return indices, values
+
     cdef int _store(self, Py_ssize_t i, object label) except -1:
         cdef dict slots = self.slots[i]
         key = label_key(label)
         for slot, (known, _, _) in slots.items():
             if label_key(known) == key:
                 return slot
+        if not self.structure.variable_length and outline(label) != outline(self.y[i]):
+            raise ValueError(
+                f"loss_augmented_decode of {type(self.structure).__name__} returned a "
+                f"labeling of shape {outline(label)} for example {i}, whose true "
+                f"labeling has shape {outline(self.y[i])}. (Set the class attribute "
+                "variable_length = True where shapes may differ.)")
         loss = float(self.structure.loss(self.y[i], label))
         if not (loss >= 0.0) or loss == float("inf"):
             raise ValueError(
                 f"loss(y_true, y) of {type(self.structure).__name__} must be a "
                 f"finite number >= 0; got {loss!r} for example {i}.")
-        phi = sparse_vector(self.structure.joint_feature(self.X[i], label))
-        if len(phi[0]) and phi[0].max() >= self.n_weights:
-            raise ValueError(
-                f"joint_feature of {type(self.structure).__name__} must have shape "
-                f"({self.n_weights},) for every labeling; example {i} gave a longer "
-                "one.")
-        if not np.isfinite(phi[1]).all():
-            raise ValueError(
-                f"joint_feature of {type(self.structure).__name__} has NaN or "
-                f"infinite entries for example {i}.")
+        phi = self._joint_feature(i, label)
         delta = linear_combination([(1.0, phi), (-1.0, self.truth[i])])
         slot = 1
         while slot in slots:

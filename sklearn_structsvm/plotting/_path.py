@@ -273,9 +273,7 @@ class RegularizationPathDisplay:
         ).plot(ax, fill_between_kw=fill_between_kw, **line_kw)
 
     @classmethod
-    def from_path(
-        cls, path, *, kind="gap", n_coefs=10, name=None, ax=None, **line_kw
-    ):
+    def from_path(cls, path, *, kind="gap", n_coefs=10, name=None, ax=None, **line_kw):
         """Draw a result of :func:`~sklearn_structsvm.bcfw_path` against λ.
 
         Parameters

@@ -17,7 +17,8 @@ CACHE_FLOOR = 0.01
 CACHE_SIZE = 50
 
 # The oracle counts as expensive where it takes this many times the rest of a step.
-# Caching and active sets then pay for themselves (section 5.1, "Recommendation").
+# Caching and active sets then pay for themselves (section 5.1, "Recommendation"). One
+# that calls Python always is: no such call is as cheap as what it saves.
 EXPENSIVE_ORACLE = 5.0
 N_TIMED_BLOCKS = 16
 
@@ -129,6 +130,8 @@ def start_bcfw(
 
 
 def _is_expensive(oracle, weights):
+    if not oracle.thread_safe:
+        return True
     probe = BlockFrankWolfe(oracle, weights, 1.0)
     blocks = np.flatnonzero(weights)
     blocks = blocks[np.linspace(0, len(blocks) - 1, N_TIMED_BLOCKS).astype(int)]
@@ -173,8 +176,9 @@ def run_bcfw(
     max_time : float or None
         Seconds.
     gap_check_interval : int
-        Passes between two checks of the true gap. One is also made as soon as the
-        block gaps as last seen sum to at most `tol`, and at the end.
+        Passes between two checks of the true gap. One is also made where the block
+        gaps as last seen sum to at most `tol` (they say nothing of an average of the
+        iterates), and at the end.
     n_threads : int
         For the gap checks.
     rng : numpy.random.Generator
@@ -210,7 +214,8 @@ def run_bcfw(
         n_iter += 1
         checked = False
         make_pass(iterate, sampling, algorithm, rng, deadline)
-        if n_iter % gap_check_interval == 0 or iterate.known_gap <= tol:
+        seems_done = not average and iterate.known_gap <= tol
+        if n_iter % gap_check_interval == 0 or seems_done:
             row, weights = check()
             checked = True
             if row["dual_gap"] <= tol:

@@ -189,6 +189,12 @@ def regularization_path(
     return path, reached
 
 
+def first_breakpoint(iterate, eps, kappa=KAPPA):
+    """The λ above which the path is known in closed form; moves `iterate` there."""
+    _initialize(iterate, kappa * eps, 1)
+    return iterate.lam
+
+
 def _initialize(iterate, target, n_threads):
     """The largest breakpoint: all dual mass on the loss's maximisers (Algorithm 6)."""
     iterate.jump_to_oracle()

@@ -17,6 +17,12 @@ from sklearn_structsvm._features cimport Features, clip
 from sklearn_structsvm._oracle cimport BlockOracle
 
 
+cdef extern from "_vector.h" nogil:
+    void vector_add_max_plus(
+        Py_ssize_t k, const double* previous, const double* transition,
+        double* current) noexcept
+
+
 cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil:
     cdef int size = <int> n, one = 1
     daxpy(&size, &coef, <double*> x, &one, y, &one)
@@ -25,32 +31,6 @@ cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept no
 cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil:
     cdef int size = <int> n, one = 1
     return ddot(&size, <double*> x, &one, <double*> y, &one)
-
-
-cdef void add_max_plus(
-        Py_ssize_t k, const double* previous, const double* transition,
-        double* current) noexcept nogil:
-    """current[c] += max_p previous[p] + transition[p, c]."""
-    cdef Py_ssize_t p, c
-    cdef double value, score
-    cdef const double* row
-    cdef double[64] buffer
-    cdef Py_ssize_t start, width
-    # Blocks of 64 labels: their running maxima stay in registers and L1.
-    for start in range(0, k, 64):
-        width = min(64, k - start)
-        score = previous[0]
-        row = transition + start
-        for c in range(width):
-            buffer[c] = score + row[c]
-        for p in range(1, k):
-            score = previous[p]
-            row = transition + p * k + start
-            for c in range(width):
-                value = score + row[c]
-                buffer[c] = value if value > buffer[c] else buffer[c]
-        for c in range(width):
-            current[start + c] += buffer[c]
 
 
 cdef class ChainOracle(BlockOracle):
@@ -166,7 +146,8 @@ cdef class ChainOracle(BlockOracle):
                     table[t * k + c] += unit * cost[c]
         if self.has_transition:
             for t in range(1, T):
-                add_max_plus(k, table + (t - 1) * k, transition, table + t * k)
+                vector_add_max_plus(
+                    k, table + (t - 1) * k, transition, table + t * k)
         # The best predecessors are found again on the way back: k additions a
         # position there are cheaper than keeping k² arg-maxima on the way out.
         for t in range(T - 1, -1, -1):

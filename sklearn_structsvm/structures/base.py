@@ -36,7 +36,8 @@ class Structure(BaseEstimator):
     `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is a
     read-only view that changes as training goes on: copy what you keep. A labeling may
     be an array, a (nested) list, tuple or dict, or any hashable value, and is not to be
-    changed after it was returned. Parameters of the structure are declared as in any
+    changed after it was returned. Those of one example have one length, unless the
+    class attribute ``variable_length`` is set to True. Parameters of the structure are declared as in any
     scikit-learn estimator, as arguments of ``__init__`` stored under their names, so
     that a grid search reaches them as ``structure__name``.
 
@@ -77,6 +78,9 @@ class Structure(BaseEstimator):
     # Whether labels are encoded by `classes_`, so that `classes` and `class_weight` of
     # an estimator have a meaning.
     has_classes = False
+    # Whether labelings of one example may differ in length. Where they may not, one of
+    # a wrong length is an error that is found in training.
+    variable_length = False
 
     def joint_feature(self, x, y):
         """φ(x, y), of shape (d,)."""
@@ -165,7 +169,7 @@ class Structure(BaseEstimator):
         """ValueError where y has labels that were not there in fit."""
 
     def split_weights(self, w):
-        """(coef_, intercept_) as an estimator presents them; None for no intercept."""
+        """``(coef_, intercept_)`` as an estimator presents them; None for no intercept."""
         return w, None
 
     def join_weights(self, coef, intercept):
@@ -199,7 +203,7 @@ def as_object_array(items):
 def _length(phi):
     shape = phi.shape if hasattr(phi, "shape") else np.shape(phi)
     length = int(np.prod(shape))
-    if length == 0 or max(shape) != length:
+    if not shape or length == 0 or max(shape) != length:
         raise ValueError(
             f"joint_feature must return a vector of shape (d,) or (1, d); got {shape}."
         )

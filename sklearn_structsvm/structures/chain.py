@@ -110,6 +110,11 @@ class ChainStructure(Structure):
             map(bool, (self.bias, self.first_bias, self.last_bias))
         )
         self.n_weights_ = n_node_rows * k + bool(self.transition) * k * k
+        if self.n_weights_ == 0:
+            raise ValueError(
+                "ChainStructure needs at least one part: emission, transition, bias, "
+                "first_bias and last_bias are all False."
+            )
         return self
 
     def check_data(self, X, y=None):
@@ -187,19 +192,48 @@ class ChainStructure(Structure):
         The score of a labeling is Σ_t θ[t, y_t] + Σ_t transitions[y_{t-1}, y_t];
         the transitions are None where the model has none.
         """
-        k, n = len(self.classes_), self.n_features_in_
-        parts = iter(np.split(np.asarray(w), self._bounds()))
-        theta = np.zeros((x.shape[0], k))
+        parts = self.weight_parts(w)
+        theta = np.zeros((x.shape[0], len(self.classes_)))
         if self.emission:
-            theta += x @ next(parts).reshape(n, k)
+            theta += x @ parts["emission"]
         if self.bias:
-            theta += next(parts)
+            theta += parts["bias"]
         if self.first_bias:
-            theta[0] += next(parts)
+            theta[0] += parts["first_bias"]
         if self.last_bias:
-            theta[-1] += next(parts)
-        transition = next(parts).reshape(k, k) if self.transition else None
-        return theta, transition
+            theta[-1] += parts["last_bias"]
+        return theta, parts.get("transition")
+
+    def weight_parts(self, w):
+        """The weights by name: "emission", "bias", "first_bias", "last_bias" and
+        "transition", as far as the model has them.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_weights_,)
+            Such as the `coef_` of an estimator.
+
+        Returns
+        -------
+        dict of ndarray
+            Emissions of shape (n_features, n_classes), biases of shape (n_classes,),
+            transitions of shape (n_classes, n_classes), the previous label first.
+        """
+        k = len(self.classes_)
+        shapes = {
+            "emission": (self.n_features_in_, k),
+            "bias": (k,),
+            "first_bias": (k,),
+            "last_bias": (k,),
+            "transition": (k, k),
+        }
+        parts, at = {}, 0
+        for name, shape in shapes.items():
+            if getattr(self, name):
+                size = int(np.prod(shape))
+                parts[name] = np.reshape(w[at : at + size], shape)
+                at += size
+        return parts
 
     def k_best(self, x, w, k):
         """The k best labelings of one sequence, best first, and their scores.
@@ -229,12 +263,6 @@ class ChainStructure(Structure):
 
     def _unit(self, length):
         return 1.0 / length if self.normalize_loss else 1.0
-
-    def _bounds(self):
-        k = len(self.classes_)
-        sizes = [self.n_features_in_ * k] * bool(self.emission)
-        sizes += [k] * sum(map(bool, (self.bias, self.first_bias, self.last_bias)))
-        return np.cumsum(sizes)
 
     def _encode(self, y, offsets=None):
         def where(position):

@@ -15,6 +15,7 @@ from sklearn_structsvm.structures.labels import (
     encode,
     label_cost_matrix,
     learn_classes,
+    plain,
 )
 
 
@@ -184,7 +185,7 @@ class BinaryStructure(_SingleLabel):
         if len(self.classes_) != 2:
             raise ValueError(
                 "BinaryStructure needs exactly 2 classes; "
-                f"got {len(self.classes_)}: {self.classes_[:5]!r}."
+                f"got {len(self.classes_)}: {self.classes_[:5].tolist()}."
             )
 
     def _bind(self, features, encoded):
@@ -322,7 +323,7 @@ class MultilabelStructure(FlatStructure):
         if not np.isin(Y, (0, 1)).all():
             at = np.argwhere(~np.isin(Y, (0, 1)))[0]
             raise ValueError(
-                f"y must be an indicator of 0 and 1; got {Y[tuple(at)]!r} in row "
+                f"y must be an indicator of 0 and 1; got {plain(Y[tuple(at)])!r} in row "
                 f"{at[0]}, column {at[1]}."
             )
         return np.ascontiguousarray(Y, dtype=np.int8)

@@ -16,15 +16,20 @@ def learn_classes(labels, classes=None):
         unknown = seen[~np.isin(seen, result)]
         if len(unknown):
             raise ValueError(
-                f"y has the label {unknown[0]!r}, which is not among `classes`."
+                f"y has the label {plain(unknown[0])!r}, which is not among `classes`."
             )
     if len(result) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data "
-            f"contains only one class: {result[0]!r}. Name the others with `classes` "
+            f"contains only one class: {plain(result[0])!r}. Name the others with `classes` "
             "where they exist."
         )
     return result
+
+
+def plain(label):
+    """A label as its user wrote it: numpy's scalars as Python's."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def encode(labels, classes, where=None):
@@ -47,7 +52,7 @@ def encode(labels, classes, where=None):
         at = unknown[0]
         item = where(at) if where is not None else f"item {at}"
         raise ValueError(
-            f"y has a label that was not seen in fit: {labels[at]!r} ({item})."
+            f"y has a label that was not seen in fit: {plain(labels[at])!r} ({item})."
         )
     return places.astype(np.intc)
 

@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm.structures.base import as_list
+from sklearn_structsvm.structures.labels import plain
 
 
 def check_items(X, n_features=None):
@@ -100,7 +101,7 @@ def check_labels(y, X):
             )
         if labels.dtype.kind in "fc":
             raise ValueError(
-                f"y[{i}] has floating-point labels, such as {labels[0]!r}; labels are "
+                f"y[{i}] has floating-point labels, such as {plain(labels[0])!r}; labels are "
                 "classes: use integers or strings."
             )
         if labels.dtype == object:

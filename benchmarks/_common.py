@@ -1,0 +1,172 @@
+"""What the benchmarks share: data, tables, peers in other environments.
+
+Import it before NumPy: it keeps the BLAS on one thread.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+THREADS = dict.fromkeys(
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "1"
+)
+os.environ.update(THREADS)
+
+import numpy as np  # noqa: E402
+from scipy import sparse  # noqa: E402
+from sklearn.exceptions import ConvergenceWarning  # noqa: E402
+
+from sklearn_structsvm import BCFWClassifier  # noqa: E402
+from sklearn_structsvm.datasets import fetch_ocr_letters  # noqa: E402
+from sklearn_structsvm.structures import ChainStructure  # noqa: E402
+
+HERE = Path(__file__).parent
+# A gap_check_interval that leaves the checks at the start and at the end.
+NO_CHECKS = 10**9
+
+
+def make_parser(description):
+    """Parser with the option that all benchmarks have."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument(
+        "--data",
+        default=os.environ.get("SKLEARN_STRUCTSVM_DATA"),
+        help="folder of the data sets, as data_home of the fetch functions",
+    )
+    return parser
+
+
+def load_ocr(subset, data_home):
+    """Words and letters of OCR-small, OCR-large or all."""
+    return fetch_ocr_letters(subset=subset, data_home=data_home, return_X_y=True)
+
+
+def chain_classifier(**params):
+    """BCFWClassifier of a full chain model, Hamming loss over the length."""
+    return BCFWClassifier(ChainStructure(), **params)
+
+
+def fit_quietly(estimator, X, y):
+    """Fit a model that may stop before it converges, and say nothing of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(X, y)
+
+
+def pass_seconds(X, y, passes, **params):
+    """Seconds of a pass, without the gap checks at the fit's start and end.
+
+    The one at the end is taken to last as long as the one at the start.
+    """
+    model = chain_classifier(
+        tol=0.0, max_iter=passes, gap_check_interval=NO_CHECKS, **params
+    )
+    seconds = fit_quietly(model, X, y).history_["seconds"]
+    return (seconds[-1] - 2 * seconds[0]) / passes
+
+
+def reached(history, key, target):
+    """Value of ``history[key]`` at the first gap check at or below the target."""
+    below = np.flatnonzero(np.asarray(history["dual_gap"]) <= target)
+    return float(history[key][below[0]]) if len(below) else np.inf
+
+
+def print_table(header, rows):
+    """A markdown table; floats with three digits, what was not reached as a dash."""
+
+    def cell(value):
+        if isinstance(value, (float, np.floating)):
+            return f"{value:.3g}" if np.isfinite(value) else "-"
+        return str(value)
+
+    lines = [header, ["---"] * len(header), *rows]
+    for line in lines:
+        print("| " + " | ".join(map(cell, line)) + " |", flush=True)
+    print()
+
+
+def peak_megabytes():
+    """Highest resident memory of this process so far."""
+    # On Linux ru_maxrss starts at the memory of the process that started this one.
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def save_sequences(path, X, y, classes):
+    """Write items as flat CSR rows (or dense ones) and label indices."""
+    arrays = {"offsets": np.cumsum([0] + [len(labels) for labels in y])}
+    arrays["y"] = np.searchsorted(classes, np.concatenate(y)).astype(np.int32)
+    if sparse.issparse(X[0]):
+        rows = sparse.vstack(X, format="csr")
+        arrays |= {"indices": rows.indices, "indptr": rows.indptr, "data": rows.data}
+        arrays["n_features"] = rows.shape[1]
+    else:
+        arrays["X"] = np.concatenate(X)
+    np.savez(path, **arrays)
+
+
+@contextmanager
+def saved(**problems):
+    """Paths of temporary ``.npz`` files of several ``(X, y, classes)``."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: str(Path(folder, f"{name}.npz")) for name in problems}
+        for name, problem in problems.items():
+            save_sequences(paths[name], *problem)
+        yield paths
+
+
+def compile_cpp(source, output, flags):
+    """Compile a C++ file with the compiler that CXX names, or the system's."""
+    compiler = os.environ.get("CXX") or shutil.which("c++")
+    if compiler is None:
+        raise OSError(f"{source.name} needs a C++ compiler: set CXX.")
+    subprocess.run([compiler, str(source), "-o", str(output), *flags], check=True)
+
+
+def peer_python(variable, module):
+    """Interpreter that has the peer, or None with a word on how to name one."""
+    python = os.environ.get(variable, sys.executable)
+    try:
+        subprocess.run(
+            [python, "-c", f"import {module}"], check=True, capture_output=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        print(f"[skipped {module}: set {variable} to an interpreter that has it]\n")
+        return None
+    return python
+
+
+def run_lines(command, timeout=None):
+    """The JSON lines that a command prints until it ends or its time is up."""
+    command = [str(part) for part in command]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    timer = threading.Timer(timeout or 10**6, process.kill)
+    timer.start()
+    try:
+        lines = [json.loads(line) for line in process.stdout if line.startswith("{")]
+        if process.wait() > 0:
+            raise RuntimeError(f"{command[1]} ended with status {process.returncode}")
+    finally:
+        timer.cancel()
+        process.kill()
+    return lines
+
+
+def as_history(lines):
+    """The lines of a peer as a dict of arrays, like `history_`."""
+    keys = lines[0] if lines else ("seconds", "dual_gap")
+    return {key: np.array([line[key] for line in lines]) for key in keys}

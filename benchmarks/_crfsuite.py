@@ -1,0 +1,32 @@
+"""CRFsuite, trained and asked in a process of its own."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from _common import HERE, np, run_lines
+
+# name: algorithm of CRFsuite, its parameters
+SETTINGS = {
+    "lbfgs, c2=1": ("lbfgs", {"c2": 1.0}),
+    "lbfgs, c2=0.1": ("lbfgs", {"c2": 0.1}),
+    "lbfgs, c2=0.01": ("lbfgs", {"c2": 0.01}),
+    "l2sgd, c2=1": ("l2sgd", {"c2": 1.0}),
+    "l2sgd, c2=0.1": ("l2sgd", {"c2": 0.1}),
+    "averaged perceptron": ("ap", {}),
+    "passive aggressive": ("pa", {}),
+    "arow": ("arow", {}),
+}
+
+
+def run_crfsuite(python, setting, paths, classes, lengths, biases=False):
+    """Facts of the training, and the labels of the items of the test problem."""
+    algorithm, params = SETTINGS[setting]
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "labels.npy")
+        command = [python, HERE / "peers" / "crfsuite_chains.py"]
+        command += [paths["train"], paths["test"], output]
+        command += ["--algorithm", algorithm, "--params", json.dumps(params)]
+        facts = run_lines(command + ["--biases"] * biases)[0]
+        labels = np.load(output)
+    return facts, np.split(classes[labels], np.cumsum(lengths)[:-1])

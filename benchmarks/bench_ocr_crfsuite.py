@@ -1,0 +1,113 @@
+"""Letter error and training time on OCR: this library, CRFsuite, LinearSVC.
+
+Ours takes C from cross-validation; CRFsuite gets every setting and is judged by the
+best of them on the test words. CRFSUITE_PYTHON names an interpreter that has
+python-crfsuite.
+"""
+
+import sys
+from time import perf_counter
+
+from _common import (
+    ChainStructure,
+    chain_classifier,
+    fit_quietly,
+    load_ocr,
+    make_parser,
+    np,
+    peer_python,
+    print_table,
+    saved,
+)
+from _crfsuite import SETTINGS, run_crfsuite
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+from sklearn_structsvm import BCFWClassifierCV
+from sklearn_structsvm.metrics import token_accuracy_score
+
+CS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+def ours(X, y, X_test, y_test, args):
+    """Row of the table for the library, and of what choosing C took."""
+    start = perf_counter()
+    search = BCFWClassifierCV(
+        ChainStructure(),
+        Cs=args.Cs,
+        cv=args.cv,
+        eps=args.eps,
+        tol=args.tol,
+        random_state=0,
+    )
+    fit_quietly(search, X, y)
+    search_seconds = perf_counter() - start
+    seconds = []
+    for seed in range(args.repeats):
+        model = chain_classifier(C=search.C_, tol=args.tol, random_state=seed)
+        start = perf_counter()
+        fit_quietly(model, X, y)
+        seconds.append(perf_counter() - start)
+    error = 1.0 - token_accuracy_score(y_test, model.predict(X_test))
+    name = f"library, C={search.C_:.3g}, gap {model.dual_gap_:.1g}"
+    return [name, float(np.median(seconds)), error], search_seconds
+
+
+def linear_svc(X, y, X_test, y_test):
+    """Row for the letters without their neighbours."""
+    start = perf_counter()
+    model = LinearSVC(random_state=0).fit(np.concatenate(X), np.concatenate(y))
+    seconds = perf_counter() - start
+    error = 1.0 - model.score(np.concatenate(X_test), np.concatenate(y_test))
+    return ["LinearSVC, each letter alone", seconds, error]
+
+
+def crfsuite_rows(python, settings, X, y, X_test, y_test):
+    """Rows of CRFsuite, the pixels that are on being its attributes."""
+    classes = np.unique(np.concatenate(y))
+    problems = {
+        "train": ([*map(sparse.csr_array, X)], y, classes),
+        "test": ([*map(sparse.csr_array, X_test)], y_test, classes),
+    }
+    lengths = [len(labels) for labels in y_test]
+    rows = []
+    with saved(**problems) as paths:
+        for setting in settings:
+            facts, predicted = run_crfsuite(
+                python, setting, paths, classes, lengths, biases=True
+            )
+            error = 1.0 - token_accuracy_score(y_test, predicted)
+            rows.append([f"CRFsuite, {setting}", facts["seconds"], error])
+    return rows
+
+
+def main():
+    parser = make_parser(__doc__)
+    parser.add_argument("--Cs", type=float, nargs="+", default=CS)
+    parser.add_argument("--cv", type=int, default=3)
+    parser.add_argument("--eps", type=float, default=0.1, help="of the paths")
+    parser.add_argument("--tol", type=float, default=1e-2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=[*SETTINGS])
+    parser.add_argument("--subsets", nargs="+", default=["small", "large"])
+    args = parser.parse_args()
+    python = peer_python("CRFSUITE_PYTHON", "pycrfsuite")
+    for subset in args.subsets:
+        train = load_ocr(subset, args.data)
+        test = load_ocr({"small": "large", "large": "small"}[subset], args.data)
+        own, search = ours(*train, *test, args)
+        rows = [own, linear_svc(*train, *test)]
+        if python:
+            rows += crfsuite_rows(python, args.settings, *train, *test)
+        print(
+            f"OCR-{subset}: {len(train[0])} words, tested on {len(test[0])}; "
+            f"choosing C took {search:.1f} s\n"
+        )
+        print_table(
+            ["", "s to train", "letter error", "times our time", "times our error"],
+            [[*row, row[1] / own[1], row[2] / own[2]] for row in rows],
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

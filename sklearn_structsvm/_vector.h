@@ -1,0 +1,90 @@
+/* The two inner loops that no BLAS routine does, compiled for several widths of
+ * vector unit where the compiler and the C library can choose between them when the
+ * program starts. Everywhere else they are plain loops. */
+#ifndef SKLEARN_STRUCTSVM_VECTOR_H
+#define SKLEARN_STRUCTSVM_VECTOR_H
+
+#include <stddef.h>
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
+#include <features.h>
+#if defined(__GLIBC__) && defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define FOR_EACH_WIDTH \
+    __attribute__((unused, target_clones("avx512f", "avx2", "default")))
+#endif
+#endif
+#endif
+#ifndef FOR_EACH_WIDTH
+#ifdef __GNUC__
+#define FOR_EACH_WIDTH __attribute__((unused))
+#else
+#define FOR_EACH_WIDTH
+#endif
+#endif
+
+#ifdef __GNUC__
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address)
+#endif
+
+/* As many running maxima as fit in the first-level cache with room to spare. */
+#define MAX_PLUS_WIDTH 64
+
+/* current[c] += max_p previous[p] + transition[p * k + c] */
+FOR_EACH_WIDTH
+static void vector_add_max_plus(ptrdiff_t k, const double *previous,
+                                const double *transition, double *current)
+{
+    double best[MAX_PLUS_WIDTH];
+    for (ptrdiff_t start = 0; start < k; start += MAX_PLUS_WIDTH) {
+        ptrdiff_t width = k - start < MAX_PLUS_WIDTH ? k - start : MAX_PLUS_WIDTH;
+        for (ptrdiff_t c = 0; c < width; c++)
+            best[c] = previous[0] + transition[start + c];
+        for (ptrdiff_t p = 1; p < k; p++) {
+            const double score = previous[p];
+            const double *row = transition + p * k + start;
+            for (ptrdiff_t c = 0; c < width; c++) {
+                const double value = score + row[c];
+                best[c] = value > best[c] ? value : best[c];
+            }
+        }
+        for (ptrdiff_t c = 0; c < width; c++)
+            current[start + c] += best[c];
+    }
+}
+
+/* Rows of weights stand anywhere in memory: they are asked for this many rows ahead,
+ * a cache line of eight doubles at a time. */
+#define ROWS_AHEAD 8
+
+/* out[c] += Σ_{j < count} values[j] * weights[indices[j] * k + c]; `available` entries
+ * of `indices` may be read, those after `count` being what the next calls want. */
+FOR_EACH_WIDTH
+static void vector_gather(ptrdiff_t count, ptrdiff_t available, const double *values,
+                          const int *indices, const double *weights, ptrdiff_t k,
+                          double *out)
+{
+    for (ptrdiff_t j = 0; j < count; j++) {
+        const double x = values[j];
+        const double *row = weights + indices[j] * k;
+        if (j + ROWS_AHEAD < available) {
+            const double *next = weights + indices[j + ROWS_AHEAD] * k;
+            for (ptrdiff_t c = 0; c < k + 7; c += 8)
+                PREFETCH(next + (c < k ? c : k - 1));
+        }
+        for (ptrdiff_t c = 0; c < k; c++)
+            out[c] += x * row[c];
+    }
+}
+
+/* y[c] += a * x[c], for the few entries of a row, where calling BLAS costs more */
+FOR_EACH_WIDTH
+static void vector_axpy(ptrdiff_t k, double a, const double *x, double *y)
+{
+    for (ptrdiff_t c = 0; c < k; c++)
+        y[c] += a * x[c];
+}
+
+#endif

@@ -1,0 +1,530 @@
+"""Decodings of one chain beyond its best labeling: k best, max-marginals, search.
+
+A chain of T positions over K labels scores a labeling y by
+
+    f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t],
+
+and all here is made of its suffix scores S[t, c]: the best score that positions
+t, t + 1, ... can reach together when y_t = c. Once a prefix is fixed, S alone tells
+how good its best completion is, and which label comes next.
+
+Without transitions the positions are independent: a multilabel problem with K = 2,
+a multiclass problem with T = 1. All potentials must be finite.
+"""
+from operator import index
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+
+cdef void max_plus(
+        Py_ssize_t K, const double* scores, const double* matrix,
+        double* out) noexcept nogil:
+    """out[c] = max_p scores[p] + matrix[p, c]; without a matrix, max_p scores[p]."""
+    cdef Py_ssize_t p, c
+    cdef double score, value
+    cdef const double* row
+    if matrix == NULL:
+        score = scores[0]
+        for p in range(1, K):
+            score = scores[p] if scores[p] > score else score
+        for c in range(K):
+            out[c] = score
+        return
+    for c in range(K):
+        out[c] = scores[0] + matrix[c]
+    for p in range(1, K):
+        score = scores[p]
+        row = matrix + p * K
+        for c in range(K):
+            value = score + row[c]
+            out[c] = value if value > out[c] else out[c]
+
+
+cdef void fill_suffixes(
+        Py_ssize_t T, Py_ssize_t K, const double* theta, const double* backward,
+        double* suffix) noexcept nogil:
+    """S as in the module, given the transposed transitions."""
+    cdef Py_ssize_t t, c
+    cdef double* row
+    memcpy(suffix, theta, T * K * sizeof(double))
+    # One row of room follows the table: no label comes after the last position.
+    row = suffix + T * K
+    for t in range(T - 2, -1, -1):
+        max_plus(K, suffix + (t + 1) * K, backward, row)
+        for c in range(K):
+            suffix[t * K + c] += row[c]
+
+
+cdef Py_ssize_t next_label(
+        Py_ssize_t K, const double* row, const double* suffix, double score,
+        Py_ssize_t label, double* found) noexcept nogil:
+    """The label after (score, label) in the order of a position, or -1.
+
+    The order is by decreasing row[c] + suffix[c], ties by increasing c; `row` is
+    that of the previous label's transitions, or NULL. `found` is its score.
+    """
+    cdef Py_ssize_t c, best = -1
+    cdef double value, highest = -INFINITY
+    for c in range(K):
+        value = suffix[c] if row == NULL else row[c] + suffix[c]
+        if value > highest and (value < score or (value == score and c > label)):
+            highest = value
+            best = c
+    found[0] = highest
+    return best
+
+
+cdef void complete_from(
+        Py_ssize_t T, Py_ssize_t K, const double* transition, const double* suffix,
+        Py_ssize_t start, int* labels) noexcept nogil:
+    """The best labels from position `start` on, those before it given."""
+    cdef Py_ssize_t t
+    cdef double score
+    cdef const double* row
+    for t in range(start, T):
+        row = NULL
+        if t > 0 and transition != NULL:
+            row = transition + labels[t - 1] * K
+        labels[t] = <int> next_label(K, row, suffix + t * K, INFINITY, -1, &score)
+
+
+cdef struct Candidate:
+    # The best labeling that has the labels of `parent` before `position` and `label`
+    # there; it stands for all that have a later label than that there, too.
+    double score
+    Py_ssize_t parent
+    Py_ssize_t position
+    Py_ssize_t label
+
+
+cdef bint before(const Candidate* a, const Candidate* b) noexcept nogil:
+    """Whether a is to be taken first; a total order, so that ties are settled."""
+    if a.score != b.score:
+        return a.score > b.score
+    if a.parent != b.parent:
+        return a.parent < b.parent
+    return a.position > b.position
+
+
+cdef void push(Candidate* heap, Py_ssize_t size, Candidate item) noexcept nogil:
+    cdef Py_ssize_t at = size, up
+    while at > 0:
+        up = (at - 1) // 2
+        if not before(&item, &heap[up]):
+            break
+        heap[at] = heap[up]
+        at = up
+    heap[at] = item
+
+
+cdef Candidate pop(Candidate* heap, Py_ssize_t size) noexcept nogil:
+    cdef Candidate top = heap[0], item = heap[size - 1]
+    cdef Py_ssize_t at = 0, down = 1
+    size -= 1
+    while down < size:
+        if down + 1 < size and before(&heap[down + 1], &heap[down]):
+            down += 1
+        if not before(&heap[down], &item):
+            break
+        heap[at] = heap[down]
+        at = down
+        down = 2 * at + 1
+    heap[at] = item
+    return top
+
+
+cdef void list_labelings(
+        Py_ssize_t T, Py_ssize_t K, Py_ssize_t m, const double* transition,
+        const double* suffix, Candidate* heap, int* labels,
+        double* scores) noexcept nogil:
+    """The m <= K**T best labelings; `heap` has room for 1 + m * T candidates."""
+    cdef Py_ssize_t i, t, own, size = 1
+    cdef double score, found
+    cdef const double* row
+    cdef int* current
+    cdef Candidate taken, child
+    taken.parent = taken.position = 0
+    taken.label = next_label(K, NULL, suffix, INFINITY, -1, &taken.score)
+    heap[0] = taken
+    for i in range(m):
+        taken = pop(heap, size)
+        size -= 1
+        current = labels + i * T
+        memcpy(current, labels + taken.parent * T, taken.position * sizeof(int))
+        current[taken.position] = <int> taken.label
+        complete_from(T, K, transition, suffix, taken.position + 1, current)
+        scores[i] = taken.score
+        if i == m - 1:
+            return
+        for t in range(taken.position, T):
+            row = NULL
+            if t > 0 and transition != NULL:
+                row = transition + current[t - 1] * K
+            own = current[t]
+            score = suffix[t * K + own] + (0.0 if row == NULL else row[own])
+            child.label = next_label(K, row, suffix + t * K, score, own, &found)
+            if child.label >= 0:
+                # What is lost is >= 0 in floating point too: scores never rise.
+                child.score = taken.score - (score - found)
+                child.parent = i
+                child.position = t
+                push(heap, size, child)
+                size += 1
+
+
+def check_potentials(theta, transition):
+    """Potentials as contiguous float64 arrays of shapes (T, K) and (K, K).
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+    transition : array-like of shape (K, K), or None
+
+    Returns
+    -------
+    theta, transition : ndarray, ndarray or None
+        Copies only where the input was not of that form.
+
+    Raises
+    ------
+    ValueError
+        Where a shape is another one, T or K is 0, or scores are not finite.
+    """
+    theta = np.ascontiguousarray(theta, dtype=np.float64)
+    if theta.ndim != 2 or 0 in theta.shape:
+        raise ValueError(
+            f"theta must have shape (T, K) with T, K >= 1; got {theta.shape}.")
+    if transition is not None:
+        transition = np.ascontiguousarray(transition, dtype=np.float64)
+        if transition.shape != (theta.shape[1], theta.shape[1]):
+            raise ValueError(
+                f"transition must have shape ({theta.shape[1]}, {theta.shape[1]}), "
+                f"as theta has {theta.shape[1]} labels; got {transition.shape}.")
+    # Nor may a sum of potentials overflow: infinite scores have no order.
+    with np.errstate(over="ignore"):
+        size = np.abs(theta).sum()
+        if transition is not None:
+            size += len(theta) * np.abs(transition).max()
+    if not np.isfinite(size):
+        raise ValueError("theta and transition must be finite, their sums as well.")
+    return theta, transition
+
+
+def suffix_scores(theta, transition):
+    """Best scores of the suffixes of a chain, by their first label.
+
+    S[t, c] = max over y_t, ..., y_{T-1} with y_t = c of
+    Σ_{s >= t} theta[s, y_s] + Σ_{s > t} transition[y_{s-1}, y_s], in O(T K²), or
+    O(T K) without transitions.
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+        Scores of the labels, position by position; finite.
+    transition : array-like of shape (K, K), or None
+        Scores of pairs of labels, the previous one first.
+
+    Returns
+    -------
+    ndarray of shape (T, K), float64
+
+    Raises
+    ------
+    ValueError
+        Where a shape is wrong or a score not finite.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures._decodings import suffix_scores
+    >>> suffix_scores([[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [-3.0, 1.0]])
+    array([[2., 2.],
+           [2., 0.]])
+    """
+    theta, transition = check_potentials(theta, transition)
+    cdef const double[:, ::1] nodes = theta
+    cdef const double[:, ::1] edges = _transposed(transition)
+    cdef Py_ssize_t T = nodes.shape[0], K = nodes.shape[1]
+    result = np.empty((T + 1, K))
+    cdef double[:, ::1] suffix = result
+    with nogil:
+        fill_suffixes(T, K, &nodes[0, 0], _pointer(edges), &suffix[0, 0])
+    return result[:T]
+
+
+def k_best(theta, transition, k):
+    """The k highest-scoring labelings of a chain, best first.
+
+    The m = min(k, K**T) distinct labelings y of largest
+
+        f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t].
+
+    The labelings are partitioned as Lawler does it: from each that is listed, one
+    candidate branches off at each position, taking the next best label there and the
+    best completion after it. Time O(T K² + k T K) and O(k log(k T)) per position for
+    the heap, memory O(T K + k T).
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+        Scores of the labels, position by position; finite.
+    transition : array-like of shape (K, K), or None
+        Scores of pairs of labels, the previous one first; None where there are none.
+    k : int
+        How many, at least 1.
+
+    Returns
+    -------
+    labels : ndarray of shape (m, T), dtype intc
+    scores : ndarray of shape (m,), float64
+        f of them, never increasing. Which of equal ones comes first depends on the
+        potentials alone, and not on k.
+
+    Raises
+    ------
+    ValueError
+        Where a shape is wrong or a score not finite, or k < 1.
+
+    References
+    ----------
+    Lawler, E. L. (1972). A procedure for computing the k best solutions to discrete
+    optimization problems. Management Science 18(7), 401-405.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures._decodings import k_best
+    >>> labels, scores = k_best([[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [-3.0, 1.5]], 3)
+    >>> labels.tolist()
+    [[1, 1], [0, 0], [1, 0]]
+    >>> scores
+    array([2.5, 2. , 0. ])
+    """
+    k = index(k)
+    if k < 1:
+        raise ValueError(f"k must be at least 1; got {k!r}.")
+    theta, transition = check_potentials(theta, transition)
+    suffixes = suffix_scores(theta, transition)
+    cdef const double[:, ::1] suffix = suffixes
+    cdef const double[:, ::1] edges = transition
+    cdef Py_ssize_t T = suffix.shape[0], K = suffix.shape[1]
+    # K ** bit_length(k) > k for K >= 2: no need of the huge number K ** T.
+    cdef Py_ssize_t m = min(k, int(K) ** min(T, k.bit_length()))
+    result, values = np.empty((m, T), dtype=np.intc), np.empty(m)
+    cdef int[:, ::1] labels = result
+    cdef double[::1] scores = values
+    cdef Candidate* heap = <Candidate*> malloc((1 + m * T) * sizeof(Candidate))
+    if heap == NULL:
+        raise MemoryError(f"No room for the {m} best labelings of {T} positions.")
+    with nogil:
+        list_labelings(T, K, m, _pointer(edges), &suffix[0, 0], heap, &labels[0, 0],
+                       &scores[0])
+        free(heap)
+    return result, values
+
+
+def max_marginals(theta, transition):
+    """Best score of a labeling of a chain, by the label of each position.
+
+    M[t, c] = max over y with y_t = c of
+    Σ_s theta[s, y_s] + Σ_{s >= 1} transition[y_{s-1}, y_s], by a forward and a
+    backward max-plus pass in O(T K²). A row's maximum is the score of the best
+    labeling, and how far the row's second best falls short of it says how sure the
+    label of that position is.
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+        Scores of the labels, position by position; finite.
+    transition : array-like of shape (K, K), or None
+        Scores of pairs of labels, the previous one first; None where there are none.
+
+    Returns
+    -------
+    ndarray of shape (T, K), float64
+
+    Raises
+    ------
+    ValueError
+        Where a shape is wrong or a score not finite.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures._decodings import max_marginals
+    >>> max_marginals([[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [-3.0, 1.5]])
+    array([[2. , 2.5],
+           [2. , 2.5]])
+    """
+    theta, transition = check_potentials(theta, transition)
+    result = suffix_scores(theta, transition)
+    cdef const double[:, ::1] nodes = theta
+    cdef const double[:, ::1] edges = transition
+    cdef double[:, ::1] table = result
+    cdef Py_ssize_t T = nodes.shape[0], K = nodes.shape[1], t, c
+    # prefix[0]: best scores up to the position before; prefix[1]: those of arriving.
+    cdef double[:, ::1] prefix = np.empty((2, K))
+    with nogil:
+        memcpy(&prefix[0, 0], &nodes[0, 0], K * sizeof(double))
+        for t in range(1, T):
+            max_plus(K, &prefix[0, 0], _pointer(edges), &prefix[1, 0])
+            for c in range(K):
+                table[t, c] += prefix[1, c]
+                prefix[0, c] = prefix[1, c] + nodes[t, c]
+    return result
+
+
+def margin_and_loss(theta, transition, costs, truth, labels):
+    """h and g of one labeling, the two coordinates of slack rescaling.
+
+    h = 1 + f(labels) - f(truth), with f(y) = Σ_t theta[t, y_t] +
+    Σ_{t >= 1} transition[y_{t-1}, y_t], and g = Σ_t costs[t, labels_t]. Terms that
+    the two labelings share are left out, so that h is 1 exactly at the truth.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (T, K), float64
+    transition : ndarray of shape (K, K), float64, or None
+    costs : ndarray of shape (T, K), float64
+        Loss of each label at each position, zero at the true one.
+    truth, labels : ndarray of shape (T,), intc
+        Label indices in [0, K); they are not checked.
+
+    Returns
+    -------
+    h, g : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.structures._decodings import margin_and_loss
+    >>> theta, costs = np.array([[3.0, 1.0], [0.0, 4.0]]), 1.0 - np.eye(2)
+    >>> truth, labels = np.array([[0, 1], [1, 1]], dtype=np.intc)
+    >>> margin_and_loss(theta, None, costs, truth, labels)
+    (-1.0, 1.0)
+    """
+    cdef const double[:, ::1] nodes = theta, losses = costs, edges = transition
+    cdef const int[::1] y = truth, z = labels
+    cdef Py_ssize_t t
+    cdef double margin = 0.0, loss = 0.0
+    with nogil:
+        for t in range(nodes.shape[0]):
+            if z[t] != y[t]:
+                margin += nodes[t, z[t]] - nodes[t, y[t]]
+                loss += losses[t, z[t]]
+            if edges is not None and t > 0:
+                if z[t] != y[t] or z[t - 1] != y[t - 1]:
+                    margin += edges[z[t - 1], z[t]] - edges[y[t - 1], y[t]]
+    return 1.0 + margin, loss
+
+
+def complete(labels, start, suffix, transition):
+    """Set labels[start:] to the best completion of labels[:start], in place.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (T,), intc
+        Label indices in [0, K) before `start`.
+    start : int
+    suffix : ndarray of shape (T, K), float64
+        What `suffix_scores` gave.
+    transition : ndarray of shape (K, K), float64, or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.structures._decodings import complete, suffix_scores
+    >>> labels = np.zeros(2, dtype=np.intc)
+    >>> complete(labels, 0, suffix_scores([[0.0, 1.0], [2.0, 0.0]], None), None)
+    >>> labels
+    array([1, 0], dtype=int32)
+    """
+    cdef int[::1] y = labels
+    cdef const double[:, ::1] table = suffix, edges = transition
+    cdef Py_ssize_t first = start
+    with nogil:
+        complete_from(table.shape[0], table.shape[1], _pointer(edges), &table[0, 0],
+                      first, &y[0])
+
+
+def deviations(labels, start, nodes, edges, suffixes):
+    """The parts that the other labelings with a prefix fall into, and their bounds.
+
+    Labels of a position are ordered by the best score, by the first of J scores, of a
+    labeling that has them there. Part t consists of the labelings that agree with
+    `labels` before position t and have a label after labels[t] in that order at t.
+    With labels[start + 1:] best given the rest, the parts t >= start hold all
+    labelings that agree with `labels` before `start` and have no label before
+    labels[start] there, but for `labels` itself.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (T,), intc
+    start : int
+    nodes, suffixes : ndarray of shape (J, T, K), float64
+        Node potentials of J scores, and what `suffix_scores` gave for each.
+    edges : ndarray of shape (J, K, K), float64, or None
+        Transitions of the J scores.
+
+    Returns
+    -------
+    following : ndarray of shape (T,), intc
+        The first label of part t at position t; -1 where part t is empty.
+    highest : ndarray of shape (J, T), float64
+        The maximum of each score over part t; -inf where it is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.structures._decodings import deviations, suffix_scores
+    >>> nodes = np.array([[[0.0, 1.0], [2.0, 0.0]]])
+    >>> suffixes = suffix_scores(nodes[0], None)[np.newaxis]
+    >>> deviations(np.array([1, 0], dtype=np.intc), 0, nodes, None, suffixes)
+    (array([0, 1], dtype=int32), array([[2., 1.]]))
+    """
+    cdef const int[::1] y = labels
+    cdef const double[:, :, ::1] theta = nodes, transition = edges, suffix = suffixes
+    cdef Py_ssize_t J = theta.shape[0], T = theta.shape[1], K = theta.shape[2]
+    cdef Py_ssize_t j, t, c, own, first = start
+    cdef double value, score
+    cdef const double* row
+    labels_found, bounds = np.full(T, -1, dtype=np.intc), np.full((J, T), -np.inf)
+    cdef int[::1] following = labels_found
+    cdef double[:, ::1] highest = bounds
+    cdef double[::1] prefix = np.zeros(J)
+    # Which labels are left at position t: those after its own in the first score.
+    cdef unsigned char[::1] left = np.empty(K, dtype=np.uint8)
+    with nogil:
+        for t in range(T):
+            own = y[t]
+            for j in range(J if t >= first else 0):
+                row = NULL
+                if t > 0 and transition is not None:
+                    row = &transition[j, y[t - 1], 0]
+                if j == 0:
+                    score = suffix[0, t, own] + (0.0 if row == NULL else row[own])
+                for c in range(K):
+                    value = suffix[j, t, c] + (0.0 if row == NULL else row[c])
+                    if j == 0:
+                        left[c] = value < score or (value == score and c > own)
+                    if left[c] and value > highest[j, t]:
+                        highest[j, t] = value
+                        if j == 0:
+                            following[t] = <int> c
+                highest[j, t] += prefix[j]
+            for j in range(J):
+                prefix[j] += theta[j, t, own]
+                if t > 0 and transition is not None:
+                    prefix[j] += transition[j, y[t - 1], own]
+    return labels_found, bounds
+
+
+cdef const double* _pointer(const double[:, ::1] matrix) noexcept nogil:
+    if matrix is None:
+        return NULL
+    return &matrix[0, 0]
+
+
+def _transposed(transition):
+    return None if transition is None else np.ascontiguousarray(transition.T)

@@ -1,0 +1,304 @@
+"""The constrained λ-oracle of chains and of independent labels, exactly.
+
+The search works in the plane of h (margin) and g (loss), see `constrained_argmax`.
+
+1. The λ-oracle alone often satisfies the constraints: one Viterbi pass.
+2. Otherwise it violates one of them, s(y) = a h + b g >= 0. The labelings are then
+   searched in decreasing order of the Lagrangian h + λ g + μ s, which bounds the
+   value of every feasible labeling from above. Any μ >= 0 is right; the one that
+   makes the bound tightest leaves the fewest labelings to look at. One multiplier is
+   enough: where the best labeling lies outside of the cone between two rays, the best
+   point of the labelings' convex hull inside lies on the ray that was crossed.
+3. Labelings are partitioned as in `k_best`. A part is dropped where its maximum of
+   a constraint's s is negative, for then no labeling in it is feasible, or where its
+   maximum of h + λ g is not above the value of the best feasible labeling so far.
+"""
+
+import heapq
+from itertools import count
+
+import numpy as np
+
+from sklearn_structsvm.structures._decodings import (
+    check_potentials,
+    complete,
+    deviations,
+    margin_and_loss,
+    suffix_scores,
+)
+
+# Relative to the largest sum that can occur and per position: far above the rounding
+# of sums in different orders (about 3 units each), so that no part is dropped by it.
+SLACK = 32 * np.finfo(np.float64).eps
+# The multiplier's search ends by itself after a few steps; rounding could prolong it.
+MAX_MULTIPLIER_STEPS = 30
+
+
+def constrained_argmax(
+    theta,
+    transition,
+    costs,
+    truth,
+    lam,
+    alpha,
+    beta,
+    strict_alpha=False,
+    strict_beta=True,
+):
+    r"""Best labeling of a chain between two rays of the (h, g) plane, or None.
+
+    .. math:: \operatorname{argmax}_y\; h(y) + \lambda g(y)
+        \quad\text{over}\quad \{y : \beta h(y) < g(y) \le \alpha h(y)\},
+
+    with h(y) = 1 + f(y) - f(truth), f(y) = Σ_t theta[t, y_t] +
+    Σ_{t >= 1} transition[y_{t-1}, y_t], and g(y) = Σ_t costs[t, y_t]: eq. (8) of the
+    reference with the strictness of its Algorithm 2.
+
+    The search is exact (see the module). It takes O(T K²) where the λ-oracle already
+    satisfies the constraints and O(T K) per labeling looked at beyond that. These are
+    few as a rule, but exponentially many in the worst case, in time and in memory:
+    whether a labeling lies on a given ray is a subset-sum problem, which is NP-hard.
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+        Scores of the labels, position by position; finite.
+    transition : array-like of shape (K, K), or None
+        Scores of pairs of labels, the previous one first. None for independent
+        labels: a multilabel problem has K = 2, a multiclass problem T = 1.
+    costs : array-like of shape (T, K)
+        Loss >= 0 of each label at each position, costs[t, truth[t]] = 0.
+    truth : array-like of shape (T,)
+        The true label indices, in [0, K).
+    lam : float
+        λ >= 0, finite.
+    alpha, beta : float
+        Slopes g/h of the upper and of the lower ray; alpha >= 0, which may be
+        infinite, and beta >= 0, finite. See `in_angle` for what they mean where h
+        is not positive.
+    strict_alpha, strict_beta : bool, default False and True
+        Whether labelings on the upper and on the lower ray are left out.
+
+    Returns
+    -------
+    ndarray of shape (T,), dtype intc, or None
+        None where no labeling satisfies the constraints. Among equally good
+        labelings the choice depends on the arguments alone.
+
+    Raises
+    ------
+    ValueError
+        Where a shape or a value is not as described.
+
+    References
+    ----------
+    Choi, H., Meshi, O. and Srebro, N. (2016). Fast and scalable structural SVM with
+    slack rescaling. AISTATS 2016, section 4.5 and appendix F.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.structures.constrained import constrained_argmax
+    >>> theta, costs = [[0.0, 2.0], [0.5, 0.0]], [[0.0, 1.0], [0.0, 1.0]]
+    >>> constrained_argmax(theta, None, costs, [0, 0], 1.0, np.inf, 0.0)
+    array([1, 1], dtype=int32)
+    >>> constrained_argmax(theta, None, costs, [0, 0], 1.0, 0.5, 0.0)
+    array([1, 0], dtype=int32)
+    >>> constrained_argmax(theta, None, costs, [0, 0], 1.0, 0.3, 0.0) is None
+    True
+    """
+    _check_rays(lam, alpha, beta)
+    problem = _Plane(theta, transition, costs, truth)
+
+    def is_feasible(y):
+        h, g = problem.coordinates(y)
+        return in_angle(h, g, alpha, beta, strict_alpha, strict_beta)
+
+    objective = (1.0, lam)
+    # s(y) >= 0 for both, scaled so that no coefficient exceeds 1.
+    upper = (1.0, -1.0 / alpha) if alpha > 1 else (alpha, -1.0)
+    lower = (-1.0, 1.0 / beta) if beta > 1 else (-beta, 1.0)
+    best = problem.argmax(objective)
+    if is_feasible(best):
+        return best
+    crossed = min(upper, lower, key=lambda s: problem.value(s, best))
+    guide = _tightest_bound(problem, objective, crossed, best)
+    return _search(problem, guide, objective, (upper, lower), is_feasible)
+
+
+def in_angle(h, g, alpha, beta, strict_alpha=False, strict_beta=True):
+    """Whether β h < g <= α h: the membership that `constrained_argmax` goes by.
+
+    For h > 0 the slopes g/h are compared, so that a ray drawn through a labeling,
+    α = g/h in floating point, has that labeling exactly on it, and a strict inequality
+    leaves it out. With α infinite the right inequality reads h >= 0, and h > 0 where
+    it is strict: the g-axis is the ray of slope ∞. The paper leaves this open, and
+    its Lemmas 7 to 10 hold either way, since Φ = h g is 0 on the axis: Lemma 8 is
+    about labelings of larger Φ, and no maximiser is lost or won there. For the same
+    reason h <= 0 with finite α, where only g = h = 0 (or α = 0) can satisfy both,
+    follows the inequalities as they stand.
+
+    Parameters
+    ----------
+    h, g : float
+        Margin 1 + f(y) - f(y_true), and loss >= 0.
+    alpha, beta : float
+        Slopes of the two rays, alpha >= 0 or infinite, beta >= 0 and finite.
+    strict_alpha, strict_beta : bool, default False and True
+        Whether the upper and the lower ray itself is left out.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures.constrained import in_angle
+    >>> in_angle(49.0, 1.0, 1.0 / 49.0, 0.0)
+    True
+    >>> in_angle(49.0, 1.0, 1.0 / 49.0, 0.0, strict_alpha=True)
+    False
+    """
+    if h > 0:
+        slope, low, high = g / h, beta, alpha
+    else:
+        slope, low, high = g, beta * h, alpha * h if alpha < np.inf else np.nan
+    above = slope > low if strict_beta else slope >= low
+    if alpha == np.inf:
+        return above and (h > 0 if strict_alpha else h >= 0)
+    return above and (slope < high if strict_alpha else slope <= high)
+
+
+class _Plane:
+    """The labelings of one chain as points (h, g), and maxima of a h + b g."""
+
+    def __init__(self, theta, transition, costs, truth):
+        self.theta, self.transition = check_potentials(theta, transition)
+        self.costs = np.ascontiguousarray(costs, dtype=np.float64)
+        self.truth = np.ascontiguousarray(truth, dtype=np.intc)
+        T, K = self.theta.shape
+        if self.costs.shape != (T, K):
+            raise ValueError(f"costs must have shape {T, K}; got {self.costs.shape}.")
+        if not (np.isfinite(self.costs).all() and (self.costs >= 0).all()):
+            raise ValueError("costs must be finite and not negative.")
+        if self.truth.shape != (T,):
+            raise ValueError(f"truth must have shape {T,}; got {self.truth.shape}.")
+        if self.truth.min() < 0 or self.truth.max() >= K:
+            raise ValueError(f"truth must hold indices in [0, {K}); got {truth!r}.")
+        steps = np.arange(T)
+        if self.costs[steps, self.truth].any():
+            raise ValueError("costs must be zero at the true labels.")
+        # Node potentials of h: the truth's share taken off position by position.
+        self.margins = self.theta - self.theta[steps, self.truth, np.newaxis]
+        self.margins[0] += 1.0
+        if transition is not None:
+            edges = self.transition[self.truth[:-1], self.truth[1:]]
+            self.margins[1:] -= edges[:, np.newaxis]
+
+    def coordinates(self, y):
+        """h(y), g(y)."""
+        return margin_and_loss(
+            self.theta, self.transition, self.costs, self.truth, y
+        )
+
+    def value(self, direction, y):
+        """a h(y) + b g(y)."""
+        (a, b), (h, g) = direction, self.coordinates(y)
+        return a * h + b * g
+
+    def potentials(self, direction):
+        """Nodes and edges whose sum over a labeling is a h + b g."""
+        a, b = direction
+        edges = None if self.transition is None else a * self.transition
+        return a * self.margins + b * self.costs, edges
+
+    def argmax(self, direction):
+        """A labeling of largest a h + b g."""
+        nodes, edges = self.potentials(direction)
+        y = np.empty(len(nodes), dtype=np.intc)
+        complete(y, 0, suffix_scores(nodes, edges), edges)
+        return y
+
+    def rounding(self, direction):
+        """More than the rounding error of a sum a h + b g."""
+        a, b = map(abs, direction)
+        size = 1.0 + 2.0 * np.abs(self.theta).max(axis=1).sum()
+        if self.transition is not None:
+            size += 2.0 * len(self.theta) * np.abs(self.transition).max()
+        size = a * size + b * self.costs.max(axis=1).sum()
+        return SLACK * (len(self.theta) + 1) * size
+
+
+def _tightest_bound(problem, objective, constraint, outside):
+    """Direction h + λ g + μ s with the μ >= 0 of least maximum over the labelings.
+
+    `outside` maximises h + λ g and has s < 0 (or s = 0). The maximum is convex and
+    piecewise linear in μ: at its minimum two labelings tie, one on each side of s = 0.
+    Each step takes the μ at which the two sides' labelings tie, until no third one is
+    better there.
+    """
+    inside = problem.argmax(constraint)
+    mu = 0.0
+    for _ in range(MAX_MULTIPLIER_STEPS):
+        room = problem.value(constraint, inside) - problem.value(constraint, outside)
+        loss = problem.value(objective, outside) - problem.value(objective, inside)
+        if room <= 0 or loss <= 0:
+            break
+        mu = loss / room
+        guide = _combine(objective, mu, constraint)
+        y = problem.argmax(guide)
+        gain = problem.value(guide, y) - problem.value(guide, outside)
+        if gain <= problem.rounding(guide):
+            break
+        if problem.value(constraint, y) < 0:
+            outside = y
+        else:
+            inside = y
+    return _combine(objective, mu, constraint)
+
+
+def _check_rays(lam, alpha, beta):
+    if not 0 <= lam < np.inf:
+        raise ValueError(f"lam must be finite and not negative; got {lam!r}.")
+    if not alpha >= 0:
+        raise ValueError(f"alpha must be a number >= 0, or inf; got {alpha!r}.")
+    if not 0 <= beta < np.inf:
+        raise ValueError(f"beta must be finite and not negative; got {beta!r}.")
+
+
+def _combine(objective, mu, constraint):
+    return tuple(o + mu * s for o, s in zip(objective, constraint, strict=True))
+
+
+def _search(problem, guide, objective, constraints, is_feasible):
+    """Feasible labeling of largest objective: best-first branch and bound, or None."""
+    scores = [problem.potentials(d) for d in (guide, *constraints, objective)]
+    suffixes = np.stack([suffix_scores(*potentials) for potentials in scores])
+    nodes = np.stack([potentials[0] for potentials in scores])
+    edges = guide_edges = None
+    if problem.transition is not None:
+        edges = np.stack([potentials[1] for potentials in scores])
+        guide_edges = edges[0]
+    lowest = np.array([[-problem.rounding(s)] for s in constraints])
+    if (suffixes[1:3, 0].max(axis=1, keepdims=True) < lowest).any():
+        return None
+    best, best_value = None, -np.inf
+    # A part: minus its bound, its number (which settles ties), and what makes its
+    # first labeling: another one, the position where they differ, the label there.
+    parts = count()
+    start = np.zeros(len(problem.theta), dtype=np.intc)
+    heap = [(-np.inf, next(parts), start, 0, suffixes[0, 0].argmax())]
+    while heap and -heap[0][0] > best_value:
+        _, _, parent, position, label = heapq.heappop(heap)
+        labels = parent.copy()
+        labels[position] = label
+        complete(labels, position + 1, suffixes[0], guide_edges)
+        value = problem.value(objective, labels)
+        if value > best_value and is_feasible(labels):
+            best, best_value = labels, value
+        following, highest = deviations(labels, position, nodes, edges, suffixes)
+        bounds = np.minimum(highest[0], highest[3])
+        open_parts = (highest[1:3] >= lowest).all(axis=0) & (bounds > best_value)
+        for t in np.flatnonzero(open_parts).tolist():
+            heapq.heappush(heap, (-bounds[t], next(parts), labels, t, following[t]))
+    return best

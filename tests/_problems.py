@@ -1,0 +1,158 @@
+"""Random small problems in general position, with their twins written out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from _twins import (
+    Listed,
+    list_binary,
+    list_chains,
+    list_multiclass,
+    list_multilabel,
+    messy_csr,
+    random_chains,
+    random_costs,
+)
+
+from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    Structure,
+)
+
+KINDS = ("binary", "multiclass", "multilabel", "chain", "custom")
+LAYOUTS = ("dense", "csr")
+PRESENTED = [
+    (kind, layout)
+    for kind in KINDS
+    for layout in LAYOUTS
+    if (kind, layout) != ("custom", "csr")
+]
+
+
+class ListedStructure(Structure):
+    """A problem that is written out, as a structure: x is i, y a place in its list."""
+
+    def __init__(self, listed=None):
+        self.listed = listed
+
+    def joint_feature(self, x, y):
+        return self.listed.phi[x][y]
+
+    def loss(self, y_true, y):
+        raise NotImplementedError("depends on the example; see make_oracle")
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        return int(self.listed.values(x, w, lam).argmax())
+
+
+@dataclass
+class Problem:
+    """A structure fitted to data, and the same problem written out."""
+
+    structure: Structure
+    X: object
+    y: object
+    listed: Listed
+
+    def make_oracle(self):
+        return self.structure.make_oracle(self.X, self.y)
+
+    @property
+    def n(self):
+        return self.listed.n
+
+    def solver(self, lam=0.1, p=None, **options):
+        p = self.listed.uniform if p is None else p
+        return BlockFrankWolfe(self.make_oracle(), p, lam, **options)
+
+
+def list_structure(listed):
+    """The Problem of a written-out one, where losses depend on labels alone."""
+    structure = ListedStructure(listed)
+    X, y = list(range(listed.n)), list(listed.truth)
+    tables = {tuple(loss): truth for loss, truth in zip(listed.loss, y, strict=True)}
+    if len(set(tables.values())) != len(tables):
+        raise ValueError("examples of one truth must have one table of losses")
+    by_truth = {truth: loss for loss, truth in tables.items()}
+    structure.loss = lambda y_true, y: by_truth[y_true][y]
+    return Problem(structure.fit(X, y), X, y, listed)
+
+
+def random_problem(kind, layout="dense", n=8, seed=0, intercept=1.5, **options):
+    """One of `KINDS`, with random costs that leave no ties at w = 0."""
+    rng = np.random.default_rng(seed)
+    present = np.asarray if layout == "dense" else lambda X: messy_csr(X, seed)
+    if kind == "chain":
+        X, y, costs = random_chains(n, seed=seed)
+        structure = ChainStructure(label_costs=costs, **options)
+        X_given = [present(x) for x in X]
+        listed = list_chains(
+            X, y, 3, costs, normalize=options.get("normalize_loss", True)
+        )
+        return Problem(structure.fit(X_given, y), X_given, y, listed)
+    X, y = rng.standard_normal((n, 3)), np.arange(n) % 3
+    costs = random_costs(3, rng)
+    if kind == "custom":
+        codes = rng.standard_normal((3, 2))
+        phi = [np.array([np.outer(x, code).ravel() for code in codes]) for x in X]
+        return list_structure(
+            Listed([list(range(3))] * n, list(y), phi, [costs[c] for c in y])
+        )
+    if kind == "binary":
+        y, costs = y % 2, costs[:2, :2]
+        structure, listed = BinaryStructure(costs), list_binary(X, y, costs, intercept)
+    elif kind == "multiclass":
+        structure = MulticlassStructure(costs)
+        listed = list_multiclass(X, y, 3, costs, intercept)
+    else:
+        y = rng.integers(2, size=(n, 3))
+        costs = rng.uniform(0.5, 1.5, size=(3, 2))
+        structure = MultilabelStructure(label_costs=costs)
+        listed = list_multilabel(X, y, costs, intercept)
+    X_given = present(X)
+    return Problem(structure.fit(X_given, y, bias=intercept), X_given, y, listed)
+
+
+def solve(problem, lam, p=None, tol=1e-10, **options):
+    """A solver run until its duality gap is at most `tol`: pairwise steps."""
+    solver = problem.solver(lam, p, step="pairwise", **options)
+    blocks = solver.active_blocks
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        if solver.check_gaps()[1] <= tol:
+            return solver
+        for _ in range(10):
+            solver.run(rng.permutation(blocks))
+    raise RuntimeError(f"a gap of {solver.gap} is left")
+
+
+def optimum(problem, lam, p=None):
+    """The least objective, up to 1e-10; certified by dual variables over the list."""
+    solver = solve(problem, lam, p)
+    listed = problem.listed
+    primal = listed.primal(solver.weights, lam, p)
+    dual = listed.dual(explicit_alpha(problem, solver), lam, p)
+    if not -1e-12 < primal - dual < 2e-10:
+        raise RuntimeError(f"{primal} and {dual} do not certify each other")
+    return primal
+
+
+def explicit_alpha(problem, solver):
+    """Dual variables over the listed labelings, of a solver that keeps corners."""
+    listed = problem.listed
+    alpha = [np.zeros(len(loss)) for loss in listed.loss]
+    for i, corners in enumerate(solver.get_state()["corners"]):
+        for labeling, mass, loss in corners:
+            labels = np.atleast_1d(labeling).tolist()
+            key = tuple(labels) if isinstance(listed.labelings[i][0], tuple) else (
+                labels[0]
+            )
+            place = listed.labelings[i].index(key)
+            if abs(listed.loss[i][place] - loss) > 1e-12:
+                raise RuntimeError(f"labeling {key} of {i} has the loss {loss}")
+            alpha[i][place] += mass
+    return alpha

@@ -1,0 +1,177 @@
+"""ChainStructure against enumeration of all its labelings."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from _cases import (
+    TOLERANCE,
+    angles,
+    chain_cases,
+    check_batch_equals_single_calls,
+    check_constrained_decoding,
+    check_decoding,
+    check_features_and_losses,
+    check_loss_augmented_decoding,
+    check_scores_of_the_solver,
+    some,
+)
+from _twins import CHAIN_PARTS, messy_csr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_structsvm.structures import ChainStructure
+
+COMBINATIONS = [
+    tuple(part for part, present in zip(CHAIN_PARTS, chosen, strict=True) if present)
+    for chosen in product((True, False), repeat=len(CHAIN_PARTS))
+    if any(chosen)
+]
+
+
+@pytest.mark.parametrize("parts", COMBINATIONS, ids="+".join)
+def test_with_any_of_its_parts_all_decodings_are_exact(parts):
+    @settings(max_examples=8)
+    @given(chain_cases(parts))
+    def check(case):
+        check_features_and_losses(case)
+        check_decoding(case)
+        check_loss_augmented_decoding(case)
+        check_batch_equals_single_calls(case)
+        check_scores_of_the_solver(case)
+
+    check()
+
+
+@some
+@given(chain_cases())
+def test_joint_feature_and_loss_are_those_of_the_definition(case):
+    check_features_and_losses(case)
+
+
+@some
+@given(chain_cases())
+def test_decode_finds_a_labeling_of_highest_score(case):
+    check_decoding(case)
+
+
+@some
+@given(chain_cases())
+def test_loss_augmented_decode_finds_a_maximiser(case):
+    check_loss_augmented_decoding(case)
+
+
+@some
+@given(chain_cases())
+def test_decoding_many_sequences_equals_decoding_each(case):
+    check_batch_equals_single_calls(case)
+
+
+@some
+@given(chain_cases())
+def test_the_solver_sees_the_scores_of_the_joint_features(case):
+    check_scores_of_the_solver(case)
+
+
+@some
+@given(chain_cases(dyadic=True), angles())
+def test_constrained_decode_finds_the_best_labeling_within_the_angle(case, angle):
+    check_constrained_decoding(case, *angle)
+
+
+@settings(max_examples=8)
+@given(chain_cases(("emission", "bias"), dyadic=True), angles())
+def test_constrained_decode_needs_no_transitions(case, angle):
+    check_constrained_decoding(case, *angle)
+
+
+@some
+@given(chain_cases(), st.integers(1, 30))
+def test_the_k_best_labelings_are_those_of_the_sorted_list(case, k):
+    for i, item in enumerate(case.items):
+        labelings, scores = case.structure.k_best(item, case.w, k)
+        all_scores = case.listed.phi[i] @ case.w
+        expected = np.sort(all_scores)[::-1][:k]
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
+        places = [case.place(i, labeling) for labeling in labelings]
+        assert len(set(places)) == len(places)
+        np.testing.assert_allclose(
+            all_scores[places], scores, rtol=0, atol=TOLERANCE
+        )
+
+
+@some
+@given(chain_cases())
+def test_a_max_marginal_is_the_best_score_through_a_label(case):
+    for i, item in enumerate(case.items):
+        found = case.structure.max_marginals(item, case.w)
+        scores = case.listed.phi[i] @ case.w
+        labelings = np.array(case.listed.labelings[i])
+        for t, c in np.ndindex(*found.shape):
+            expected = scores[labelings[:, t] == c].max()
+            assert abs(found[t, c] - expected) <= TOLERANCE
+
+
+@some
+@given(chain_cases())
+def test_potentials_add_up_to_the_score_of_the_joint_feature(case):
+    for i, item in enumerate(case.items):
+        theta, transition = case.structure.potentials(item, case.w)
+        for c, labels in enumerate(case.listed.labelings[i]):
+            score = theta[range(len(labels)), labels].sum()
+            score += sum(
+                transition[a, b] for a, b in zip(labels, labels[1:], strict=False)
+            )
+            assert abs(score - case.listed.phi[i][c] @ case.w) <= TOLERANCE
+
+
+def test_long_alphabets_are_decoded_exactly():
+    """Viterbi works on labels in groups of 64: sizes around that boundary."""
+    rng = np.random.default_rng(0)
+    for k in (63, 64, 65, 130):
+        x, w = rng.standard_normal((2, 2)), rng.standard_normal(2 * k + k * k)
+        classes = np.arange(k)
+        structure = ChainStructure(bias=False, first_bias=False, last_bias=False)
+        structure.fit([x], [classes[:2]], classes=classes)
+        theta, transition = structure.potentials(x, w)
+        scores = theta[0][:, np.newaxis] + transition + theta[1]
+        best = np.unravel_index(scores.argmax(), scores.shape)
+        np.testing.assert_array_equal(structure.decode(x, w), best)
+
+
+def test_class_weights_multiply_the_costs_of_positions():
+    x, y = [np.zeros((4, 1))], [np.array(["a", "b", "b", "b"])]
+    structure = ChainStructure(normalize_loss=False)
+    structure.fit(x, y, class_weight={"a": 3.0, "b": 0.5})
+    assert structure.loss(["a", "b"], ["b", "b"]) == 3.0
+    assert structure.loss(["a", "b"], ["b", "a"]) == 3.5
+
+
+def test_a_loss_of_unequal_lengths_is_refused():
+    structure = ChainStructure().fit([np.zeros((2, 1))], [np.array([0, 1])])
+    with pytest.raises(ValueError, match="lengths 2 and 1"):
+        structure.loss([0, 1], [0])
+
+
+def test_an_unknown_label_is_named_with_its_place():
+    X = [np.zeros((2, 1)), np.zeros((3, 1))]
+    structure = ChainStructure().fit(X, [np.array([0, 1]), np.array([1, 1, 0])])
+    with pytest.raises(ValueError, match=r"7.*sequence 1, position 2"):
+        structure.make_oracle(X, [np.array([0, 1]), np.array([1, 1, 7])])
+
+
+def test_without_any_part_there_is_nothing_to_learn():
+    parts = dict.fromkeys(CHAIN_PARTS, False)
+    with pytest.raises(ValueError, match="part"):
+        ChainStructure(**parts).fit([np.zeros((2, 1))], [np.array([0, 1])])
+
+
+def test_the_oracle_leaves_the_users_matrices_alone():
+    X = [messy_csr(np.arange(6.0).reshape(2, 3), seed) for seed in (1, 2)]
+    kept = [(x.data.copy(), x.indices.copy(), x.indptr.copy()) for x in X]
+    y = [np.array([0, 1]), np.array([1, 1])]
+    structure = ChainStructure().fit(X, y)
+    structure.make_oracle(X, y).decode(np.ones(structure.n_weights_), 1.0)
+    for x, before in zip(X, kept, strict=True):
+        for now, then in zip((x.data, x.indices, x.indptr), before, strict=True):
+            np.testing.assert_array_equal(now, then)

@@ -1,0 +1,215 @@
+"""A structure of one's own, in plain Python, in the block-coordinate solver."""
+
+import pickle
+
+import numpy as np
+import pytest
+from _twins import Listed, Textbook, visits
+from scipy import sparse
+
+from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.structures import Structure
+
+CODES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, 0.0]])
+COSTS = np.array(
+    [[0.0, 1.0, 0.7, 1.3], [0.9, 0.0, 1.1, 0.6], [0.8, 1.2, 0.0, 1.4], [0.5, 1, 1.6, 0]]
+)
+
+# Four labels in each of the forms that a labeling may have.
+KINDS = {
+    "integer": [0, 1, 2, 3],
+    "string": ["a", "bb", "ccc", ""],
+    "tuple": [(0, 0), (0, 1), (1, 0), (1, 1)],
+    "list": [[], [0], [0, [1]], [2]],
+    "array": [np.array([0, 0]), np.array([0, 1]), np.array([1, 0]), np.array([1, 1])],
+    "ragged array": [np.arange(length) for length in range(4)],
+    "object array": [np.array(["a", k, None], dtype=object) for k in range(4)],
+    "dict": [{"a": 0}, {"a": 1}, {"b": [0]}, {}],
+    "frozenset": [frozenset(), frozenset({0}), frozenset({1}), frozenset({0, 1})],
+}
+
+
+class Coded(Structure):
+    """φ(x, y) = x ⊗ code of y, for four labels of any form."""
+
+    def __init__(self, kind="integer", as_sparse=False):
+        self.kind = kind
+        self.as_sparse = as_sparse
+
+    def index(self, y):
+        same = [
+            type(y) is type(label) and np.array_equal(y, label)
+            if isinstance(y, np.ndarray)
+            else y == label
+            for label in KINDS[self.kind]
+        ]
+        return same.index(True)
+
+    def joint_feature(self, x, y):
+        feature = np.outer(x, CODES[self.index(y)]).ravel()
+        return sparse.csr_array(feature[np.newaxis]) if self.as_sparse else feature
+
+    def loss(self, y_true, y):
+        return COSTS[self.index(y_true), self.index(y)]
+
+    def decode(self, x, w):
+        scores = CODES @ (x @ w.reshape(-1, 2))
+        return KINDS[self.kind][scores.argmax()]
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        scores = CODES @ (x @ w.reshape(-1, 2)) + lam * COSTS[self.index(y_true)]
+        return KINDS[self.kind][scores.argmax()]
+
+
+def make(kind="integer", as_sparse=False, n=7, seed=0):
+    rng = np.random.default_rng(seed)
+    X, truth = list(rng.standard_normal((n, 3))), rng.integers(4, size=n)
+    y = [KINDS[kind][c] for c in truth]
+    phi = [np.array([np.outer(x, code).ravel() for code in CODES]) for x in X]
+    listed = Listed([list(range(4))] * n, list(truth), phi, [COSTS[c] for c in truth])
+    return Coded(kind, as_sparse).fit(X, y), X, y, listed
+
+
+def solver(structure, X, y, lam=0.05, **options):
+    n = len(X)
+    return BlockFrankWolfe(
+        structure.make_oracle(X, y), np.full(n, 1 / n), lam, **options
+    )
+
+
+@pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_steps_are_those_of_the_textbook_for_labels_of_any_form(kind, step, as_sparse):
+    structure, X, y, listed = make(kind, as_sparse)
+    order = visits(7, passes=15)
+    mine = solver(structure, X, y, step=step)
+    mine.run(order)
+    twin = Textbook(listed, 0.05, step=step).run(order)
+    scale = np.abs(twin.w).max()
+    np.testing.assert_allclose(mine.weights, twin.w, rtol=0, atol=1e-12 * scale)
+    assert mine.loss == pytest.approx(twin.loss_blocks.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_the_labels_themselves(kind):
+    structure, X, _, listed = make(kind)
+    w = np.random.default_rng(2).standard_normal(6)
+    predicted = structure.decode_batch(X, w)
+    assert predicted.shape == (7,)
+    for i in range(7):
+        assert structure.index(predicted[i]) == (listed.phi[i] @ w).argmax()
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_each_labeling_is_kept_once(step):
+    structure, X, y, _ = make("array")
+    mine = solver(structure, X, y, step=step, cache_size=50)
+    mine.run(np.tile(np.arange(7), 40))
+    for corners in mine.get_state()["corners"]:
+        kept = [tuple(labeling) for labeling, _, _ in corners]
+        assert len(set(kept)) == len(kept) <= 4
+
+
+def test_a_pickled_state_continues_where_it_was():
+    structure, X, y, _ = make("dict")
+    mine = solver(structure, X, y, step="pairwise")
+    mine.run(np.tile(np.arange(7), 5))
+    state = pickle.loads(pickle.dumps(mine.get_state()))
+    other = solver(structure, X, y, step="pairwise")
+    other.set_state(state)
+    for both in (mine, other):
+        both.run(np.tile(np.arange(7), 3))
+    np.testing.assert_allclose(other.weights, mine.weights, rtol=0, atol=1e-12)
+
+
+def test_weights_are_handed_over_read_only():
+    class Spoiler(Coded):
+        def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+            w[0] = 1.0
+            return super().loss_augmented_decode(x, y_true, w, lam)
+
+    _, X, y, _ = make()
+    with pytest.raises(ValueError, match="read-only"):
+        solver(Spoiler().fit(X, y), X, y).run(np.arange(7))
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_an_oracle_that_raises_leaves_a_consistent_dual_point(step):
+    class Fails(Coded):
+        def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+            calls.append(1)
+            if len(calls) == 40:
+                raise RuntimeError("call 40")
+            return super().loss_augmented_decode(x, y_true, w, lam)
+
+    calls = []
+    _, X, y, _ = make()
+    mine = solver(Fails().fit(X, y), X, y, step=step)
+    with pytest.raises(RuntimeError, match="call 40"):
+        mine.run(np.tile(np.arange(7), 20))
+    before = mine.weights.copy()
+    mine.rebuild_weights()
+    np.testing.assert_allclose(mine.weights, before, rtol=0, atol=1e-13)
+    hinge, gap = mine.check_gaps()
+    w = mine.weights
+    assert hinge + 0.05 * w @ w - mine.loss == pytest.approx(gap, abs=1e-14)
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_a_loss_that_is_none_is_refused(value):
+    structure, X, y, _ = make()
+    structure.loss = lambda y_true, y: value
+    with pytest.raises(ValueError, match=f"loss.* got {value} for example 0"):
+        solver(structure, X, y).run(np.arange(7))
+
+
+@pytest.mark.parametrize("of_the_truth", [True, False])
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        (np.ones(7), r"shape \(6,\).*example 2"),
+        (np.ones(5), r"shape \(6,\).*example 2"),
+        (np.full(6, np.nan), "NaN or infinite.*example 2"),
+    ],
+)
+def test_a_joint_feature_unlike_that_of_fit_is_refused(feature, message, of_the_truth):
+    structure, X, y, _ = make()
+
+    def broken(x, label):
+        if x is X[2] and (label == y[2]) == of_the_truth:
+            return feature
+        return Coded.joint_feature(structure, x, label)
+
+    structure.joint_feature = broken
+    with pytest.raises(ValueError, match=message):
+        solver(structure, X, y).run(np.arange(7))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (0,), ()])
+def test_a_joint_feature_that_is_no_vector_is_refused(shape):
+    structure, X, y, _ = make()
+    structure.joint_feature = lambda x, y: np.ones(shape)
+    with pytest.raises(ValueError, match="must return a vector"):
+        structure.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_arguments"),
+    [
+        ("joint_feature", 2),
+        ("loss", 2),
+        ("decode", 2),
+        ("loss_augmented_decode", 3),
+        ("constrained_decode", 6),
+    ],
+)
+def test_a_method_that_is_missing_is_named(name, n_arguments):
+    with pytest.raises(NotImplementedError, match=f"does not define {name}|{name}"):
+        getattr(Structure(), name)(*[None] * n_arguments)
+
+
+def test_the_score_is_one_minus_the_mean_loss():
+    structure = Coded()
+    score = structure.score([0, 1], [1, 1], sample_weight=[3.0, 1.0])
+    assert score == pytest.approx(1.0 - 0.75 * COSTS[0, 1])

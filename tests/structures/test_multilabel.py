@@ -1,0 +1,98 @@
+"""MultilabelStructure against enumeration of its subsets of labels."""
+
+import numpy as np
+import pytest
+from _cases import (
+    angles,
+    check_batch_equals_single_calls,
+    check_constrained_decoding,
+    check_decoding,
+    check_features_and_losses,
+    check_loss_augmented_decoding,
+    check_scores_of_the_solver,
+    multilabel_cases,
+    some,
+)
+from hypothesis import given
+
+from sklearn_structsvm.structures import MultilabelStructure
+
+X = np.zeros((2, 1))
+Y = np.array([[1, 0, 1], [0, 0, 1]])
+
+
+@some
+@given(multilabel_cases())
+def test_joint_feature_and_loss_are_those_of_the_definition(case):
+    check_features_and_losses(case)
+
+
+@some
+@given(multilabel_cases())
+def test_decode_finds_labels_of_highest_score(case):
+    check_decoding(case)
+
+
+@some
+@given(multilabel_cases())
+def test_loss_augmented_decode_finds_a_maximiser(case):
+    check_loss_augmented_decoding(case)
+
+
+@some
+@given(multilabel_cases())
+def test_decoding_many_examples_equals_decoding_each(case):
+    check_batch_equals_single_calls(case)
+
+
+@some
+@given(multilabel_cases())
+def test_the_solver_sees_the_scores_of_the_joint_features(case):
+    check_scores_of_the_solver(case)
+
+
+@some
+@given(multilabel_cases(), angles())
+def test_constrained_decode_finds_the_best_labels_within_the_angle(case, angle):
+    check_constrained_decoding(case, *angle)
+
+
+def test_a_normalised_loss_is_the_share_of_wrong_labels():
+    structure = MultilabelStructure(normalize_loss=True).fit(X, Y)
+    assert structure.loss(Y[0], [0, 0, 1]) == pytest.approx(1 / 3)
+    assert MultilabelStructure().fit(X, Y).loss(Y[0], [0, 1, 0]) == 3.0
+
+
+def test_costs_tell_false_alarms_from_misses():
+    costs = [[1, 2], [3, 4], [5, 6]]
+    structure = MultilabelStructure(label_costs=costs).fit(X, Y)
+    assert structure.loss([1, 0, 0], [0, 0, 0]) == 2
+    assert structure.loss([0, 0, 0], [0, 1, 1]) == 3 + 5
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[1, 0, 2], [0, 0, 1]], "got .*2.* in row 0, column 2"),
+        ([[1, 0], [0, 1]], r"must have shape \(n_samples, 3\); got \(2, 2\)"),
+        ([1, 0, 1], r"must have shape \(n_samples, 3\); got \(3,\)"),
+    ],
+)
+def test_what_is_no_indicator_is_refused(bad, message):
+    structure = MultilabelStructure().fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        structure.make_oracle(X, np.array(bad))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "options", "message"),
+    [
+        ({"label_costs": [[1, 1]]}, {}, r"shape \(3, 2\).* got \(1, 2\)"),
+        ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "finite and >= 0; got -1"),
+        ({}, {"class_weight": "balanced"}, "class_weight has no meaning"),
+        ({}, {"classes": ["a", "b"]}, "name the 3 columns of y; got 2 names"),
+    ],
+)
+def test_settings_that_do_not_fit_the_labels_are_refused(parameters, options, message):
+    with pytest.raises(ValueError, match=message):
+        MultilabelStructure(**parameters).fit(X, Y, **options)
