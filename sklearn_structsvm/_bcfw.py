@@ -484,13 +484,12 @@ class BCFWClassifier(StructuredClassifier):
         self._set_state(problem, iterate, step, cache)
         reporter.end()
         if result.status in ("max_iter", "max_time"):
+            remedy = "" if step == "pairwise" else "step='pairwise' or "
             warnings.warn(
                 f"BCFW stopped at {result.status}={getattr(self, result.status)} with a "
                 f"duality gap of {result.gap:.3g} > tol={self.tol:.3g}: the objective "
                 "is at most that far from its optimum. For less, increase "
-                f"{result.status}, scale the features, or try "
-                f"{'' if step == 'pairwise' else 'step=\'pairwise\' or '}a smaller "
-                "C.",
+                f"{result.status}, scale the features, or try {remedy}a smaller C.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
