@@ -69,11 +69,13 @@ cdef class BlockFrankWolfe:
     cdef double cache_factor, cache_floor
     cdef Py_ssize_t cache_size, n_active_blocks
     cdef int kind
-    cdef bint keeps_corners, average, has_box
+    # Masses α of the corners are what pairwise and away steps need; plain steps do
+    # without, and then any corner may leave the cache.
+    cdef bint keeps_corners, keeps_mass, average, has_box
     cdef double[::1] v, w, average_sum
     cdef const double[::1] lower, upper
     cdef double[::1] loss_bar, gaps, hinges, means
-    cdef double average_loss, loss_total
+    cdef double average_loss
     cdef SumTree tree
     cdef CornerSets corners
     cdef double[::1] work, first, second
@@ -91,7 +93,8 @@ cdef class BlockFrankWolfe:
         self.cache_size = cache_size
         self.cache_factor = cache_factor
         self.cache_floor = cache_floor
-        self.keeps_corners = self.kind != FRANK_WOLFE or cache_size > 0
+        self.keeps_mass = self.kind != FRANK_WOLFE
+        self.keeps_corners = self.keeps_mass or cache_size > 0
         self.average = average
         self.has_box = lower is not None
         self.n_active_blocks = np.count_nonzero(weights)
@@ -104,7 +107,7 @@ cdef class BlockFrankWolfe:
             self.upper = upper
             self.w = np.clip(np.zeros(d), lower, upper)
         self.average_sum = np.zeros(d if average else 0)
-        self.average_loss = self.loss_total = 0.0
+        self.average_loss = 0.0
         self.loss_bar = np.zeros(n)
         self.gaps = np.full(n, np.inf)
         self.hinges = np.zeros(n)
@@ -121,7 +124,7 @@ cdef class BlockFrankWolfe:
             for i in range(n):
                 oracle.true_labels(i, &self.labels[0])
                 self.corners.add(i, &self.labels[0], 0.0)
-                self.corners.sets[i].alpha[0] = 1.0
+                self.corners.sets[i].alpha[0] = self.keeps_mass
 
     # ------------------------------------------------------------------ steps
 
@@ -132,13 +135,13 @@ cdef class BlockFrankWolfe:
         cdef double* chosen = &self.first[0]
         cdef int* labels = &self.labels[0]
         cdef const int* s_labels = labels
-        cdef Py_ssize_t s = -1, away = -1, n_active = 0, n_labels = self.oracle.n_labels(i)
+        cdef Py_ssize_t s = -1, away = -1, best, n_active = 0
+        cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
         cdef double p = self.p[i], score, loss, value, mean, gain, norm
         cdef double away_value = 0.0, gamma, fw_gamma, progress, fw_progress
         cdef double threshold, loss_change, fw_gain, alpha, scale = p * p / self.lam
         cdef int taken = FRANK_WOLFE
         cdef bint hit = False
-        cdef Py_ssize_t c, best
 
         self.oracle.potentials(i, &self.w[0], work)
         self.oracle.block_score(i, work, &score)
@@ -180,21 +183,22 @@ cdef class BlockFrankWolfe:
         progress = fw_progress
         gamma = fw_gamma
         loss_change = loss - self.loss_bar[i]
-        if self.kind != FRANK_WOLFE and n_active > 1:
+        if n_active > 1:
             alpha = corners.alpha[away]
             if self.kind == PAIRWISE:
                 gain = p * (value - away_value)
-                self.oracle.direction(i, 1.0, s_labels, -1.0,
-                                 corners.labels + away * n_labels, 0.0,
-                                 &self.second[0], &norm)
+                self.oracle.direction(
+                    i, 1.0, s_labels, -1.0, corners.labels + away * n_labels, 0.0,
+                    &self.second[0], &norm)
                 progress = line_search(gain, scale * norm, alpha, &gamma)
             else:
                 gain = p * (mean - away_value)
                 # Algorithm 4 takes the away step only where it is the steeper.
                 progress = 0.0
                 if gain >= fw_gain:
-                    self.oracle.direction(i, -1.0, corners.labels + away * n_labels,
-                                     0.0, NULL, 1.0, &self.second[0], &norm)
+                    self.oracle.direction(
+                        i, -1.0, corners.labels + away * n_labels, 0.0, NULL, 1.0,
+                        &self.second[0], &norm)
                     progress = line_search(
                         gain, scale * norm, alpha / (1.0 - alpha), &gamma)
             # The safeguard of the paper's appendix G: the plain step where it
@@ -215,11 +219,11 @@ cdef class BlockFrankWolfe:
             # before it, and nothing after it can fail.
             self.oracle.move(i, gamma, chosen)
             self._shift_loss(i, gamma * loss_change)
-            if self.keeps_corners:
+            if self.keeps_mass:
                 self._shift_mass(i, taken, gamma, s, away)
             self._shift_weights(i, -gamma * p / self.lam, chosen)
         if self.keeps_corners:
-            self._tidy(i, s)
+            self._tidy(i)
         else:
             self.oracle.release(i, labels)
         return 0
@@ -251,7 +255,6 @@ cdef class BlockFrankWolfe:
 
     cdef void _shift_loss(self, Py_ssize_t i, double change) noexcept nogil:
         self.loss_bar[i] += change
-        self.loss_total += self.p[i] * change
         self.average_loss += self._average_weight() * self.p[i] * change
 
     cdef double _average_weight(self) noexcept nogil:
@@ -276,25 +279,26 @@ cdef class BlockFrankWolfe:
         """The dual variables α_i after a step."""
         cdef Corners* corners = &self.corners.sets[i]
         cdef Py_ssize_t c
+        cdef bint dropped
         if taken == PAIRWISE:
             # gamma = α is a drop step: the difference is exactly zero.
             corners.alpha[away] -= gamma
             corners.alpha[s] += gamma
         elif taken == AWAY:
             # A drop step has gamma = α / (1 - α), where rounding may leave dust.
-            c = gamma >= corners.alpha[away] / (1.0 - corners.alpha[away])
-            for s in range(corners.count):
-                corners.alpha[s] *= 1.0 + gamma
+            dropped = gamma >= corners.alpha[away] / (1.0 - corners.alpha[away])
+            for c in range(corners.count):
+                corners.alpha[c] *= 1.0 + gamma
             corners.alpha[away] -= gamma
-            if c or corners.alpha[away] < 0.0:
+            if dropped or corners.alpha[away] < 0.0:
                 corners.alpha[away] = 0.0
         else:
             for c in range(corners.count):
                 corners.alpha[c] *= 1.0 - gamma
             corners.alpha[s] += gamma
 
-    cdef int _tidy(self, Py_ssize_t i, Py_ssize_t s) except -1 nogil:
-        """Forget inactive corners, all of them or those beyond the cache."""
+    cdef int _tidy(self, Py_ssize_t i) except -1 nogil:
+        """Forget corners without mass, all of them or the stalest beyond the cache."""
         cdef Corners* corners = &self.corners.sets[i]
         cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
         if self.cache_size == 0:
@@ -302,9 +306,11 @@ cdef class BlockFrankWolfe:
                 if corners.alpha[c] == 0.0:
                     self.oracle.release(i, corners.labels + c * n_labels)
                     self.corners.remove(i, c)
-        elif corners.count > self.cache_size:
-            c = self.corners.stalest(i)
-            if c >= 0 and c != s:
+        else:
+            while corners.count > self.cache_size:
+                c = self.corners.stalest(i)
+                if c < 0:
+                    break
                 self.oracle.release(i, corners.labels + c * n_labels)
                 self.corners.remove(i, c)
         return 0
@@ -334,7 +340,7 @@ cdef class BlockFrankWolfe:
     def run_batch(self):
         """One step of batch Frank-Wolfe (Algorithm 8); returns its gap."""
         cdef BlockOracle oracle = self.oracle
-        cdef Py_ssize_t i, at = 0, n = oracle.n_blocks
+        cdef Py_ssize_t i, n = oracle.n_blocks
         cdef const Py_ssize_t[::1] starts = np.concatenate(
             [[0], np.cumsum([oracle.n_labels(i) for i in range(n)])]).astype(np.intp)
         cdef int[::1] labels = np.zeros(max(starts[n], 1), dtype=np.intc)
@@ -534,7 +540,7 @@ cdef class BlockFrankWolfe:
         np.asarray(self.loss_bar)[...] *= rho
         self.tree.rebuild(self.gaps)
         self.gap = np.sum(gaps)
-        if not self.keeps_corners:
+        if not self.keeps_mass:
             return
         for i in range(self.oracle.n_blocks):
             corners = &self.corners.sets[i]
@@ -548,9 +554,8 @@ cdef class BlockFrankWolfe:
 
     def jump_to_oracle(self):
         """All mass of each block on its max-oracle's answer at w = 0."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, c
         cdef double score, loss, norm
-        cdef Corners* corners
         cdef double[::1] zero = np.zeros(self.oracle.n_weights)
         self.oracle.scale_blocks(0.0)
         for i in range(self.oracle.n_blocks):
@@ -564,12 +569,12 @@ cdef class BlockFrankWolfe:
             self.oracle.move(i, 1.0, &self.first[0])
             self.loss_bar[i] = loss
             if self.keeps_corners:
-                corners = &self.corners.sets[i]
                 c = self.corners.find(i, &self.labels[0])
                 if c < 0:
                     c = self.corners.add(i, &self.labels[0], loss)
-                self._shift_mass(i, FRANK_WOLFE, 1.0, c, c)
-                self._tidy(i, c)
+                if self.keeps_mass:
+                    self._shift_mass(i, FRANK_WOLFE, 1.0, c, c)
+                self._tidy(i)
             else:
                 self.oracle.release(i, &self.labels[0])
         self.n_oracle_calls += self.n_active_blocks
@@ -579,7 +584,7 @@ cdef class BlockFrankWolfe:
         cdef Py_ssize_t i, c, n_labels
         cdef Corners* corners
         state = {"blocks": self.oracle.get_blocks(), "loss": np.array(self.loss_bar)}
-        if self.keeps_corners:
+        if self.keeps_mass:
             saved = []
             for i in range(self.oracle.n_blocks):
                 corners = &self.corners.sets[i]
@@ -599,13 +604,13 @@ cdef class BlockFrankWolfe:
         """Start from a dual point of the same examples, at any λ and weights."""
         cdef Py_ssize_t i, c
         cdef int[::1] labels
-        if self.keeps_corners and "corners" not in state:
+        if self.keeps_mass and "corners" not in state:
             raise ValueError(
-                "The dual point was found by plain steps without a cache and has no "
-                "active sets, which pairwise and away steps and the cache need.")
+                "The dual point was found by plain steps and has no active sets, which "
+                "pairwise and away steps need.")
         self.oracle.set_blocks(state["blocks"])
         np.asarray(self.loss_bar)[...] = state["loss"]
-        if self.keeps_corners:
+        if self.keeps_mass:
             for i in range(self.oracle.n_blocks):
                 self.corners.sets[i].count = 0
                 for saved, alpha, loss in state["corners"][i]:

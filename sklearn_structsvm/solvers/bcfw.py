@@ -26,6 +26,11 @@ N_TIMED_BLOCKS = 16
 CHUNK = 1024
 CHUNK_OF_CALLBACKS = 16
 
+# Where the block gaps as last seen have fallen to this share of the last true gap, the
+# rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
+# not draw before the next check.
+STALE_GAP = 0.1
+
 HISTORY_KEYS = (
     "n_iter",
     "n_oracle_calls",
@@ -178,7 +183,7 @@ def run_bcfw(
     gap_check_interval : int
         Passes between two checks of the true gap. One is also made where the block
         gaps as last seen sum to at most `tol` (they say nothing of an average of the
-        iterates), and at the end.
+        iterates) or to a tenth of the last true gap, and at the end.
     n_threads : int
         For the gap checks.
     rng : numpy.random.Generator
@@ -214,7 +219,8 @@ def run_bcfw(
         n_iter += 1
         checked = False
         make_pass(iterate, sampling, algorithm, rng, deadline)
-        seems_done = not average and iterate.known_gap <= tol
+        known = iterate.known_gap
+        seems_done = known <= STALE_GAP * iterate.gap or (known <= tol and not average)
         if n_iter % gap_check_interval == 0 or seems_done:
             row, weights = check()
             checked = True

@@ -37,9 +37,9 @@ class Structure(BaseEstimator):
     read-only view that changes as training goes on: copy what you keep. A labeling may
     be an array, a (nested) list, tuple or dict, or any hashable value, and is not to be
     changed after it was returned. Those of one example have one length, unless the
-    class attribute ``variable_length`` is set to True. Parameters of the structure are declared as in any
-    scikit-learn estimator, as arguments of ``__init__`` stored under their names, so
-    that a grid search reaches them as ``structure__name``.
+    class attribute ``variable_length`` is set to True. Parameters of the structure are
+    declared as in any scikit-learn estimator, as arguments of ``__init__`` stored under
+    their names, so that a grid search reaches them as ``structure__name``.
 
     See Also
     --------
@@ -169,7 +169,7 @@ class Structure(BaseEstimator):
         """ValueError where y has labels that were not there in fit."""
 
     def split_weights(self, w):
-        """``(coef_, intercept_)`` as an estimator presents them; None for no intercept."""
+        """``(coef_, intercept_)`` as an estimator has them; None for no intercept."""
         return w, None
 
     def join_weights(self, coef, intercept):

@@ -271,7 +271,8 @@ class ChainStructure(Structure):
             i = int(np.searchsorted(offsets, position, side="right")) - 1
             return f"sequence {i}, position {position - offsets[i]}"
 
-        return encode(np.concatenate([np.asarray(y_i) for y_i in y]), self.classes_, where)
+        labels = np.concatenate([np.asarray(y_i) for y_i in y])
+        return encode(labels, self.classes_, where)
 
     def _blind_oracle(self, X):
         """An oracle of unlabeled sequences, for plain decoding."""

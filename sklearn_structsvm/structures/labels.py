@@ -21,8 +21,8 @@ def learn_classes(labels, classes=None):
     if len(result) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data "
-            f"contains only one class: {plain(result[0])!r}. Name the others with `classes` "
-            "where they exist."
+            f"contains only one class: {plain(result[0])!r}. Name the others with "
+            "`classes` where they exist."
         )
     return result
 

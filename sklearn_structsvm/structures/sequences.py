@@ -24,6 +24,7 @@ def check_items(X, n_features=None):
         )
     items = as_list(X, "X")
     all_sparse = sparse.issparse(items[0])
+    origin = "in X[0]" if n_features is None else "in fit"
     result = []
     for i, item in enumerate(items):
         if sparse.issparse(item) != all_sparse:
@@ -39,13 +40,13 @@ def check_items(X, n_features=None):
             )
         if item.shape[0] == 0:
             raise ValueError(f"X[{i}] is empty: a sequence needs at least 1 position.")
-        expected = n_features if n_features is not None else result and result[0].shape[1]
-        if (result or n_features is not None) and item.shape[1] != expected:
-            origin = "in fit" if n_features is not None else "in X[0]"
+        expected = item.shape[1] if n_features is None else n_features
+        if item.shape[1] != expected:
             raise ValueError(
                 f"X[{i}] has {item.shape[1]} features, but there were {expected} "
                 f"{origin}."
             )
+        n_features = expected
         if item.shape[1] == 0:
             raise ValueError(f"X[{i}] has 0 features; at least 1 is needed.")
         values = item.data if all_sparse else item
@@ -101,8 +102,8 @@ def check_labels(y, X):
             )
         if labels.dtype.kind in "fc":
             raise ValueError(
-                f"y[{i}] has floating-point labels, such as {plain(labels[0])!r}; labels are "
-                "classes: use integers or strings."
+                f"y[{i}] has floating-point labels, such as {plain(labels[0])!r}; labels "
+                "are classes: use integers or strings."
             )
         if labels.dtype == object:
             for label in labels:

@@ -103,8 +103,9 @@ def test_a_run_returns_and_certifies_the_average():
 def test_the_classifier_returns_it():
     problem = random_problem("chain")
     model = BCFWClassifier(
-        clone(problem.structure), C=1 / (LAM * N), average=True, random_state=0
-    ).fit(problem.X, problem.y)
+        clone(problem.structure), C=1 / (LAM * N), average=True, max_iter=10**4
+    )
+    model.set_params(random_state=0).fit(problem.X, problem.y)
     primal = problem.listed.primal(model.coef_, LAM)
     assert model.objective_ == pytest.approx(primal, rel=1e-12)
     assert 0 <= primal - optimum(problem, LAM) <= model.dual_gap_ <= 1e-3
