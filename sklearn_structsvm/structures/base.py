@@ -68,7 +68,7 @@ class Structure(BaseEstimator):
     ...         return int(np.argmax(x @ w + lam * (np.arange(2) != y_true)))
     >>> X = [np.array([[1.0, 0.2], [0.1, 0.9]]), np.array([[0.0, 0.7], [0.9, 0.1]])]
     >>> model = BCFWClassifier(BetterOfTwo(), random_state=0).fit(X, [0, 1])
-    >>> list(model.predict(X))
+    >>> model.predict(X).tolist()
     [0, 1]
     """
 

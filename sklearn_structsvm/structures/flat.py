@@ -170,9 +170,13 @@ class BinaryStructure(_SingleLabel):
     --------
     >>> from sklearn_structsvm import BCFWClassifier
     >>> from sklearn_structsvm.structures import BinaryStructure
-    >>> model = BCFWClassifier(BinaryStructure(label_costs=[[0, 1], [5, 0]]))
-    >>> model.fit([[0.0], [1.0], [2.0]], ["no", "yes", "no"]).predict([[1.0]])
-    array(['yes'], dtype='<U3')
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+    >>> BCFWClassifier(random_state=0).fit(X, y).predict([[1.0]]).item()
+    'no'
+    >>> missed_yes_costs_more = BinaryStructure(label_costs=[[0, 1], [5, 0]])
+    >>> model = BCFWClassifier(missed_yes_costs_more, random_state=0).fit(X, y)
+    >>> model.predict([[1.0]]).item()
+    'yes'
     """
 
     _k = 1
@@ -276,7 +280,7 @@ class MultilabelStructure(FlatStructure):
     >>> from sklearn_structsvm import BCFWClassifier
     >>> from sklearn_structsvm.datasets import make_multilabel
     >>> X, Y = make_multilabel(n_samples=60, random_state=0)
-    >>> BCFWClassifier(random_state=0).fit(X, Y).predict(X).shape == Y.shape
+    >>> BCFWClassifier(C=0.1, random_state=0).fit(X, Y).predict(X).shape == Y.shape
     True
     """
 
