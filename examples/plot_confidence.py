@@ -75,7 +75,8 @@ def rank_of_truth(i):
 
 
 ranks = [rank_of_truth(i) for i in range(len(X_test))]
-i = next(i for i, rank in enumerate(ranks) if rank is not None and rank >= 2)
+misread = [i for i, rank in enumerate(ranks) if rank is not None and rank > 0]
+i = max(misread, key=lambda i: len(y_test[i]))
 print(f"truth: {''.join(y_test[i])}")
 for labels, score in zip(labelings[i], scores[i], strict=True):
     print(f"{score:9.3f}  {''.join(labels)}")
@@ -97,5 +98,6 @@ labelings, _ = model.predict_k_best(X_test, k=100)
 readings = [["".join(labels) for labels in rows] for rows in labelings]
 chosen = [next((r for r in rows if r in dictionary), rows[0]) for rows in readings]
 truth = ["".join(labels) for labels in y_test]
-print(f"words read right, plain:           {np.mean(np.equal(truth, [r[0] for r in readings])):.2f}")
-print(f"words read right, with dictionary: {np.mean(np.equal(truth, chosen)):.2f}")
+best = [rows[0] for rows in readings]
+print(f"words read right, plain:           {np.mean(np.equal(best, truth)):.2f}")
+print(f"words read right, with dictionary: {np.mean(np.equal(chosen, truth)):.2f}")

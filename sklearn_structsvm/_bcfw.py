@@ -6,213 +6,22 @@ from numbers import Integral, Real
 import joblib
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_structsvm import __version__
-from sklearn_structsvm._compat import (
-    CallbackSupportMixin,
-    Interval,
-    StrOptions,
-    _fit_context,
-)
-from sklearn_structsvm._problem import check_bounds, is_flat, make_problem
+from sklearn_structsvm._compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm._problem import check_bounds, make_problem
 from sklearn_structsvm._progress import PassReporter
+from sklearn_structsvm._structured_classifier import (
+    PROBLEM_CONSTRAINTS,
+    StructuredClassifier,
+)
 from sklearn_structsvm.solvers.bcfw import (
     BCFWResult,
     certify,
     run_bcfw,
     start_bcfw,
 )
-from sklearn_structsvm.structures import Structure
-from sklearn_structsvm.structures.base import as_object_array
-
-PROBLEM_CONSTRAINTS = {
-    "structure": [StrOptions({"auto"}), Structure],
-    "fit_intercept": ["boolean"],
-    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-    "classes": ["array-like", None],
-    "class_weight": [dict, StrOptions({"balanced"}), None],
-    "sampling": [StrOptions({"gap", "uniform", "permuted"})],
-    "n_jobs": [Integral, None],
-    "random_state": ["random_state"],
-}
-
-
-def _knows(name):
-    """Whether an estimator's structure can answer `name`."""
-
-    def check(estimator):
-        structure = getattr(estimator, "structure_", estimator.structure)
-        return isinstance(structure, str) or hasattr(structure, name)
-
-    return check
-
-
-class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """What the estimators over a structure share: all but `fit`."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        if is_flat(self.structure):
-            tags.input_tags.sparse = True
-            tags.target_tags.multi_output = False
-            tags.classifier_tags.multi_label = True
-        else:
-            # Sequences and other structures: as a classifier, scikit-learn would
-            # choose the splitter and the meaning of accuracy by what y looks like.
-            tags.estimator_type = None
-            tags.classifier_tags = None
-            tags.input_tags.two_d_array = False
-        return tags
-
-    def __getstate__(self):
-        return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
-
-    def __setstate__(self, state):
-        version = state.pop("_sklearn_structsvm_version", "unknown")
-        if version != __version__:
-            warnings.warn(
-                f"This {type(self).__name__} was saved by sklearn-structsvm {version} "
-                f"and is read by {__version__}, which may break or mislead.",
-                UserWarning,
-                stacklevel=2,
-            )
-        super().__setstate__(state)
-
-    @property
-    def _weights(self):
-        return self.structure_.join_weights(
-            self.coef_, getattr(self, "intercept_", None)
-        )
-
-    def _check_X(self, X):
-        check_is_fitted(self)
-        if self.structure_.flat:
-            return validate_data(
-                self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C"
-            )
-        return self.structure_.check_data(X)[0]
-
-    def predict(self, X):
-        """Predict the best output of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, indicators, or an object array holding one labeling per
-            example.
-        """
-        X = self._check_X(X)
-        return self.structure_.decode_batch(
-            X, self._weights, effective_n_jobs(self.n_jobs)
-        )
-
-    @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
-    def decision_function(self, X):
-        """Scores of the classes or labels (flat structures only).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
-            For two classes, positive where ``classes_[1]`` is predicted.
-        """
-        X = self._check_X(X)
-        scores = self.structure_.decision_function(X, self._weights)
-        return self.structure_.present_scores(scores)
-
-    def score(self, X, y, sample_weight=None):
-        """How good the predictions for X are.
-
-        Accuracy for flat structures (of the whole indicator row where there are several
-        labels), accuracy per token for chains, and 1 minus the mean loss for a
-        structure of your own.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        y_pred = self.predict(X)
-        if not self.structure_.flat:
-            _, y = self.structure_.check_data(X, y)
-        self.structure_.check_known(y)
-        return self.structure_.score(y, y_pred, sample_weight=sample_weight)
-
-    @available_if(_knows("k_best"))
-    def predict_k_best(self, X, k=5):
-        """The k best labelings of each sequence, with their scores (chains only).
-
-        Parameters
-        ----------
-        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
-        k : int
-
-        Returns
-        -------
-        labelings : ndarray of shape (n,), dtype object
-            Item i has shape (m_i, T_i), best labeling first; m_i is k, or less where
-            there are fewer labelings.
-        scores : ndarray of shape (n,), dtype object
-            Item i has shape (m_i,). The difference of the first two is a margin of
-            confidence.
-        """
-        X, w = self._check_X(X), self._weights
-        pairs = [self.structure_.k_best(x, w, k) for x in X]
-        return tuple(as_object_array(items) for items in zip(*pairs, strict=True))
-
-    @available_if(_knows("max_marginals"))
-    def max_marginals(self, X):
-        """For each position and class, the best score that has the class there.
-
-        Parameters
-        ----------
-        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,), dtype object
-            Item i has shape (T_i, n_classes). The maximum of each row is the score of
-            the best labeling; its distance to the second is what the position's label
-            is ahead by.
-        """
-        X, w = self._check_X(X), self._weights
-        return as_object_array([self.structure_.max_marginals(x, w) for x in X])
-
-    def _set_weights(self, structure, weights):
-        self.structure_ = structure
-        self.coef_, intercept = structure.split_weights(weights)
-        if intercept is not None:
-            self.intercept_ = intercept
-        if structure.has_classes:
-            self.classes_ = structure.classes_
-
-    def _set_result(self, structure, result):
-        self._set_weights(structure, result.weights)
-        self.objective_ = result.objective
-        self.dual_objective_ = result.dual_objective
-        self.dual_gap_ = result.gap
-        self.n_iter_ = result.n_iter
-        self.n_oracle_calls_ = result.n_oracle_calls
-        self.history_ = result.history
 
 
 class BCFWClassifier(StructuredClassifier):

@@ -12,11 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from sklearn_structsvm._bcfw import (
-    PROBLEM_CONSTRAINTS,
-    BCFWClassifier,
-    StructuredClassifier,
-)
+from sklearn_structsvm._bcfw import BCFWClassifier
 from sklearn_structsvm._compat import (
     Interval,
     _check_sample_weight,
@@ -24,6 +20,10 @@ from sklearn_structsvm._compat import (
     _safe_indexing,
 )
 from sklearn_structsvm._problem import make_problem
+from sklearn_structsvm._structured_classifier import (
+    PROBLEM_CONSTRAINTS,
+    StructuredClassifier,
+)
 from sklearn_structsvm.solvers.bcfw import start_bcfw
 from sklearn_structsvm.solvers.path import first_breakpoint, regularization_path
 
