@@ -26,9 +26,7 @@ from sklearn_structsvm.plotting import RegularizationPathDisplay
 from sklearn_structsvm.structures import ChainStructure
 
 X, y = make_chains(n_samples=200, class_sep=2.0, random_state=0)
-X_train, X_test, y_train, y_test = train_test_split(
-    X, y, train_size=100, random_state=0
-)
+X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=100, random_state=0)
 
 path = bcfw_path(X_train, y_train, eps=0.1, min_lambda=1e-3, random_state=0)
 print(f"{len(path.lambdas)} breakpoints from λ = {path.lambdas[0]:.3g}")

@@ -44,33 +44,33 @@ Our/PRP$ neighbour/NN] [VP keeps/VBZ] [NP bees/NNS] [PP behind/IN] [NP the/DT ba
 ./. [NP It/PRP] [VP is/VBZ] [ADJP very/RB cold/JJ] [PP in/IN] [NP the/DT mountains/NNS]
 ./. [NP The/DT train/NN] [PP to/TO] [NP the/DT north/NN] [VP was/VBD delayed/VBN] [ADVP
 again/RB] ./. [NP He/PRP] [VP wanted/VBD to/TO repair/VB] [NP the/DT broken/JJ clock/NN]
-./. [NP The/DT baker/NN] [VP opened/VBD] [NP the/DT shop/NN] [CONJ and/CC] [VP lit/VBD]
-[NP the/DT oven/NN] ./. [NP Heavy/JJ rain/NN] [VP fell/VBD] [PP on/IN] [NP the/DT
-empty/JJ streets/NNS] ./. [NP The/DT teacher/NN] [VP has/VBZ read/VBN] [NP all/DT the/DT
+./. [NP The/DT baker/NN] [VP opened/VBD] [NP the/DT shop/NN] and/CC [VP lit/VBD] [NP
+the/DT oven/NN] ./. [NP Heavy/JJ rain/NN] [VP fell/VBD] [PP on/IN] [NP the/DT empty/JJ
+streets/NNS] ./. [NP The/DT teacher/NN] [VP has/VBZ read/VBN] [NP all/DT the/DT
 letters/NNS] ./. [PP After/IN] [NP dinner/NN] [NP we/PRP] [VP walked/VBD] [PP along/IN]
 [NP the/DT river/NN] ./. [NP The/DT new/JJ bridge/NN] [VP will/MD be/VB finished/VBN]
 [PP in/IN] [NP spring/NN] ./. [NP Nobody/NN] [VP could/MD find/VB] [NP the/DT key/NN]
 [PP of/IN] [NP the/DT chapel/NN] ./. [NP The/DT doctor/NN] [VP came/VBD] [ADVP early/RB]
-[CONJ but/CC] [VP left/VBD] [ADVP late/RB] ./. [NP A/DT small/JJ dog/NN] [VP slept/VBD]
-[PP under/IN] [NP the/DT table/NN] ./. [NP The/DT river/NN] [VP is/VBZ] [ADJP deep/JJ
-and/CC dark/JJ] [PP near/IN] [NP the/DT mill/NN] ./. [ADVP Yesterday/RB] [NP the/DT
-market/NN] [VP closed/VBD] [PP at/IN] [NP five/CD] ./. [NP My/PRP$ sister/NN] [VP
-plays/VBZ] [NP the/DT violin/NN] [ADVP rather/RB well/RB] ./. [NP The/DT workers/NNS]
-[VP were/VBD carrying/VBG] [NP sacks/NNS] [PP of/IN] [NP salt/NN] ./. [NP You/PRP] [VP
-should/MD always/RB close/VB] [NP the/DT gate/NN] ./. [NP The/DT judge/NN] [VP
-seemed/VBD] [ADJP tired/JJ] [PP after/IN] [NP the/DT long/JJ trial/NN] ./. [PP In/IN]
-[NP the/DT attic/NN] [NP they/PRP] [VP found/VBD] [NP a/DT map/NN and/CC two/CD
-coins/NNS] ./. [NP The/DT snow/NN] [VP melts/VBZ] [ADVP quickly/RB] [PP in/IN] [NP
-April/NNP] ./. [NP The/DT farmer/NN] [VP sold/VBD] [NP his/PRP$ horse/NN] [PP to/TO] [NP
-a/DT young/JJ couple/NN] ./. [NP We/PRP] [VP hope/VBP to/TO see/VB] [NP you/PRP] [ADVP
-soon/RB] ./. [NP The/DT lamp/NN] [PP on/IN] [NP the/DT desk/NN] [VP does/VBZ not/RB
-work/VB] ./. [NP Two/CD of/IN the/DT windows/NNS] [VP have/VBP been/VBN painted/VBN]
-[ADJP blue/JJ] ./. [NP The/DT singer/NN] [VP forgot/VBD] [NP the/DT second/JJ verse/NN]
-./. [ADVP Perhaps/RB] [NP the/DT letter/NN] [VP never/RB arrived/VBD] ./. [NP The/DT
-soup/NN] [VP was/VBD] [ADJP too/RB hot/JJ] [VP to/TO eat/VB] ./. [NP An/DT honest/JJ
-answer/NN] [VP would/MD have/VB helped/VBN] [NP everybody/NN] ./. [NP The/DT last/JJ
-guests/NNS] [VP left/VBD] [PP before/IN] [NP midnight/NN] ./. [NP Some/DT birds/NNS] [VP
-fly/VBP] [PP to/TO] [NP the/DT south/NN] [PP in/IN] [NP autumn/NN] ./.
+but/CC [VP left/VBD] [ADVP late/RB] ./. [NP A/DT small/JJ dog/NN] [VP slept/VBD] [PP
+under/IN] [NP the/DT table/NN] ./. [NP The/DT river/NN] [VP is/VBZ] [ADJP deep/JJ and/CC
+dark/JJ] [PP near/IN] [NP the/DT mill/NN] ./. [ADVP Yesterday/RB] [NP the/DT market/NN]
+[VP closed/VBD] [PP at/IN] [NP five/CD] ./. [NP My/PRP$ sister/NN] [VP plays/VBZ] [NP
+the/DT violin/NN] [ADVP rather/RB well/RB] ./. [NP The/DT workers/NNS] [VP were/VBD
+carrying/VBG] [NP sacks/NNS] [PP of/IN] [NP salt/NN] ./. [NP You/PRP] [VP should/MD
+always/RB close/VB] [NP the/DT gate/NN] ./. [NP The/DT judge/NN] [VP seemed/VBD] [ADJP
+tired/JJ] [PP after/IN] [NP the/DT long/JJ trial/NN] ./. [PP In/IN] [NP the/DT attic/NN]
+[NP they/PRP] [VP found/VBD] [NP a/DT map/NN and/CC two/CD coins/NNS] ./. [NP The/DT
+snow/NN] [VP melts/VBZ] [ADVP quickly/RB] [PP in/IN] [NP April/NNP] ./. [NP The/DT
+farmer/NN] [VP sold/VBD] [NP his/PRP$ horse/NN] [PP to/TO] [NP a/DT young/JJ couple/NN]
+./. [NP We/PRP] [VP hope/VBP to/TO see/VB] [NP you/PRP] [ADVP soon/RB] ./. [NP The/DT
+lamp/NN] [PP on/IN] [NP the/DT desk/NN] [VP does/VBZ not/RB work/VB] ./. [NP Two/CD
+of/IN the/DT windows/NNS] [VP have/VBP been/VBN painted/VBN] [ADJP blue/JJ] ./. [NP
+The/DT singer/NN] [VP forgot/VBD] [NP the/DT second/JJ verse/NN] ./. [ADVP Perhaps/RB]
+[NP the/DT letter/NN] [VP never/RB arrived/VBD] ./. [NP The/DT soup/NN] [VP was/VBD]
+[ADJP too/RB hot/JJ] [VP to/TO eat/VB] ./. [NP An/DT honest/JJ answer/NN] [VP would/MD
+have/VB helped/VBN] [NP everybody/NN] ./. [NP The/DT last/JJ guests/NNS] [VP left/VBD]
+[PP before/IN] [NP midnight/NN] ./. [NP Some/DT birds/NNS] [VP fly/VBP] [PP to/TO] [NP
+the/DT south/NN] [PP in/IN] [NP autumn/NN] ./.
 """
 
 
@@ -123,13 +123,12 @@ print(f"{len(X)} sentences; the first: {X[0].shape}, {X[0].nnz} entries")
 
 tags = np.unique(np.concatenate(y))
 model = BCFWClassifier(ChainStructure(), classes=tags, random_state=0)
-predictions = cross_val_predict(
-    model, X, y, cv=KFold(5, shuffle=True, random_state=0)
-)
+predictions = cross_val_predict(model, X, y, cv=KFold(5, shuffle=True, random_state=0))
 print(f"accuracy of tags {token_accuracy_score(y, predictions):.3f}")
 print(f"F1 of phrases    {entity_f1_score(y, predictions):.3f}")
 
 types = sorted({tag[2:] for tag in tags if tag != "O"})
+print("of each type:")
 for name, f1 in zip(types, entity_f1_score(y, predictions, average=None), strict=True):
     print(f"  {name:5} {f1:.3f}")
 
@@ -137,7 +136,7 @@ for name, f1 in zip(types, entity_f1_score(y, predictions, average=None), strict
 # As a scorer, for a grid search over ``C``:
 
 search = GridSearchCV(
-    model, {"C": [0.01, 0.1, 1.0]}, scoring=entity_f1_scorer, cv=5
+    model, {"C": [0.001, 0.01, 0.1, 1.0]}, scoring=entity_f1_scorer, cv=5
 ).fit(X, y)
 print(search.best_params_, f"{search.best_score_:.3f}")
 

@@ -80,8 +80,8 @@ plt.show()
 # -------
 # With ``cache=True`` a labeling found before is used again where it still promises
 # enough progress, and the max-oracle (here the Viterbi algorithm) is called only where
-# none does. Counted in calls of the oracle, this is a large gain. Counted in seconds it is
-# one only where a call is expensive, and here it takes microseconds.
+# none does. Counted in calls of the oracle, this is a large gain. Counted in seconds it
+# is one only where a call is expensive, and here it takes microseconds.
 
 models["pairwise, cache"] = fit(step="pairwise", cache=True)
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)

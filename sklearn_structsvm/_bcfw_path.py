@@ -30,6 +30,9 @@ from sklearn_structsvm.solvers.path import first_breakpoint, regularization_path
 # 2**-15, where the grid of the paper's appendix K ends.
 MIN_LAMBDA = 2.0**-15
 
+# Where the default grid of C ends: paths get long beyond, and their ends seldom win.
+MAX_C = 10.0
+
 
 def bcfw_path(
     X,
@@ -72,8 +75,8 @@ def bcfw_path(
         Each breakpoint is solved to `kappa * eps`; None for the paper's choices, 0.9,
         or 0.7 for the heuristic path.
     heuristic : bool, default=False
-        Believe the block gaps as last seen instead of checking them at each breakpoint:
-        quicker, but `eps` is then no promise.
+        Believe the block gaps as last seen, refreshed every 10 passes, instead of
+        checking them at each breakpoint: quicker, but `eps` is then no promise.
     min_lambda : float, default=2**-15
         Where the path ends, unless one solution serves all smaller λ before.
     fit_intercept, intercept_scaling, classes, class_weight, step, sampling, cache : \
@@ -193,7 +196,7 @@ class BCFWClassifierCV(StructuredClassifier):
     structure : "auto" or Structure, default="auto"
     Cs : int or array-like, default=30
         Values of C, or how many, spread evenly in log(C) between the first breakpoint
-        of the path and λ = 2**-15.
+        of the path and C = 10.
     cv : int, cross-validation generator or None, default=None
         None for 5 folds: stratified for classes, unshuffled for sequences.
     scoring : str, callable or None, default=None
@@ -348,8 +351,8 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
                 raise ValueError(f"Cs must be positive numbers; got {self.Cs!r}.")
             return Cs
         largest = first_breakpoint(_start(self, problem), self.eps)
-        lambdas = np.geomspace(max(largest, 2 * MIN_LAMBDA), MIN_LAMBDA, self.Cs)
-        return 1.0 / (lambdas * problem.total)
+        smallest_C = min(1.0 / (largest * problem.total), MAX_C / 10)
+        return np.geomspace(smallest_C, MAX_C, self.Cs)
 
 
 def _score_fold(

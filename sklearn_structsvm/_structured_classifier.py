@@ -43,9 +43,15 @@ class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         if is_flat(self.structure):
+            # structure="auto" takes what there is.
             tags.input_tags.sparse = True
-            tags.target_tags.multi_output = False
-            tags.classifier_tags.multi_label = True
+            multi_class = getattr(self.structure, "multi_class", True)
+            multi_label = getattr(self.structure, "multi_label", True)
+            tags.classifier_tags.multi_class = multi_class
+            tags.classifier_tags.multi_label = multi_label
+            if multi_label and not multi_class:
+                tags.target_tags.single_output = False
+                tags.target_tags.multi_output = True
         else:
             # Sequences and other structures: as a classifier, scikit-learn would
             # choose the splitter and the meaning of accuracy by what y looks like.

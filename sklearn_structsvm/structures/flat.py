@@ -28,6 +28,9 @@ class FlatStructure(Structure):
 
     flat = True
     has_classes = True
+    # What scikit-learn's tags say of y.
+    multi_class = False
+    multi_label = False
 
     def fit(self, X, y, *, classes=None, class_weight=None, bias=0.0):
         """Learn the classes and the number of features.
@@ -133,6 +136,12 @@ class _SingleLabel(FlatStructure):
     _encoded_shape = (1,)
 
     def _fit_labels(self, y, classes, class_weight):
+        if y.ndim != 1:
+            raise ValueError(
+                f"{type(self).__name__} needs one label per example, y of shape "
+                f"(n_samples,); got {y.shape}. For an indicator use MultilabelStructure "
+                "or structure='auto'."
+            )
         self.classes_ = learn_classes(y, classes)
         self._class_weight = class_weight_vector(class_weight, self.classes_, y)
         n = len(self.classes_)
@@ -188,8 +197,10 @@ class BinaryStructure(_SingleLabel):
         super()._fit_labels(y, classes, class_weight)
         if len(self.classes_) != 2:
             raise ValueError(
-                "BinaryStructure needs exactly 2 classes; "
-                f"got {len(self.classes_)}: {self.classes_[:5].tolist()}."
+                "Only binary classification is supported. The type of the target is "
+                f"multiclass: {len(self.classes_)} classes, such as "
+                f"{self.classes_[:3].tolist()}. Use MulticlassStructure or "
+                "structure='auto'."
             )
 
     def _bind(self, features, encoded):
@@ -235,6 +246,8 @@ class MulticlassStructure(_SingleLabel):
     >>> model.coef_.shape
     (3, 4)
     """
+
+    multi_class = True
 
     def __init__(self, label_costs=None):
         self.label_costs = label_costs
@@ -284,6 +297,8 @@ class MultilabelStructure(FlatStructure):
     True
     """
 
+    multi_label = True
+
     def __init__(self, normalize_loss=False, label_costs=None):
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
@@ -293,6 +308,11 @@ class MultilabelStructure(FlatStructure):
             raise ValueError(
                 "class_weight has no meaning for several labels per example; weigh "
                 "them with label_costs of MultilabelStructure."
+            )
+        if y.ndim != 2:
+            raise ValueError(
+                "MultilabelStructure needs an indicator y of shape (n_samples, "
+                f"n_labels); got {y.shape}."
             )
         k = y.shape[1]
         if classes is not None and len(classes) != k:
