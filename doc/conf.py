@@ -1,23 +1,18 @@
-"""Sphinx settings. `make doc` builds offline; see INTERSPHINX below."""
+"""Sphinx settings. `make doc` builds offline; see intersphinx below."""
 
 import os
 import re
-import sys
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
-import matplotlib
+from sphinx_gallery.sorting import ExplicitOrder
 
 from sklearn_structsvm import __version__
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
-
-matplotlib.use("Agg")
+ROOT = Path(__file__).parents[1]
 
 project = "sklearn-structsvm"
 author = "the sklearn-structsvm developers"
-copyright = f"2025, {author}"
+copyright = author
 version = release = __version__
 
 extensions = [
@@ -30,20 +25,33 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
 # Single backticks in a docstring are names and values of Python.
 default_role = "literal"
-nitpicky = False
 
 autosummary_generate = True
-autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+# What a structure offers to solvers, and what all estimators inherit, is left out.
+autosummary_context = {
+    "hidden": [
+        "check_data",
+        "check_known",
+        "decode_batch",
+        "decision_function",
+        "example_weights",
+        "fit",
+        "join_weights",
+        "make_oracle",
+        "potentials",
+        "present_scores",
+        "score",
+        "split_weights",
+    ],
+}
 numpydoc_show_class_members = False
-numpydoc_xref_param_type = False
 
-# Links to other projects' pages need a network: SPHINX_INTERSPHINX=1 make doc.
+# Links to the pages of other projects need a network: SPHINX_INTERSPHINX=1 make doc
 if os.environ.get("SPHINX_INTERSPHINX") == "1":
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
-        "python": ("https://docs.python.org/3", None),
         "numpy": ("https://numpy.org/doc/stable", None),
+        "python": ("https://docs.python.org/3", None),
         "scipy": ("https://docs.scipy.org/doc/scipy", None),
         "sklearn": ("https://scikit-learn.org/stable", None),
     }
@@ -51,27 +59,61 @@ if os.environ.get("SPHINX_INTERSPHINX") == "1":
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"plot_",
+    "filename_pattern": "plot_",
     "ignore_pattern": r"demo\.py$",
-    "within_subsection_order": "sphinxext_order.ReadingOrder",
+    "within_subsection_order": ExplicitOrder(
+        [
+            "plot_ocr_chain.py",
+            "plot_grid_search_sequences.py",
+            "plot_sparse_chunking.py",
+            "plot_confidence.py",
+            "plot_regularization_path.py",
+            "plot_step_sampling.py",
+            "plot_custom_structure.py",
+            "*",
+        ]
+    ),
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("sklearn_structsvm",),
     "reference_url": {"sklearn_structsvm": None},
-    "abort_on_example_error": False,
     "download_all_examples": False,
-    "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,
     "min_reported_time": 1e6,
-    "remove_config_comments": True,
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_show_sourcelink = False
+html_sidebars = {"index": [], "install": [], "changelog": [], "pystruct": []}
 html_theme_options = {
-    "show_toc_level": 2,
-    "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
+    "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
 }
+
+
+def from_markdown(text):
+    """reStructuredText of the changelog, which uses few of Markdown's forms."""
+    text = re.sub(r"(?<!`)`([^`\n]+)`(?!`)", r"``\1``", text)
+    text = re.sub(r"\[([^\]]+)\]\((\S+?)\)", r"`\1 <\2>`__", text)
+    lines = []
+    for line in text.splitlines():
+        heading = re.match(r"(#+) (.*)", line)
+        if heading:
+            title = heading[2].strip("[]")
+            lines += ["", title, "=-~"[len(heading[1]) - 1] * len(title), ""]
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def read_changelog(app, docname, source):
+    if docname == "changelog":
+        source[0] = from_markdown((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+
+
+def setup(app):
+    app.connect("source-read", read_changelog)

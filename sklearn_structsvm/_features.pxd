@@ -9,6 +9,9 @@ cdef class Features:
     cdef double outer(
         self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
         Py_ssize_t k, double* out) noexcept nogil
+    cdef void add_rows(
+        self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
+        Py_ssize_t k, double* target) noexcept nogil
     cdef void add_outer(
         self, double coef, const double* outer, Py_ssize_t k,
         double* target) noexcept nogil

@@ -3,7 +3,8 @@
 Weights are stored features-first, W of shape (n_features, k), so that a sparse
 entry meets k contiguous weights. An outer product D = X[start:stop]ᵀ delta is
 formed once in a buffer of the caller and then added wherever it is needed: all
-of D for dense rows, only the touched features' rows for CSR.
+of D for dense rows, only the touched features' rows for CSR. For short blocks of
+dense rows the norm of D comes from their Gram matrix, and D is never formed.
 """
 import numpy as np
 from scipy import sparse
@@ -49,6 +50,23 @@ cdef class Features:
             Py_ssize_t k, double* out) noexcept nogil:
         """D = X[start:stop]ᵀ delta into `out`; returns its squared norm."""
         return 0.0
+
+    def grams(self, const Py_ssize_t[::1] offsets):
+        """Gram matrices X X' of the blocks for which they pay.
+
+        Returns
+        -------
+        grams : ndarray
+            The matrices, one after another.
+        places : ndarray of shape (n_blocks,), dtype intp
+            Where each starts; -1 for none.
+        """
+        return np.empty(0), np.full(offsets.shape[0] - 1, -1, dtype=np.intp)
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        """target += coef * X[start:stop]ᵀ delta, where there are Gram matrices."""
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,
@@ -121,12 +139,32 @@ cdef class DenseFeatures(Features):
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
             Py_ssize_t k, double* out) noexcept nogil:
-        cdef int m = <int> k, f = <int> self.n_features, run, one_inc = 1
-        cdef int size = <int> (self.n_features * k)
-        cdef double one = 1.0, beta = 0.0
+        cdef int size = <int> (self.n_features * k), one_inc = 1
+        memset(out, 0, self.n_features * k * sizeof(double))
+        self.add_rows(start, stop, 1.0, delta, k, out)
+        return ddot(&size, out, &one_inc, out, &one_inc)
+
+    def grams(self, const Py_ssize_t[::1] offsets):
+        lengths = np.diff(offsets)
+        # As long as they take no more memory than the rows themselves.
+        sizes = np.where(lengths <= self.n_features, lengths**2, 0)
+        places = np.cumsum(sizes) - sizes
+        grams = np.empty(sizes.sum())
+        X = np.asarray(self.X)
+        for i in np.flatnonzero(sizes):
+            rows = X[offsets[i]:offsets[i + 1]]
+            matrix = grams[places[i]:places[i] + sizes[i]]
+            np.matmul(rows, rows.T, out=matrix.reshape(len(rows), len(rows)))
+        return grams, np.where(sizes > 0, places, -1).astype(np.intp)
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        cdef int m = <int> k, f = <int> self.n_features, run
+        cdef double one = 1.0
         cdef Py_ssize_t t = start, end
         if f == 0:
-            return 0.0
+            return
         # Runs of rows with non-zero delta; often few, as most labels agree.
         while t < stop:
             if _is_zero(delta + (t - start) * k, k):
@@ -136,15 +174,10 @@ cdef class DenseFeatures(Features):
             while end < stop and not _is_zero(delta + (end - start) * k, k):
                 end += 1
             run = <int> (end - t)
-            dgemm("N", "T", &m, &f, &run, &one,
+            dgemm("N", "T", &m, &f, &run, &coef,
                   <double*> delta + (t - start) * k, &m,
-                  <double*> &self.X[t, 0], &f, &beta, out, &m)
-            beta = 1.0
+                  <double*> &self.X[t, 0], &f, &one, target, &m)
             t = end
-        if beta == 0.0:
-            memset(out, 0, self.n_features * k * sizeof(double))
-            return 0.0
-        return ddot(&size, out, &one_inc, out, &one_inc)
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,

@@ -212,9 +212,7 @@ def check_decoding(case):
 def check_loss_augmented_decoding(case):
     for lam in LAMS:
         for i, item in enumerate(case.items):
-            label = case.structure.loss_augmented_decode(
-                item, case.truth(i), case.w, lam
-            )
+            label = case.structure.loss_augmented_decode(item, case.truth(i), case.w, lam)
             values = case.listed.values(i, case.w, lam)
             assert values[case.place(i, label)] >= values.max() - TOLERANCE
 

@@ -148,8 +148,10 @@ def explicit_alpha(problem, solver):
     for i, corners in enumerate(solver.get_state()["corners"]):
         for labeling, mass, loss in corners:
             labels = np.atleast_1d(labeling).tolist()
-            key = tuple(labels) if isinstance(listed.labelings[i][0], tuple) else (
-                labels[0]
+            key = (
+                tuple(labels)
+                if isinstance(listed.labelings[i][0], tuple)
+                else (labels[0])
             )
             place = listed.labelings[i].index(key)
             if abs(listed.loss[i][place] - loss) > 1e-12:

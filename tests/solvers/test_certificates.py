@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+from _cases import binary_cases, chain_cases, multiclass_cases, multilabel_cases
 from _problems import (
     KINDS,
     PRESENTED,
+    Problem,
     explicit_alpha,
     optimum,
     random_problem,
 )
 from _twins import Textbook, visits
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
@@ -62,6 +66,48 @@ def test_the_gap_with_cached_plain_steps_is_primal_minus_dual(kind):
         assert gap == pytest.approx(primal - loss + 0.5 * LAM * v @ v, rel=1e-11)
         solver.run(blocks)
     assert solver.n_cache_hits > 0
+
+
+@settings(max_examples=80)
+@given(
+    multiclass_cases() | binary_cases() | multilabel_cases() | chain_cases(),
+    st.sampled_from([1e-9, 1e-2, 1.0, 1e9]),
+    st.sampled_from(["pairwise", "away"]),
+    st.sampled_from([0, 2]),
+)
+def test_the_gap_is_true_for_ties_zeros_duplicates_and_any_lambda(
+    case, lam, step, cache_size
+):
+    problem = Problem(case.structure, case.X, case.y, case.listed)
+    solver = problem.solver(lam, step=step, cache_size=cache_size)
+    for k in range(4):
+        gap = solver.check_gaps()[1]
+        alpha, w = explicit_alpha(problem, solver), solver.weights
+        v, loss = case.listed.dual_point(alpha, lam)
+        # Rounding is relative to the largest terms of the two objectives, and to the
+        # longest w there may have been on the way.
+        radius = case.listed.radius()
+        size = 1.0 + lam * w @ w + radius**2 / lam
+        size += max(np.abs(case.listed.values(i, w)).max() for i in range(problem.n))
+        atol = 1e-14 * max(1.0, radius / lam)
+        np.testing.assert_allclose(w, v, rtol=0, atol=atol)
+        difference = case.listed.primal(w, lam) - case.listed.dual(alpha, lam)
+        assert abs(gap - difference) <= 1e-14 * size
+        assert solver.block_gaps.min() >= -1e-14 * size
+        solver.run(np.random.default_rng(k).integers(problem.n, size=3 * problem.n))
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
+def test_training_needs_no_write_access_to_the_data(kind):
+    """joblib hands out read-only memory maps."""
+    problem, twin = random_problem(kind), random_problem(kind)
+    for items in (problem.X, problem.y):
+        for item in [items] if isinstance(items, np.ndarray) else items:
+            item.flags.writeable = False
+    solvers = [p.solver(LAM, step="pairwise") for p in (problem, twin)]
+    for solver in solvers:
+        solver.run(visits(N, passes=5))
+    np.testing.assert_array_equal(solvers[0].weights, solvers[1].weights)
 
 
 @pytest.mark.parametrize(("kind", "layout"), PRESENTED)

@@ -95,9 +95,7 @@ def test_the_k_best_labelings_are_those_of_the_sorted_list(case, k):
         np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
         places = [case.place(i, labeling) for labeling in labelings]
         assert len(set(places)) == len(places)
-        np.testing.assert_allclose(
-            all_scores[places], scores, rtol=0, atol=TOLERANCE
-        )
+        np.testing.assert_allclose(all_scores[places], scores, rtol=0, atol=TOLERANCE)
 
 
 @some

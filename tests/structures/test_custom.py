@@ -67,14 +67,14 @@ def make(kind="integer", as_sparse=False, n=7, seed=0):
     y = [KINDS[kind][c] for c in truth]
     phi = [np.array([np.outer(x, code).ravel() for code in CODES]) for x in X]
     listed = Listed([list(range(4))] * n, list(truth), phi, [COSTS[c] for c in truth])
-    return Coded(kind, as_sparse).fit(X, y), X, y, listed
+    structure = Coded(kind, as_sparse)
+    structure.variable_length = kind in ("list", "ragged array")
+    return structure.fit(X, y), X, y, listed
 
 
 def solver(structure, X, y, lam=0.05, **options):
     n = len(X)
-    return BlockFrankWolfe(
-        structure.make_oracle(X, y), np.full(n, 1 / n), lam, **options
-    )
+    return BlockFrankWolfe(structure.make_oracle(X, y), np.full(n, 1 / n), lam, **options)
 
 
 @pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
@@ -101,7 +101,15 @@ def test_predictions_are_the_labels_themselves(kind):
         assert structure.index(predicted[i]) == (listed.phi[i] @ w).argmax()
 
 
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize("kind", ["list", "ragged array"])
+def test_a_labeling_of_another_length_is_refused_unless_allowed(kind):
+    structure, X, y, _ = make(kind)
+    structure.variable_length = False
+    with pytest.raises(ValueError, match=r"loss_augmented_decode.*example \d"):
+        solver(structure, X, y).run(np.arange(7))
+
+
+@pytest.mark.parametrize("step", ["pairwise", "away"])
 def test_each_labeling_is_kept_once(step):
     structure, X, y, _ = make("array")
     mine = solver(structure, X, y, step=step, cache_size=50)

@@ -18,8 +18,9 @@ def test_stacked_rows_are_those_of_the_items(lengths, n_features):
     rng = np.random.default_rng(sum(lengths))
     items = [rng.integers(-3, 3, size=(T, n_features)).astype(float) for T in lengths]
     rows, offsets = stack(items)
-    sparse_rows, sparse_offsets = stack([messy_csr(x, T) for x, T in zip(
-        items, lengths, strict=True)])
+    sparse_rows, sparse_offsets = stack(
+        [messy_csr(x, T) for x, T in zip(items, lengths, strict=True)]
+    )
     np.testing.assert_array_equal(offsets, np.cumsum([0, *lengths]))
     np.testing.assert_array_equal(sparse_offsets, offsets)
     np.testing.assert_array_equal(rows, np.vstack(items))

@@ -1,0 +1,147 @@
+"""Data of each kind that the estimators take, and structures in Python that misbehave."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.utils import _safe_indexing
+
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    Structure,
+)
+
+# To the accuracy of rounding on the small problems here.
+ACCURATE = {"step": "pairwise", "cache": False, "tol": 1e-14}
+
+FLAT = ("binary", "multiclass", "multilabel")
+KINDS = (*FLAT, "multilabel-csr", "chain", "chain-csr", "custom")
+# Those whose y the checks of scikit-learn cannot make.
+STRUCTURED = KINDS[2:]
+
+
+class PythonMulticlass(Structure):
+    """One of `n_classes` integers for a feature vector, all in Python.
+
+    `spy` is called before each loss-augmented decoding, so that a test can count them,
+    wait or raise there.
+    """
+
+    def __init__(self, n_classes=3, spy=None):
+        self.n_classes = n_classes
+        self.spy = spy
+
+    def joint_feature(self, x, y):
+        phi = np.zeros((self.n_classes, len(x)))
+        phi[y] = x
+        return phi.ravel()
+
+    def loss(self, y_true, y):
+        return float(y_true != y)
+
+    def decode(self, x, w):
+        return int((w.reshape(self.n_classes, -1) @ x).argmax())
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        if self.spy is not None:
+            self.spy()
+        wrong = np.arange(self.n_classes) != y_true
+        return int((w.reshape(self.n_classes, -1) @ x + lam * wrong).argmax())
+
+
+@dataclass
+class Problem:
+    """X and y of one kind, and the structure they are of."""
+
+    kind: str
+    structure: Structure
+    X: object
+    y: object
+
+    @property
+    def n(self):
+        return len(self.y)
+
+    @property
+    def flat(self):
+        return self.structure.flat
+
+    def estimator(self, **params):
+        return BCFWClassifier(self.structure, **{"random_state": 0} | params)
+
+    def fitted(self, **params):
+        return self.estimator(**params).fit(self.X, self.y)
+
+    def take(self, indices):
+        """X and y of some examples."""
+        indices = np.asarray(indices)
+        return _safe_indexing(self.X, indices), _safe_indexing(self.y, indices)
+
+
+def make_problem(kind, n=16, seed=0):
+    if kind in ("binary", "multiclass", "custom"):
+        k = 2 if kind == "binary" else 3
+        X, y = make_classification(
+            n, n_features=4, n_informative=3, n_redundant=0, n_classes=k,
+            n_clusters_per_class=1, class_sep=0.5, random_state=seed,
+        )  # fmt: skip
+        structure = {
+            "binary": BinaryStructure(),
+            "multiclass": MulticlassStructure(),
+            "custom": PythonMulticlass(),
+        }[kind]
+        if kind == "custom":
+            X, y = list(X), y.tolist()
+        return Problem(kind, structure, X, y)
+    if kind in ("multilabel", "multilabel-csr"):
+        X, y = make_multilabel(n, n_features=5, n_labels=3, random_state=seed)
+        X = sparse.csr_matrix(X * (X > 0)) if kind.endswith("csr") else X
+        return Problem(kind, MultilabelStructure(), X, y)
+    X, y = make_chains(
+        n, n_features=5, n_classes=3, max_length=6, sparse=kind.endswith("csr"),
+        n_active=3, random_state=seed,
+    )  # fmt: skip
+    return Problem(kind, ChainStructure(), X, y)
+
+
+def assert_same_labels(first, second):
+    """Predictions equal, item by item, whatever they are."""
+    assert len(first) == len(second)
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def as_objects(items):
+    """A one-dimensional object array of items."""
+    result = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):
+        result[i] = item
+    return result
+
+
+def fitted_attributes(estimator):
+    """What a fit left, dual state and callbacks' own things aside."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
+
+
+def assert_same_fit(first, second):
+    """Fitted attributes equal bit for bit, the seconds that it took aside."""
+    mine, other = fitted_attributes(first), fitted_attributes(second)
+    assert sorted(mine) == sorted(other)
+    for name in mine.keys() - {"structure_", "history_"}:
+        np.testing.assert_array_equal(mine[name], other[name], err_msg=name)
+    if "history_" in mine:
+        for key in mine["history_"].keys() - {"seconds"}:
+            np.testing.assert_array_equal(
+                mine["history_"][key], other["history_"][key], err_msg=key
+            )
