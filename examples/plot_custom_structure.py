@@ -108,18 +108,12 @@ for _ in range(20):
 # Training
 # --------
 # A weight below zero would reward points for being different, so the weights are
-# bounded from below. Pairwise steps and a cache of the matchings found before make the
-# most of each call of the oracle, which is slow where it is Python.
+# bounded from below. For a structure in Python the fit makes pairwise steps and caches
+# the matchings found before, to make the most of each call of the oracle.
 
-model = BCFWClassifier(
-    Matching(),
-    C=0.1,
-    coef_bounds=(0, np.inf),
-    step="pairwise",
-    cache=True,
-    random_state=0,
-)
+model = BCFWClassifier(Matching(), C=0.1, coef_bounds=(0, np.inf), random_state=0)
 model.fit(X_train, y_train)
+print(f"step={model.step_!r}, cache={model.cache_}")
 n_steps = model.n_iter_ * len(X_train)
 print(f"{n_steps} steps, {model.n_oracle_calls_} calls of the oracle")
 print(f"objective {model.objective_:.4f}, at most {model.dual_gap_:.4f} above optimal")

@@ -109,11 +109,12 @@ plt.show()
 # %%
 # Which letter follows which
 # --------------------------
-# The last weights of a chain are those of its transitions, one row for each previous
-# letter. After *q* the model expects *u*, and words end in *-ing*.
+# The weights of a chain come in parts, which its structure names. Those of the
+# transitions have one row for each previous letter: after *q* the model expects *u*, and
+# *-ing* is frequent.
 
+transitions = words.structure_.weight_parts(words.coef_)["transition"]
 k = len(words.classes_)
-transitions = words.coef_[-k * k :].reshape(k, k)
 fig, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 limit = abs(transitions).max()
 image = ax.imshow(transitions, cmap="RdBu", vmin=-limit, vmax=limit)

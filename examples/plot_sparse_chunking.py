@@ -157,18 +157,18 @@ for (word, pos), tag in zip(new, found, strict=True):
 # %%
 # What was learned
 # ----------------
-# The weights of a chain are flat: those of the attributes come first, one column per
-# tag, and those of the transitions last, one row per previous tag. A phrase may only go
-# on where it has begun, and a noun phrase follows a preposition.
+# The weights of a chain come in parts, which its structure names: those of the
+# attributes have one column per tag, those of the transitions one row per previous tag.
+# A noun phrase goes on where it has begun, and follows a preposition.
 
-k = len(tags)
+parts = model.structure_.weight_parts(model.coef_)
 names = vectorizer.get_feature_names_out()
-weights = model.coef_[: len(names) * k].reshape(-1, k)
 for tag in ("B-NP", "I-NP", "B-PP"):
-    best = np.argsort(-weights[:, list(tags).index(tag)])[:4]
+    best = np.argsort(-parts["emission"][:, list(tags).index(tag)])[:4]
     print(f"{tag}: {', '.join(names[best])}")
 
-transitions = model.coef_[-k * k :].reshape(k, k)
+transitions = parts["transition"]
+k = len(tags)
 limit = abs(transitions).max()
 fig, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 image = ax.imshow(transitions, cmap="RdBu", vmin=-limit, vmax=limit)

@@ -16,12 +16,7 @@ from sklearn_structsvm._structured_classifier import (
     PROBLEM_CONSTRAINTS,
     StructuredClassifier,
 )
-from sklearn_structsvm.solvers.bcfw import (
-    BCFWResult,
-    certify,
-    run_bcfw,
-    start_bcfw,
-)
+from sklearn_structsvm.solvers.bcfw import History, run_bcfw, start_bcfw
 
 
 class BCFWClassifier(StructuredClassifier):
@@ -230,25 +225,16 @@ class BCFWClassifier(StructuredClassifier):
         -------
         self
         """
-        before = {k: v for k, v in vars(self).items() if _is_fitted_attribute(k)}
-        try:
-            self._fit(X, y, sample_weight)
-        except BaseException:
-            if not self.__dict__.pop("_interrupted", False):
-                for name in [k for k in vars(self) if _is_fitted_attribute(k)]:
-                    delattr(self, name)
-                vars(self).update(before)
-            raise
-        return self
+        return self._fit_or_restore(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight):
+    def _fit(self, X, y, sample_weight, before):
         problem = make_problem(self, X, y, sample_weight)
         bounds = check_bounds(self.coef_bounds, problem.structure)
         self._check_combination()
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
         )
-        start_from = self._warm_state(problem)
+        start_from = self._warm_state(problem, before.get("_dual_state"))
         iterate, step, cache = start_bcfw(
             problem.make_oracle(),
             problem.weights,
@@ -271,6 +257,7 @@ class BCFWClassifier(StructuredClassifier):
             self, {"X": X, "y": y, "metadata": metadata}, snapshot
         )
         reporter.begin()
+        history = History()
         try:
             result = run_bcfw(
                 iterate,
@@ -284,10 +271,17 @@ class BCFWClassifier(StructuredClassifier):
                 n_threads=n_threads,
                 rng=rng,
                 on_pass=reporter,
+                history=history,
             )
         except BaseException:
             if self.warm_start:
-                self._keep_interrupted(problem, iterate, step, cache, n_threads)
+                # Certified where the run was cut. Where not even that works, as the
+                # structure's own code fails, what was before is restored.
+                iterate.rebuild_weights()
+                _, weights = history.check(iterate, self.average, n_threads)
+                self._set_result(problem.structure, history.result(weights, "stopped"))
+                self._set_state(problem, iterate, step, cache)
+                self._keep_fitted = True
             raise
         self._set_result(problem.structure, result)
         self._set_state(problem, iterate, step, cache)
@@ -300,7 +294,7 @@ class BCFWClassifier(StructuredClassifier):
                 "is at most that far from its optimum. For less, increase "
                 f"{result.status}, scale the features, or try {remedy}a smaller C.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _check_combination(self):
@@ -312,8 +306,7 @@ class BCFWClassifier(StructuredClassifier):
                 f"step={self.step!r}, cache={self.cache!r}."
             )
 
-    def _warm_state(self, problem):
-        kept = getattr(self, "_dual_state", None)
+    def _warm_state(self, problem, kept):
         if not self.warm_start or kept is None:
             return None
         if kept["key"] != self._key(problem):
@@ -321,7 +314,7 @@ class BCFWClassifier(StructuredClassifier):
                 "warm_start=True, but y or the structure is not that of the previous "
                 "fit, whose dual point is of no use here: starting anew.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
             return None
         return kept["state"]
@@ -333,37 +326,8 @@ class BCFWClassifier(StructuredClassifier):
     def _set_state(self, problem, iterate, step, cache):
         self.step_ = step
         self.cache_ = cache
-        self.__dict__.pop("_dual_state", None)
         if self.warm_start:
             self._dual_state = {
                 "key": self._key(problem),
                 "state": iterate.get_state(),
             }
-
-    def _keep_interrupted(self, problem, iterate, step, cache, n_threads):
-        """The fitted attributes where the run was cut, certified there.
-
-        Where not even that works (the structure's own code fails), the caller
-        restores what was before.
-        """
-        iterate.rebuild_weights()
-        row, weights = certify(iterate, self.average, n_threads)
-        n_iter = iterate.n_steps // max(len(iterate.active_blocks), 1)
-        history = {key: np.array([value]) for key, value in row.items()}
-        result = BCFWResult(
-            weights,
-            row["objective"],
-            row["dual_objective"],
-            row["dual_gap"],
-            n_iter,
-            row["n_oracle_calls"],
-            "stopped",
-            history,
-        )
-        self._set_result(problem.structure, result)
-        self._set_state(problem, iterate, step, cache)
-        self._interrupted = True
-
-
-def _is_fitted_attribute(name):
-    return name == "_dual_state" or (name.endswith("_") and not name.startswith("_"))

@@ -300,6 +300,9 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         -------
         self
         """
+        return self._fit_or_restore(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, before):
         problem = make_problem(self, X, y, sample_weight)
         structure = problem.structure
         weights = _check_sample_weight(sample_weight, problem.X, dtype=np.float64)
@@ -332,7 +335,6 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         self.Cs_ = Cs
         self.C_ = float(Cs[best])
         self.scores_path_ = scores_path
-        return self
 
     def _classifier(self, structure):
         shared = self.get_params(deep=False)

@@ -91,9 +91,14 @@ def check_flat(estimator, X, y):
     check_classification_targets(y)
     if sparse.issparse(y):
         y = y.toarray()
-    if y.ndim == 2 and type_of_target(y, input_name="y") != "multilabel-indicator":
+    if y.ndim == 2 and y.shape[1] == 1 and not wants_indicator(estimator.structure):
         y = column_or_1d(y, warn=True)
     return X, y
+
+
+def wants_indicator(structure):
+    """Whether a named structure takes a column for an indicator of one label."""
+    return getattr(structure, "multi_label", False)
 
 
 def make_problem(estimator, X, y, sample_weight=None):

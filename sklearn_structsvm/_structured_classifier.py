@@ -37,6 +37,10 @@ def _knows(name):
     return check
 
 
+def _is_fitted_attribute(name):
+    return name == "_dual_state" or (name.endswith("_") and not name.startswith("_"))
+
+
 class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Prediction, scores and pickles of an estimator with a fitted structure."""
 
@@ -73,6 +77,27 @@ class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
                 stacklevel=2,
             )
         super().__setstate__(state)
+
+    def _fit_or_restore(self, X, y, sample_weight):
+        """`_fit` from a clean slate; where it fails, all is as it was before.
+
+        `_fit` gets the attributes of the previous fit. By `_keep_fitted` it says that
+        what it has set is to stay although it raises.
+        """
+        before = {k: v for k, v in vars(self).items() if _is_fitted_attribute(k)}
+        self._drop_fitted()
+        try:
+            self._fit(X, y, sample_weight, before)
+        except BaseException:
+            if not vars(self).pop("_keep_fitted", False):
+                self._drop_fitted()
+                vars(self).update(before)
+            raise
+        return self
+
+    def _drop_fitted(self):
+        for name in [k for k in vars(self) if _is_fitted_attribute(k)]:
+            delattr(self, name)
 
     @property
     def _weights(self):

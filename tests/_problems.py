@@ -82,19 +82,19 @@ def list_structure(listed):
     return Problem(structure.fit(X, y), X, y, listed)
 
 
-def random_problem(kind, layout="dense", n=8, seed=0, intercept=1.5, **options):
+def random_problem(kind, layout="dense", n=8, seed=0, intercept=1.5, n_features=3, **options):
     """One of `KINDS`, with random costs that leave no ties at w = 0."""
     rng = np.random.default_rng(seed)
     present = np.asarray if layout == "dense" else lambda X: messy_csr(X, seed)
     if kind == "chain":
-        X, y, costs = random_chains(n, seed=seed)
+        X, y, costs = random_chains(n, n_features=n_features, seed=seed)
         structure = ChainStructure(label_costs=costs, **options)
         X_given = [present(x) for x in X]
         listed = list_chains(
             X, y, 3, costs, normalize=options.get("normalize_loss", True)
         )
         return Problem(structure.fit(X_given, y), X_given, y, listed)
-    X, y = rng.standard_normal((n, 3)), np.arange(n) % 3
+    X, y = rng.standard_normal((n, n_features)), np.arange(n) % 3
     costs = random_costs(3, rng)
     if kind == "custom":
         codes = rng.standard_normal((3, 2))

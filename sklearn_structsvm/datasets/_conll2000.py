@@ -54,14 +54,14 @@ def fetch_conll2000(
     are its features, binary and sparse (see :func:`chunking_attributes`). Read from
     the data home, or downloaded into it (once, and checked by SHA256).
 
-    =====================   ==============   =============
-    Subset                           train            test
-    Sentences                         8936            2012
-    Tokens                          211727           47377
-    Labels                              22              22
-    Features ('paper')               74658  those of train
-    Features ('tutorial')           335674  those of train
-    =====================   ==============   =============
+    =====================   ==============   ==============
+    Subset                           train             test
+    Sentences                         8936             2012
+    Tokens                          211727            47377
+    Labels                              22               22
+    Features ('paper')               74658   those of train
+    Features ('tutorial')           335674   those of train
+    =====================   ==============   ==============
 
     Parameters
     ----------

@@ -69,6 +69,40 @@ class BCFWResult:
     history: dict
 
 
+class History:
+    """What the gap checks of a run saw, and how many passes it made.
+
+    A caller who hands it to `run_bcfw` has it still where the run was interrupted.
+    """
+
+    def __init__(self):
+        self.started = perf_counter()
+        self.n_iter = 0
+        self.rows = []
+
+    def check(self, iterate, average, n_threads):
+        """Certify the iterate and note it; returns the row and the weights."""
+        row, weights = certify(iterate, average, n_threads)
+        row |= {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
+        self.rows.append(row)
+        return row, weights
+
+    def result(self, weights, status):
+        """The `BCFWResult` at the last row."""
+        columns = {key: np.array([r[key] for r in self.rows]) for key in HISTORY_KEYS}
+        row = self.rows[-1]
+        return BCFWResult(
+            weights=weights,
+            objective=row["objective"],
+            dual_objective=row["dual_objective"],
+            gap=row["dual_gap"],
+            n_iter=self.n_iter,
+            n_oracle_calls=row["n_oracle_calls"],
+            status=status,
+            history=columns,
+        )
+
+
 def start_bcfw(
     oracle,
     weights,
@@ -159,6 +193,7 @@ def run_bcfw(
     n_threads=1,
     rng=None,
     on_pass=None,
+    history=None,
 ):
     """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
@@ -190,6 +225,8 @@ def run_bcfw(
     on_pass : callable or None
         Called after each pass with the pass number and the last row of the history (a
         dict); a true answer stops the run.
+    history : History or None
+        To be filled.
 
     Returns
     -------
@@ -201,51 +238,32 @@ def run_bcfw(
        block Frank-Wolfe optimization of structured SVMs", ICML 2016.
     """
     rng = np.random.default_rng(rng)
-    started = perf_counter()
-    history = {key: [] for key in HISTORY_KEYS}
-    n_iter = 0
-    deadline = np.inf if max_time is None else started + max_time
-
-    def check():
-        row, weights = certify(iterate, average, n_threads)
-        row |= {"n_iter": n_iter, "seconds": perf_counter() - started}
-        for key in HISTORY_KEYS:
-            history[key].append(row[key])
-        return row, weights
-
-    row, weights = check()
+    history = History() if history is None else history
+    deadline = np.inf if max_time is None else history.started + max_time
+    row, weights = history.check(iterate, average, n_threads)
     status = "converged" if row["dual_gap"] <= tol else None
     while status is None:
-        n_iter += 1
+        history.n_iter += 1
         checked = False
         make_pass(iterate, sampling, algorithm, rng, deadline)
         known = iterate.known_gap
         seems_done = known <= STALE_GAP * iterate.gap or (known <= tol and not average)
-        if n_iter % gap_check_interval == 0 or seems_done:
-            row, weights = check()
+        if history.n_iter % gap_check_interval == 0 or seems_done:
+            row, weights = history.check(iterate, average, n_threads)
             checked = True
             if row["dual_gap"] <= tol:
                 status = "converged"
-        if on_pass is not None and on_pass(n_iter, row) and status is None:
+        if on_pass is not None and on_pass(history.n_iter, row) and status is None:
             status = "stopped"
-        if status is None and n_iter >= max_iter:
+        if status is None and history.n_iter >= max_iter:
             status = "max_iter"
         if status is None and perf_counter() >= deadline:
             status = "max_time"
         if status is not None and not checked:
-            row, weights = check()
+            row, weights = history.check(iterate, average, n_threads)
             # The run may have got there unseen.
             status = "converged" if row["dual_gap"] <= tol else status
-    return BCFWResult(
-        weights=weights,
-        objective=row["objective"],
-        dual_objective=row["dual_objective"],
-        gap=row["dual_gap"],
-        n_iter=n_iter,
-        n_oracle_calls=iterate.n_oracle_calls,
-        status=status,
-        history={key: np.array(values) for key, values in history.items()},
-    )
+    return history.result(weights, status)
 
 
 def make_pass(iterate, sampling, algorithm, rng, deadline=np.inf, n_steps=None):

@@ -210,7 +210,7 @@ class ChainStructure(Structure):
 
         Parameters
         ----------
-        w : ndarray of shape (n_weights_,)
+        w : ndarray of shape (`n_weights_`,)
             Such as the `coef_` of an estimator.
 
         Returns

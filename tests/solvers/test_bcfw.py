@@ -56,6 +56,7 @@ def test_sparse_rows_give_the_iterates_of_dense_ones(kind):
     assert_same_weights(solvers[1].weights, solvers[0].weights)
 
 
+@pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -63,16 +64,20 @@ def test_sparse_rows_give_the_iterates_of_dense_ones(kind):
         {"emission": False},
         {"transition": False},
         {"bias": False, "first_bias": False, "last_bias": False},
+        # Chains that are longer than their rows are wide, and such that are not.
+        {"n_features": 2},
+        {"n_features": 1},
     ],
 )
-def test_iterates_of_other_chains_are_those_of_the_textbook(options):
-    problem = random_problem("chain", "csr", **options)
-    X, y, costs = random_chains(N)
+@pytest.mark.parametrize("step", ["fw", "pairwise"])
+def test_iterates_of_other_chains_are_those_of_the_textbook(options, layout, step):
+    problem = random_problem("chain", layout, **options)
+    X, y, costs = random_chains(N, n_features=options.get("n_features", 3))
     parts = [part for part in CHAIN_PARTS if options.get(part, True)]
     listed = list_chains(X, y, 3, costs, options.get("normalize_loss", True), parts)
-    mine, blocks = problem.solver(LAM), visits(N, passes=15)
+    mine, blocks = problem.solver(LAM, step=step), visits(N, passes=15)
     mine.run(blocks)
-    assert_same_weights(mine.weights, Textbook(listed, LAM).run(blocks).w)
+    assert_same_weights(mine.weights, Textbook(listed, LAM, step=step).run(blocks).w)
 
 
 @pytest.mark.parametrize("cached", [False, True])
