@@ -69,7 +69,8 @@ search = GridSearchCV(
     cv=cv,
 )
 search.fit(X, y, groups=words)
-print(search.best_params_)
+for name, value in search.best_params_.items():
+    print(f"{name} = {value}")
 print(f"letter accuracy {search.best_score_:.3f} on words never seen")
 
 # %%

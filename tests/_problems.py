@@ -82,7 +82,9 @@ def list_structure(listed):
     return Problem(structure.fit(X, y), X, y, listed)
 
 
-def random_problem(kind, layout="dense", n=8, seed=0, intercept=1.5, n_features=3, **options):
+def random_problem(
+    kind, layout="dense", n=8, seed=0, intercept=1.5, n_features=3, **options
+):
     """One of `KINDS`, with random costs that leave no ties at w = 0."""
     rng = np.random.default_rng(seed)
     present = np.asarray if layout == "dense" else lambda X: messy_csr(X, seed)

@@ -26,7 +26,7 @@ from sklearn_structsvm.structures import (
 )
 
 # Hundreds of fits: a short grid, and no long path to its end.
-SHORT = {"Cs": [1e-3, 0.05], "eps": 0.5, "cv": 2}
+SHORT = {"Cs": [0.01, 0.1], "eps": 0.5, "cv": 2}
 
 FLAT = [
     BCFWClassifier(),
@@ -82,7 +82,12 @@ def test_flat_estimators_pass_the_generated_checks(estimator, check):
         check_sample_weight_equivalence_on_sparse_data,
     ],
 )
-@pytest.mark.parametrize("estimator", FLAT, ids=repr)
+@pytest.mark.parametrize(
+    "estimator",
+    # To two classes, scikit-learn 1.6 hands other data with weights than repeated.
+    [e for e in FLAT if not isinstance(e.structure, BinaryStructure)],
+    ids=repr,
+)
 def test_weights_equal_repetitions_where_tol_is_small(estimator, check):
     check(type(estimator).__name__, clone(estimator).set_params(**ACCURATE))
 

@@ -1,4 +1,4 @@
-"""Decodings of one chain beyond its best labeling: k best, max-marginals, search.
+"""Decodings of one chain beyond its best labeling: k best, max-marginals.
 
 A chain of T positions over K labels scores a labeling y by
 
@@ -177,22 +177,10 @@ cdef void list_labelings(
 
 
 def check_potentials(theta, transition):
-    """Potentials as contiguous float64 arrays of shapes (T, K) and (K, K).
+    """Potentials as contiguous float64 arrays, copied only where they are not.
 
-    Parameters
-    ----------
-    theta : array-like of shape (T, K)
-    transition : array-like of shape (K, K), or None
-
-    Returns
-    -------
-    theta, transition : ndarray, ndarray or None
-        Copies only where the input was not of that form.
-
-    Raises
-    ------
-    ValueError
-        Where a shape is another one, T or K is 0, or scores are not finite.
+    ValueError where theta is not of shape (T, K) with T, K >= 1, transition neither
+    None nor of shape (K, K), or a score or a sum of them not finite.
     """
     theta = np.ascontiguousarray(theta, dtype=np.float64)
     if theta.ndim != 2 or 0 in theta.shape:
@@ -375,50 +363,6 @@ def max_marginals(theta, transition):
     return result
 
 
-def margin_and_loss(theta, transition, costs, truth, labels):
-    """h and g of one labeling, the two coordinates of slack rescaling.
-
-    h = 1 + f(labels) - f(truth), with f(y) = Σ_t theta[t, y_t] +
-    Σ_{t >= 1} transition[y_{t-1}, y_t], and g = Σ_t costs[t, labels_t]. Terms that
-    the two labelings share are left out, so that h is 1 exactly at the truth.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (T, K), float64
-    transition : ndarray of shape (K, K), float64, or None
-    costs : ndarray of shape (T, K), float64
-        Loss of each label at each position, zero at the true one.
-    truth, labels : ndarray of shape (T,), intc
-        Label indices in [0, K); they are not checked.
-
-    Returns
-    -------
-    h, g : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.structures._decodings import margin_and_loss
-    >>> theta, costs = np.array([[3.0, 1.0], [0.0, 4.0]]), 1.0 - np.eye(2)
-    >>> truth, labels = np.array([[0, 1], [1, 1]], dtype=np.intc)
-    >>> margin_and_loss(theta, None, costs, truth, labels)
-    (-1.0, 1.0)
-    """
-    cdef const double[:, ::1] nodes = theta, losses = costs, edges = transition
-    cdef const int[::1] y = truth, z = labels
-    cdef Py_ssize_t t
-    cdef double margin = 0.0, loss = 0.0
-    with nogil:
-        for t in range(nodes.shape[0]):
-            if z[t] != y[t]:
-                margin += nodes[t, z[t]] - nodes[t, y[t]]
-                loss += losses[t, z[t]]
-            if edges is not None and t > 0:
-                if z[t] != y[t] or z[t - 1] != y[t - 1]:
-                    margin += edges[z[t - 1], z[t]] - edges[y[t - 1], y[t]]
-    return 1.0 + margin, loss
-
-
 def complete(labels, start, suffix, transition):
     """Set labels[start:] to the best completion of labels[:start], in place.
 
@@ -446,78 +390,6 @@ def complete(labels, start, suffix, transition):
     with nogil:
         complete_from(table.shape[0], table.shape[1], _pointer(edges), &table[0, 0],
                       first, &y[0])
-
-
-def deviations(labels, start, nodes, edges, suffixes):
-    """The parts that the other labelings with a prefix fall into, and their bounds.
-
-    Labels of a position are ordered by the best score, by the first of J scores, of a
-    labeling that has them there. Part t consists of the labelings that agree with
-    `labels` before position t and have a label after labels[t] in that order at t.
-    With labels[start + 1:] best given the rest, the parts t >= start hold all
-    labelings that agree with `labels` before `start` and have no label before
-    labels[start] there, but for `labels` itself.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (T,), intc
-    start : int
-    nodes, suffixes : ndarray of shape (J, T, K), float64
-        Node potentials of J scores, and what `suffix_scores` gave for each.
-    edges : ndarray of shape (J, K, K), float64, or None
-        Transitions of the J scores.
-
-    Returns
-    -------
-    following : ndarray of shape (T,), intc
-        The first label of part t at position t; -1 where part t is empty.
-    highest : ndarray of shape (J, T), float64
-        The maximum of each score over part t; -inf where it is empty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.structures._decodings import deviations, suffix_scores
-    >>> nodes = np.array([[[0.0, 1.0], [2.0, 0.0]]])
-    >>> suffixes = suffix_scores(nodes[0], None)[np.newaxis]
-    >>> deviations(np.array([1, 0], dtype=np.intc), 0, nodes, None, suffixes)
-    (array([0, 1], dtype=int32), array([[2., 1.]]))
-    """
-    cdef const int[::1] y = labels
-    cdef const double[:, :, ::1] theta = nodes, transition = edges, suffix = suffixes
-    cdef Py_ssize_t J = theta.shape[0], T = theta.shape[1], K = theta.shape[2]
-    cdef Py_ssize_t j, t, c, own, first = start
-    cdef double value, score
-    cdef const double* row
-    labels_found, bounds = np.full(T, -1, dtype=np.intc), np.full((J, T), -np.inf)
-    cdef int[::1] following = labels_found
-    cdef double[:, ::1] highest = bounds
-    cdef double[::1] prefix = np.zeros(J)
-    # Which labels are left at position t: those after its own in the first score.
-    cdef unsigned char[::1] left = np.empty(K, dtype=np.uint8)
-    with nogil:
-        for t in range(T):
-            own = y[t]
-            for j in range(J if t >= first else 0):
-                row = NULL
-                if t > 0 and transition is not None:
-                    row = &transition[j, y[t - 1], 0]
-                if j == 0:
-                    score = suffix[0, t, own] + (0.0 if row == NULL else row[own])
-                for c in range(K):
-                    value = suffix[j, t, c] + (0.0 if row == NULL else row[c])
-                    if j == 0:
-                        left[c] = value < score or (value == score and c > own)
-                    if left[c] and value > highest[j, t]:
-                        highest[j, t] = value
-                        if j == 0:
-                            following[t] = <int> c
-                highest[j, t] += prefix[j]
-            for j in range(J):
-                prefix[j] += theta[j, t, own]
-                if t > 0 and transition is not None:
-                    prefix[j] += transition[j, y[t - 1], own]
-    return labels_found, bounds
 
 
 cdef const double* _pointer(const double[:, ::1] matrix) noexcept nogil:

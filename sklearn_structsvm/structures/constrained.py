@@ -15,15 +15,13 @@ The search works in the plane of h (margin) and g (loss), see `constrained_argma
 """
 
 import heapq
-from itertools import count
 
 import numpy as np
 
+from sklearn_structsvm.structures._constrained import coordinate_path, deviations
 from sklearn_structsvm.structures._decodings import (
     check_potentials,
     complete,
-    deviations,
-    margin_and_loss,
     suffix_scores,
 )
 
@@ -44,6 +42,8 @@ def constrained_argmax(
     beta,
     strict_alpha=False,
     strict_beta=True,
+    *,
+    max_parts=200_000,
 ):
     r"""Best labeling of a chain between two rays of the (h, g) plane, or None.
 
@@ -78,6 +78,8 @@ def constrained_argmax(
         is not positive.
     strict_alpha, strict_beta : bool, default False and True
         Whether labelings on the upper and on the lower ray are left out.
+    max_parts : int, default 200000
+        Where to give up; about 5 s and 100 MB away.
 
     Returns
     -------
@@ -89,6 +91,8 @@ def constrained_argmax(
     ------
     ValueError
         Where a shape or a value is not as described.
+    RuntimeError
+        Where `max_parts` parts of the labelings did not settle it.
 
     References
     ----------
@@ -110,20 +114,20 @@ def constrained_argmax(
     _check_rays(lam, alpha, beta)
     problem = _Plane(theta, transition, costs, truth)
 
-    def is_feasible(y):
-        h, g = problem.coordinates(y)
-        return in_angle(h, g, alpha, beta, strict_alpha, strict_beta)
+    def is_feasible(point):
+        return in_angle(*point, alpha, beta, strict_alpha, strict_beta)
 
     objective = (1.0, lam)
     # s(y) >= 0 for both, scaled so that no coefficient exceeds 1.
     upper = (1.0, -1.0 / alpha) if alpha > 1 else (alpha, -1.0)
     lower = (-1.0, 1.0 / beta) if beta > 1 else (-beta, 1.0)
     best = problem.argmax(objective)
-    if is_feasible(best):
+    point = problem.point(best)
+    if is_feasible(point):
         return best
-    crossed = min(upper, lower, key=lambda s: problem.value(s, best))
-    guide = _tightest_bound(problem, objective, crossed, best)
-    return _search(problem, guide, objective, (upper, lower), is_feasible)
+    crossed = min(upper, lower, key=lambda s: _value(s, point))
+    guide = _tightest_bound(problem, objective, crossed, point)
+    return _search(problem, guide, objective, (upper, lower), is_feasible, max_parts)
 
 
 def in_angle(h, g, alpha, beta, strict_alpha=False, strict_beta=True):
@@ -178,11 +182,11 @@ class _Plane:
         self.truth = np.ascontiguousarray(truth, dtype=np.intc)
         T, K = self.theta.shape
         if self.costs.shape != (T, K):
-            raise ValueError(f"costs must have shape {T, K}; got {self.costs.shape}.")
+            raise ValueError(f"costs must have shape {(T, K)}; got {self.costs.shape}.")
         if not (np.isfinite(self.costs).all() and (self.costs >= 0).all()):
             raise ValueError("costs must be finite and not negative.")
         if self.truth.shape != (T,):
-            raise ValueError(f"truth must have shape {T,}; got {self.truth.shape}.")
+            raise ValueError(f"truth must have shape {(T,)}; got {self.truth.shape}.")
         if self.truth.min() < 0 or self.truth.max() >= K:
             raise ValueError(f"truth must hold indices in [0, {K}); got {truth!r}.")
         steps = np.arange(T)
@@ -195,16 +199,13 @@ class _Plane:
             edges = self.transition[self.truth[:-1], self.truth[1:]]
             self.margins[1:] -= edges[:, np.newaxis]
 
-    def coordinates(self, y):
-        """h(y), g(y)."""
-        return margin_and_loss(
-            self.theta, self.transition, self.costs, self.truth, y
-        )
+    def path(self, y):
+        """h - 1 and g of y as they add up, of shape (2, T + 1)."""
+        return coordinate_path(self.theta, self.transition, self.costs, self.truth, y)
 
-    def value(self, direction, y):
-        """a h(y) + b g(y)."""
-        (a, b), (h, g) = direction, self.coordinates(y)
-        return a * h + b * g
+    def point(self, y):
+        """h(y), g(y)."""
+        return _end(self.path(y))
 
     def potentials(self, direction):
         """Nodes and edges whose sum over a labeling is a h + b g."""
@@ -232,29 +233,28 @@ class _Plane:
 def _tightest_bound(problem, objective, constraint, outside):
     """Direction h + λ g + μ s with the μ >= 0 of least maximum over the labelings.
 
-    `outside` maximises h + λ g and has s < 0 (or s = 0). The maximum is convex and
-    piecewise linear in μ: at its minimum two labelings tie, one on each side of s = 0.
-    Each step takes the μ at which the two sides' labelings tie, until no third one is
-    better there.
+    `outside` is a point of largest h + λ g, with s < 0 (or s = 0). The maximum is
+    convex and piecewise linear in μ: at its minimum two labelings tie, one on each
+    side of s = 0. Each step takes the μ at which the two sides' points tie, until no
+    third one is better there.
     """
-    inside = problem.argmax(constraint)
-    mu = 0.0
+    inside = problem.point(problem.argmax(constraint))
+    guide = objective
     for _ in range(MAX_MULTIPLIER_STEPS):
-        room = problem.value(constraint, inside) - problem.value(constraint, outside)
-        loss = problem.value(objective, outside) - problem.value(objective, inside)
-        if room <= 0 or loss <= 0:
+        room = _value(constraint, inside) - _value(constraint, outside)
+        loss = _value(objective, outside) - _value(objective, inside)
+        if room <= problem.rounding(constraint) or loss <= 0:
             break
         mu = loss / room
-        guide = _combine(objective, mu, constraint)
-        y = problem.argmax(guide)
-        gain = problem.value(guide, y) - problem.value(guide, outside)
-        if gain <= problem.rounding(guide):
+        guide = tuple(o + mu * s for o, s in zip(objective, constraint, strict=True))
+        point = problem.point(problem.argmax(guide))
+        if _value(guide, point) <= _value(guide, outside) + problem.rounding(guide):
             break
-        if problem.value(constraint, y) < 0:
-            outside = y
+        if _value(constraint, point) < 0:
+            outside = point
         else:
-            inside = y
-    return _combine(objective, mu, constraint)
+            inside = point
+    return guide
 
 
 def _check_rays(lam, alpha, beta):
@@ -266,11 +266,16 @@ def _check_rays(lam, alpha, beta):
         raise ValueError(f"beta must be finite and not negative; got {beta!r}.")
 
 
-def _combine(objective, mu, constraint):
-    return tuple(o + mu * s for o, s in zip(objective, constraint, strict=True))
+def _end(path):
+    margin, loss = path[:, -1].tolist()
+    return 1.0 + margin, loss
 
 
-def _search(problem, guide, objective, constraints, is_feasible):
+def _value(direction, point):
+    return direction[0] * point[0] + direction[1] * point[1]
+
+
+def _search(problem, guide, objective, constraints, is_feasible, max_parts):
     """Feasible labeling of largest objective: best-first branch and bound, or None."""
     scores = [problem.potentials(d) for d in (guide, *constraints, objective)]
     suffixes = np.stack([suffix_scores(*potentials) for potentials in scores])
@@ -282,23 +287,37 @@ def _search(problem, guide, objective, constraints, is_feasible):
     lowest = np.array([[-problem.rounding(s)] for s in constraints])
     if (suffixes[1:3, 0].max(axis=1, keepdims=True) < lowest).any():
         return None
+    padding = problem.rounding(guide)
     best, best_value = None, -np.inf
     # A part: minus its bound, its number (which settles ties), and what makes its
     # first labeling: another one, the position where they differ, the label there.
-    parts = count()
     start = np.zeros(len(problem.theta), dtype=np.intc)
-    heap = [(-np.inf, next(parts), start, 0, suffixes[0, 0].argmax())]
+    heap = [(-np.inf, 0, start, 0, suffixes[0, 0].argmax())]
+    seen = set()
     while heap and -heap[0][0] > best_value:
         _, _, parent, position, label = heapq.heappop(heap)
         labels = parent.copy()
         labels[position] = label
         complete(labels, position + 1, suffixes[0], guide_edges)
-        value = problem.value(objective, labels)
-        if value > best_value and is_feasible(labels):
-            best, best_value = labels, value
+        path = problem.path(labels)
+        point = _end(path)
+        if _value(objective, point) > best_value and is_feasible(point):
+            best, best_value = labels, _value(objective, point)
         following, highest = deviations(labels, position, nodes, edges, suffixes)
-        bounds = np.minimum(highest[0], highest[3])
+        bounds = np.minimum(highest[0] + padding, highest[3])
         open_parts = (highest[1:3] >= lowest).all(axis=0) & (bounds > best_value)
         for t in np.flatnonzero(open_parts).tolist():
-            heapq.heappush(heap, (-bounds[t], next(parts), labels, t, following[t]))
+            # Parts with equal prefix sums and equal choices left are copies of each
+            # other. There are many where w = 0 or potentials are small integers.
+            before = labels[t - 1] if t > 0 and edges is not None else 0
+            part = (t, before, labels[t], *path[:, t])
+            if part not in seen:
+                seen.add(part)
+                heapq.heappush(heap, (-bounds[t], len(seen), labels, t, following[t]))
+        if len(seen) > max_parts:
+            raise RuntimeError(
+                f"The constrained oracle gave up after {len(seen)} parts (max_parts="
+                f"{max_parts}); whether a labeling lies on a ray is an NP-hard "
+                "question."
+            )
     return best

@@ -69,15 +69,14 @@ def test_sparse_rows_give_the_iterates_of_dense_ones(kind):
         {"n_features": 1},
     ],
 )
-@pytest.mark.parametrize("step", ["fw", "pairwise"])
-def test_iterates_of_other_chains_are_those_of_the_textbook(options, layout, step):
+def test_iterates_of_other_chains_are_those_of_the_textbook(options, layout):
     problem = random_problem("chain", layout, **options)
     X, y, costs = random_chains(N, n_features=options.get("n_features", 3))
     parts = [part for part in CHAIN_PARTS if options.get(part, True)]
     listed = list_chains(X, y, 3, costs, options.get("normalize_loss", True), parts)
-    mine, blocks = problem.solver(LAM, step=step), visits(N, passes=15)
+    mine, blocks = problem.solver(LAM), visits(N, passes=15)
     mine.run(blocks)
-    assert_same_weights(mine.weights, Textbook(listed, LAM, step=step).run(blocks).w)
+    assert_same_weights(mine.weights, Textbook(listed, LAM).run(blocks).w)
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -1,0 +1,279 @@
+"""The constrained λ-oracle, against enumeration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_structsvm.structures._constrained import coordinate_path
+from sklearn_structsvm.structures.constrained import constrained_argmax, in_angle
+
+
+def point(theta, transition, costs, truth, y):
+    """h and g, by the routine that the oracle itself goes by."""
+    y = np.asarray(y, dtype=np.intc)
+    margin, loss = coordinate_path(theta, transition, costs, truth, y)[:, -1].tolist()
+    return 1.0 + margin, loss
+
+
+def all_points(theta, transition, costs, truth):
+    T, K = theta.shape
+    problem = (theta, transition, costs, truth)
+    return {y: point(*problem, y) for y in product(range(K), repeat=T)}
+
+
+@st.composite
+def problems(draw):
+    """theta, transition, costs, truth: small integers with many ties, or reals."""
+    T, K = draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if draw(st.booleans()):
+        size = draw(st.integers(0, 3))
+        theta = rng.integers(-size, size + 1, size=(T, K)).astype(float)
+        transition = rng.integers(-size, size + 1, size=(K, K)).astype(float)
+        costs = rng.integers(0, 3, size=(T, K)).astype(float)
+    else:
+        scale = 10.0 ** draw(st.integers(-3, 3))
+        theta = scale * rng.normal(size=(T, K))
+        transition = scale * rng.normal(size=(K, K))
+        costs = rng.random((T, K))
+    if draw(st.booleans()):
+        costs = np.full((T, K), 1.0 / T)
+    truth = rng.integers(K, size=T).astype(np.intc)
+    costs[np.arange(T), truth] = 0.0
+    return theta, draw(st.sampled_from([None, transition])), costs, truth
+
+
+@settings(max_examples=600)
+@given(
+    problems(),
+    st.sampled_from([0.0, 1.0, 2.0, 0.37, 80.0]),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_the_oracle_finds_what_enumeration_finds(
+    problem, lam, strict_alpha, strict_beta, data
+):
+    points = all_points(*problem)
+    # Rays through labelings, where strictness matters, and others.
+    slopes = sorted({g / h for h, g in points.values() if h > 0})
+    rays = st.sampled_from([*slopes, 0.0, 0.01, 0.3, 1.0, 7.0])
+    beta, alpha = sorted([data.draw(rays), data.draw(rays | st.just(np.inf))])
+    if beta == np.inf:
+        beta = 0.0
+    angle = (alpha, beta, strict_alpha, strict_beta)
+    values = {y: h + lam * g for y, (h, g) in points.items() if in_angle(h, g, *angle)}
+    found = constrained_argmax(*problem, lam, *angle)
+    if not values:
+        assert found is None
+        return
+    assert found.dtype == np.intc
+    size = max(abs(h) + lam * g for h, g in points.values())
+    assert values[tuple(found.tolist())] >= max(values.values()) - 1e-13 * size
+
+
+@given(problems(), st.sampled_from([0.0, 1.0, 5.0]))
+def test_the_widest_angle_leaves_the_plain_oracle_its_choice(problem, lam):
+    values = [(h + lam * g, h) for h, g in all_points(*problem).values()]
+    found = constrained_argmax(*problem, lam, np.inf, 0.0, strict_beta=False)
+    h, g = point(*problem, found)
+    best = max(value for value, margin in values if margin >= 0)
+    assert h + lam * g == pytest.approx(best, rel=1e-12)
+
+
+@given(problems())
+def test_turning_a_strict_ray_down_returns_no_labeling_twice(problem):
+    # As the angular search does: the next angle ends at the ray of the last answer.
+    alpha, answers = np.inf, []
+    for _ in range(len(all_points(*problem)) + 1):
+        y = constrained_argmax(*problem, 1.0, alpha, 0.0, strict_alpha=True)
+        if y is None:
+            break
+        answers.append(tuple(y.tolist()))
+        h, g = point(*problem, y)
+        alpha = g / h
+        # Without strictness the ray still has an answer.
+        again = constrained_argmax(*problem, 1.0, alpha, 0.0)
+        assert in_angle(*point(*problem, again), alpha, 0.0)
+    assert y is None
+    assert len(set(answers)) == len(answers)
+
+
+@pytest.mark.parametrize(
+    ("h", "g", "alpha", "beta", "strict_alpha", "strict_beta", "expected"),
+    [
+        # On the upper ray; 49 * (1 / 49) is not 1 in floating point.
+        (49.0, 1.0, 1.0 / 49.0, 0.0, False, True, True),
+        (49.0, 1.0, 1.0 / 49.0, 0.0, True, True, False),
+        # On the lower ray.
+        (49.0, 1.0, 1.0, 1.0 / 49.0, False, True, False),
+        (49.0, 1.0, 1.0, 1.0 / 49.0, False, False, True),
+        # On the g-axis, the ray of infinite slope, and behind it.
+        (0.0, 1.0, np.inf, 0.0, False, True, True),
+        (0.0, 1.0, np.inf, 0.0, True, True, False),
+        (0.0, 1.0, 1e300, 0.0, False, True, False),
+        (-1e-300, 1.0, np.inf, 0.0, False, True, False),
+        (-1.0, 1.0, 3.0, 0.0, False, True, False),
+        # On the h-axis, where the truth is.
+        (1.0, 0.0, np.inf, 0.0, False, True, False),
+        (1.0, 0.0, np.inf, 0.0, False, False, True),
+        # The origin is on every ray.
+        (0.0, 0.0, 2.0, 1.0, False, False, True),
+        (0.0, 0.0, 2.0, 1.0, True, False, False),
+        (0.0, 0.0, 2.0, 1.0, False, True, False),
+    ],
+)
+def test_rays_belong_to_the_angle_unless_strict(
+    h, g, alpha, beta, strict_alpha, strict_beta, expected
+):
+    assert in_angle(h, g, alpha, beta, strict_alpha, strict_beta) is expected
+
+
+def multiclass(theta, costs):
+    """Of one position, the truth its label 0."""
+    return np.array([theta]), None, np.array([costs]), np.array([0], dtype=np.intc)
+
+
+def test_strictness_decides_on_labelings_that_lie_on_a_ray():
+    # h = 1, 49, 2 and g = 0, 1, 1.
+    problem = multiclass([0.0, 48.0, 1.0], [0.0, 1.0, 1.0])
+    ray = 1.0 / 49.0
+    assert constrained_argmax(*problem, 1.0, ray, 0.0) == 1
+    assert constrained_argmax(*problem, 1.0, ray, 0.0, strict_alpha=True) is None
+    assert constrained_argmax(*problem, 1.0, np.inf, ray) == 2
+    assert constrained_argmax(*problem, 1.0, np.inf, ray, strict_beta=False) == 1
+
+
+def test_an_infinite_alpha_takes_margins_of_zero_unless_strict():
+    # h = 1, 0, -1 and g = 0, 1, 9.
+    problem = multiclass([0.0, -1.0, -2.0], [0.0, 1.0, 9.0])
+    assert constrained_argmax(*problem, 1.0, np.inf, 0.0) == 1
+    assert constrained_argmax(*problem, 1.0, np.inf, 0.0, strict_alpha=True) is None
+
+
+def test_a_beta_of_zero_leaves_out_what_costs_nothing_unless_not_strict():
+    # h = 1, 6, 2 and g = 0, 0, 1.
+    problem = multiclass([0.0, 5.0, 1.0], [0.0, 0.0, 1.0])
+    assert constrained_argmax(*problem, 1.0, np.inf, 0.0) == 2
+    assert constrained_argmax(*problem, 1.0, np.inf, 0.0, strict_beta=False) == 1
+
+
+def test_an_empty_set_is_found_without_listing_the_labelings():
+    # Losses are whole numbers and h is 1: none lies between 0.2 and 0.8.
+    T, K = 60, 5
+    costs = np.ones((T, K))
+    costs[:, 0] = 0.0
+    chain = (np.zeros((T, K)), np.zeros((K, K)), costs, np.zeros(T, dtype=np.intc))
+    assert constrained_argmax(*chain, 1.0, 0.8, 0.2, max_parts=5 * T * K) is None
+
+
+def test_a_model_of_zeros_is_searched_in_few_parts():
+    # All of the 2**40 labelings have h = 1, and 41 values of g.
+    T = 40
+    costs = np.full((T, 2), 1.0 / T)
+    costs[:, 0] = 0.0
+    problem = (np.zeros((T, 2)), None, costs, np.zeros(T, dtype=np.intc))
+    found = constrained_argmax(*problem, 1.0, 0.46, 0.1, max_parts=T**2)
+    assert found.sum() == 18
+
+
+def test_parts_that_are_merged_have_the_same_labelings_left():
+    # Small integers: prefixes often tie in both coordinates, with other labels.
+    ys = np.array(list(product(range(4), repeat=6)))
+    steps = np.arange(6)
+    for seed in range(250):
+        rng = np.random.default_rng(seed)
+        theta = rng.integers(-2, 3, size=(6, 4)).astype(float)
+        transition = rng.integers(-2, 3, size=(4, 4)).astype(float)
+        truth = rng.integers(4, size=6)
+        costs = np.ones((6, 4))
+        costs[steps, truth] = 0.0
+        beta, alpha = np.sort(rng.uniform(0.2, 2.0, size=2))
+        f = theta[steps, ys].sum(axis=1)
+        f += transition[ys[:, :-1], ys[:, 1:]].sum(axis=1)
+        h = 1.0 + f - f[(ys == truth).all(axis=1)]
+        g = costs[steps, ys].sum(axis=1)
+        values = np.where((beta * h < g) & (g <= alpha * h), h + g, -np.inf)
+        y = constrained_argmax(theta, transition, costs, truth, 1.0, alpha, beta)
+        found = -np.inf if y is None else values[(ys == y).all(axis=1)].item()
+        assert found == values.max()
+
+
+def test_a_ray_between_labelings_of_real_valued_chains_costs_few_parts():
+    # Some 10,000 and more without the multiplier.
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        costs = rng.random((12, 6))
+        costs[:, 0] = 0.0
+        theta, transition = rng.normal(size=(12, 6)), rng.normal(size=(6, 6))
+        chain = (theta, transition, costs, np.zeros(12, dtype=np.intc))
+        h, g = point(*chain, constrained_argmax(*chain, 1.0, np.inf, 0.0))
+        for alpha, beta in [(4 * g / h, 2 * g / h), (g / h / 2, g / h / 4)]:
+            y = constrained_argmax(*chain, 1.0, alpha, beta, max_parts=400)
+            assert in_angle(*point(*chain, y), alpha, beta)
+
+
+def random_chain(T, K, scale):
+    rng = np.random.default_rng(0)
+    costs = np.full((T, K), 1.0 / T)
+    costs[:, 0] = 0.0
+    theta, transition = scale * rng.normal(size=(T, K)), rng.normal(size=(K, K))
+    return theta, transition, costs, np.zeros(T, dtype=np.intc)
+
+
+def test_rounding_loses_no_labeling_on_a_ray_that_has_no_other():
+    chain = random_chain(8, 3, scale=1e3)
+    rng = np.random.default_rng(1)
+    searched = 0
+    while searched < 20:
+        y = rng.integers(3, size=8)
+        h, g = point(*chain, y)
+        if h > 0 and g > 0:
+            angle = (g / h, g / h, False, False)
+            assert constrained_argmax(*chain, 1.0, *angle).tolist() == y.tolist()
+            searched += 1
+
+
+def test_the_oracle_gives_up_where_it_is_told_to():
+    # Of the many labelings below a ray, which is the nearest is hard to tell.
+    chain = random_chain(8, 26, scale=1.0)
+    h, g = point(*chain, constrained_argmax(*chain, 1.0, np.inf, 0.0))
+    with pytest.raises(RuntimeError, match=r"gave up .*max_parts=1000\)"):
+        constrained_argmax(*chain, 1.0, 3 * g / h, 2 * g / h, max_parts=1000)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lam": -1.0}, "lam must be .* got -1.0"),
+        ({"lam": np.inf}, "lam must be .* got inf"),
+        ({"alpha": -0.5}, "alpha must be .* got -0.5"),
+        ({"alpha": np.nan}, "alpha must be .* got nan"),
+        ({"beta": np.inf}, "beta must be .* got inf"),
+        ({"beta": -1.0}, "beta must be .* got -1.0"),
+        ({"theta": np.zeros((2, 0))}, "theta must have shape"),
+        ({"transition": np.zeros((2, 2))}, "transition must have shape"),
+        ({"costs": np.zeros((3, 2))}, r"costs must have shape \(2, 3\); got \(3, 2\)"),
+        ({"costs": np.full((2, 3), -1.0)}, "costs must be finite and not negative"),
+        ({"costs": np.full((2, 3), np.nan)}, "costs must be finite and not negative"),
+        ({"costs": np.ones((2, 3))}, "costs must be zero at the true labels"),
+        ({"truth": [0]}, r"truth must have shape \(2,\); got \(1,\)"),
+        ({"truth": [0, 3]}, r"truth must hold indices in \[0, 3\)"),
+        ({"truth": [-1, 0]}, r"truth must hold indices in \[0, 3\)"),
+    ],
+)
+def test_arguments_without_a_meaning_are_refused(change, message):
+    arguments = {
+        "theta": np.zeros((2, 3)),
+        "transition": None,
+        "costs": np.zeros((2, 3)),
+        "truth": [0, 1],
+        "lam": 1.0,
+        "alpha": 2.0,
+        "beta": 0.5,
+    }
+    with pytest.raises(ValueError, match=message):
+        constrained_argmax(**(arguments | change))
