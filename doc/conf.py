@@ -2,13 +2,14 @@
 
 import os
 import re
+import sys
 from pathlib import Path
-
-from sphinx_gallery.sorting import ExplicitOrder
 
 from sklearn_structsvm import __version__
 
-ROOT = Path(__file__).parents[1]
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))  # for reading_order
 
 project = "sklearn-structsvm"
 author = "the sklearn-structsvm developers"
@@ -61,18 +62,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": "plot_",
     "ignore_pattern": r"demo\.py$",
-    "within_subsection_order": ExplicitOrder(
-        [
-            "plot_ocr_chain.py",
-            "plot_grid_search_sequences.py",
-            "plot_sparse_chunking.py",
-            "plot_confidence.py",
-            "plot_regularization_path.py",
-            "plot_step_sampling.py",
-            "plot_custom_structure.py",
-            "*",
-        ]
-    ),
+    "within_subsection_order": "reading_order.ReadingOrder",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("sklearn_structsvm",),
     "reference_url": {"sklearn_structsvm": None},

@@ -178,6 +178,21 @@ def test_infinite_bounds_change_nothing(kind):
     assert one.check_gaps() == other.check_gaps()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restored_state_is_within_the_box_at_any_lambda(kind):
+    problem = random_problem(kind)
+    lower, upper = boxes(problem.listed.d)
+    old = problem.solver(LAM, step="pairwise", lower=lower, upper=upper)
+    old.run(visits(N, passes=5))
+    new = problem.solver(0.2, step="pairwise", lower=lower, upper=upper)
+    new.set_state(old.get_state())
+    old.set_lambda(0.2)
+    v = problem.listed.dual_point(explicit_alpha(problem, old), 0.2)[0]
+    for solver in (old, new):
+        expected = np.clip(v, lower, upper)
+        np.testing.assert_allclose(solver.weights, expected, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("algorithm", ["block", "batch"])
 def test_equal_bounds_leave_one_point(algorithm):
     problem = random_problem("chain")

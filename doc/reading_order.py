@@ -1,0 +1,25 @@
+"""The order of the gallery: from a first model to one's own structure."""
+
+EXAMPLES = [
+    "plot_ocr_chain.py",
+    "plot_grid_search_sequences.py",
+    "plot_sparse_chunking.py",
+    "plot_confidence.py",
+    "plot_regularization_path.py",
+    "plot_step_sampling.py",
+    "plot_custom_structure.py",
+]
+
+
+class ReadingOrder:
+    """Sorting key for sphinx-gallery; scripts that are not listed come last."""
+
+    def __init__(self, src_dir):
+        self.src_dir = src_dir
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    def __call__(self, filename):
+        known = filename in EXAMPLES
+        return (EXAMPLES.index(filename) if known else len(EXAMPLES), filename)
