@@ -22,7 +22,7 @@ from sklearn_structsvm.solvers.bcfw import History, run_bcfw, start_bcfw
 class BCFWClassifier(StructuredClassifier):
     """Structural support vector machine with a certificate of optimality.
 
-    Minimises over w
+    Minimises over w ::
 
         1/2 ||w||² + C Σ_i s_i H_i(w),
         H_i(w) = max_y L(y_i, y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩,
@@ -53,7 +53,8 @@ class BCFWClassifier(StructuredClassifier):
     step : {"auto", "fw", "pairwise", "away"}, default="auto"
         Plain, pairwise or away steps. Pairwise and away steps reach high accuracy
         sooner and keep the labelings that carry dual mass. "auto": pairwise where a
-        call of the max-oracle is measured to be expensive, else plain.
+        call of the max-oracle is measured to be expensive beside the scoring of a few
+        known labelings, as it is for chains and for structures of your own, else plain.
     sampling : {"gap", "uniform", "permuted"}, default="gap"
         How examples are drawn: by their share of the duality gap, uniformly, or each
         once per pass in a random order.
@@ -63,8 +64,8 @@ class BCFWClassifier(StructuredClassifier):
     algorithm : {"block", "batch"}, default="block"
         "batch" is classical Frank-Wolfe, one step on all examples a pass.
     average : bool, default=False
-        Return the weighted average of the iterates, which is smoother where a fit is
-        ended early.
+        Where a fit ends before its `tol`, return the weighted average of the iterates,
+        which often predicts better than the last of them.
     coef_bounds : (lower, upper) or None, default=None
         Box constraints on `coef_`: numbers, or arrays of its shape.
     tol : float, default=1e-3
@@ -75,7 +76,8 @@ class BCFWClassifier(StructuredClassifier):
         Seconds.
     gap_check_interval : int, default=10
         Passes between two computations of the true gap, each of which costs about one
-        pass.
+        pass. It is also computed where the parts of it as last seen have fallen to a
+        tenth.
     warm_start : bool, default=False
         Keep the dual point and start the next fit from it. Its y must be the same; C,
         the sample weights and X may differ. A fit that is interrupted then leaves the
@@ -84,7 +86,8 @@ class BCFWClassifier(StructuredClassifier):
         Threads of the gap checks and of `predict`, for the built-in structures, where
         the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn.
+        Which examples are drawn. For a fit to be repeated bit for bit, name `step` and
+        `cache` as well: "auto" depends on a measurement.
     verbose : int, default=0
         Print a line per gap check.
 
@@ -278,7 +281,9 @@ class BCFWClassifier(StructuredClassifier):
                 # Certified where the run was cut. Where not even that works, as the
                 # structure's own code fails, what was before is restored.
                 iterate.rebuild_weights()
-                _, weights = history.check(iterate, self.average, n_threads)
+                _, weights = history.check(
+                    iterate, self.average, self.tol, n_threads
+                )
                 self._set_result(problem.structure, history.result(weights, "stopped"))
                 self._set_state(problem, iterate, step, cache)
                 self._keep_fitted = True

@@ -58,7 +58,7 @@ def bcfw_path(
 ):
     """Solutions of a structural SVM for every strength of the regularization.
 
-    For each λ the path holds weights w with
+    For each λ the path holds weights w with ::
 
         λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i  <=  its minimum + eps,
 

@@ -334,7 +334,15 @@ cdef class CSRFeatures(Features):
 
 
 def as_features(X):
-    """Wrap a 2-D array or sparse matrix of rows; copies only what must be."""
+    """Wrap a 2-D array or sparse matrix of rows; copies only what must be.
+
+    Raises
+    ------
+    ValueError
+        If there are more columns than a 32-bit index can name.
+    """
+    if X.shape[1] > np.iinfo(np.intc).max:
+        raise ValueError(f"X has too many features: {X.shape[1]}.")
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:

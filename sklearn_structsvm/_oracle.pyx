@@ -276,9 +276,9 @@ cdef class CallbackOracle(BlockOracle):
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
         with gil:
-            view = np.asarray(<double[:self.n_weights]> <double*> w)
-            view.flags.writeable = False
-            self.w = view
+            # A copy: the structure may keep what it is handed.
+            self.w = np.array(<double[:self.n_weights]> <double*> w)
+            self.w.flags.writeable = False
         return 0
 
     cdef int max_oracle(

@@ -85,7 +85,6 @@ def check_flat(estimator, X, y):
         accept_sparse="csr",
         dtype=np.float64,
         order="C",
-        accept_large_sparse=False,
         multi_output=True,
     )
     check_classification_targets(y)
@@ -178,6 +177,11 @@ def check_bounds(coef_bounds, structure):
     """
     if coef_bounds is None:
         return None
+    if len(coef_bounds) != 2:
+        raise ValueError(
+            "coef_bounds must be a pair (lower, upper); "
+            f"got {len(coef_bounds)} item(s)."
+        )
     coef, intercept = structure.split_weights(np.zeros(structure.n_weights_))
     sides = []
     for name, side, free in zip(

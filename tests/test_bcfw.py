@@ -9,11 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.solvers.bcfw import HISTORY_KEYS
-from sklearn_structsvm.structures import (
-    BinaryStructure,
-    ChainStructure,
-    MulticlassStructure,
-)
+from sklearn_structsvm.structures import MulticlassStructure
 
 SHAPES = {
     "binary": (1, 4),
@@ -163,7 +159,7 @@ def test_a_fit_that_is_cut_short_warns_and_certifies_how_far_it_is(kind, limit, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_averaging_does_not_keep_a_fit_from_its_tolerance(kind):
-    assert make_problem(kind).fitted(average=True).dual_gap_ <= 1e-3
+    assert make_problem(kind, n=20).fitted(average=True).dual_gap_ <= 1e-3
 
 
 def test_the_last_check_of_a_fit_counts_even_where_passes_have_run_out():
@@ -355,12 +351,3 @@ def test_what_auto_settled_for_is_told():
     assert (python.step_, python.cache_) == ("pairwise", True)
     named = make_problem("binary").fitted(step="away", cache=True)
     assert (named.step_, named.cache_) == ("away", True)
-
-
-@pytest.mark.parametrize(
-    ("structure", "flat"),
-    [("auto", True), (BinaryStructure(), True), (ChainStructure(), False)],
-)
-def test_the_documentation_link_of_the_html_repr_is_none_of_scikit_learns(structure, flat):
-    html = BCFWClassifier(structure)._repr_html_()
-    assert "scikit-learn.org/" not in html.split("BCFWClassifier")[0].split("</style>")[-1]

@@ -20,6 +20,9 @@ from sklearn_structsvm._oracle cimport BlockOracle
 from sklearn_structsvm.solvers._corners cimport Corners, CornerSets
 from sklearn_structsvm.solvers._sum_tree cimport SumTree
 
+# A corner of less mass than this caps pairwise and away steps at nothing: it is emptied.
+cdef double DUST = 1e-12
+
 cdef enum:
     FRANK_WOLFE = 0
     PAIRWISE = 1
@@ -176,6 +179,21 @@ cdef class BlockFrankWolfe:
                 self.corners.touch(i, s)
         if self.keeps_corners:
             s_labels = corners.labels + s * n_labels
+
+        # Plain steps shrink masses but never to zero. Left alone, the dust of a corner
+        # that is the worst one would keep its block from ever making another step.
+        while n_active > 1 and corners.alpha[away] < DUST and value > away_value:
+            alpha = corners.alpha[away]
+            self.oracle.direction(
+                i, 1.0, s_labels, -1.0, corners.labels + away * n_labels, 0.0,
+                &self.second[0], &norm)
+            self.oracle.move(i, alpha, &self.second[0])
+            self._shift_loss(i, alpha * (loss - corners.loss[away]))
+            self._shift_mass(i, PAIRWISE, alpha, s, away)
+            self._shift_weights(i, -alpha * p / self.lam, &self.second[0])
+            away = -1
+            n_active = 0
+            self._scan(i, work, &score, &away, &away_value, &n_active)
 
         # With a single active corner, the three kinds of step are one.
         self.oracle.direction(i, 1.0, s_labels, 0.0, NULL, -1.0, &self.first[0], &norm)
@@ -619,19 +637,19 @@ cdef class BlockFrankWolfe:
                     self.corners.sets[i].alpha[c] = alpha
         self.rebuild_weights()
 
-    def time_oracle(self, Py_ssize_t i, clock):
-        """(seconds of the max-oracle, seconds of the rest of a step) on block i."""
-        cdef double score, loss, norm
-        before = clock()
+    def time_oracle(self, Py_ssize_t i, Py_ssize_t n_calls, clock):
+        """Seconds of n_calls max-oracles, and of n_calls scorings of a labeling."""
+        cdef double score, loss
+        cdef Py_ssize_t _k
         self.oracle.potentials(i, &self.w[0], &self.work[0])
-        self.oracle.block_score(i, &self.work[0], &score)
-        asked = clock()
-        self.oracle.max_oracle(i, 1.0, &self.work[0], &self.labels[0], &score, &loss)
+        start = clock()
+        with nogil:
+            for _k in range(n_calls):
+                self.oracle.max_oracle(
+                    i, 1.0, &self.work[0], &self.labels[0], &score, &loss)
         answered = clock()
-        self.oracle.direction(i, 1.0, &self.labels[0], 0.0, NULL, -1.0,
-                              &self.first[0], &norm)
-        self.oracle.scatter(i, 0.0, &self.first[0], &self.v[0])
-        done = clock()
-        self.oracle.release(i, &self.labels[0])
-        self.n_oracle_calls += 1
-        return answered - asked, (asked - before) + (done - answered)
+        with nogil:
+            for _k in range(n_calls):
+                self.oracle.evaluate(
+                    i, &self.work[0], &self.labels[0], &score, &loss)
+        return answered - start, clock() - answered

@@ -173,11 +173,14 @@ def regularization_path(
         deadline=np.inf if max_time is None else points.started + max_time,
         steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
     )
-    _initialize(iterate, kappa * eps, n_threads)
+    bound = _initialize(iterate, kappa * eps, n_threads)
     reached, complete = True, False
     while True:
         gap = iterate.known_gap if heuristic else iterate.gap
         points.add(iterate, gap)
+        if bound == 0.0:
+            complete = True
+            break
         if iterate.lam < min_lambda:
             break
         # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth.
@@ -214,14 +217,18 @@ def first_breakpoint(iterate, eps, kappa=KAPPA):
 
 
 def _initialize(iterate, target, n_threads):
-    """The largest breakpoint: all dual mass on the loss's maximisers (Algorithm 6)."""
+    """The largest breakpoint: all dual mass on the loss's maximisers (Algorithm 6).
+
+    Returns λ times the bound on the gap there. Where it is 0, the maximisers' features
+    cancel out, and w = 0 with this dual point is optimal for every λ.
+    """
     iterate.jump_to_oracle()
     iterate.set_lambda(1.0)
     direction = iterate.weights.copy()
     bound = direction.dot(direction) + iterate.hinge(direction, 0.0, n_threads)
-    # Where the maximisers' features cancel out, w = 0 is optimal for every λ.
     iterate.set_lambda(bound / target if bound > 0.0 else 1.0)
     iterate.check_gaps(n_threads)
+    return bound
 
 
 def _solve(iterate, target, heuristic, sampling, budget, n_threads, rng):

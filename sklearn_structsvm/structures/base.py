@@ -9,7 +9,7 @@ from sklearn_structsvm._oracle import CallbackOracle
 class Structure(BaseEstimator):
     """What is predicted: features, loss and decoding of one kind of output.
 
-    Subclass it for outputs of your own. Predictions are
+    Subclass it for outputs of your own. Predictions are ::
 
         argmax_y ⟨w, joint_feature(x, y)⟩,
 
@@ -33,8 +33,8 @@ class Structure(BaseEstimator):
     ``constrained_decode(x, y_true, w, lam, alpha, beta, ...)``
         The same maximum over labelings that satisfy two linear constraints, see below.
 
-    `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is a
-    read-only view that changes as training goes on: copy what you keep. A labeling may
+    `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is
+    read-only. A labeling may
     be an array, a (nested) list, tuple or dict, or any hashable value, and is not to be
     changed after it was returned. Those of one example have one length, unless the
     class attribute ``variable_length`` is set to True. Parameters of the structure are

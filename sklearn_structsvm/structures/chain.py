@@ -19,7 +19,7 @@ from sklearn_structsvm.structures.labels import (
 class ChainStructure(Structure):
     """A label for each position of a sequence, adjacent ones depending on each other.
 
-    With x_t the features of position t and one-hot labels e,
+    With x_t the features of position t and one-hot labels e, ::
 
         φ(x, y) = [ Σ_t x_t ⊗ e_{y_t},  Σ_t e_{y_t},  e_{y_1},  e_{y_T},
                     Σ_t e_{y_{t-1}} ⊗ e_{y_t} ],

@@ -51,6 +51,14 @@ def test_the_ends_of_the_interval_are_the_first_and_last_item_of_weight():
     assert tree.draw(ALMOST_ONE) == 4
 
 
+@pytest.mark.parametrize("at", [0, 1, 2, 4])
+def test_a_total_where_products_round_up_leads_to_no_empty_side(at):
+    # 0.9 times the smallest number is that number again.
+    values = np.zeros(8)
+    values[at] = 5e-324
+    assert tree_of(values).draw(0.9) == at
+
+
 def test_draws_follow_the_weights():
     values = np.array([1.0, 0.0, 5.0, 2.0, 0.5])
     tree = tree_of(values)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _problems import list_structure, optimum, random_problem, solve
+from _twins import Listed
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
@@ -90,6 +91,20 @@ def test_a_cache_forgets_labelings_without_mass_beyond_its_size(step):
     kept, with_mass = count_corners(solver)
     assert max(with_mass) == 1
     assert max(kept) <= 2
+
+
+def test_a_full_cache_forgets_what_was_best_longest_ago():
+    # Without losses nothing moves, and what the oracle says is just remembered.
+    listed = Listed([list(range(6))], [0], [np.eye(6)], [np.zeros(6)])
+    problem = list_structure(listed)
+    answers = iter([1, 2, 3, 4, 3, 5])
+    problem.structure.loss_augmented_decode = lambda *args: next(answers)
+    solver = problem.solver(1.0, step="pairwise", cache_size=3)
+    kept = []
+    for _ in range(6):
+        solver.run(np.array([0]))
+        kept.append({labeling for labeling, _, _ in solver.get_state()["corners"][0]})
+    assert kept[2:] == [{0, 2, 3}, {0, 3, 4}, {0, 3, 4}, {0, 3, 5}]
 
 
 def count_corners(solver):

@@ -1,0 +1,140 @@
+"""Data and parameters at the ends of their ranges."""
+
+import warnings
+
+import numpy as np
+import pytest
+from _estimators import ACCURATE, FLAT, KINDS, make_problem
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.structures import ChainStructure
+
+
+def features(problem, change):
+    X = problem.X
+    return [change(x) for x in X] if isinstance(X, list) else change(X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_of_zero_leave_what_biases_can_do(kind):
+    problem = make_problem(kind)
+    model = problem.estimator().fit(features(problem, lambda x: 0 * x), problem.y)
+    assert model.dual_gap_ <= 1e-3
+    if kind in FLAT:
+        np.testing.assert_array_equal(model.coef_, 0)
+    model.predict(problem.X)
+
+
+def test_without_features_and_biases_the_objective_is_the_largest_loss():
+    problem = make_problem("custom")
+    model = problem.estimator().fit(features(problem, lambda x: 0 * x), problem.y)
+    np.testing.assert_array_equal(model.coef_, 0)
+    assert model.objective_ == 1.0 and abs(model.dual_gap_) <= 1e-15
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_a_constant_feature_is_one_more_intercept(kind):
+    problem = make_problem(kind)
+    X = np.hstack([problem.X, np.ones((problem.n, 1))])
+    model = problem.estimator(**ACCURATE).fit(X, problem.y)
+    np.testing.assert_allclose(model.coef_[:, -1], model.intercept_, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_duplicate_examples_weigh_more(kind):
+    problem = make_problem(kind)
+    twice = problem.estimator(**ACCURATE).fit(*problem.take(np.arange(2 * problem.n) // 2))
+    once = problem.fitted(C=2.0, **ACCURATE)
+    np.testing.assert_allclose(twice.coef_, once.coef_, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tiny_c_leaves_tiny_weights(kind):
+    model = make_problem(kind).fitted(C=1e-8)
+    assert 0 < np.abs(model.coef_).max() < 1e-5
+    assert -1e-14 <= model.dual_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_a_huge_c_still_ends_with_finite_numbers_and_a_certificate(kind, step):
+    problem = make_problem(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = problem.fitted(C=1e8, step=step, max_iter=30)
+    history = model.history_
+    assert np.isfinite(model.coef_).all() and np.isfinite(history["objective"]).all()
+    scale = 1.0 + np.abs(history["objective"])
+    assert (history["dual_gap"] >= -1e-12 * scale).all()
+    # Rounding may cost the dual a little of what the weights' scale is.
+    assert (np.diff(history["dual_objective"]) >= -1e-9 * scale[1:]).all()
+
+
+def test_the_gap_of_a_huge_c_is_primal_minus_dual():
+    problem = make_problem("binary")
+    with pytest.warns(ConvergenceWarning):
+        model = problem.fitted(C=1e8, max_iter=30)
+    scores = (problem.X @ model.coef_.T + model.intercept_)[:, 0]
+    losses = np.maximum(0, 1 - np.where(problem.y == 1, 1, -1) * scores)
+    squares = (model.coef_**2).sum() + (model.intercept_**2).sum()
+    primal = squares / (2 * 1e8 * problem.n) + losses.mean()
+    assert abs(model.objective_ - primal) <= 1e-9 * max(1.0, primal)
+
+
+@pytest.mark.parametrize("T", [1, 2, 7])
+def test_a_single_sequence_is_enough(T):
+    X, y = make_chains(1, n_features=3, n_classes=2, min_length=T, max_length=T, random_state=0)
+    model = BCFWClassifier(ChainStructure(), classes=[0, 1], random_state=0).fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+    assert [len(labels) for labels in model.predict(X)] == [T]
+
+
+def test_sequences_of_one_position_are_a_multiclass_problem():
+    """Of the three biases, one constant feature of length sqrt(3) is left."""
+    problem = make_problem("multiclass", n=30)
+    flat = BCFWClassifier(
+        problem.structure, intercept_scaling=np.sqrt(3), random_state=0, **ACCURATE
+    ).fit(problem.X, problem.y)
+    X, y = list(problem.X[:, np.newaxis]), list(problem.y[:, np.newaxis])
+    chain = BCFWClassifier(ChainStructure(), random_state=0, **ACCURATE).fit(X, y)
+    emission = chain.coef_[:12].reshape(4, 3)
+    np.testing.assert_allclose(emission.T, flat.coef_, rtol=1e-7, atol=1e-7)
+    assert abs(chain.objective_ - flat.objective_) <= 1e-12
+    np.testing.assert_array_equal(chain.coef_[-9:], 0)
+    np.testing.assert_array_equal(np.concatenate(chain.predict(X)), flat.predict(problem.X))
+
+
+def test_a_very_long_sequence_is_one_example_among_others():
+    X, y = make_chains(
+        1, n_features=4, n_classes=3, min_length=5000, max_length=5000, random_state=0
+    )
+    others = make_chains(5, n_features=4, n_classes=3, random_state=1)
+    X, y = X + others[0], y + others[1]
+    model = BCFWClassifier(ChainStructure(), tol=1e-2, random_state=0).fit(X, y)
+    assert model.dual_gap_ <= 1e-2
+    assert model.predict(X)[0].shape == (5000,)
+    marginals = model.max_marginals(X[:1])[0]
+    best = model.predict_k_best(X[:1], k=2)[1][0]
+    np.testing.assert_allclose(marginals.max(axis=1), best[0], rtol=1e-9)
+
+
+def test_features_of_very_different_scales_end_with_a_certificate():
+    problem = make_problem("chain")
+    scales = 10.0 ** np.arange(-6, 4, 2)
+    X = [x * scales for x in problem.X]
+    model = problem.estimator().fit(X, problem.y)
+    assert np.isfinite(model.coef_).all() and model.dual_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize("C", [1e-8, 1.0, 1e8])
+def test_an_example_may_outweigh_all_others(C):
+    problem = make_problem("binary")
+    weights = np.full(problem.n, 1e-12)
+    weights[0], weights[1] = 1.0, 1e12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = problem.estimator(C=C, max_iter=30).fit(problem.X, problem.y, weights)
+    assert np.isfinite(model.coef_).all()
+    assert model.dual_gap_ >= -1e-12 * (1 + abs(model.objective_))

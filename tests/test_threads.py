@@ -1,0 +1,88 @@
+"""Several threads and processes change no bit of a fit."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import joblib
+import numpy as np
+import pytest
+from _estimators import KINDS, assert_same_fit, assert_same_labels, make_problem
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.structures import ChainStructure
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_number_of_threads_changes_no_bit(kind):
+    problem = make_problem(kind, n=40)
+    first, second = problem.fitted(n_jobs=1), problem.fitted(n_jobs=2)
+    assert_same_fit(second, first)
+    assert_same_labels(second.predict(problem.X), first.predict(problem.X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_fits_at_once_give_what_they_give_alone(kind):
+    problems = [make_problem(kind, n=40, seed=seed) for seed in (0, 1)]
+    alone = [problem.fitted(n_jobs=1) for problem in problems]
+    start = Barrier(2)
+
+    def fit(problem):
+        start.wait()
+        return [problem.fitted(n_jobs=1) for _ in range(3)]
+
+    with ThreadPoolExecutor(2) as pool:
+        for fits, expected in zip(pool.map(fit, problems), alone, strict=True):
+            for model in fits:
+                assert_same_fit(model, expected)
+
+
+def test_two_threads_may_predict_by_one_estimator():
+    problem = make_problem("chain", n=60)
+    model = problem.fitted()
+    expected = model.predict(problem.X)
+    with ThreadPoolExecutor(2) as pool:
+        for predicted in pool.map(model.predict, [problem.X] * 20):
+            assert_same_labels(predicted, expected)
+
+
+def test_the_folds_of_a_cross_validation_may_run_at_once():
+    problem = make_problem("chain", n=20)
+    options = {"Cs": [0.1, 1.0], "cv": 2, "step": "pairwise", "random_state": 0}
+    first, second = (
+        BCFWClassifierCV(problem.structure, n_jobs=n_jobs, **options).fit(
+            problem.X, problem.y
+        )
+        for n_jobs in (1, 2)
+    )
+    assert_same_fit(second, first)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_processes_that_share_read_only_memory_maps_fit_the_same(sparse):
+    # Items of more than 1 MB, which joblib hands over as read-only memory maps.
+    X, y = make_chains(
+        4, n_features=400, n_classes=2, min_length=500, max_length=500, sparse=sparse,
+        n_active=300, random_state=0,
+    )  # fmt: skip
+    model = BCFWClassifier(ChainStructure(), tol=0.3, random_state=0)
+    search = [
+        GridSearchCV(model, {"C": [0.01, 0.1]}, cv=2, n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 2)
+    ]
+    np.testing.assert_array_equal(
+        *(s.cv_results_["mean_test_score"] for s in search)
+    )
+    assert_same_fit(*(s.best_estimator_ for s in search))
+
+
+def test_memory_maps_are_taken_as_they_are(tmp_path):
+    problem = make_problem("chain")
+    for name, data in (("X", problem.X), ("y", problem.y)):
+        joblib.dump(data, tmp_path / name)
+    X, y = (joblib.load(tmp_path / name, mmap_mode="r") for name in "Xy")
+    assert not X[0].flags.writeable
+    model = problem.estimator().fit(X, y)
+    assert_same_fit(model, problem.fitted())
+    assert_same_labels(model.predict(X), model.predict(problem.X))
