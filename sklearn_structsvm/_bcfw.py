@@ -2,6 +2,7 @@
 
 import warnings
 from numbers import Integral, Real
+from pickle import PicklingError
 
 import joblib
 import numpy as np
@@ -237,7 +238,8 @@ class BCFWClassifier(StructuredClassifier):
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
         )
-        start_from = self._warm_state(problem, before.get("_dual_state"))
+        key = _key(problem) if self.warm_start else None
+        start_from = self._warm_state(key, before.get("_dual_state"))
         iterate, step, cache = start_bcfw(
             problem.make_oracle(),
             problem.weights,
@@ -285,11 +287,11 @@ class BCFWClassifier(StructuredClassifier):
                     iterate, self.average, self.tol, n_threads
                 )
                 self._set_result(problem.structure, history.result(weights, "stopped"))
-                self._set_state(problem, iterate, step, cache)
+                self._set_state(key, iterate, step, cache)
                 self._keep_fitted = True
             raise
         self._set_result(problem.structure, result)
-        self._set_state(problem, iterate, step, cache)
+        self._set_state(key, iterate, step, cache)
         reporter.end()
         if result.status in ("max_iter", "max_time"):
             remedy = "" if step == "pairwise" else "step='pairwise' or "
@@ -311,10 +313,10 @@ class BCFWClassifier(StructuredClassifier):
                 f"step={self.step!r}, cache={self.cache!r}."
             )
 
-    def _warm_state(self, problem, kept):
-        if not self.warm_start or kept is None:
+    def _warm_state(self, key, kept):
+        if key is None or kept is None:
             return None
-        if kept["key"] != self._key(problem):
+        if kept["key"] != key:
             warnings.warn(
                 "warm_start=True, but y or the structure is not that of the previous "
                 "fit, whose dual point is of no use here: starting anew.",
@@ -324,15 +326,20 @@ class BCFWClassifier(StructuredClassifier):
             return None
         return kept["state"]
 
-    def _key(self, problem):
-        structure = problem.structure
-        return joblib.hash((problem.y, structure.get_params(), structure.n_weights_))
-
-    def _set_state(self, problem, iterate, step, cache):
+    def _set_state(self, key, iterate, step, cache):
         self.step_ = step
         self.cache_ = cache
-        if self.warm_start:
-            self._dual_state = {
-                "key": self._key(problem),
-                "state": iterate.get_state(),
-            }
+        if key is not None:
+            self._dual_state = {"key": key, "state": iterate.get_state()}
+
+
+def _key(problem):
+    """Tells the examples and the structure of a dual point from others."""
+    structure = problem.structure
+    try:
+        return joblib.hash((problem.y, structure.get_params(), structure.n_weights_))
+    except PicklingError as error:
+        raise ValueError(
+            "warm_start=True needs labels and a structure that can be pickled: "
+            f"{error}"
+        ) from error

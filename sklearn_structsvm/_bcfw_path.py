@@ -329,6 +329,8 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         scores_path = np.array(scores).T
         best = int(np.argmax(scores_path.mean(axis=1)))
         final.set_params(C=Cs[best], verbose=self.verbose)
+        # The final fit is what callbacks follow; the folds' paths have no passes.
+        final.set_callbacks(*getattr(self, "_skl_callbacks", []))
         final.fit(X, y, sample_weight)
         fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
         vars(self).update(fitted)

@@ -15,6 +15,11 @@ except ImportError:  # scikit-learn < 1.9
         def _init_callback_context(self, **kwargs):
             return None
 
+        def set_callbacks(self, *callbacks):
+            if callbacks:
+                raise ImportError("Callbacks need scikit-learn 1.9 or later.")
+            return self
+
 
 __all__ = [
     "CallbackSupportMixin",

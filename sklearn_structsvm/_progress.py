@@ -26,8 +26,8 @@ class PassReporter:
             self.root.call_on_fit_task_begin(estimator=self.estimator, **self.data)
             self._next_task()
 
-    def __call__(self, n_iter, row):
-        """After a pass; whether a callback asks to stop."""
+    def __call__(self, n_iter, row, done):
+        """After a pass, the last one where `done`; whether a callback asks to stop."""
         name = type(self.estimator).__name__
         if self.estimator.verbose and row["n_iter"] == n_iter:
             print(
@@ -41,7 +41,7 @@ class PassReporter:
             reconstruction_attributes=self.snapshot(),
             **self.data,
         )
-        if not stop and n_iter < self.estimator.max_iter:
+        if not (stop or done):
             self._next_task()
         return bool(stop)
 

@@ -74,8 +74,8 @@ class Problem:
 
     def estimator(self, **params):
         """Reaches its tol, where plain steps would take long on so little data."""
-        defaults = {"random_state": 0, "step": "pairwise", "max_iter": 10**4}
-        return BCFWClassifier(self.structure, **defaults | params)
+        defaults = {"step": "pairwise", "cache": False, "max_iter": 10**4}
+        return BCFWClassifier(self.structure, **{"random_state": 0} | defaults | params)
 
     def fitted(self, **params):
         return self.estimator(**params).fit(self.X, self.y)

@@ -295,9 +295,10 @@ def test_the_score_is_that_of_its_kind(kind):
 @pytest.mark.parametrize("sampling", ["gap", "uniform", "permuted"])
 def test_random_state_reproduces_a_fit_bit_for_bit(kind, sampling):
     problem = make_problem(kind)
-    first = problem.fitted(sampling=sampling, random_state=3)
-    assert_same_fit(first, problem.fitted(sampling=sampling, random_state=3))
-    other = problem.fitted(sampling=sampling, random_state=4)
+    options = {"sampling": sampling, "step": "auto", "cache": "auto", "tol": 0.01}
+    first = problem.fitted(random_state=3, **options)
+    assert_same_fit(first, problem.fitted(random_state=3, **options))
+    other = problem.fitted(random_state=4, **options)
     assert not np.array_equal(first.coef_, other.coef_)
 
 
@@ -347,7 +348,7 @@ def test_bounds_hold_for_the_coefficients_and_not_for_the_intercept(kind):
 
 
 def test_what_auto_settled_for_is_told():
-    python = make_problem("custom").fitted(step="auto")
+    python = make_problem("custom").fitted(step="auto", cache="auto")
     assert (python.step_, python.cache_) == ("pairwise", True)
     named = make_problem("binary").fitted(step="away", cache=True)
     assert (named.step_, named.cache_) == ("away", True)

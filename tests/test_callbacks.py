@@ -145,7 +145,8 @@ def test_a_warm_start_goes_on_from_where_a_callback_raised(kind):
 @needs_callbacks
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_scoring_monitor_sees_the_score_after_each_pass(kind):
-    problem, monitor = make_problem(kind), ScoringMonitor(scoring=None)
+    problem = make_problem(kind)
+    monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X, y)})
     model = problem.estimator().set_callbacks(monitor).fit(problem.X, problem.y)
     rows = [row for row in monitor.get_logs().data if row["task_name"] == "pass"]
     assert len(rows) == model.n_iter_
@@ -163,10 +164,10 @@ def test_a_progress_bar_runs_to_its_end(kind, capsys):
 
 
 @needs_callbacks
-def test_the_estimator_with_cross_validation_reports_its_final_fit_or_says_it_cannot():
+def test_callbacks_of_the_estimator_with_cross_validation_see_its_final_fit():
     problem, recorder = make_problem("chain"), Recorder()
     model = BCFWClassifierCV(
-        problem.structure, Cs=[0.1, 1.0], cv=2, step="pairwise", random_state=0
+        problem.structure, Cs=[0.1, 1.0], cv=2, step="pairwise", cache=False, random_state=0
     )
     model.set_callbacks(recorder).fit(problem.X, problem.y)
     assert recorder.passes == model.n_iter_

@@ -65,7 +65,7 @@ def test_an_unfitted_estimator_comes_back(trip):
 def test_the_estimator_with_cross_validation_comes_back(trip):
     problem = make_problem("chain")
     model = BCFWClassifierCV(
-        problem.structure, Cs=[0.1, 1.0], cv=2, step="pairwise", random_state=0
+        problem.structure, Cs=[0.1, 1.0], cv=2, step="pairwise", cache=False, random_state=0
     ).fit(problem.X, problem.y)
     again = trip(model)
     assert_same_fit(again, model)

@@ -49,7 +49,7 @@ def test_two_threads_may_predict_by_one_estimator():
 
 def test_the_folds_of_a_cross_validation_may_run_at_once():
     problem = make_problem("chain", n=20)
-    options = {"Cs": [0.1, 1.0], "cv": 2, "step": "pairwise", "random_state": 0}
+    options = {"Cs": [0.1, 1.0], "cv": 2, "step": "pairwise", "cache": False, "random_state": 0}
     first, second = (
         BCFWClassifierCV(problem.structure, n_jobs=n_jobs, **options).fit(
             problem.X, problem.y

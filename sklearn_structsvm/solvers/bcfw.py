@@ -227,8 +227,8 @@ def run_bcfw(
         For the gap checks.
     rng : numpy.random.Generator
     on_pass : callable or None
-        Called after each pass with the pass number and the last row of the history (a
-        dict); a true answer stops the run.
+        Called after each pass with its number, the last row of the history (a dict) and
+        whether the run ends here anyway; a true answer ends it.
     history : History or None
         To be filled.
 
@@ -248,25 +248,24 @@ def run_bcfw(
     status = "converged" if row["dual_gap"] <= tol else None
     while status is None:
         history.n_iter += 1
-        checked = False
         make_pass(iterate, sampling, algorithm, rng, deadline)
-        known = iterate.known_gap
-        seems_done = known <= max(tol, STALE_GAP * iterate.gap)
-        if history.n_iter % gap_check_interval == 0 or seems_done:
+        if history.n_iter >= max_iter:
+            status = "max_iter"
+        elif perf_counter() >= deadline:
+            status = "max_time"
+        seems_done = iterate.known_gap <= max(tol, STALE_GAP * iterate.gap)
+        is_due = history.n_iter % gap_check_interval == 0
+        checked = seems_done or is_due or status is not None
+        if checked:
             row, weights = history.check(iterate, average, tol, n_threads)
-            checked = True
             if row["dual_gap"] <= tol:
                 status = "converged"
-        if on_pass is not None and on_pass(history.n_iter, row) and status is None:
-            status = "stopped"
-        if status is None and history.n_iter >= max_iter:
-            status = "max_iter"
-        if status is None and perf_counter() >= deadline:
-            status = "max_time"
-        if status is not None and not checked:
-            row, weights = history.check(iterate, average, tol, n_threads)
-            # The run may have got there unseen.
-            status = "converged" if row["dual_gap"] <= tol else status
+        if on_pass is not None:
+            asked_to_stop = on_pass(history.n_iter, row, status is not None)
+            if asked_to_stop and status is None:
+                status = "stopped"
+                if not checked:
+                    row, weights = history.check(iterate, average, tol, n_threads)
     return history.result(weights, status)
 
 

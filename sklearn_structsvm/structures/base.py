@@ -33,13 +33,12 @@ class Structure(BaseEstimator):
     ``constrained_decode(x, y_true, w, lam, alpha, beta, ...)``
         The same maximum over labelings that satisfy two linear constraints, see below.
 
-    `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is
-    read-only. A labeling may
-    be an array, a (nested) list, tuple or dict, or any hashable value, and is not to be
-    changed after it was returned. Those of one example have one length, unless the
-    class attribute ``variable_length`` is set to True. Parameters of the structure are
-    declared as in any scikit-learn estimator, as arguments of ``__init__`` stored under
-    their names, so that a grid search reaches them as ``structure__name``.
+    `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is read-only.
+    A labeling may be an array, a (nested) list, tuple or dict, or any hashable value,
+    and is not to be changed after it was returned. Those of one example have one length,
+    unless the class attribute ``variable_length`` is set to True. Parameters of the
+    structure are declared as in any scikit-learn estimator, as arguments of ``__init__``
+    stored under their names, so that a grid search reaches them as ``structure__name``.
 
     See Also
     --------

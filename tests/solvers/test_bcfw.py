@@ -222,7 +222,7 @@ def test_a_callback_ends_a_run():
         random_problem("chain").solver(LAM),
         tol=0.0,
         rng=0,
-        on_pass=lambda n_iter, row: n_iter == 7,
+        on_pass=lambda n_iter, row, done: n_iter == 7,
     )
     assert (result.status, result.n_iter) == ("stopped", 7)
     assert result.history["n_iter"][-1] == 7
