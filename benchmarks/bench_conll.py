@@ -31,6 +31,9 @@ from sklearn_structsvm.datasets import fetch_conll2000
 from sklearn_structsvm.metrics import entity_f1_score
 
 
+MAX_ITER = 10
+
+
 def load_saved(path):
     """Items and label indices of a file that `saved` wrote."""
     with np.load(path) as problem:
@@ -46,7 +49,16 @@ def fit_saved(train, test, output, C, tol, passes):
     """The child process: train on one file, predict another, print the facts."""
     X, y = load_saved(train)
     before = peak_megabytes()
-    model = chain_classifier(C=C, tol=tol, random_state=0)
+    # The average of a few passes predicts better than the optimum, and its gap is known.
+    model = chain_classifier(
+        C=C,
+        tol=tol,
+        step="fw",
+        cache=False,
+        average=True,
+        max_iter=MAX_ITER,
+        random_state=0,
+    )
     start = perf_counter()
     fit_quietly(model, X, y)
     facts = {"seconds": perf_counter() - start, "before_mb": before}
@@ -86,8 +98,8 @@ def choose_C(X, y, classes, Cs, tol):
 
 def main():
     parser = make_parser(__doc__)
-    parser.add_argument("--Cs", type=float, nargs="+", default=[0.03, 0.1, 0.3, 1.0])
-    parser.add_argument("--tol", type=float, default=1e-2)
+    parser.add_argument("--Cs", type=float, nargs="+", default=[0.01, 0.03, 0.1])
+    parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--passes", type=int, default=5, help="timed for a pass")
     parser.add_argument(
         "--settings",

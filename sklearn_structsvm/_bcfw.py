@@ -61,7 +61,8 @@ class BCFWClassifier(StructuredClassifier):
         once per pass in a random order.
     cache : bool or "auto", default="auto"
         Whether to try the labelings found before, ahead of a call of the max-oracle.
-        "auto" as for `step`.
+        "auto": where a call is measured to cost more than scoring a hundred of them, as
+        it does for structures of your own.
     algorithm : {"block", "batch"}, default="block"
         "batch" is classical Frank-Wolfe, one step on all examples a pass.
     average : bool, default=False

@@ -351,8 +351,11 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
     def _grid(self, problem):
         if not isinstance(self.Cs, Integral):
             Cs = np.sort(np.asarray(self.Cs, dtype=np.float64))
-            if Cs.ndim != 1 or not len(Cs) or not (Cs > 0).all():
-                raise ValueError(f"Cs must be positive numbers; got {self.Cs!r}.")
+            valid = (Cs > 0) & np.isfinite(Cs)
+            if Cs.ndim != 1 or not len(Cs) or not valid.all():
+                raise ValueError(
+                    f"Cs must be positive, finite numbers; got {self.Cs!r}."
+                )
             return Cs
         largest = first_breakpoint(_start(self, problem), self.eps)
         smallest_C = min(1.0 / (largest * problem.total), MAX_C / 10)

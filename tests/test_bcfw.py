@@ -120,7 +120,9 @@ def test_the_objective_is_that_of_the_returned_coefficients(kind, options):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, size=problem.n)
     model = problem.estimator(**options).fit(problem.X, problem.y, weights)
     lam = 1.0 / (model.C * weights.sum())
-    squares = (model.coef_**2).sum() + (getattr(model, "intercept_", np.zeros(1)) ** 2).sum()
+    squares = (model.coef_**2).sum() + (
+        getattr(model, "intercept_", np.zeros(1)) ** 2
+    ).sum()
     losses = hinges(problem, model, problem.X, problem.y)
     primal = 0.5 * lam * squares + np.average(losses, weights=weights)
     assert abs(model.objective_ - primal) <= 1e-12 * max(1.0, primal)

@@ -122,7 +122,9 @@ def test_a_callback_that_raises_leaves_the_estimator_as_it_was(error):
     model.set_callbacks().fit(problem.X, problem.y)
     before = joblib.hash({k: v for k, v in vars(model).items() if k.endswith("_")})
     with pytest.raises(type(error)):
-        model.set_callbacks(Recorder(fail=2, error=error)).fit(problem.X[:5], problem.y[:5])
+        model.set_callbacks(Recorder(fail=2, error=error)).fit(
+            problem.X[:5], problem.y[:5]
+        )
     after = joblib.hash({k: v for k, v in vars(model).items() if k.endswith("_")})
     assert after == before
 
@@ -167,7 +169,12 @@ def test_a_progress_bar_runs_to_its_end(kind, capsys):
 def test_callbacks_of_the_estimator_with_cross_validation_see_its_final_fit():
     problem, recorder = make_problem("chain"), Recorder()
     model = BCFWClassifierCV(
-        problem.structure, Cs=[0.1, 1.0], cv=2, step="pairwise", cache=False, random_state=0
+        problem.structure,
+        Cs=[0.1, 1.0],
+        cv=2,
+        step="pairwise",
+        cache=False,
+        random_state=0,
     )
     model.set_callbacks(recorder).fit(problem.X, problem.y)
     assert recorder.passes == model.n_iter_
@@ -177,7 +184,9 @@ def test_callbacks_of_the_estimator_with_cross_validation_see_its_final_fit():
 def test_verbose_prints_a_line_for_each_check_after_a_pass(kind, capsys):
     model = make_problem(kind).fitted(verbose=1)
     lines = capsys.readouterr().out.splitlines()
-    checked = [int(re.match(r"\[BCFWClassifier\] pass (\d+),", line)[1]) for line in lines]
+    checked = [
+        int(re.match(r"\[BCFWClassifier\] pass (\d+),", line)[1]) for line in lines
+    ]
     assert checked == model.history_["n_iter"][1:].tolist()
     assert lines[-1].endswith(f"duality gap {model.dual_gap_:.3g}")
 

@@ -62,7 +62,7 @@ def expected_failed_checks(estimator):
 
 
 def listed(mark):
-    """The mark with a list, where scikit-learn 1.6 has a generator that pytest 9 refuses."""
+    """The mark with a list: pytest 9 refuses the generator of scikit-learn 1.6."""
     names, generator = mark.args
     return pytest.mark.parametrize(names, list(generator), **mark.kwargs)
 

@@ -42,9 +42,7 @@ def buffers(X):
 
 @pytest.mark.parametrize("kind", STRUCTURED)
 @pytest.mark.parametrize("estimator", [BCFWClassifier, BCFWClassifierCV])
-def test_fit_returns_the_estimator_and_leaves_parameters_and_data_alone(
-    kind, estimator
-):
+def test_fit_returns_the_estimator_and_leaves_parameters_and_data_alone(kind, estimator):
     problem = make_problem(kind)
     model = estimator(problem.structure, random_state=0, step="pairwise")
     if estimator is BCFWClassifierCV:
@@ -61,9 +59,7 @@ def test_fit_returns_the_estimator_and_leaves_parameters_and_data_alone(
 @pytest.mark.parametrize("kind", STRUCTURED)
 def test_fitting_twice_gives_one_fit(kind):
     problem = make_problem(kind)
-    assert_same_fit(
-        problem.fitted(), problem.fitted().fit(problem.X, problem.y)
-    )
+    assert_same_fit(problem.fitted(), problem.fitted().fit(problem.X, problem.y))
 
 
 @pytest.mark.parametrize("kind", STRUCTURED)

@@ -7,7 +7,13 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from _estimators import KINDS, PythonMulticlass, assert_same_fit, assert_same_labels, make_problem
+from _estimators import (
+    KINDS,
+    PythonMulticlass,
+    assert_same_fit,
+    assert_same_labels,
+    make_problem,
+)
 
 from sklearn_structsvm import BCFWClassifierCV
 
@@ -65,7 +71,12 @@ def test_an_unfitted_estimator_comes_back(trip):
 def test_the_estimator_with_cross_validation_comes_back(trip):
     problem = make_problem("chain")
     model = BCFWClassifierCV(
-        problem.structure, Cs=[0.1, 1.0], cv=2, step="pairwise", cache=False, random_state=0
+        problem.structure,
+        Cs=[0.1, 1.0],
+        cv=2,
+        step="pairwise",
+        cache=False,
+        random_state=0,
     ).fit(problem.X, problem.y)
     again = trip(model)
     assert_same_fit(again, model)

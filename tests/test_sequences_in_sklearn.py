@@ -98,12 +98,16 @@ def test_cross_validated_scores_are_those_of_the_folds_by_hand(container, sparse
 @forms
 @pytest.mark.parametrize("equal", [False, True])
 def test_cross_val_predict_puts_each_sequence_in_its_place(container, sparse, equal):
-    X, y = chains(container, sparse, **{"min_length": 4, "max_length": 4} if equal else {})
+    X, y = chains(
+        container, sparse, **{"min_length": 4, "max_length": 4} if equal else {}
+    )
     predicted = cross_val_predict(chain_model(), X, y, cv=3)
     assert len(predicted) == len(X)
     for train, test in KFold(3).split(X):
         model = chain_model().fit([X[i] for i in train], [y[i] for i in train])
-        assert_same_labels([predicted[i] for i in test], model.predict([X[i] for i in test]))
+        assert_same_labels(
+            [predicted[i] for i in test], model.predict([X[i] for i in test])
+        )
 
 
 @forms
@@ -137,7 +141,10 @@ def test_a_pipeline_ends_in_a_model_of_chains():
     pipe = make_pipeline(Scaled(), chain_model()).fit(X, y)
     scaled = Scaled().transform(X)
     assert_same_labels(pipe.predict(X), chain_model().fit(scaled, y).predict(scaled))
-    grid = {"scaled__factor": [0.1, 1.0], "bcfwclassifier__structure__bias": [True, False]}
+    grid = {
+        "scaled__factor": [0.1, 1.0],
+        "bcfwclassifier__structure__bias": [True, False],
+    }
     search = GridSearchCV(pipe, grid, cv=2).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
@@ -161,7 +168,9 @@ def test_the_splitter_does_not_depend_on_what_the_sequences_look_like(lengths):
     splitter = check_cv(3, y, classifier=is_classifier(chain_model()))
     assert isinstance(splitter, KFold) and not isinstance(splitter, StratifiedKFold)
     scores = cross_val_score(chain_model(), X, y, cv=3)
-    np.testing.assert_array_equal(scores, cross_val_score(chain_model(), X, y, cv=KFold(3)))
+    np.testing.assert_array_equal(
+        scores, cross_val_score(chain_model(), X, y, cv=KFold(3))
+    )
 
 
 def test_a_fold_that_lacks_a_label_needs_classes():

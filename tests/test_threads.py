@@ -49,7 +49,13 @@ def test_two_threads_may_predict_by_one_estimator():
 
 def test_the_folds_of_a_cross_validation_may_run_at_once():
     problem = make_problem("chain", n=20)
-    options = {"Cs": [0.1, 1.0], "cv": 2, "step": "pairwise", "cache": False, "random_state": 0}
+    options = {
+        "Cs": [0.1, 1.0],
+        "cv": 2,
+        "step": "pairwise",
+        "cache": False,
+        "random_state": 0,
+    }
     first, second = (
         BCFWClassifierCV(problem.structure, n_jobs=n_jobs, **options).fit(
             problem.X, problem.y
@@ -71,9 +77,7 @@ def test_processes_that_share_read_only_memory_maps_fit_the_same(sparse):
         GridSearchCV(model, {"C": [0.01, 0.1]}, cv=2, n_jobs=n_jobs).fit(X, y)
         for n_jobs in (1, 2)
     ]
-    np.testing.assert_array_equal(
-        *(s.cv_results_["mean_test_score"] for s in search)
-    )
+    np.testing.assert_array_equal(*(s.cv_results_["mean_test_score"] for s in search))
     assert_same_fit(*(s.best_estimator_ for s in search))
 
 

@@ -16,12 +16,14 @@ CACHE_FLOOR = 0.01
 # all, which grows without end.
 CACHE_SIZE = 50
 
-# The oracle counts as expensive where it takes this many times the scoring of one
-# labeling at hand, of which a cache and an active set need a few per step; both then pay
-# for themselves (section 5.1, "Recommendation"). An oracle that calls Python always does.
-EXPENSIVE_ORACLE = 4.5
+# The oracle counts as expensive where it takes this many times the scoring of a labeling
+# at hand: an active set is a few of them, a cache up to CACHE_SIZE, and each pays for
+# itself beyond (section 5.1, "Recommendation"). An oracle that calls Python always does.
+EXPENSIVE_FOR_STEPS = 4.5
+EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 N_TIMED_BLOCKS = 16
 N_TIMED_CALLS = 20
+N_TIMINGS = 3
 
 # Steps between two looks at the clock and at pending signals.
 CHUNK = 1024
@@ -133,7 +135,7 @@ def start_bcfw(
     average : bool
     bounds : (lower, upper) of ndarray of shape (d,), or None
     state : dict or None
-        What `BlockFrankWolfe.get_state` returned for the same examples. "auto" then
+        What `BlockFrankWolfe.get_state` returned for the same examples. step="auto" then
         keeps to what the state allows, so that no dual mass is lost.
 
     Returns
@@ -144,13 +146,14 @@ def start_bcfw(
         As they were settled.
     """
     if "auto" in (step, cache):
-        expensive = (
-            "corners" in state if state is not None else _is_expensive(oracle, weights)
-        )
+        cost = _oracle_cost(oracle, weights)
         if step == "auto":
+            expensive = bool(cost >= EXPENSIVE_FOR_STEPS)
+            if state is not None:
+                expensive = "corners" in state
             step = "pairwise" if expensive else "fw"
         if cache == "auto":
-            cache = expensive
+            cache = bool(cost >= EXPENSIVE_FOR_CACHE)
     lower, upper = (None, None) if bounds is None else bounds
     iterate = BlockFrankWolfe(
         oracle,
@@ -169,18 +172,23 @@ def start_bcfw(
     return iterate, step, cache
 
 
-def _is_expensive(oracle, weights):
+def _oracle_cost(oracle, weights):
+    """How many labelings could be scored in the time of one call of the max-oracle."""
     if not oracle.thread_safe:
-        return True
+        return np.inf
     probe = BlockFrankWolfe(oracle, weights, 1.0)
     blocks = np.flatnonzero(weights)
     blocks = blocks[np.linspace(0, len(blocks) - 1, N_TIMED_BLOCKS).astype(int)]
-    # The first block is asked twice: its first answer warms the processor's caches up.
-    times = [
-        probe.time_oracle(i, N_TIMED_CALLS, perf_counter) for i in [blocks[0], *blocks]
-    ]
-    oracle_time, scoring_time = np.median(times[1:], axis=0)
-    return bool(oracle_time > EXPENSIVE_ORACLE * scoring_time)
+    # The quickest of a few timings is the one that the machine disturbed least.
+    times = np.min(
+        [
+            [probe.time_oracle(i, N_TIMED_CALLS, perf_counter) for i in blocks]
+            for _ in range(N_TIMINGS)
+        ],
+        axis=0,
+    )
+    oracle_time, scoring_time = times.sum(axis=0)
+    return oracle_time / scoring_time
 
 
 def run_bcfw(

@@ -226,7 +226,8 @@ def test_a_custom_structure_reaches_the_objective_of_the_built_in_one():
 def test_auto_takes_what_the_paper_recommends_for_the_cost_of_the_oracle(
     monkeypatch, kind, threshold, expected
 ):
-    monkeypatch.setattr("sklearn_structsvm.solvers.bcfw.EXPENSIVE_ORACLE", threshold)
+    for name in ("EXPENSIVE_FOR_STEPS", "EXPENSIVE_FOR_CACHE"):
+        monkeypatch.setattr(f"sklearn_structsvm.solvers.bcfw.{name}", threshold)
     problem = random_problem(kind)
     _, step, cache = start_bcfw(problem.make_oracle(), problem.listed.uniform, 0.1)
     assert (step, cache) == expected
