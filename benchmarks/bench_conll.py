@@ -30,7 +30,6 @@ from scipy import sparse
 from sklearn_structsvm.datasets import fetch_conll2000
 from sklearn_structsvm.metrics import entity_f1_score
 
-
 MAX_ITER = 10
 
 

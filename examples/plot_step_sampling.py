@@ -96,8 +96,7 @@ plt.show()
 # ``sampling="gap"`` always. Plain steps without a cache for a quick fit to a moderate
 # gap where the oracle is cheap; pairwise steps for a small gap; pairwise steps and a
 # cache where the oracle is expensive, as that of a structure in Python. ``step="auto"``
-# and ``cache="auto"``, the defaults, decide between the first and the last by timing a
-# few calls.
+# and ``cache="auto"``, the defaults, decide by timing a few calls.
 
 model = BCFWClassifier(max_iter=1).fit(X, y)
 print(f"auto, here: step={model.step_!r}, cache={model.cache_}")

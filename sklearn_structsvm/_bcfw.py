@@ -241,12 +241,14 @@ class BCFWClassifier(StructuredClassifier):
         )
         key = _key(problem) if self.warm_start else None
         start_from = self._warm_state(key, before.get("_dual_state"))
+        # Batch steps are plain ones and keep no active sets.
+        is_batch = self.algorithm == "batch"
         iterate, step, cache = start_bcfw(
             problem.make_oracle(),
             problem.weights,
             problem.lam(self.C),
-            step=self.step,
-            cache=self.cache,
+            step="fw" if is_batch else self.step,
+            cache=False if is_batch else self.cache,
             average=self.average,
             bounds=bounds,
             state=start_from,
@@ -293,6 +295,7 @@ class BCFWClassifier(StructuredClassifier):
             raise
         self._set_result(problem.structure, result)
         self._set_state(key, iterate, step, cache)
+        self._keep_fitted = True
         reporter.end()
         if result.status in ("max_iter", "max_time"):
             remedy = "" if step == "pairwise" else "step='pairwise' or "

@@ -82,7 +82,7 @@ class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         """`_fit` from a clean slate; where it fails, all is as it was before.
 
         `_fit` gets the attributes of the previous fit. By `_keep_fitted` it says that
-        what it has set is to stay although it raises.
+        what it has set is to stay although it raises, be it a warning turned error.
         """
         before = {k: v for k, v in vars(self).items() if _is_fitted_attribute(k)}
         self._drop_fitted()
@@ -93,6 +93,7 @@ class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
                 self._drop_fitted()
                 vars(self).update(before)
             raise
+        vars(self).pop("_keep_fitted", None)
         return self
 
     def _drop_fitted(self):
