@@ -81,6 +81,7 @@ def bcfw_path(
         Where the path ends, unless one solution serves all smaller λ before.
     fit_intercept, intercept_scaling, classes, class_weight, step, sampling, cache : \
 as in `BCFWClassifier`
+        On chains plain steps, ``step="fw"``, are often the quickest to an `eps` of 0.1.
     max_iter : int or None, default=None
         Passes over the data in all.
     max_time : float or None, default=None
