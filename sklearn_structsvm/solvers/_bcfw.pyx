@@ -8,8 +8,8 @@ weights, the dual point is kept as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
     block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
 
 A step along Δ with gain g = ⟨-∇f, Δ⟩ has curvature κ = p_i² ‖Δ's joint feature‖²/λ
-and increases the dual by γ g - γ² κ / 2 (less loses nothing under box constraints,
-where κ is an upper bound). Nothing here decides when to stop or what to sample.
+and increases the dual by γ g - γ² κ / 2; under box constraints, where κ is an upper
+bound, by at least that. Nothing here decides when to stop or what to sample.
 """
 import numpy as np
 

@@ -102,13 +102,3 @@ cdef class CornerSets:
         """Note that a corner was used now."""
         self.clock += 1
         self.sets[i].last_used[c] = self.clock
-
-    def counts(self):
-        """Corners of each block, and how many of them are active."""
-        cdef Py_ssize_t i, c
-        result = []
-        for i in range(self.n_blocks):
-            result.append((
-                self.sets[i].count,
-                sum([self.sets[i].alpha[c] > 0.0 for c in range(self.sets[i].count)])))
-        return result
