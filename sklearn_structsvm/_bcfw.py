@@ -1,26 +1,11 @@
 """BCFWClassifier: structural SVMs by block-coordinate Frank-Wolfe."""
 
-import warnings
-from numbers import Integral, Real
-from pickle import PicklingError
-
-import joblib
-import numpy as np
-from joblib import effective_n_jobs
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-
-from sklearn_structsvm._compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm._compat import StrOptions, _fit_context
 from sklearn_structsvm._problem import check_bounds, make_problem
-from sklearn_structsvm._progress import PassReporter
-from sklearn_structsvm._structured_classifier import (
-    PROBLEM_CONSTRAINTS,
-    StructuredClassifier,
-)
-from sklearn_structsvm.solvers.bcfw import History, run_bcfw, start_bcfw
+from sklearn_structsvm._training import TRAINING_CONSTRAINTS, TrainedClassifier
 
 
-class BCFWClassifier(StructuredClassifier):
+class BCFWClassifier(TrainedClassifier):
     """Structural support vector machine with a certificate of optimality.
 
     Minimises over w ::
@@ -152,19 +137,10 @@ class BCFWClassifier(StructuredClassifier):
     """
 
     _parameter_constraints: dict = {
-        **PROBLEM_CONSTRAINTS,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "step": [StrOptions({"auto", "fw", "pairwise", "away"})],
-        "cache": ["boolean", StrOptions({"auto"})],
+        **TRAINING_CONSTRAINTS,
         "algorithm": [StrOptions({"block", "batch"})],
         "average": ["boolean"],
         "coef_bounds": [tuple, list, None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "gap_check_interval": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -236,77 +212,17 @@ class BCFWClassifier(StructuredClassifier):
         problem = make_problem(self, X, y, sample_weight)
         bounds = check_bounds(self.coef_bounds, problem.structure)
         self._check_combination()
-        rng = np.random.default_rng(
-            check_random_state(self.random_state).randint(2**31 - 1)
-        )
-        key = _key(problem) if self.warm_start else None
-        start_from = self._warm_state(key, before.get("_dual_state"))
-        # Batch steps are plain ones and keep no active sets.
-        is_batch = self.algorithm == "batch"
-        iterate, step, cache = start_bcfw(
+        self._train_bcfw(
+            problem,
             problem.make_oracle(),
-            problem.weights,
-            problem.lam(self.C),
-            step="fw" if is_batch else self.step,
-            cache=False if is_batch else self.cache,
+            (X, y, sample_weight),
+            before,
             average=self.average,
             bounds=bounds,
-            state=start_from,
+            is_batch=self.algorithm == "batch",
+            sampling=self.sampling,
+            algorithm=self.algorithm,
         )
-        n_threads = effective_n_jobs(self.n_jobs)
-
-        def snapshot():
-            fitted = BCFWClassifier(structure=self.structure)
-            fitted._set_weights(problem.structure, iterate.weights.copy())
-            return {k: v for k, v in vars(fitted).items() if k.endswith("_")}
-
-        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        reporter = PassReporter(
-            self, {"X": X, "y": y, "metadata": metadata}, snapshot
-        )
-        reporter.begin()
-        history = History()
-        try:
-            result = run_bcfw(
-                iterate,
-                sampling=self.sampling,
-                algorithm=self.algorithm,
-                average=self.average,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                gap_check_interval=self.gap_check_interval,
-                n_threads=n_threads,
-                rng=rng,
-                on_pass=reporter,
-                history=history,
-            )
-        except BaseException:
-            if self.warm_start:
-                # Certified where the run was cut. Where not even that works, as the
-                # structure's own code fails, what was before is restored.
-                iterate.rebuild_weights()
-                _, weights = history.check(
-                    iterate, self.average, self.tol, n_threads
-                )
-                self._set_result(problem.structure, history.result(weights, "stopped"))
-                self._set_state(key, iterate, step, cache)
-                self._keep_fitted = True
-            raise
-        self._set_result(problem.structure, result)
-        self._set_state(key, iterate, step, cache)
-        self._keep_fitted = True
-        reporter.end()
-        if result.status in ("max_iter", "max_time"):
-            remedy = "" if step == "pairwise" else "step='pairwise' or "
-            warnings.warn(
-                f"BCFW stopped at {result.status}={getattr(self, result.status)} with a "
-                f"duality gap of {result.gap:.3g} > tol={self.tol:.3g}: the objective "
-                "is at most that far from its optimum. For less, increase "
-                f"{result.status}, scale the features, or try {remedy}a smaller C.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
 
     def _check_combination(self):
         if self.algorithm == "batch" and (
@@ -316,34 +232,3 @@ class BCFWClassifier(StructuredClassifier):
                 "algorithm='batch' makes plain steps without a cache; got "
                 f"step={self.step!r}, cache={self.cache!r}."
             )
-
-    def _warm_state(self, key, kept):
-        if key is None or kept is None:
-            return None
-        if kept["key"] != key:
-            warnings.warn(
-                "warm_start=True, but y or the structure is not that of the previous "
-                "fit, whose dual point is of no use here: starting anew.",
-                UserWarning,
-                stacklevel=6,
-            )
-            return None
-        return kept["state"]
-
-    def _set_state(self, key, iterate, step, cache):
-        self.step_ = step
-        self.cache_ = cache
-        if key is not None:
-            self._dual_state = {"key": key, "state": iterate.get_state()}
-
-
-def _key(problem):
-    """Tells the examples and the structure of a dual point from others."""
-    structure = problem.structure
-    try:
-        return joblib.hash((problem.y, structure.get_params(), structure.n_weights_))
-    except PicklingError as error:
-        raise ValueError(
-            "warm_start=True needs labels and a structure that can be pickled: "
-            f"{error}"
-        ) from error

@@ -14,6 +14,8 @@ The solver calls, for block i and weights w:
 ``potentials``   θ_i(w) into `work`; every call below with `work` reads them
 ``max_oracle``   argmax_y ⟨θ_i, μ(y) - μ(y_i)⟩ + lam · L_i(y)
 ``evaluate``     the same two terms for one given labeling
+``upper_bound``  at least the maximum that `max_oracle` has just looked for; an exact
+                 oracle found it
 ``block_score``  ⟨θ_i, ν_i⟩
 ``direction``    Δ = a (μ(s) - μ(y_i)) + b (μ(v) - μ(y_i)) + c ν_i and the squared
                  norm of its joint feature
@@ -21,6 +23,16 @@ The solver calls, for block i and weights w:
 ``scatter``      target += coef · (joint feature of Δ)
 ``project``      w = clip(v, lower, upper) on the coordinates that Δ touches
 ``release``      the solver will not name this labeling again
+
+and slack rescaling (see `solvers.slack_search`), with h = one + ⟨θ_i, μ(y) - μ(y_i)⟩
+and g = L_i(y):
+
+``loss``         L_i(y)
+``candidates``   a few labelings, as points of the plane, one of which has the largest
+                 h g of all; where `has_candidates`
+``candidate``    the labeling of one of these points
+``constrained_oracle``  argmax h + lam g over β h < g <= α h, false where there is none;
+                 where `has_constrained`
 
 `work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
 by the caller, zero at first, one of each per thread; their content is private.
@@ -30,6 +42,47 @@ import numpy as np
 from scipy import sparse
 
 from cython.parallel cimport prange, threadid
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+
+cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
+    """Room for so many points; those at hand stay."""
+    cdef void* grown
+    if n_points <= plane.capacity:
+        return 0
+    n_points = max(n_points, 2 * plane.capacity)
+    grown = realloc(plane.scores, n_points * sizeof(double))
+    if grown != NULL:
+        plane.scores = <double*> grown
+        grown = realloc(plane.losses, n_points * sizeof(double))
+    if grown == NULL:
+        with gil:
+            raise MemoryError("no memory for the labelings of an example")
+    plane.losses = <double*> grown
+    plane.capacity = n_points
+    return 0
+
+
+cdef void* reserve_scratch(Plane* plane, Py_ssize_t n_bytes) except NULL nogil:
+    """Room for so many bytes; those at hand stay, perhaps elsewhere."""
+    cdef void* grown
+    if n_bytes > plane.scratch_size or plane.scratch == NULL:
+        n_bytes = max(n_bytes, 2 * plane.scratch_size, 64)
+        grown = realloc(plane.scratch, n_bytes)
+        if grown == NULL:
+            with gil:
+                raise MemoryError("no memory for the labelings of an example")
+        plane.scratch = grown
+        plane.scratch_size = n_bytes
+    return plane.scratch
+
+
+cdef void free_plane(Plane* plane) noexcept nogil:
+    free(plane.scores)
+    free(plane.losses)
+    free(plane.scratch)
+    memset(plane, 0, sizeof(Plane))
 
 
 cdef class BlockOracle:
@@ -44,6 +97,8 @@ cdef class BlockOracle:
         doubles of `work` and of `direction`.
     thread_safe : bool
         Whether distinct blocks may be asked at once from several threads.
+    has_candidates, has_constrained : bool
+        Whether it answers `candidates`, and `constrained_oracle`.
     """
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
@@ -65,6 +120,29 @@ cdef class BlockOracle:
             self, Py_ssize_t i, const double* work, const int* labels,
             double* score, double* loss) except -1 nogil:
         return 0
+
+    cdef double upper_bound(
+            self, Py_ssize_t i, const double* work, double value) noexcept nogil:
+        return value
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        return 0.0
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        return 0
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        return 0
+
+    cdef bint constrained_oracle(
+            self, Py_ssize_t i, double lam, double alpha, double beta,
+            bint strict_alpha, bint strict_beta, double one, double* work,
+            int* labels, double* score, double* loss) except? -1 nogil:
+        return False
 
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
@@ -207,6 +285,7 @@ cdef class CallbackOracle(BlockOracle):
     """
 
     def __init__(self, structure, X, y, Py_ssize_t n_weights):
+        cdef Py_ssize_t i
         self.structure = structure
         self.X = X
         self.y = y
@@ -216,8 +295,15 @@ cdef class CallbackOracle(BlockOracle):
         self.work_size = 1
         self.direction_size = 1
         self.thread_safe = False
+        self.has_constrained = structure.has_constrained_decode
         self.w = None
         self.truth = [self._joint_feature(i, y_i) for i, y_i in enumerate(y)]
+        for i, y_i in enumerate(y):
+            loss = self._loss(i, y_i)
+            if loss != 0.0:
+                raise ValueError(
+                    f"loss(y_true, y) of {type(structure).__name__} must be 0 where y is "
+                    f"y_true; got {loss!r} for example {i}.")
         empty = (np.empty(0, dtype=np.intp), np.empty(0))
         self.blocks = [empty] * self.n_blocks
         # Slot 0 is the true labeling: difference zero, loss zero.
@@ -241,6 +327,14 @@ cdef class CallbackOracle(BlockOracle):
                 f"joint_feature of {name} has NaN or infinite entries for example {i}.")
         return indices, values
 
+    cdef double _loss(self, Py_ssize_t i, object label) except? -1:
+        loss = float(self.structure.loss(self.y[i], label))
+        if not (loss >= 0.0) or loss == float("inf"):
+            raise ValueError(
+                f"loss(y_true, y) of {type(self.structure).__name__} must be a "
+                f"finite number >= 0; got {loss!r} for example {i}.")
+        return loss
+
     cdef int _store(self, Py_ssize_t i, object label) except -1:
         cdef dict slots = self.slots[i]
         key = label_key(label)
@@ -253,11 +347,7 @@ cdef class CallbackOracle(BlockOracle):
                 f"labeling of shape {outline(label)} for example {i}, whose true "
                 f"labeling has shape {outline(self.y[i])}. (Set the class attribute "
                 "variable_length = True where shapes may differ.)")
-        loss = float(self.structure.loss(self.y[i], label))
-        if not (loss >= 0.0) or loss == float("inf"):
-            raise ValueError(
-                f"loss(y_true, y) of {type(self.structure).__name__} must be a "
-                f"finite number >= 0; got {loss!r} for example {i}.")
+        loss = self._loss(i, label)
         phi = self._joint_feature(i, label)
         delta = linear_combination([(1.0, phi), (-1.0, self.truth[i])])
         slot = 1
@@ -298,6 +388,25 @@ cdef class CallbackOracle(BlockOracle):
             loss[0] = corner_loss
             score[0] = self.w[delta[0]].dot(delta[1])
         return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        with gil:
+            return self._corner(i, labels[0])[2]
+
+    cdef bint constrained_oracle(
+            self, Py_ssize_t i, double lam, double alpha, double beta,
+            bint strict_alpha, bint strict_beta, double one, double* work,
+            int* labels, double* score, double* loss) except? -1 nogil:
+        with gil:
+            # The structure's h is 1 + ...; dividing by `one` makes ours of that form.
+            label = self.structure.constrained_decode(
+                self.X[i], self.y[i], self.w if one == 1.0 else self.w / one,
+                lam / one, alpha * one, beta * one, strict_alpha, strict_beta)
+            if label is None:
+                return False
+            labels[0] = self._store(i, label)
+        self.evaluate(i, work, labels, score, loss)
+        return True
 
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:

@@ -416,13 +416,13 @@ cdef class BlockFrankWolfe:
     cdef int _check(
             self, Py_ssize_t i, const double* w, double lam, double* work,
             int* labels, double* hinge, double* mean) except -1 nogil:
-        """p_i max_y H_i(y) and p_i (ℓ_i + ⟨θ_i, ν_i⟩) at w, the loss times lam."""
+        """p_i max_y H_i(y) (or a bound) and p_i (ℓ_i + ⟨θ_i, ν_i⟩), the loss times lam."""
         cdef double score, loss
         self.oracle.potentials(i, w, work)
         self.oracle.block_score(i, work, &score)
         mean[0] = self.p[i] * (self.loss_bar[i] + score)
         self.oracle.max_oracle(i, lam, work, labels, &score, &loss)
-        hinge[0] = self.p[i] * (score + lam * loss)
+        hinge[0] = self.p[i] * self.oracle.upper_bound(i, work, score + lam * loss)
         if not self.keeps_corners or self.corners.find(i, labels) < 0:
             self.oracle.release(i, labels)
         return 0

@@ -81,6 +81,11 @@ class Structure(BaseEstimator):
     # a wrong length is an error that is found in training.
     variable_length = False
 
+    @property
+    def has_constrained_decode(self):
+        """Whether `constrained_decode` can be asked, which angular search needs."""
+        return type(self).constrained_decode is not Structure.constrained_decode
+
     def joint_feature(self, x, y):
         """φ(x, y), of shape (d,)."""
         raise NotImplementedError(f"{type(self).__name__} must define joint_feature.")

@@ -1,0 +1,193 @@
+"""How an estimator over a structure runs its solver: callbacks, warm starts, warnings."""
+
+import warnings
+from numbers import Integral, Real
+from pickle import PicklingError
+
+import joblib
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from sklearn_structsvm._compat import Interval, StrOptions
+from sklearn_structsvm._progress import PassReporter
+from sklearn_structsvm._structured_classifier import (
+    PROBLEM_CONSTRAINTS,
+    StructuredClassifier,
+)
+from sklearn_structsvm.solvers.bcfw import History, run_bcfw, start_bcfw
+
+TRAINING_CONSTRAINTS = {
+    **PROBLEM_CONSTRAINTS,
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "step": [StrOptions({"auto", "fw", "pairwise", "away"})],
+    "cache": ["boolean", StrOptions({"auto"})],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "gap_check_interval": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+    "verbose": ["verbose"],
+}
+
+
+class TrainedClassifier(StructuredClassifier):
+    """A structured classifier whose weights one solver finds for one C."""
+
+    def _rng(self):
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed)
+
+    def _limits(self):
+        """The arguments that all solvers have in common."""
+        return {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "max_time": self.max_time,
+            "n_threads": effective_n_jobs(self.n_jobs),
+        }
+
+    def _train_bcfw(
+        self,
+        problem,
+        oracle,
+        data,
+        before,
+        *,
+        average,
+        bounds=None,
+        kind=(),
+        is_batch=False,
+        **run,
+    ):
+        """Run BCFW from the dual point of the previous fit, if there is one.
+
+        Parameters
+        ----------
+        problem : Problem
+        oracle : BlockOracle
+        data : (X, y, sample_weight) as they came
+        before : dict
+            The attributes of the previous fit.
+        average, bounds : as for `start_bcfw`
+        kind : tuple
+            What the dual point depends on beside the examples and the structure.
+        is_batch : bool
+            Batch steps are plain ones and keep no active sets.
+        **run
+            More arguments of `run_bcfw`.
+        """
+        key = _key(problem, kind) if self.warm_start else None
+        start_from = self._warm_state(key, before.get("_dual_state"))
+        iterate, step, cache = start_bcfw(
+            oracle,
+            problem.weights,
+            problem.lam(self.C),
+            step="fw" if is_batch else self.step,
+            cache=False if is_batch else self.cache,
+            average=average,
+            bounds=bounds,
+            state=start_from,
+        )
+        n_threads = effective_n_jobs(self.n_jobs)
+
+        def solve(**report):
+            try:
+                result = run_bcfw(
+                    iterate,
+                    average=average,
+                    gap_check_interval=self.gap_check_interval,
+                    rng=self._rng(),
+                    **self._limits(),
+                    **run,
+                    **report,
+                )
+            except BaseException:
+                if self.warm_start:
+                    # Certified where the run was cut. Where not even that works, as the
+                    # structure's own code fails, what was before is restored.
+                    iterate.rebuild_weights()
+                    history = report["history"]
+                    _, weights = history.check(iterate, average, self.tol, n_threads)
+                    result = history.result(weights, "stopped")
+                    self._set_result(problem.structure, result)
+                    self._set_state(key, iterate, step, cache)
+                    self._keep_fitted = True
+                raise
+            self._set_state(key, iterate, step, cache)
+            return result
+
+        remedy = "" if step == "pairwise" else "step='pairwise' or "
+        self._run(problem, data, solve, lambda: iterate.weights, "BCFW", remedy)
+
+    def _run(self, problem, data, solve, weights, name, remedy=""):
+        """Solve, report and store.
+
+        Parameters
+        ----------
+        solve : callable
+            (on_pass, history) -> BCFWResult.
+        weights : callable
+            () -> the weights while `solve` runs.
+        name, remedy : str
+            For the warning where it does not converge.
+        """
+        X, y, sample_weight = data
+
+        def snapshot():
+            fitted = type(self)(structure=self.structure)
+            fitted._set_weights(problem.structure, weights().copy())
+            return {k: v for k, v in vars(fitted).items() if k.endswith("_")}
+
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        reporter = PassReporter(
+            self, {"X": X, "y": y, "metadata": metadata}, snapshot
+        )
+        reporter.begin()
+        result = solve(on_pass=reporter, history=History())
+        self._set_result(problem.structure, result)
+        self._keep_fitted = True
+        reporter.end()
+        if result.status in ("max_iter", "max_time"):
+            warnings.warn(
+                f"{name} stopped at {result.status}={getattr(self, result.status)} with "
+                f"a duality gap of {result.gap:.3g} > tol={self.tol:.3g}: the objective "
+                "is at most that far from its optimum. For less, increase "
+                f"{result.status}, scale the features, or try {remedy}a smaller C.",
+                ConvergenceWarning,
+                stacklevel=7,
+            )
+
+    def _warm_state(self, key, kept):
+        if key is None or kept is None:
+            return None
+        if kept["key"] != key:
+            warnings.warn(
+                "warm_start=True, but y or the structure is not that of the previous "
+                "fit, whose dual point is of no use here: starting anew.",
+                UserWarning,
+                stacklevel=7,
+            )
+            return None
+        return kept["state"]
+
+    def _set_state(self, key, iterate, step, cache):
+        self.step_ = step
+        self.cache_ = cache
+        if key is not None:
+            self._dual_state = {"key": key, "state": iterate.get_state()}
+
+
+def _key(problem, kind):
+    """Tells the examples and the structure of a dual point from others."""
+    structure = problem.structure
+    try:
+        return joblib.hash(
+            (problem.y, structure.get_params(), structure.n_weights_, *kind)
+        )
+    except PicklingError as error:
+        raise ValueError(
+            "warm_start=True needs labels and a structure that can be pickled: "
+            f"{error}"
+        ) from error
