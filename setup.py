@@ -65,12 +65,13 @@ int main(void) {
 def extensions():
     """One extension per kernel, and the one they share."""
     sources = sorted(path.as_posix() for path in Path(PACKAGE).rglob("_*.pyx"))
+    headers = sorted(path.as_posix() for path in Path(PACKAGE).rglob("_*.h"))
     modules = {source[: -len(".pyx")].replace("/", "."): source for source in sources}
     modules[SHARED] = f"{SHARED.replace('.', '/')}.c"
     return [
         Extension(
             name, [source], include_dirs=[np.get_include(), PACKAGE],
-            define_macros=MACROS, depends=[f"{PACKAGE}/_vector.h"],
+            define_macros=MACROS, depends=headers,
         )
         for name, source in modules.items()
     ]

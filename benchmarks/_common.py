@@ -52,6 +52,47 @@ def load_ocr(subset, data_home):
     return fetch_ocr_letters(subset=subset, data_home=data_home, return_X_y=True)
 
 
+def load_yeast(data_home):
+    """X, Y, X_test, Y_test of Mulan's yeast, or None with a word on what is missing.
+
+    They are read from yeast/data.npz: X_train, Y_train, X_test and Y_test.
+    """
+    path = _data_file(data_home, "yeast", "data.npz")
+    if path is None:
+        return None
+    with np.load(path) as data:
+        parts = [data[name] for name in ("X_train", "Y_train", "X_test", "Y_test")]
+    return [part.astype(np.float64 if part.dtype.kind == "f" else int) for part in parts]
+
+
+def load_reuters(data_home, n_topics):
+    """The same of Reuters-21578, with its most frequent topics and CSR features.
+
+    They are read from reuters90/: X_train.npz, X_test.npz (CSR), Y_train.npy, Y_test.npy.
+    Documents without any of the topics are left out.
+    """
+    path = _data_file(data_home, "reuters90", "X_train.npz")
+    if path is None:
+        return None
+    parts, topics = [], None
+    for name in ("train", "test"):
+        X = sparse.load_npz(path.parent / f"X_{name}.npz").astype(np.float64)
+        Y = np.load(path.parent / f"Y_{name}.npy").astype(int)
+        if topics is None:
+            topics = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[:n_topics])
+        rows = np.flatnonzero(Y[:, topics].any(axis=1))
+        parts += [X[rows], Y[np.ix_(rows, topics)]]
+    return parts
+
+
+def _data_file(data_home, folder, name):
+    path = Path(data_home or ".", folder, name)
+    if path.exists():
+        return path
+    print(f"[skipped {folder}: no {folder}/{name} in the folder that --data names]\n")
+    return None
+
+
 def chain_classifier(**params):
     """BCFWClassifier of a full chain model, Hamming loss over the length."""
     return BCFWClassifier(ChainStructure(), **params)

@@ -296,6 +296,7 @@ cdef class CallbackOracle(BlockOracle):
         self.direction_size = 1
         self.thread_safe = False
         self.has_constrained = structure.has_constrained_decode
+        self.has_candidates = structure.has_slack_augmented_decode
         self.w = None
         self.truth = [self._joint_feature(i, y_i) for i, y_i in enumerate(y)]
         for i, y_i in enumerate(y):
@@ -392,6 +393,32 @@ cdef class CallbackOracle(BlockOracle):
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
         with gil:
             return self._corner(i, labels[0])[2]
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        cdef int* slot
+        reserve_points(plane, 1)
+        slot = <int*> reserve_scratch(plane, sizeof(int))
+        with gil:
+            n_known = len(self.slots[i])
+            label = self.structure.slack_augmented_decode(
+                self.X[i], self.y[i], self.w, one)
+            slot[0] = self._store(i, label)
+            is_new = len(self.slots[i]) > n_known
+        self.evaluate(i, work, slot, plane.scores, plane.losses)
+        plane.count = (one + plane.scores[0]) * plane.losses[0] > 0.0
+        if plane.count == 0:
+            with gil:
+                if is_new:
+                    self.release(i, slot)
+        return 0
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        labels[0] = (<int*> plane.scratch)[0]
+        return 0
 
     cdef bint constrained_oracle(
             self, Py_ssize_t i, double lam, double alpha, double beta,

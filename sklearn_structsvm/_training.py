@@ -57,7 +57,7 @@ class TrainedClassifier(StructuredClassifier):
         *,
         average,
         bounds=None,
-        kind=(),
+        kind=None,
         is_batch=False,
         **run,
     ):
@@ -71,15 +71,17 @@ class TrainedClassifier(StructuredClassifier):
         before : dict
             The attributes of the previous fit.
         average, bounds : as for `start_bcfw`
-        kind : tuple
-            What the dual point depends on beside the examples and the structure.
+        kind : dict or None
+            Parameters that the dual point depends on, beside the examples and the
+            structure.
         is_batch : bool
             Batch steps are plain ones and keep no active sets.
         **run
             More arguments of `run_bcfw`.
         """
+        kind = {} if kind is None else kind
         key = _key(problem, kind) if self.warm_start else None
-        start_from = self._warm_state(key, before.get("_dual_state"))
+        start_from = self._warm_state(key, before.get("_dual_state"), kind)
         iterate, step, cache = start_bcfw(
             oracle,
             problem.weights,
@@ -119,25 +121,27 @@ class TrainedClassifier(StructuredClassifier):
             return result
 
         remedy = "" if step == "pairwise" else "step='pairwise' or "
-        self._run(problem, data, solve, lambda: iterate.weights, "BCFW", remedy)
+        self._run(problem, data, solve, "BCFW", lambda: iterate.weights, remedy)
 
-    def _run(self, problem, data, solve, weights, name, remedy=""):
+    def _run(self, problem, data, solve, name, weights=None, remedy=""):
         """Solve, report and store.
 
         Parameters
         ----------
         solve : callable
             (on_pass, history) -> BCFWResult.
-        weights : callable
-            () -> the weights while `solve` runs.
+        weights : callable or None
+            () -> the weights while `solve` runs; None for those of the last gap check.
         name, remedy : str
             For the warning where it does not converge.
         """
         X, y, sample_weight = data
+        history = History()
 
         def snapshot():
+            now = history.weights if weights is None else weights()
             fitted = type(self)(structure=self.structure)
-            fitted._set_weights(problem.structure, weights().copy())
+            fitted._set_weights(problem.structure, now.copy())
             return {k: v for k, v in vars(fitted).items() if k.endswith("_")}
 
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -145,27 +149,41 @@ class TrainedClassifier(StructuredClassifier):
             self, {"X": X, "y": y, "metadata": metadata}, snapshot
         )
         reporter.begin()
-        result = solve(on_pass=reporter, history=History())
+        result = solve(on_pass=reporter, history=history)
         self._set_result(problem.structure, result)
         self._keep_fitted = True
         reporter.end()
-        if result.status in ("max_iter", "max_time"):
+        if result.status in ("stalled", "max_iter", "max_time"):
             warnings.warn(
-                f"{name} stopped at {result.status}={getattr(self, result.status)} with "
-                f"a duality gap of {result.gap:.3g} > tol={self.tol:.3g}: the objective "
-                "is at most that far from its optimum. For less, increase "
-                f"{result.status}, scale the features, or try {remedy}a smaller C.",
-                ConvergenceWarning,
-                stacklevel=7,
+                self._shortfall(result, name, remedy), ConvergenceWarning, stacklevel=7
             )
 
-    def _warm_state(self, key, kept):
+    def _shortfall(self, result, name, remedy):
+        """What to tell of a result that is not within `tol`."""
+        gap = f"a duality gap of {result.gap:.3g} > tol={self.tol:.3g}"
+        doubt = self._doubt(result)
+        if result.status == "stalled":
+            doubt = doubt or "That is rounding: use a larger tol."
+            return f"{name} found no more violations, but {gap} is left. {doubt}"
+        return (
+            f"{name} stopped at {result.status}={getattr(self, result.status)} with "
+            f"{gap}: the objective is at most that far from its optimum. For less, "
+            f"increase {result.status}, scale the features, or try {remedy}a smaller C."
+            f"{' ' if doubt else ''}{doubt}"
+        )
+
+    def _doubt(self, result):
+        """Why no solver may close the gap, in a sentence; empty for an exact oracle."""
+        return ""
+
+    def _warm_state(self, key, kept, kind):
         if key is None or kept is None:
             return None
         if kept["key"] != key:
+            others = " or ".join(["y or the structure", *kind])
             warnings.warn(
-                "warm_start=True, but y or the structure is not that of the previous "
-                "fit, whose dual point is of no use here: starting anew.",
+                f"warm_start=True, but {others} is not that of the previous fit, whose "
+                "dual point is of no use here: starting anew.",
                 UserWarning,
                 stacklevel=7,
             )
@@ -184,7 +202,7 @@ def _key(problem, kind):
     structure = problem.structure
     try:
         return joblib.hash(
-            (problem.y, structure.get_params(), structure.n_weights_, *kind)
+            (problem.y, structure.get_params(), structure.n_weights_, kind)
         )
     except PicklingError as error:
         raise ValueError(

@@ -1,13 +1,15 @@
 """Data of each kind that the estimators take, and structures in Python that misbehave."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.utils import _safe_indexing
 
-from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -16,6 +18,7 @@ from sklearn_structsvm.structures import (
     MultilabelStructure,
     Structure,
 )
+from sklearn_structsvm.structures.constrained import in_angle
 
 # To the accuracy of rounding on the small problems here.
 ACCURATE = {"step": "pairwise", "cache": False, "tol": 1e-14, "max_iter": 10**5}
@@ -29,8 +32,8 @@ STRUCTURED = KINDS[2:]
 class PythonMulticlass(Structure):
     """One of `n_classes` integers for a feature vector, all in Python.
 
-    `spy` is called before each loss-augmented decoding, so that a test can count them,
-    wait or raise there.
+    `spy` is called before each decoding of training, so that a test can count them, wait
+    or raise there.
     """
 
     def __init__(self, n_classes=3, spy=None):
@@ -54,15 +57,31 @@ class PythonMulticlass(Structure):
         wrong = np.arange(self.n_classes) != y_true
         return int((w.reshape(self.n_classes, -1) @ x + lam * wrong).argmax())
 
+    def constrained_decode(
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
+    ):
+        if self.spy is not None:
+            self.spy()
+        scores = w.reshape(self.n_classes, -1) @ x
+        g = (np.arange(self.n_classes) != y_true).astype(float)
+        h = 1.0 + scores - scores[y_true]
+        inside = [
+            in_angle(*point, alpha, beta, strict_alpha, strict_beta)
+            for point in zip(h, g, strict=True)
+        ]
+        values = np.where(inside, h + lam * g, -np.inf)
+        return int(values.argmax()) if any(inside) else None
+
 
 @dataclass
 class Problem:
-    """X and y of one kind, and the structure they are of."""
+    """X and y of one kind, the structure they are of, and an estimator to fit."""
 
     kind: str
     structure: Structure
     X: object
     y: object
+    model: type
 
     @property
     def n(self):
@@ -75,7 +94,10 @@ class Problem:
     def estimator(self, **params):
         """Reaches its tol, where plain steps would take long on so little data."""
         defaults = {"step": "pairwise", "cache": False, "max_iter": 10**4}
-        return BCFWClassifier(self.structure, **{"random_state": 0} | defaults | params)
+        if self.model is SlackRescaledSSVM:
+            defaults["search_rtol"] = 0.0
+        defaults |= {"structure": self.structure, "random_state": 0}
+        return self.model(**defaults | params)
 
     def fitted(self, **params):
         return self.estimator(**params).fit(self.X, self.y)
@@ -86,7 +108,7 @@ class Problem:
         return _safe_indexing(self.X, indices), _safe_indexing(self.y, indices)
 
 
-def make_problem(kind, n=16, seed=0):
+def make_problem(kind, n=16, seed=0, model=BCFWClassifier):
     if kind in ("binary", "multiclass", "custom"):
         k = 2 if kind == "binary" else 3
         X, y = make_classification(
@@ -100,16 +122,24 @@ def make_problem(kind, n=16, seed=0):
         }[kind]
         if kind == "custom":
             X, y = list(X), y.tolist()
-        return Problem(kind, structure, X, y)
+        return Problem(kind, structure, X, y, model)
     if kind in ("multilabel", "multilabel-csr"):
         X, y = make_multilabel(n, n_features=5, n_classes=3, random_state=seed)
         X = sparse.csr_matrix(X * (X > 0)) if kind.endswith("csr") else X
-        return Problem(kind, MultilabelStructure(), X, y)
+        return Problem(kind, MultilabelStructure(), X, y, model)
     X, y = make_chains(
         n, n_features=5, n_classes=3, max_length=6, sparse=kind.endswith("csr"),
         n_active=3, random_state=seed,
     )  # fmt: skip
-    return Problem(kind, ChainStructure(), X, y)
+    return Problem(kind, ChainStructure(), X, y, model)
+
+
+# For tests of what is asked of each estimator over a structure.
+for_each_estimator = pytest.mark.parametrize(
+    "make_problem",
+    [partial(make_problem, model=model) for model in (BCFWClassifier, SlackRescaledSSVM)],
+    ids=["bcfw", "slack"],
+)
 
 
 def assert_same_labels(first, second):

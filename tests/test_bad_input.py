@@ -5,7 +5,7 @@ import pytest
 from _estimators import FLAT, KINDS, PythonMulticlass, as_objects, make_problem
 from scipy import sparse
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
+from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -17,16 +17,17 @@ GOOD_Y = [np.array([0, 1]), np.array([1, 1, 0]), np.array([2])]
 
 
 def refused(X, y, message, structure=None, sample_weight=None, **params):
-    """A fit of both estimators is refused and leaves nothing behind."""
+    """A fit of each estimator is refused and leaves nothing behind."""
     structure = ChainStructure() if structure is None else structure
     for model in (
-        BCFWClassifier(structure, **params),
+        BCFWClassifier(structure),
         BCFWClassifierCV(structure, Cs=[0.1], cv=2),
+        # The only search that asks nothing of a structure in Python.
+        SlackRescaledSSVM(structure, search="binary"),
     ):
-        if params and isinstance(model, BCFWClassifierCV):
-            if not set(params) <= set(model.get_params()):
-                continue
-            model.set_params(**params)
+        if not set(params) <= set(model.get_params()):
+            continue
+        model.set_params(**params)
         before = sorted(vars(model))
         with pytest.raises(ValueError, match=message):
             model.fit(X, y, sample_weight)
@@ -215,8 +216,27 @@ def test_weights_that_are_none_are_refused(kind):
 )  # fmt: skip
 def test_a_parameter_out_of_its_range_is_named_with_its_value(name, value):
     problem = make_problem("binary")
-    model = BCFWClassifier(**{name: value})
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of BCFWClassifier"):
+    for estimator in (BCFWClassifier, SlackRescaledSSVM):
+        if name == "algorithm" and estimator is SlackRescaledSSVM:
+            continue
+        message = f"The '{name}' parameter of {estimator.__name__}"
+        with pytest.raises(ValueError, match=message):
+            estimator(**{name: value}).fit(problem.X, problem.y)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rescaling", "both"), ("search", "linear"), ("solver", "adam"),
+        ("search_rtol", -1e-9), ("search_rtol", 1.0), ("search_rtol", np.nan),
+        ("max_queries", 0), ("max_queries", 2.5), ("formulation", "two-slack"),
+        ("average", "never"),
+    ],
+)  # fmt: skip
+def test_a_parameter_of_the_searches_is_named_as_well(name, value):
+    problem = make_problem("binary")
+    model = SlackRescaledSSVM(**{name: value})
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of SlackRescaledSSVM"):
         model.fit(problem.X, problem.y)
 
 

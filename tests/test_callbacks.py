@@ -5,7 +5,13 @@ import re
 import joblib
 import numpy as np
 import pytest
-from _estimators import ACCURATE, KINDS, assert_same_fit, make_problem
+from _estimators import (
+    ACCURATE,
+    KINDS,
+    assert_same_fit,
+    for_each_estimator,
+    make_problem,
+)
 from sklearn.exceptions import NotFittedError
 
 from sklearn_structsvm import BCFWClassifierCV
@@ -54,9 +60,10 @@ class Recorder:
         return self.passes == self.stop
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("kind", KINDS)
-def test_there_is_one_task_for_each_pass(kind):
+def test_there_is_one_task_for_each_pass(make_problem, kind):
     problem, recorder = make_problem(kind), Recorder()
     weights = np.ones(problem.n)
     model = problem.estimator().set_callbacks(recorder)
@@ -69,17 +76,21 @@ def test_there_is_one_task_for_each_pass(kind):
     assert recorder.metadata["sample_weight"] is weights
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("kind", KINDS)
-def test_callbacks_change_no_bit_of_a_fit(kind):
+def test_callbacks_change_no_bit_of_a_fit(make_problem, kind):
     problem = make_problem(kind)
     model = problem.estimator().set_callbacks(Recorder())
     assert_same_fit(model.fit(problem.X, problem.y), problem.fitted())
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_estimator_handed_over_predicts_as_far_as_the_fit_has_come(kind):
+def test_the_estimator_handed_over_predicts_as_far_as_the_fit_has_come(
+    make_problem, kind
+):
     problem, recorder = make_problem(kind), Recorder()
     model = problem.estimator().set_callbacks(recorder).fit(problem.X, problem.y)
     first, last = recorder.fitted[0], recorder.fitted[-1]
@@ -92,10 +103,13 @@ def test_the_estimator_handed_over_predicts_as_far_as_the_fit_has_come(kind):
         )
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stop", [1, 3])
-def test_a_callback_ends_a_fit_with_a_certificate_and_without_a_warning(kind, stop):
+def test_a_callback_ends_a_fit_with_a_certificate_and_without_a_warning(
+    make_problem, kind, stop
+):
     problem, recorder = make_problem(kind), Recorder(stop=stop)
     best = problem.fitted(**ACCURATE)
     model = problem.estimator(tol=1e-10).set_callbacks(recorder)
@@ -107,9 +121,10 @@ def test_a_callback_ends_a_fit_with_a_certificate_and_without_a_warning(kind, st
     assert recorder.torn_down == 1
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()], ids=repr)
-def test_a_callback_that_raises_leaves_the_estimator_as_it_was(error):
+def test_a_callback_that_raises_leaves_the_estimator_as_it_was(make_problem, error):
     problem, recorder = make_problem("chain"), Recorder(fail=2, error=error)
     model = problem.estimator(tol=1e-10)
     names = sorted(vars(model))
@@ -129,9 +144,10 @@ def test_a_callback_that_raises_leaves_the_estimator_as_it_was(error):
     assert after == before
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_warm_start_goes_on_from_where_a_callback_raised(kind):
+def test_a_warm_start_goes_on_from_where_a_callback_raised(make_problem, kind):
     problem = make_problem(kind)
     recorder = Recorder(fail=3, error=RuntimeError("no"))
     model = problem.estimator(tol=1e-8, warm_start=True).set_callbacks(recorder)
@@ -144,9 +160,10 @@ def test_a_warm_start_goes_on_from_where_a_callback_raised(kind):
     assert model.dual_gap_ <= 1e-8
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_scoring_monitor_sees_the_score_after_each_pass(kind):
+def test_a_scoring_monitor_sees_the_score_after_each_pass(make_problem, kind):
     problem = make_problem(kind)
     monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X, y)})
     model = problem.estimator().set_callbacks(monitor).fit(problem.X, problem.y)
@@ -155,14 +172,15 @@ def test_a_scoring_monitor_sees_the_score_after_each_pass(kind):
     assert rows[-1]["score"] == model.score(problem.X, problem.y)
 
 
+@for_each_estimator
 @needs_callbacks
 @pytest.mark.parametrize("kind", ["binary", "chain"])
-def test_a_progress_bar_runs_to_its_end(kind, capsys):
+def test_a_progress_bar_runs_to_its_end(make_problem, kind, capsys):
     pytest.importorskip("rich")
     problem = make_problem(kind)
     model = problem.estimator().set_callbacks(ProgressBar())
     assert_same_fit(model.fit(problem.X, problem.y), problem.fitted())
-    assert "BCFWClassifier" in capsys.readouterr().out
+    assert type(model).__name__ in capsys.readouterr().out
 
 
 @needs_callbacks
@@ -180,17 +198,18 @@ def test_callbacks_of_the_estimator_with_cross_validation_see_its_final_fit():
     assert recorder.passes == model.n_iter_
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_verbose_prints_a_line_for_each_check_after_a_pass(kind, capsys):
+def test_verbose_prints_a_line_for_each_check_after_a_pass(make_problem, kind, capsys):
     model = make_problem(kind).fitted(verbose=1)
     lines = capsys.readouterr().out.splitlines()
-    checked = [
-        int(re.match(r"\[BCFWClassifier\] pass (\d+),", line)[1]) for line in lines
-    ]
+    begin = rf"\[{type(model).__name__}\] pass (\d+),"
+    checked = [int(re.match(begin, line)[1]) for line in lines]
     assert checked == model.history_["n_iter"][1:].tolist()
     assert lines[-1].endswith(f"duality gap {model.dual_gap_:.3g}")
 
 
-def test_nothing_is_printed_unless_asked_for(capsys):
+@for_each_estimator
+def test_nothing_is_printed_unless_asked_for(make_problem, capsys):
     make_problem("chain").fitted()
     assert capsys.readouterr() == ("", "")

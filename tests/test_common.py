@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
+from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -34,6 +34,12 @@ FLAT = [
     BCFWClassifier(BinaryStructure()),
     BCFWClassifierCV(**SHORT),
     BCFWClassifierCV(BinaryStructure(), **SHORT),
+    SlackRescaledSSVM(),
+    SlackRescaledSSVM(MulticlassStructure(), search="exact"),
+    SlackRescaledSSVM(BinaryStructure()),
+    SlackRescaledSSVM(solver="sgd"),
+    SlackRescaledSSVM(solver="cutting_plane"),
+    SlackRescaledSSVM(solver="cutting_plane", formulation="one-slack"),
 ]
 ALL = [
     *FLAT,
@@ -42,14 +48,24 @@ ALL = [
     BCFWClassifier(ChainStructure()),
     BCFWClassifierCV(ChainStructure()),
     BCFWClassifier(Structure()),
+    SlackRescaledSSVM(MultilabelStructure()),
+    SlackRescaledSSVM(ChainStructure()),
+    SlackRescaledSSVM(Structure()),
 ]
 MULTILABEL = [
     BCFWClassifier(MultilabelStructure()),
     BCFWClassifierCV(MultilabelStructure(), **SHORT),
+    *(
+        SlackRescaledSSVM(MultilabelStructure(), solver=solver)
+        for solver in ("bcfw", "sgd", "cutting_plane")
+    ),
 ]
 
 
 def expected_failed_checks(estimator):
+    if getattr(estimator, "formulation", None) == "one-slack":
+        # Its last quadratic program is solved far beyond `tol`.
+        return {}
     reason = (
         "asks two fits to agree within 1e-7, where tol=1e-3 promises 1e-3 of the "
         "objective. At the certificate's accuracy the claim is tested in "
@@ -84,14 +100,24 @@ def test_flat_estimators_pass_the_generated_checks(estimator, check):
 )
 @pytest.mark.parametrize(
     "estimator",
-    # To two classes, scikit-learn 1.6 hands other data with weights than repeated.
-    [e for e in FLAT if not isinstance(e.structure, BinaryStructure)],
+    [
+        e
+        for e in FLAT
+        # To two classes, scikit-learn 1.6 hands other data with weights than repeated.
+        if not isinstance(e.structure, BinaryStructure)
+        # Subgradients would take forever.
+        and getattr(e, "solver", None) != "sgd"
+    ],
     ids=repr,
 )
 def test_weights_equal_repetitions_where_tol_is_small(estimator, check):
-    check(type(estimator).__name__, clone(estimator).set_params(**ACCURATE))
+    accurate = clone(estimator).set_params(**ACCURATE)
+    if isinstance(estimator, SlackRescaledSSVM):
+        accurate.set_params(search_rtol=0)
+    check(type(estimator).__name__, accurate)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", MULTILABEL, ids=repr)
 def test_several_labels_pass_the_checks_that_hand_over_an_indicator(estimator):
     """The others have y of one dimension; see test_common_structured.py."""

@@ -14,6 +14,7 @@ from _estimators import (
     assert_same_fit,
     assert_same_labels,
     fitted_attributes,
+    for_each_estimator,
     make_problem,
 )
 from scipy import sparse
@@ -21,7 +22,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
+from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
 
 
 def cast(X, dtype):
@@ -41,7 +42,9 @@ def buffers(X):
 
 
 @pytest.mark.parametrize("kind", STRUCTURED)
-@pytest.mark.parametrize("estimator", [BCFWClassifier, BCFWClassifierCV])
+@pytest.mark.parametrize(
+    "estimator", [BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM]
+)
 def test_fit_returns_the_estimator_and_leaves_parameters_and_data_alone(kind, estimator):
     problem = make_problem(kind)
     model = estimator(problem.structure, random_state=0, step="pairwise")
@@ -56,21 +59,24 @@ def test_fit_returns_the_estimator_and_leaves_parameters_and_data_alone(kind, es
     assert joblib.hash((problem.X, problem.y)) == data
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", STRUCTURED)
-def test_fitting_twice_gives_one_fit(kind):
+def test_fitting_twice_gives_one_fit(make_problem, kind):
     problem = make_problem(kind)
     assert_same_fit(problem.fitted(), problem.fitted().fit(problem.X, problem.y))
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", STRUCTURED)
-def test_a_new_fit_forgets_the_data_of_the_last(kind):
+def test_a_new_fit_forgets_the_data_of_the_last(make_problem, kind):
     problem = make_problem(kind)
     model = make_problem("multiclass").fitted().set_params(structure=problem.structure)
     assert_same_fit(model.fit(problem.X, problem.y), problem.fitted())
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_a_fitted_estimator_answers(kind):
+def test_only_a_fitted_estimator_answers(make_problem, kind):
     problem = make_problem(kind)
     model = problem.estimator()
     with pytest.raises(NotFittedError):
@@ -84,8 +90,9 @@ def test_only_a_fitted_estimator_answers(kind):
     check_is_fitted(model.fit(problem.X, problem.y))
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", STRUCTURED)
-def test_predicting_changes_nothing(kind):
+def test_predicting_changes_nothing(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted()
     before = joblib.hash(fitted_attributes(model)), sorted(vars(model))
@@ -94,8 +101,9 @@ def test_predicting_changes_nothing(kind):
     assert before == (joblib.hash(fitted_attributes(model)), sorted(vars(model)))
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_example_is_predicted_by_itself(kind):
+def test_each_example_is_predicted_by_itself(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted()
     together = model.predict(problem.X)
@@ -105,8 +113,9 @@ def test_each_example_is_predicted_by_itself(kind):
         assert_same_labels(model.predict(problem.take([i])[0]), together[i : i + 1])
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_float32_features_give_the_fit_of_their_values_in_float64(kind):
+def test_float32_features_give_the_fit_of_their_values_in_float64(make_problem, kind):
     problem = make_problem(kind)
     narrow = cast(problem.X, np.float32)
     wide = cast(narrow, np.float64)
@@ -116,8 +125,9 @@ def test_float32_features_give_the_fit_of_their_values_in_float64(kind):
     assert_same_labels(first.predict(narrow), first.predict(wide))
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "custom"])
-def test_integer_features_give_the_fit_of_their_values_in_float64(kind):
+def test_integer_features_give_the_fit_of_their_values_in_float64(make_problem, kind):
     problem = make_problem(kind)
     whole = cast(problem.X, np.int64)
     first = problem.estimator().fit(whole, problem.y)
@@ -125,8 +135,9 @@ def test_integer_features_give_the_fit_of_their_values_in_float64(kind):
     assert_same_fit(first, second)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_read_only_features_are_as_good_as_others(kind):
+def test_read_only_features_are_as_good_as_others(make_problem, kind):
     problem = make_problem(kind)
     expected = problem.fitted()
     for array in buffers(problem.X):
@@ -136,18 +147,20 @@ def test_read_only_features_are_as_good_as_others(kind):
     assert_same_labels(model.predict(problem.X), expected.predict(problem.X))
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
 @pytest.mark.parametrize(
     "layout", [np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2]]
 )
-def test_the_layout_in_memory_does_not_matter(kind, layout):
+def test_the_layout_in_memory_does_not_matter(make_problem, kind, layout):
     problem = make_problem(kind)
     X = through(problem.X, layout)
     assert_same_fit(problem.estimator().fit(X, problem.y), problem.fitted())
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
-def test_sparse_features_give_the_fit_of_dense_ones(kind):
+def test_sparse_features_give_the_fit_of_dense_ones(make_problem, kind):
     problem = make_problem(kind)
     dense = problem.fitted(**ACCURATE)
     csr = problem.estimator(**ACCURATE).fit(
@@ -156,8 +169,11 @@ def test_sparse_features_give_the_fit_of_dense_ones(kind):
     np.testing.assert_allclose(csr.coef_, dense.coef_, rtol=1e-7, atol=1e-7)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", ["multilabel-csr", "chain-csr"])
-def test_unsorted_and_repeated_indices_of_sparse_rows_are_read_as_their_sums(kind):
+def test_unsorted_and_repeated_indices_of_sparse_rows_are_read_as_their_sums(
+    make_problem, kind
+):
     problem = make_problem(kind)
 
     def mess_up(x):
@@ -176,8 +192,9 @@ def test_unsorted_and_repeated_indices_of_sparse_rows_are_read_as_their_sums(kin
     assert joblib.hash(messy) == copy
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_list_of_weights_is_as_good_as_an_array_and_stays_as_it_was(kind):
+def test_a_list_of_weights_is_as_good_as_an_array_and_stays_as_it_was(make_problem, kind):
     problem = make_problem(kind)
     weights = np.random.default_rng(0).uniform(size=problem.n)
     copy = weights.copy()
@@ -187,16 +204,20 @@ def test_a_list_of_weights_is_as_good_as_an_array_and_stays_as_it_was(kind):
     np.testing.assert_array_equal(weights, copy)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_weights_are_weights_of_one(kind):
+def test_no_weights_are_weights_of_one(make_problem, kind):
     problem = make_problem(kind)
     weighted = problem.estimator().fit(problem.X, problem.y, np.ones(problem.n))
     assert_same_fit(weighted, problem.fitted())
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("options", [{}, ACCURATE], ids=["default", "accurate"])
-def test_weights_equal_repetitions_at_the_accuracy_of_the_certificates(kind, options):
+def test_weights_equal_repetitions_at_the_accuracy_of_the_certificates(
+    make_problem, kind, options
+):
     """λ/2 ||w - w*||² <= gap: the objective is strongly convex."""
     problem = make_problem(kind)
     counts = np.random.default_rng(0).integers(4, size=problem.n)
@@ -217,8 +238,9 @@ def test_weights_equal_repetitions_at_the_accuracy_of_the_certificates(kind, opt
     assert abs(weighted.objective_ - repeated.objective_) <= gaps.max() + 1e-12
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_examples_of_weight_zero_leave_no_trace(kind):
+def test_examples_of_weight_zero_leave_no_trace(make_problem, kind):
     problem = make_problem(kind)
     weights = np.arange(problem.n) % 4 > 0
     weighted = problem.estimator().fit(problem.X, problem.y, weights)
@@ -230,8 +252,9 @@ def test_examples_of_weight_zero_leave_no_trace(kind):
     assert weighted.n_iter_ == left.n_iter_
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "custom"])
-def test_the_number_of_features_is_kept_and_held_to(kind):
+def test_the_number_of_features_is_kept_and_held_to(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted()
     first = problem.X[0] if isinstance(problem.X, list) else problem.X
@@ -242,8 +265,9 @@ def test_the_number_of_features_is_kept_and_held_to(kind):
         model.predict(narrower)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", ["chain", "chain-csr", "custom"])
-def test_an_object_array_of_items_is_as_good_as_a_list(kind):
+def test_an_object_array_of_items_is_as_good_as_a_list(make_problem, kind):
     problem = make_problem(kind)
     X, y = as_objects(problem.X), as_objects(problem.y)
     model = problem.estimator().fit(X, y)
@@ -251,8 +275,9 @@ def test_an_object_array_of_items_is_as_good_as_a_list(kind):
     assert_same_labels(model.predict(X), model.predict(problem.X))
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_clone_has_the_parameters_and_nothing_else(kind):
+def test_a_clone_has_the_parameters_and_nothing_else(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted(C=0.3, max_iter=7777)
     copy = clone(model)

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _estimators import ACCURATE, FLAT, KINDS, make_problem
+from _estimators import ACCURATE, FLAT, KINDS, for_each_estimator
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import BCFWClassifier
@@ -17,8 +17,9 @@ def features(problem, change):
     return [change(x) for x in X] if isinstance(X, list) else change(X)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_features_of_zero_leave_what_biases_can_do(kind):
+def test_features_of_zero_leave_what_biases_can_do(make_problem, kind):
     problem = make_problem(kind)
     model = problem.estimator().fit(features(problem, lambda x: 0 * x), problem.y)
     assert model.dual_gap_ <= 1e-3
@@ -27,23 +28,26 @@ def test_features_of_zero_leave_what_biases_can_do(kind):
     model.predict(problem.X)
 
 
-def test_without_features_and_biases_the_objective_is_the_largest_loss():
+@for_each_estimator
+def test_without_features_and_biases_the_objective_is_the_largest_loss(make_problem):
     problem = make_problem("custom")
     model = problem.estimator().fit(features(problem, lambda x: 0 * x), problem.y)
     np.testing.assert_array_equal(model.coef_, 0)
     assert model.objective_ == 1.0 and abs(model.dual_gap_) <= 1e-15
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", FLAT)
-def test_a_constant_feature_is_one_more_intercept(kind):
+def test_a_constant_feature_is_one_more_intercept(make_problem, kind):
     problem = make_problem(kind)
     X = np.hstack([problem.X, np.ones((problem.n, 1))])
     model = problem.estimator(**ACCURATE).fit(X, problem.y)
     np.testing.assert_allclose(model.coef_[:, -1], model.intercept_, rtol=1e-7, atol=1e-7)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_duplicate_examples_weigh_more(kind):
+def test_duplicate_examples_weigh_more(make_problem, kind):
     problem = make_problem(kind)
     twice = problem.estimator(**ACCURATE).fit(
         *problem.take(np.arange(2 * problem.n) // 2)
@@ -52,16 +56,20 @@ def test_duplicate_examples_weigh_more(kind):
     np.testing.assert_allclose(twice.coef_, once.coef_, rtol=1e-7, atol=1e-7)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_tiny_c_leaves_tiny_weights(kind):
+def test_a_tiny_c_leaves_tiny_weights(make_problem, kind):
     model = make_problem(kind).fitted(C=1e-8)
     assert 0 < np.abs(model.coef_).max() < 1e-5
     assert -1e-14 <= model.dual_gap_ <= 1e-3
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-def test_a_huge_c_still_ends_with_finite_numbers_and_a_certificate(kind, step):
+def test_a_huge_c_still_ends_with_finite_numbers_and_a_certificate(
+    make_problem, kind, step
+):
     problem = make_problem(kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -74,7 +82,8 @@ def test_a_huge_c_still_ends_with_finite_numbers_and_a_certificate(kind, step):
     assert (np.diff(history["dual_objective"]) >= -1e-9 * scale[1:]).all()
 
 
-def test_the_gap_of_a_huge_c_is_primal_minus_dual():
+@for_each_estimator
+def test_the_gap_of_a_huge_c_is_primal_minus_dual(make_problem):
     problem = make_problem("binary")
     with pytest.warns(ConvergenceWarning):
         model = problem.fitted(C=1e8, max_iter=30)
@@ -95,14 +104,13 @@ def test_a_single_sequence_is_enough(T):
     assert [len(labels) for labels in model.predict(X)] == [T]
 
 
-def test_sequences_of_one_position_are_a_multiclass_problem():
+@for_each_estimator
+def test_sequences_of_one_position_are_a_multiclass_problem(make_problem):
     """Of the three biases, one constant feature of length sqrt(3) is left."""
     problem = make_problem("multiclass", n=30)
-    flat = BCFWClassifier(
-        problem.structure, intercept_scaling=np.sqrt(3), random_state=0, **ACCURATE
-    ).fit(problem.X, problem.y)
+    flat = problem.fitted(intercept_scaling=np.sqrt(3), **ACCURATE)
     X, y = list(problem.X[:, np.newaxis]), list(problem.y[:, np.newaxis])
-    chain = BCFWClassifier(ChainStructure(), random_state=0, **ACCURATE).fit(X, y)
+    chain = problem.estimator(structure=ChainStructure(), **ACCURATE).fit(X, y)
     emission = chain.coef_[:12].reshape(4, 3)
     np.testing.assert_allclose(emission.T, flat.coef_, rtol=1e-7, atol=1e-7)
     assert abs(chain.objective_ - flat.objective_) <= 1e-12
@@ -128,7 +136,8 @@ def test_a_very_long_sequence_is_one_example_among_others():
     np.testing.assert_allclose(marginals.max(axis=1), best[0], rtol=1e-9)
 
 
-def test_features_of_very_different_scales_end_with_a_certificate():
+@for_each_estimator
+def test_features_of_very_different_scales_end_with_a_certificate(make_problem):
     problem = make_problem("chain")
     scales = 10.0 ** np.arange(-6, 4, 2)
     X = [x * scales for x in problem.X]
@@ -139,8 +148,9 @@ def test_features_of_very_different_scales_end_with_a_certificate():
     assert 0 <= model.dual_gap_ < model.history_["dual_gap"][1:].max()
 
 
+@for_each_estimator
 @pytest.mark.parametrize("C", [1e-8, 1.0, 1e8])
-def test_an_example_may_outweigh_all_others(C):
+def test_an_example_may_outweigh_all_others(make_problem, C):
     problem = make_problem("binary")
     weights = np.full(problem.n, 1e-12)
     weights[0], weights[1] = 1.0, 1e12

@@ -8,11 +8,12 @@ from _estimators import (
     PythonMulticlass,
     assert_same_fit,
     fitted_attributes,
+    for_each_estimator,
     make_problem,
 )
 from sklearn.exceptions import NotFittedError
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
+from sklearn_structsvm import BCFWClassifierCV
 from sklearn_structsvm.solvers.bcfw import HISTORY_KEYS
 
 
@@ -36,12 +37,12 @@ def no_fuse_is_lit():
     Fuse.left, Fuse.stays_broken = None, False
 
 
-def spied(error, **params):
+def spied(make_problem, error, **params):
     """An estimator over a structure in Python whose fuse is lit by `Fuse.left = n`."""
     Fuse.error = error
-    params = {"random_state": 0} | params
+    problem = make_problem("custom", n=12)
     structure = PythonMulticlass(spy=burn)
-    return make_problem("custom", n=12), BCFWClassifier(structure, **params)
+    return problem, problem.model(structure, **{"random_state": 0} | params)
 
 
 def state(model):
@@ -52,10 +53,13 @@ def state(model):
 ERRORS = [KeyboardInterrupt(), RuntimeError("the oracle gave up")]
 
 
+@for_each_estimator
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.parametrize("call", [1, 12, 13, 100])
-def test_an_interrupted_first_fit_leaves_the_estimator_unfitted(error, call):
-    problem, model = spied(error, tol=1e-9)
+def test_an_interrupted_first_fit_leaves_the_estimator_unfitted(
+    make_problem, error, call
+):
+    problem, model = spied(make_problem, error, tol=1e-9)
     before = state(model)
     Fuse.left = call
     with pytest.raises(type(error)):
@@ -67,9 +71,10 @@ def test_an_interrupted_first_fit_leaves_the_estimator_unfitted(error, call):
     assert model.fit(problem.X, problem.y).dual_gap_ <= 1e-9
 
 
+@for_each_estimator
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_an_interrupted_second_fit_leaves_the_first(error):
-    problem, model = spied(error, tol=1e-9)
+def test_an_interrupted_second_fit_leaves_the_first(make_problem, error):
+    problem, model = spied(make_problem, error, tol=1e-9)
     model.fit(problem.X, problem.y)
     before = state(model)
     Fuse.left = 60
@@ -78,9 +83,10 @@ def test_an_interrupted_second_fit_leaves_the_first(error):
     assert state(model) == before
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_a_fit_on_bad_data_leaves_the_one_before(kind, warm_start):
+def test_a_fit_on_bad_data_leaves_the_one_before(make_problem, kind, warm_start):
     problem = make_problem(kind)
     model = problem.fitted(warm_start=warm_start)
     before = state(model)
@@ -90,7 +96,7 @@ def test_a_fit_on_bad_data_leaves_the_one_before(kind, warm_start):
 
 
 def test_an_interrupted_cross_validation_leaves_the_estimator_as_it_was():
-    problem, single = spied(KeyboardInterrupt())
+    problem, single = spied(make_problem, KeyboardInterrupt())
     model = BCFWClassifierCV(single.structure, Cs=[0.1, 1.0], cv=2, random_state=0)
     before = state(model)
     for call in (30, 100):
@@ -105,10 +111,13 @@ def test_an_interrupted_cross_validation_leaves_the_estimator_as_it_was():
     assert state(model) == before
 
 
+@for_each_estimator
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-def test_an_interrupted_warm_start_is_certified_where_it_was_cut_and_goes_on(step):
+def test_an_interrupted_warm_start_is_certified_where_it_was_cut_and_goes_on(
+    make_problem, step
+):
     options = {"step": step, "tol": 1e-4, "max_iter": 10**5}
-    problem, model = spied(KeyboardInterrupt(), warm_start=True, **options)
+    problem, model = spied(make_problem, KeyboardInterrupt(), warm_start=True, **options)
     Fuse.left = 200
     with pytest.raises(KeyboardInterrupt):
         model.fit(problem.X, problem.y)
@@ -131,8 +140,13 @@ def test_an_interrupted_warm_start_is_certified_where_it_was_cut_and_goes_on(ste
     assert model.dual_gap_ <= 1e-4
 
 
-def test_a_warm_start_whose_structure_stays_broken_keeps_the_last_good_state():
-    problem, model = spied(RuntimeError("broken"), warm_start=True, tol=1e-6)
+@for_each_estimator
+def test_a_warm_start_whose_structure_stays_broken_keeps_the_last_good_state(
+    make_problem,
+):
+    problem, model = spied(
+        make_problem, RuntimeError("broken"), warm_start=True, tol=1e-6
+    )
     model.fit(problem.X, problem.y)
     before = state(model)
     Fuse.left, Fuse.stays_broken = 40, True
@@ -141,9 +155,10 @@ def test_a_warm_start_whose_structure_stays_broken_keeps_the_last_good_state():
     assert state(model.set_params(C=1.0)) == before
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-def test_a_warm_start_at_the_same_problem_has_nothing_to_do(kind, step):
+def test_a_warm_start_at_the_same_problem_has_nothing_to_do(make_problem, kind, step):
     problem = make_problem(kind)
     model = problem.fitted(warm_start=True, step=step, max_iter=10**5)
     first = model.dual_objective_
@@ -152,8 +167,9 @@ def test_a_warm_start_at_the_same_problem_has_nothing_to_do(kind, step):
     assert model.dual_objective_ == pytest.approx(first, abs=1e-12)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_warm_start_at_a_new_c_takes_fewer_passes_than_a_cold_one(kind):
+def test_a_warm_start_at_a_new_c_takes_fewer_passes_than_a_cold_one(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted(warm_start=True, C=1.0, tol=1e-6)
     warm = model.set_params(C=1.05).fit(problem.X, problem.y)
@@ -163,7 +179,8 @@ def test_a_warm_start_at_a_new_c_takes_fewer_passes_than_a_cold_one(kind):
     assert abs(warm.objective_ - cold.objective_) <= 1e-6
 
 
-def test_a_warm_start_may_have_other_features_and_weights():
+@for_each_estimator
+def test_a_warm_start_may_have_other_features_and_weights(make_problem):
     problem = make_problem("chain")
     model = problem.fitted(warm_start=True)
     X = [1.1 * x for x in problem.X]
@@ -174,8 +191,9 @@ def test_a_warm_start_may_have_other_features_and_weights():
     assert abs(model.objective_ - cold.objective_) <= 1e-3
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", ["multiclass", "chain"])
-def test_a_warm_start_with_another_y_warns_and_starts_anew(kind):
+def test_a_warm_start_with_another_y_warns_and_starts_anew(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted(warm_start=True)
     y = problem.y[::-1] if kind == "multiclass" else [2 - labels for labels in problem.y]
@@ -185,7 +203,8 @@ def test_a_warm_start_with_another_y_warns_and_starts_anew(kind):
     assert_same_fit(model, problem.estimator(warm_start=True).fit(problem.X, y))
 
 
-def test_without_warm_start_no_dual_state_is_kept():
+@for_each_estimator
+def test_without_warm_start_no_dual_state_is_kept(make_problem):
     problem = make_problem("chain")
     assert not hasattr(problem.fitted(), "_dual_state")
     model = problem.fitted(warm_start=True)

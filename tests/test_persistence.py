@@ -12,6 +12,7 @@ from _estimators import (
     PythonMulticlass,
     assert_same_fit,
     assert_same_labels,
+    for_each_estimator,
     make_problem,
 )
 
@@ -33,9 +34,10 @@ ROUND_TRIPS = {
 round_trips = pytest.mark.parametrize("trip", ROUND_TRIPS.values(), ids=ROUND_TRIPS)
 
 
+@for_each_estimator
 @round_trips
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_fit_comes_back_whole(kind, trip):
+def test_a_fit_comes_back_whole(make_problem, kind, trip):
     problem = make_problem(kind)
     model = problem.fitted()
     again = trip(model)
@@ -45,11 +47,14 @@ def test_a_fit_comes_back_whole(kind, trip):
     assert again.score(problem.X, problem.y) == model.score(problem.X, problem.y)
 
 
+@for_each_estimator
 @round_trips
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_warm_start_goes_on_after_loading_as_it_would_have(kind, trip, step):
+def test_a_warm_start_goes_on_after_loading_as_it_would_have(
+    make_problem, kind, trip, step
+):
     problem = make_problem(kind)
     model = problem.fitted(warm_start=True, step=step, tol=1e-10, max_iter=3)
     again = trip(model)
@@ -61,8 +66,9 @@ def test_a_warm_start_goes_on_after_loading_as_it_would_have(kind, trip, step):
     assert again.dual_objective_ > cut
 
 
+@for_each_estimator
 @round_trips
-def test_an_unfitted_estimator_comes_back(trip):
+def test_an_unfitted_estimator_comes_back(make_problem, trip):
     model = make_problem("chain").estimator(C=0.3)
     assert repr(trip(model)) == repr(model)
 
@@ -83,7 +89,8 @@ def test_the_estimator_with_cross_validation_comes_back(trip):
     assert_same_labels(again.predict(problem.X), model.predict(problem.X))
 
 
-def test_a_state_of_another_version_warns():
+@for_each_estimator
+def test_a_state_of_another_version_warns(make_problem):
     model = make_problem("binary").fitted()
     saved = model.__getstate__()
     assert saved["_sklearn_structsvm_version"]
@@ -94,7 +101,8 @@ def test_a_state_of_another_version_warns():
     np.testing.assert_array_equal(fresh.coef_, model.coef_)
 
 
-def test_the_version_does_not_show_among_attributes():
+@for_each_estimator
+def test_the_version_does_not_show_among_attributes(make_problem):
     model = pickle.loads(pickle.dumps(make_problem("binary").fitted()))
     assert not [name for name in vars(model) if "version" in name]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
-from _estimators import as_objects, assert_same_labels, make_problem
+from _estimators import as_objects, assert_same_labels, for_each_estimator, make_problem
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
+from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.metrics import (
     entity_f1_score,
@@ -122,6 +122,31 @@ def test_a_learning_curve_and_a_split_take_sequences(container, sparse):
     assert chain_model().fit(X_train, y_train).score(X_test, y_test) > 0.4
 
 
+@pytest.mark.parametrize("kind", ["multiclass", "multilabel", "chain-csr"])
+def test_a_grid_search_compares_margin_and_slack_rescaling(kind):
+    problem = make_problem(kind, n=24, model=SlackRescaledSSVM)
+    grid = {"rescaling": ["slack", "margin"], "C": [0.01, 1.0]}
+    search = GridSearchCV(problem.estimator(tol=1e-2), grid, cv=KFold(3))
+    search.fit(problem.X, problem.y)
+    splits = list(KFold(3).split(problem.y))
+    for params, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        scores = [
+            problem.estimator(tol=1e-2, **params)
+            .fit(*problem.take(train))
+            .score(*problem.take(test))
+            for train, test in splits
+        ]
+        assert score == pytest.approx(np.mean(scores), abs=1e-14)
+        if params["rescaling"] == "margin":
+            other = make_problem(kind, n=24).estimator(tol=1e-2, C=params["C"])
+            margin = cross_val_score(other, problem.X, problem.y, cv=KFold(3))
+            np.testing.assert_array_equal(scores, margin)
+    best = search.best_estimator_
+    assert_same_labels(search.predict(problem.X), best.predict(problem.X))
+
+
 def test_entity_f1_scores_a_search():
     X, y = chains()
     tags = np.array(["O", "B-X", "I-X"])
@@ -149,7 +174,9 @@ def test_a_pipeline_ends_in_a_model_of_chains():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-@pytest.mark.parametrize("estimator", [BCFWClassifier, BCFWClassifierCV])
+@pytest.mark.parametrize(
+    "estimator", [BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM]
+)
 def test_only_over_flat_structures_is_it_a_classifier_to_scikit_learn(estimator):
     for structure in ("auto", MulticlassStructure()):
         model = estimator(structure)
@@ -189,8 +216,9 @@ def routing():
         yield
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", ["multiclass", "chain"])
-def test_weights_are_routed_through_a_pipeline(routing, kind):
+def test_weights_are_routed_through_a_pipeline(routing, make_problem, kind):
     problem = make_problem(kind, n=24)
     weights = np.random.default_rng(0).uniform(size=problem.n)
     first = StandardScaler() if kind == "multiclass" else Scaled()
@@ -241,8 +269,9 @@ def test_nested_parameters_can_be_read_and_set():
         model.set_params(structure__transition=False)
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", ["binary", "multilabel"])
-def test_names_of_columns_are_kept_and_checked(kind):
+def test_names_of_columns_are_kept_and_checked(make_problem, kind):
     pandas = pytest.importorskip("pandas")
     problem = make_problem(kind)
     names = [f"feature {j}" for j in range(problem.X.shape[1])]

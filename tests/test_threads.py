@@ -6,7 +6,13 @@ from threading import Barrier
 import joblib
 import numpy as np
 import pytest
-from _estimators import KINDS, assert_same_fit, assert_same_labels, make_problem
+from _estimators import (
+    KINDS,
+    assert_same_fit,
+    assert_same_labels,
+    for_each_estimator,
+    make_problem,
+)
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
@@ -14,16 +20,18 @@ from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.structures import ChainStructure
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_number_of_threads_changes_no_bit(kind):
+def test_the_number_of_threads_changes_no_bit(make_problem, kind):
     problem = make_problem(kind, n=40)
     first, second = problem.fitted(n_jobs=1), problem.fitted(n_jobs=2)
     assert_same_fit(second, first)
     assert_same_labels(second.predict(problem.X), first.predict(problem.X))
 
 
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_fits_at_once_give_what_they_give_alone(kind):
+def test_two_fits_at_once_give_what_they_give_alone(make_problem, kind):
     problems = [make_problem(kind, n=40, seed=seed) for seed in (0, 1)]
     alone = [problem.fitted(n_jobs=1) for problem in problems]
     start = Barrier(2)
@@ -38,7 +46,8 @@ def test_two_fits_at_once_give_what_they_give_alone(kind):
                 assert_same_fit(model, expected)
 
 
-def test_two_threads_may_predict_by_one_estimator():
+@for_each_estimator
+def test_two_threads_may_predict_by_one_estimator(make_problem):
     problem = make_problem("chain", n=60)
     model = problem.fitted()
     expected = model.predict(problem.X)
@@ -81,7 +90,8 @@ def test_processes_that_share_read_only_memory_maps_fit_the_same(sparse):
     assert_same_fit(*(s.best_estimator_ for s in search))
 
 
-def test_memory_maps_are_taken_as_they_are(tmp_path):
+@for_each_estimator
+def test_memory_maps_are_taken_as_they_are(make_problem, tmp_path):
     problem = make_problem("chain")
     for name, data in (("X", problem.X), ("y", problem.y)):
         joblib.dump(data, tmp_path / name)

@@ -2,7 +2,7 @@
 
 from ._chunking import chunking_attributes
 from ._conll2000 import fetch_conll2000
-from ._generators import make_chains, make_multilabel
+from ._generators import make_chains, make_hierarchical, make_multilabel
 from ._ocr import fetch_ocr_letters, load_ocr_letters
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "fetch_ocr_letters",
     "load_ocr_letters",
     "make_chains",
+    "make_hierarchical",
     "make_multilabel",
 ]

@@ -196,6 +196,7 @@ def make_multilabel(
     See Also
     --------
     make_chains : Sequences of labels.
+    make_hierarchical : Labels that are the leaves of a hierarchy.
     sklearn.datasets.make_multilabel_classification : Labels drawn independently.
 
     Examples
@@ -231,6 +232,150 @@ def make_multilabel(
         means = rng.normal(size=(n_classes, n_features)) / np.sqrt(n_features)
         X = class_sep * Y @ means + rng.normal(size=(n_samples, n_features))
     return X, Y
+
+
+def make_hierarchical(
+    n_samples=100,
+    *,
+    n_features=50,
+    n_nodes=16,
+    n_leaves=10,
+    n_labels=2.0,
+    n_extra_edges=0,
+    class_sep=2.0,
+    sparse=False,
+    n_active=50,
+    random_state=None,
+):
+    r"""Generate samples whose labels are the leaves of a hierarchy.
+
+    The inner nodes form a random tree, node 0 its root, and each leaf has a random
+    inner node as its parent. The number of labels of a sample is one plus a Poisson
+    number; some leaves are drawn more often than others, the l-th of a random order
+    with a probability proportional to 1/l. With :math:`U_i` the labels of a sample and
+    all their ancestors,
+
+    .. math:: x_i \sim N\Bigl(\text{class\_sep} \sum_{n \in U_i} m_n, I\Bigr), \qquad
+              m_n \sim N(0, I / \text{n\_features}),
+
+    or, if `sparse`, a sample is a bag of words, counts of `n_active` draws, each from
+    the distribution of one of the nodes in :math:`U_i` or from the uniform one (see
+    :func:`make_chains`).
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of samples.
+
+    n_features : int, default=50
+        Number of features.
+
+    n_nodes, n_leaves : int, default=16, 10
+        Number of nodes, and how many of them are leaves: at least half.
+
+    n_labels : float, default=2.0
+        Labels of a sample, on average (but for those with all leaves, which cannot
+        have more), at least 1.
+
+    n_extra_edges : int, default=0
+        Edges from an inner node to a leaf that is not among its children yet, beside
+        those of the tree.
+
+    class_sep : float, default=2.0
+        How far a node moves the features.
+
+    sparse : bool, default=False
+        If True, counts in a CSR matrix.
+
+    n_active : int, default=50
+        Draws of active features of a sample; used only if `sparse=True`.
+
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same samples at every call.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n_samples, n_features), float64
+        The samples.
+
+    Y : ndarray of shape (n_samples, n_leaves), int64
+        Indicator matrix of the leaves, the last `n_leaves` nodes.
+
+    edges : ndarray of shape (n_nodes - 1 + n_extra_edges, 2), int64
+        Pairs (parent, child) of nodes, 0 to `n_nodes - 1`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not a number of its kind, or out of its range.
+
+    See Also
+    --------
+    make_multilabel : Labels without a hierarchy.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.datasets import make_hierarchical
+    >>> X, Y, edges = make_hierarchical(n_nodes=5, n_leaves=3, random_state=0)
+    >>> X.shape, Y.shape
+    ((100, 50), (100, 3))
+    >>> edges.tolist()
+    [[0, 1], [0, 4], [1, 2], [1, 3]]
+    """
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
+    check_scalar(n_features, "n_features", Integral, min_val=1)
+    check_scalar(n_nodes, "n_nodes", Integral, min_val=2)
+    check_scalar(
+        n_leaves, "n_leaves", Integral, min_val=(n_nodes + 1) // 2, max_val=n_nodes - 1
+    )
+    check_scalar(n_labels, "n_labels", Real, min_val=1, max_val=n_leaves)
+    n_inner = n_nodes - n_leaves
+    check_scalar(
+        n_extra_edges, "n_extra_edges", Integral,
+        min_val=0, max_val=(n_inner - 1) * n_leaves,
+    )  # fmt: skip
+    check_scalar(class_sep, "class_sep", Real, min_val=0)
+    check_scalar(n_active, "n_active", Integral, min_val=1)
+    rng = check_random_state(random_state)
+
+    parents, is_parent = _draw_hierarchy(n_inner, n_leaves, n_extra_edges, rng)
+    popularity = rng.permutation(1.0 / np.arange(1, n_leaves + 1))
+    n_drawn = np.minimum(1 + rng.poisson(n_labels - 1, size=n_samples), n_leaves)
+    # The first of a race of exponential clocks are draws without replacement.
+    times = rng.exponential(size=(n_samples, n_leaves)) / popularity
+    ranks = np.argsort(np.argsort(times, axis=1), axis=1)
+    Y = (ranks < n_drawn[:, np.newaxis]).astype(np.int64)
+    inner = Y @ is_parent.T
+    for child, parent in reversed(list(enumerate(parents, start=1))):
+        inner[:, parent] += inner[:, child]
+    on = np.column_stack([inner > 0, Y]).astype(np.int64)
+
+    if sparse:
+        words = _word_distributions(n_nodes, n_features, class_sep, rng)
+        words = np.vstack([words, np.full(n_features, 1 / n_features)])
+        X = _draw_words(words, _draw_topics(on, n_active, rng), rng, binary=False)
+    else:
+        means = rng.normal(size=(n_nodes, n_features)) / np.sqrt(n_features)
+        X = class_sep * on @ means + rng.normal(size=(n_samples, n_features))
+    edges = [
+        np.column_stack([parents, np.arange(1, n_inner)]),
+        np.argwhere(is_parent) + [0, n_inner],
+    ]
+    return X, Y, np.vstack(edges).astype(np.int64)
+
+
+def _draw_hierarchy(n_inner, n_leaves, n_extra_edges, rng):
+    """Parents of the inner nodes but the root, and whether one is above a leaf."""
+    parents = [rng.randint(n) for n in range(1, n_inner)]
+    # No inner node is left without a child.
+    childless = np.setdiff1d(np.arange(n_inner), parents)
+    above = np.append(childless, rng.randint(n_inner, size=n_leaves - len(childless)))
+    is_parent = np.zeros((n_inner, n_leaves), dtype=bool)
+    is_parent[rng.permutation(above), np.arange(n_leaves)] = True
+    others = np.argwhere(~is_parent)
+    extra = others[rng.permutation(len(others))[:n_extra_edges]]
+    is_parent[tuple(extra.T)] = True
+    return parents, is_parent
 
 
 def _word_distributions(n_topics, n_features, class_sep, rng):

@@ -131,14 +131,18 @@ cdef class BlockFrankWolfe:
 
     # ------------------------------------------------------------------ steps
 
-    cdef int step(self, Py_ssize_t i) except -1 nogil:
-        """One step on block i (Algorithms 1 to 5 in one)."""
+    cdef double step(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+        """One step on block i (Algorithms 1 to 5 in one), towards its best labeling.
+
+        Or towards the best of those at hand, and the oracle is not asked. Returns the
+        gap of the block with respect to the labeling chosen.
+        """
         cdef Corners* corners = NULL
         cdef double* work = &self.work[0]
         cdef double* chosen = &self.first[0]
         cdef int* labels = &self.labels[0]
         cdef const int* s_labels = labels
-        cdef Py_ssize_t s = -1, away = -1, best, n_active = 0
+        cdef Py_ssize_t s = -1, away = -1, best = -1, n_active = 0
         cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
         cdef double p = self.p[i], score, loss, value, mean, gain, norm
         cdef double away_value = 0.0, gamma, fw_gamma, progress, fw_progress
@@ -160,6 +164,9 @@ cdef class BlockFrankWolfe:
                 # A gain of zero is no hit even where the threshold is zero:
                 # no block may be kept from its oracle for good.
                 hit = fw_gain >= threshold and fw_gain > 0.0
+        if at_hand:
+            hit = True
+            fw_gain = p * (value - mean)
         if hit:
             s = best
             loss = corners.loss[s]
@@ -241,10 +248,11 @@ cdef class BlockFrankWolfe:
                 self._shift_mass(i, taken, gamma, s, away)
             self._shift_weights(i, -gamma * p / self.lam, chosen)
         if self.keeps_corners:
-            self._tidy(i)
+            if not at_hand:
+                self._tidy(i)
         else:
             self.oracle.release(i, labels)
-        return 0
+        return fw_gain
 
     cdef Py_ssize_t _scan(
             self, Py_ssize_t i, double* work, double* best_value,
@@ -340,6 +348,78 @@ cdef class BlockFrankWolfe:
             for k in range(blocks.shape[0]):
                 self.step(blocks[k])
 
+    def run_at_hand(self, const Py_ssize_t[::1] blocks):
+        """The same towards labelings at hand, without asking the oracle.
+
+        Returns
+        -------
+        float
+            Sum of the gaps of the blocks with respect to their labelings at hand, each
+            as it was before its step.
+        """
+        cdef Py_ssize_t k
+        cdef double gap = 0.0
+        with nogil:
+            for k in range(blocks.shape[0]):
+                gap += self.step(blocks[k], True)
+        return gap
+
+    def extend(self, const int[::1] labels, const Py_ssize_t[::1] starts, double eps):
+        """Take one labeling per block to those at hand where it violates more than they.
+
+        Parameters
+        ----------
+        labels, starts : ndarray of dtype intc and intp
+            The labeling of block i begins at starts[i].
+        eps : float
+            By how much the value L_i + ⟨θ_i, μ(y) - μ(y_i)⟩ at w must exceed the largest
+            one of those at hand. Labelings that do not are released, and so are those
+            beyond the cache that a new one replaces; there is always room for it.
+
+        Returns
+        -------
+        n_added : int
+        """
+        cdef Py_ssize_t i, away, n_active, c, n_added = 0
+        cdef double best, away_value, score, loss
+        cdef double* work = &self.work[0]
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] == 0.0:
+                    continue
+                c = self.corners.find(i, &labels[starts[i]])
+                if c >= 0:
+                    self.corners.touch(i, c)
+                    continue
+                self.oracle.potentials(i, &self.w[0], work)
+                away = -1
+                n_active = 0
+                self._scan(i, work, &best, &away, &away_value, &n_active)
+                self.oracle.evaluate(i, work, &labels[starts[i]], &score, &loss)
+                if score + loss > best + eps:
+                    self._tidy(i)
+                    self.corners.add(i, &labels[starts[i]], loss)
+                    n_added += 1
+                else:
+                    self.oracle.release(i, &labels[starts[i]])
+        return n_added
+
+    def largest_at_hand(self):
+        """max(0, largest value at w of the labelings at hand) of each block."""
+        cdef Py_ssize_t i, away, n_active
+        cdef double best, away_value
+        values = np.zeros(self.oracle.n_blocks)
+        cdef double[::1] largest = values
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.potentials(i, &self.w[0], &self.work[0])
+                    away = -1
+                    n_active = 0
+                    self._scan(i, &self.work[0], &best, &away, &away_value, &n_active)
+                    largest[i] = max(best, 0.0)
+        return values
+
     def run_by_gap(self, const double[::1] uniforms):
         """One step for each number in [0, 1), on a block drawn by its gap.
 
@@ -416,7 +496,7 @@ cdef class BlockFrankWolfe:
     cdef int _check(
             self, Py_ssize_t i, const double* w, double lam, double* work,
             int* labels, double* hinge, double* mean) except -1 nogil:
-        """p_i max_y H_i(y) (or a bound) and p_i (ℓ_i + ⟨θ_i, ν_i⟩), the loss times lam."""
+        """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); loss times lam."""
         cdef double score, loss
         self.oracle.potentials(i, w, work)
         self.oracle.block_score(i, work, &score)
@@ -499,6 +579,14 @@ cdef class BlockFrankWolfe:
     def active_blocks(self):
         """Indices of the blocks of positive weight."""
         return np.flatnonzero(self.p)
+
+    @property
+    def movable_blocks(self):
+        """Those with several labelings at hand."""
+        cdef Py_ssize_t i
+        return np.array([i for i in range(self.oracle.n_blocks)
+                         if self.p[i] > 0.0 and self.corners.sets[i].count > 1],
+                        dtype=np.intp)
 
     @property
     def weights(self):

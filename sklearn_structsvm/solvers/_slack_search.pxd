@@ -35,7 +35,8 @@ cdef class SlackSearch:
     cdef int _exact(self, Search* search) except -1 nogil
     cdef int _angular(
         self, Search* search, double lam, double max_loss) except -1 nogil
-    cdef int _bisecting(self, Search* search, double lam) except -1 nogil
+    cdef int _bisecting(
+        self, Search* search, double lam, double max_loss) except -1 nogil
     cdef int _binary(self, Search* search, double max_loss) except -1 nogil
     cdef int _sarawagi(
         self, Search* search, double slack, double max_loss) except -1 nogil

@@ -25,6 +25,8 @@ Loose ends of the paper, and how they are settled here:
 - Slopes that under- or overflow are kept within [SMALLEST, LARGEST].
 - λ multiplies g, so that λ_0 = H/G (section 4.5; Theorem 5 prints the inverse), and
   Theorem 4's v_1 is the larger of λ_0 ∂(y_1) and its inverse.
+- What the labelings at hand rule out is more than Lemma 8's outer rays where they are
+  better than z: see `narrow`. The rays are drawn anew when an angle's turn comes.
 - A queue of angles by their bound instead of the breadth-first one keeps Theorem 4: an
   angle popped before one that is less deep has a larger bound than that.
 - Algorithm 1 takes the mean of L, unbounded at first: λ doubles until it is bounded.
@@ -59,17 +61,22 @@ cdef double LARGEST = 1e150
 cdef double ROUNDING = 1e-13
 # Where a bracket of λ has shrunk to this share of λ, its ends are one.
 cdef double NARROW = 1e-6
+# A bisection begins at least where λ G is this share of the constant of h.
+cdef double SMALL_SHARE = 1e-3
 cdef double GOLDEN = 0.6180339887498949
 # Golden section ends where its bracket is this share of the first one.
 cdef double GOLDEN_WIDTH = 1e-4
 
 
 cdef struct Angle:
-    # Labelings with beta h < g <= alpha h (or < where strict) have Φ <= bound.
+    # Labelings with beta h < g <= alpha h (or < where strict) have Φ <= bound, and
+    # h + lam g <= highest (nothing where lam is 0).
     double alpha
     double beta
     bint strict
     double bound
+    double lam
+    double highest
 
 
 cdef struct Queue:
@@ -119,6 +126,27 @@ cdef Angle pop(Queue* queue) noexcept nogil:
 cdef double slope(double h, double g) noexcept nogil:
     """g / h for h > 0, within the range in which squares and roots are safe."""
     return fmin(fmax(g / h, SMALLEST), LARGEST)
+
+
+cdef bint narrow(Angle* angle, double value) noexcept nogil:
+    """Keep the rays between which Φ can exceed `value`; false where none is left.
+
+    On the line h + λ g = K the product at slope s is s K²/(1 + λ s)². With
+    B = K²/(4 λ value) it exceeds `value` for λ s between (√B - √(B - 1))² and
+    (√B + √(B - 1))². Where `value` is that of the line's own labeling z, these are the
+    rays of z and of z'.
+    """
+    cdef double ratio, reach
+    if angle.lam <= 0.0 or value <= 0.0:
+        return True
+    ratio = angle.highest / value * angle.highest / (4.0 * angle.lam)
+    if ratio <= 1.0:
+        return False
+    reach = sqrt(ratio) + sqrt(ratio - 1.0)
+    reach *= reach * (1.0 + ROUNDING)
+    angle.alpha = fmin(angle.alpha, reach / angle.lam)
+    angle.beta = fmax(angle.beta, 1.0 / (reach * angle.lam))
+    return angle.beta < angle.alpha
 
 
 cdef int tighten(Search* search, double lam, double highest) noexcept nogil:
@@ -191,14 +219,14 @@ cdef class SlackSearch:
                     self.oracle.evaluate(
                         i, search.work, search.queried, &score, &loss)
                     self._consider(search, score, loss)
-                if lam == 0.0 and search.value > 0.0:
+                if search.value > 0.0:
                     lam = (search.one + search.score) / search.loss
             if self.kind == EXACT:
                 self._exact(search)
             elif self.kind == ANGULAR:
                 self._angular(search, lam, max_loss)
             elif self.kind == BISECTING:
-                self._bisecting(search, lam)
+                self._bisecting(search, lam, max_loss)
             elif self.kind == BINARY:
                 self._binary(search, max_loss)
             else:
@@ -348,12 +376,15 @@ cdef class SlackSearch:
                 angle.beta = search.value / highest_h / highest_h * (1.0 - ROUNDING)
             angle.strict = True
             angle.bound = search.bound
+            angle.lam = 0.0
             push(&queue, angle)
             while queue.count > 0:
                 search.bound = queue.angles[0].bound
                 if self._is_done(search):
                     break
                 angle = pop(&queue)
+                if not narrow(&angle, search.value):
+                    continue
                 if not is_first:
                     lam = 1.0 / sqrt(angle.alpha * angle.beta)
                 is_first = False
@@ -374,6 +405,8 @@ cdef class SlackSearch:
                 # Both touch the ray on which the line's Φ is largest.
                 high.bound = fmin(angle.bound, highest * highest / (4.0 * lam))
                 low.bound = high.bound
+                high.lam = low.lam = lam
+                high.highest = low.highest = highest
                 if low.beta < peak * (1.0 - ROUNDING) and high.alpha > peak:
                     push(&queue, high)
                     push(&queue, low)
@@ -385,7 +418,8 @@ cdef class SlackSearch:
             self._read_plane(search)
         return 0
 
-    cdef int _bisecting(self, Search* search, double lam) except -1 nogil:
+    cdef int _bisecting(
+            self, Search* search, double lam, double max_loss) except -1 nogil:
         """Algorithm 1, with the early stop of Appendix D."""
         cdef double low = 0.0, high = INFINITY, h = 0.0, g = 0.0
         cdef double h_low = 0.0, h_high = INFINITY, g_low = 0.0, g_high = INFINITY
@@ -394,6 +428,11 @@ cdef class SlackSearch:
         high_end[0] = high_end[1] = -2.0
         if lam <= 0.0:
             lam = search.one
+        if max_loss <= 0.0:
+            search.bound = 0.0
+            return 0
+        # No need to double a λ at which the loss counts for nothing.
+        lam = fmax(lam, SMALL_SHARE * search.one / max_loss)
         while True:
             self._ask(search, lam, &h, &g)
             h_low = fmax(h_low, fmin(h, lam * g))
@@ -409,7 +448,7 @@ cdef class SlackSearch:
             if (self._is_done(search)
                     or h_low >= h_high * (1.0 - ROUNDING)
                     or g_low >= g_high * (1.0 - ROUNDING)
-                    or high - low <= NARROW * high
+                    or (high < INFINITY and high - low <= NARROW * high)
                     or high < SMALLEST or low > LARGEST
                     or (low_end[0] == high_end[0] and low_end[1] == high_end[1])):
                 return 0

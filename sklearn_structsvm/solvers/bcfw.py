@@ -56,8 +56,8 @@ class BCFWResult:
         Of the normalised problem, at `weights`; `gap` bounds the suboptimality.
     n_iter, n_oracle_calls : int
         Passes, and calls of the max-oracle, those of the gap checks included.
-    status : {"converged", "max_iter", "max_time", "stopped"}
-        Why it ended.
+    status : {"converged", "max_iter", "max_time", "stopped", "stalled"}
+        Why it ended; "stalled" where the solver found nothing more to do.
     history : dict of ndarray
         What the gap checks saw: `HISTORY_KEYS`.
     """
@@ -75,19 +75,33 @@ class BCFWResult:
 class History:
     """What the gap checks of a run saw, and how many passes it made.
 
-    A caller who hands it to `run_bcfw` has it still where the run was interrupted.
+    A caller who hands it to a solver has it still where the run was interrupted.
+
+    Attributes
+    ----------
+    started : float
+        In seconds of `perf_counter`.
+    n_iter : int
+    rows : list of dict
+    weights : ndarray of shape (d,) or None
+        That the last row is about.
     """
 
     def __init__(self):
         self.started = perf_counter()
         self.n_iter = 0
         self.rows = []
+        self.weights = None
 
     def check(self, iterate, average, tol, n_threads):
         """Certify the iterate and note it; returns the row and the weights."""
-        row, weights = certify(iterate, average, tol, n_threads)
+        return self.note(*certify(iterate, average, tol, n_threads))
+
+    def note(self, row, weights):
+        """Append a row; returns it with the pass and the time, and the weights."""
         row |= {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         self.rows.append(row)
+        self.weights = weights
         return row, weights
 
     def result(self, weights, status):
@@ -251,21 +265,67 @@ def run_bcfw(
     """
     rng = np.random.default_rng(rng)
     history = History() if history is None else history
+    return run_passes(
+        lambda deadline: make_pass(iterate, sampling, algorithm, rng, deadline),
+        lambda: history.check(iterate, average, tol, n_threads),
+        history,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        gap_check_interval=gap_check_interval,
+        seems_done=lambda: iterate.known_gap <= max(tol, STALE_GAP * iterate.gap),
+        on_pass=on_pass,
+    )
+
+
+def run_passes(
+    move,
+    check,
+    history,
+    *,
+    tol,
+    max_iter,
+    max_time,
+    gap_check_interval=1,
+    seems_done=None,
+    on_pass=None,
+):
+    """Make passes and check the gap now and then, until one of the limits is met.
+
+    Parameters
+    ----------
+    move : callable
+        (deadline) -> whether nothing more can be done, which ends the run.
+    check : callable
+        () -> the row of the history that it adds, and the weights.
+    history : History
+    tol, max_iter, max_time, gap_check_interval, on_pass
+        As for `run_bcfw`.
+    seems_done : callable or None
+        () -> whether to check the gap anyway.
+
+    Returns
+    -------
+    BCFWResult
+    """
     deadline = np.inf if max_time is None else history.started + max_time
-    row, weights = history.check(iterate, average, tol, n_threads)
+    row, weights = check()
     status = "converged" if row["dual_gap"] <= tol else None
     while status is None:
         history.n_iter += 1
-        make_pass(iterate, sampling, algorithm, rng, deadline)
-        if history.n_iter >= max_iter:
+        if move(deadline):
+            status = "stalled"
+        elif history.n_iter >= max_iter:
             status = "max_iter"
         elif perf_counter() >= deadline:
             status = "max_time"
-        seems_done = iterate.known_gap <= max(tol, STALE_GAP * iterate.gap)
-        is_due = history.n_iter % gap_check_interval == 0
-        checked = seems_done or is_due or status is not None
+        checked = (
+            status is not None
+            or history.n_iter % gap_check_interval == 0
+            or (seems_done is not None and seems_done())
+        )
         if checked:
-            row, weights = history.check(iterate, average, tol, n_threads)
+            row, weights = check()
             if row["dual_gap"] <= tol:
                 status = "converged"
         if on_pass is not None:
@@ -273,7 +333,7 @@ def run_bcfw(
             if asked_to_stop and status is None:
                 status = "stopped"
                 if not checked:
-                    row, weights = history.check(iterate, average, tol, n_threads)
+                    row, weights = check()
     return history.result(weights, status)
 
 

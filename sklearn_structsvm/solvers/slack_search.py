@@ -133,14 +133,11 @@ def check_search(oracle, search, name="this structure"):
         raise ValueError(f"search must be one of {list(SEARCHES)}; got {search!r}.")
     if search in served_searches(oracle):
         return
-    missing = (
-        "define constrained_decode"
-        if search == "angular"
-        else "enumerate its best labelings for each loss"
-    )
+    asked = "constrained_decode or " if search == "angular" else ""
     raise ValueError(
-        f"search={search!r} needs a structure that can {missing}, and {name} does not; "
-        f"it can serve {', '.join(map(repr, served_searches(oracle)))}."
+        f"search={search!r} needs a structure with {asked}slack_augmented_decode, and "
+        f"{name} has none; it can serve "
+        f"{', '.join(map(repr, served_searches(oracle)))}."
     )
 
 

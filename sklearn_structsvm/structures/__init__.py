@@ -7,11 +7,17 @@ from sklearn_structsvm.structures.flat import (
     MulticlassStructure,
     MultilabelStructure,
 )
+from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
+from sklearn_structsvm.structures.pairwise import PairwiseMultilabelStructure
+from sklearn_structsvm.structures.tree import TreeStructure
 
 __all__ = [
     "BinaryStructure",
     "ChainStructure",
+    "HierarchicalStructure",
     "MulticlassStructure",
     "MultilabelStructure",
+    "PairwiseMultilabelStructure",
     "Structure",
+    "TreeStructure",
 ]

@@ -14,7 +14,10 @@ from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
 from sklearn_structsvm._features cimport Features, clip
-from sklearn_structsvm._oracle cimport BlockOracle
+from sklearn_structsvm._oracle cimport BlockOracle, Plane
+from sklearn_structsvm.structures._forest cimport Forest
+from sklearn_structsvm.structures._front cimport (
+    forest_front, forest_labels)
 
 
 cdef extern from "_vector.h" nogil:
@@ -64,21 +67,6 @@ cdef class ChainOracle(BlockOracle):
         Whether the loss of a chain is divided by its length.
     """
 
-    cdef Features features
-    cdef const Py_ssize_t[::1] offsets
-    cdef const int[::1] y
-    cdef const double[:, ::1] costs
-    cdef Py_ssize_t k
-    cdef bint has_bias, has_first, has_last, has_transition, normalize
-    # Where the parts stand in w (meaningful where present) and in `work`.
-    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at
-    # Where the parts stand in a direction: nodes at 0, then these.
-    cdef Py_ssize_t edges_at, sum_at, outer_at
-    cdef const double[::1] grams
-    cdef const Py_ssize_t[::1] gram_at
-    cdef double[:, ::1] nodes
-    cdef double[:, :, ::1] edges
-
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const int[::1] y, const double[:, ::1] costs, *, bint bias,
                  bint first, bint last, bint transition, bint normalize):
@@ -109,6 +97,7 @@ cdef class ChainOracle(BlockOracle):
         self.outer_at = self.sum_at + k
         self.direction_size = self.outer_at + features.outer_size(offsets, k)
         self.thread_safe = True
+        self.has_candidates = True
         self.nodes = np.zeros((features.n_rows, k))
         self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
 
@@ -203,6 +192,39 @@ cdef class ChainOracle(BlockOracle):
                               - transition[y[t - 1] * k + y[t]])
         score[0] = total
         loss[0] = cost * self.loss_unit(i)
+        return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        cdef Py_ssize_t t
+        cdef double cost = 0.0
+        cdef const int* y = &self.y[self.offsets[i]]
+        for t in range(self.n_labels(i)):
+            cost += self.costs[y[t], labels[t]]
+        return cost * self.loss_unit(i)
+
+    cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
+        """Chain i as a forest, whose edges lead from each position to the next."""
+        cdef Forest result
+        result.n = self.n_labels(i)
+        result.k = self.k
+        result.parent = NULL
+        result.theta = work
+        result.truth = &self.y[self.offsets[i]]
+        result.costs = &self.costs[0, 0]
+        result.edge = work + self.max_labels * self.k if self.has_transition else NULL
+        return result
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        cdef Forest forest = self.forest(i, work)
+        return forest_front(&forest, one, self.loss_unit(i), plane)
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        cdef Forest forest = self.forest(i, work)
+        forest_labels(&forest, plane, j, labels)
         return 0
 
     cdef int block_score(

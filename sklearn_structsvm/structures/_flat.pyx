@@ -10,17 +10,14 @@ import numpy as np
 from scipy.linalg.cython_blas cimport ddot
 
 from sklearn_structsvm._features cimport Features, clip
-from sklearn_structsvm._oracle cimport BlockOracle
+from sklearn_structsvm._oracle cimport BlockOracle, Plane, reserve_points
+from sklearn_structsvm.structures._forest cimport Forest
+from sklearn_structsvm.structures._front cimport (
+    forest_front, forest_labels, of_one_size, prefix_front, prefix_labels)
 
 
 cdef class FlatOracle(BlockOracle):
     """Shared part; a subclass says what a labeling's marginals μ(y) are."""
-
-    cdef Features features
-    cdef double bias
-    cdef Py_ssize_t k
-    cdef double[:, ::1] nu
-    cdef const double[::1] row_norms
 
     def __init__(self, Features features, Py_ssize_t k, double bias):
         self.features = features
@@ -131,6 +128,7 @@ cdef class MulticlassOracle(FlatOracle):
         self.y = y
         self.costs = costs
         self.max_labels = 1
+        self.has_candidates = True
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
         return 1
@@ -166,6 +164,39 @@ cdef class MulticlassOracle(FlatOracle):
         loss[0] = self.costs[self.y[i], labels[0]]
         return 0
 
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        return self.costs[self.y[i], labels[0]]
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        cdef Py_ssize_t c
+        reserve_points(plane, self.k)
+        for c in range(self.k):
+            plane.scores[c] = work[c] - work[self.y[i]]
+            plane.losses[c] = self.costs[self.y[i], c]
+        plane.count = self.k
+        return 0
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        labels[0] = <int> j
+        return 0
+
+
+cdef Forest flips_of(Py_ssize_t k, const double* work) noexcept nogil:
+    """k labels as nodes without edges, each to be flipped (1) or not (0)."""
+    cdef Forest result
+    result.n = k
+    result.k = 2
+    result.parent = NULL
+    result.theta = work + k
+    result.truth = NULL
+    result.costs = work + 3 * k
+    result.edge = NULL
+    return result
+
 
 cdef class MultilabelOracle(FlatOracle):
     """k independent labels, μ(Y) = Y in {0, 1}^k, a cost for each wrong one.
@@ -181,15 +212,15 @@ cdef class MultilabelOracle(FlatOracle):
         The constant feature; 0 for none.
     """
 
-    cdef const signed char[:, ::1] Y
-    cdef const double[:, ::1] costs
-
     def __init__(self, Features features, const signed char[:, ::1] Y,
                  const double[:, ::1] costs, double bias):
         super().__init__(features, Y.shape[1], bias)
         self.Y = Y
         self.costs = costs
         self.max_labels = Y.shape[1]
+        # work: θ, then for each label 0 and what it gains to flip it, 0 and its cost.
+        self.work_size = 5 * self.k
+        self.has_candidates = True
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
         return self.k
@@ -232,4 +263,43 @@ cdef class MultilabelOracle(FlatOracle):
                 total += -work[c] if truth else work[c]
         score[0] = total
         loss[0] = cost
+        return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        cdef Py_ssize_t c
+        cdef double cost = 0.0
+        for c in range(self.k):
+            if labels[c] != self.Y[i, c]:
+                cost += self.costs[c, self.Y[i, c]]
+        return cost
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        cdef Forest forest
+        cdef Py_ssize_t c
+        cdef double largest
+        cdef double* gains = work + self.k
+        cdef double* costs = work + 3 * self.k
+        for c in range(self.k):
+            gains[2 * c] = costs[2 * c] = 0.0
+            gains[2 * c + 1] = -work[c] if self.Y[i, c] else work[c]
+            costs[2 * c + 1] = self.costs[c, self.Y[i, c]]
+        forest = flips_of(self.k, work)
+        if of_one_size(&forest, &largest):
+            return prefix_front(&forest, plane)
+        return forest_front(&forest, one, 1.0, plane)
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        cdef Forest forest = flips_of(self.k, work)
+        cdef Py_ssize_t c
+        cdef double largest
+        if of_one_size(&forest, &largest):
+            prefix_labels(&forest, plane, j, labels)
+        else:
+            forest_labels(&forest, plane, j, labels)
+        for c in range(self.k):
+            labels[c] ^= self.Y[i, c]
         return 0

@@ -28,10 +28,14 @@ class Structure(BaseEstimator):
         argmax_y ⟨w, φ(x, y)⟩ + lam · loss(y_true, y): the max-oracle of training. It
         must be an exact maximiser, or the duality gap that is reported is none.
 
-    and, where slack rescaling by angular search is wanted,
+    and, where slack rescaling is wanted, one of
 
     ``constrained_decode(x, y_true, w, lam, alpha, beta, ...)``
-        The same maximum over labelings that satisfy two linear constraints, see below.
+        The same maximum over labelings that satisfy two linear constraints, see below:
+        what angular search asks.
+    ``slack_augmented_decode(x, y_true, w, one=1.0)``
+        argmax_y loss(y_true, y) · (one + ⟨w, φ(x, y) - φ(x, y_true)⟩), for those who know
+        how to maximise this product: no search is made then.
 
     `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is read-only.
     A labeling may be an array, a (nested) list, tuple or dict, or any hashable value,
@@ -86,6 +90,12 @@ class Structure(BaseEstimator):
         """Whether `constrained_decode` can be asked, which angular search needs."""
         return type(self).constrained_decode is not Structure.constrained_decode
 
+    @property
+    def has_slack_augmented_decode(self):
+        """Whether `slack_augmented_decode` can be asked."""
+        mine = type(self).slack_augmented_decode
+        return mine is not Structure.slack_augmented_decode
+
     def joint_feature(self, x, y):
         """φ(x, y), of shape (d,)."""
         raise NotImplementedError(f"{type(self).__name__} must define joint_feature.")
@@ -127,6 +137,15 @@ class Structure(BaseEstimator):
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not define constrained_decode."
+        )
+
+    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+        """argmax_y loss(y_true, y) · (one + ⟨w, φ(x, y) - φ(x, y_true)⟩).
+
+        Where it is known how to maximise the product, no search is needed.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define slack_augmented_decode."
         )
 
     def fit(self, X, y):

@@ -6,17 +6,12 @@ from sklearn_structsvm._features import as_features
 from sklearn_structsvm.structures import sequences
 from sklearn_structsvm.structures._chain import ChainOracle
 from sklearn_structsvm.structures._decodings import k_best, max_marginals
-from sklearn_structsvm.structures.base import Structure, as_object_array
+from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.labels import (
-    class_weight_vector,
-    encode,
-    label_cost_matrix,
-    learn_classes,
-)
+from sklearn_structsvm.structures.nodes import NodeStructure, as_weights
 
 
-class ChainStructure(Structure):
+class ChainStructure(NodeStructure):
     """A label for each position of a sequence, adjacent ones depending on each other.
 
     With x_t the features of position t and one-hot labels e, ::
@@ -64,7 +59,8 @@ class ChainStructure(Structure):
     0.0
     """
 
-    has_classes = True
+    _biases = ("bias", "first_bias", "last_bias")
+    _item, _place = "sequence", "position"
 
     def __init__(
         self,
@@ -84,39 +80,6 @@ class ChainStructure(Structure):
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
 
-    def fit(self, X, y, *, classes=None, class_weight=None):
-        """Learn the classes and the number of features.
-
-        Parameters
-        ----------
-        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
-        y : sequence of n label arrays of shape (T_i,)
-        classes : array-like or None
-            All labels there are, where y may lack some.
-        class_weight : dict, "balanced" or None
-            Multiplies the costs of the positions whose true label is the class.
-
-        Returns
-        -------
-        self
-        """
-        labels = np.concatenate([np.asarray(y_i) for y_i in y])
-        self.n_features_in_ = X[0].shape[1]
-        self.classes_ = learn_classes(labels, classes)
-        k = len(self.classes_)
-        weight = class_weight_vector(class_weight, self.classes_, labels)
-        self.label_costs_ = label_cost_matrix(self.label_costs, k, weight)
-        n_node_rows = self.emission * self.n_features_in_ + sum(
-            map(bool, (self.bias, self.first_bias, self.last_bias))
-        )
-        self.n_weights_ = n_node_rows * k + bool(self.transition) * k * k
-        if self.n_weights_ == 0:
-            raise ValueError(
-                "ChainStructure needs at least one part: emission, transition, bias, "
-                "first_bias and last_bias are all False."
-            )
-        return self
-
     def check_data(self, X, y=None):
         n_features = getattr(self, "n_features_in_", None)
         X = sequences.check_items(X, n_features)
@@ -129,12 +92,9 @@ class ChainStructure(Structure):
 
     def decode_batch(self, X, w, n_threads=1):
         oracle = self._blind_oracle(X)
-        labels = self.classes_[oracle.decode(_weights(w), 0.0, n_threads)]
+        labels = self.classes_[oracle.decode(as_weights(w), 0.0, n_threads)]
         bounds = np.cumsum([x.shape[0] for x in X])[:-1]
         return as_object_array(np.split(labels, bounds))
-
-    def decode(self, x, w):
-        return self.decode_batch([x], w)[0]
 
     def joint_feature(self, x, y):
         (x,), (y,) = self.check_data([x], [y])
@@ -153,18 +113,9 @@ class ChainStructure(Structure):
             parts.append(one_hot[:-1].T @ one_hot[1:])
         return np.concatenate([np.ravel(part) for part in parts])
 
-    def loss(self, y_true, y):
-        truth, labels = self._encode([y_true]), self._encode([y])
-        if len(truth) != len(labels):
-            raise ValueError(
-                f"Labelings of lengths {len(truth)} and {len(labels)} cannot be "
-                "compared."
-            )
-        return float(self.label_costs_[truth, labels].sum() * self._unit(len(truth)))
-
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         (x,), (y_true,) = self.check_data([x], [y_true])
-        return self.classes_[self.make_oracle([x], [y_true]).decode(_weights(w), lam)]
+        return self.classes_[self.make_oracle([x], [y_true]).decode(as_weights(w), lam)]
 
     def constrained_decode(
         self,
@@ -204,37 +155,6 @@ class ChainStructure(Structure):
             theta[-1] += parts["last_bias"]
         return theta, parts.get("transition")
 
-    def weight_parts(self, w):
-        """The weights by name: "emission", "bias", "first_bias", "last_bias" and
-        "transition", as far as the model has them.
-
-        Parameters
-        ----------
-        w : ndarray of shape (`n_weights_`,)
-            Such as the `coef_` of an estimator.
-
-        Returns
-        -------
-        dict of ndarray
-            Emissions of shape (n_features, n_classes), biases of shape (n_classes,),
-            transitions of shape (n_classes, n_classes), the previous label first.
-        """
-        k = len(self.classes_)
-        shapes = {
-            "emission": (self.n_features_in_, k),
-            "bias": (k,),
-            "first_bias": (k,),
-            "last_bias": (k,),
-            "transition": (k, k),
-        }
-        parts, at = {}, 0
-        for name, shape in shapes.items():
-            if getattr(self, name):
-                size = int(np.prod(shape))
-                parts[name] = np.reshape(w[at : at + size], shape)
-                at += size
-        return parts
-
     def k_best(self, x, w, k):
         """The k best labelings of one sequence, best first, and their scores.
 
@@ -251,28 +171,6 @@ class ChainStructure(Structure):
     def max_marginals(self, x, w):
         """Entry (t, c): the score of the best labeling of x that has class c at t."""
         return max_marginals(*self.potentials(x, w))
-
-    def score(self, y, y_pred, sample_weight=None):
-        """Token accuracy; a sequence's weight counts for each of its tokens."""
-        from sklearn_structsvm.metrics import token_accuracy_score
-
-        return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
-
-    def check_known(self, y):
-        self._encode(y, np.cumsum([0] + [len(y_i) for y_i in y]))
-
-    def _unit(self, length):
-        return 1.0 / length if self.normalize_loss else 1.0
-
-    def _encode(self, y, offsets=None):
-        def where(position):
-            if offsets is None:
-                return f"position {position}"
-            i = int(np.searchsorted(offsets, position, side="right")) - 1
-            return f"sequence {i}, position {position - offsets[i]}"
-
-        labels = np.concatenate([np.asarray(y_i) for y_i in y])
-        return encode(labels, self.classes_, where)
 
     def _blind_oracle(self, X):
         """An oracle of unlabeled sequences, for plain decoding."""
@@ -291,9 +189,3 @@ class ChainStructure(Structure):
             transition=self.transition,
             normalize=self.normalize_loss,
         )
-
-
-
-
-def _weights(w):
-    return np.ascontiguousarray(w, dtype=np.float64)

@@ -273,7 +273,70 @@ class MulticlassStructure(_SingleLabel):
         return theta, self.label_costs_[[truth]], np.array([truth], dtype=np.intc)
 
 
-class MultilabelStructure(FlatStructure):
+class IndicatorLabels:
+    """Several labels per example: an indicator with a column for each of `classes_`.
+
+    The loss is the Hamming distance, or the sum of the costs of the wrong labels. A
+    subclass has the parameters `normalize_loss` and `label_costs`.
+    """
+
+    multi_label = True
+
+    def _check_indicator(self, y, class_weight):
+        """Columns of the indicator y."""
+        name = type(self).__name__
+        if class_weight is not None:
+            raise ValueError(
+                "class_weight has no meaning for several labels per example; weigh "
+                f"them with label_costs of {name}."
+            )
+        if y.ndim != 2:
+            raise ValueError(
+                f"{name} needs an indicator y of shape (n_samples, n_labels); "
+                f"got {y.shape}."
+            )
+        return y.shape[1]
+
+    def _fit_costs(self):
+        """`label_costs_` of shape (k, 2), a column for each truth."""
+        k = len(self.classes_)
+        costs = np.ones((k, 2))
+        if self.label_costs is not None:
+            costs = np.array(self.label_costs, dtype=np.float64)
+            if costs.shape != (k, 2):
+                raise ValueError(
+                    f"label_costs must have shape ({k}, 2), a row per label; "
+                    f"got {costs.shape}."
+                )
+            check_costs(costs)
+        self.label_costs_ = costs / k if self.normalize_loss else costs
+
+    @property
+    def _encoded_shape(self):
+        return (1, len(self.classes_))
+
+    def _encode(self, Y):
+        k = len(self.classes_)
+        if Y.ndim != 2 or Y.shape[1] != k:
+            raise ValueError(f"y must have shape (n_samples, {k}); got {Y.shape}.")
+        if not np.isin(Y, (0, 1)).all():
+            at = np.argwhere(~np.isin(Y, (0, 1)))[0]
+            raise ValueError(
+                f"y must be an indicator of 0 and 1; got {plain(Y[tuple(at)])!r} in row "
+                f"{at[0]}, column {at[1]}."
+            )
+        return np.ascontiguousarray(Y, dtype=np.int8)
+
+    def _labels(self, encoded):
+        return encoded.astype(np.int64)
+
+    def loss(self, y_true, y):
+        truth, labels = self._encode(np.asarray([y_true, y]))
+        wrong = truth != labels
+        return float(self.label_costs_[wrong, truth[wrong]].sum())
+
+
+class MultilabelStructure(IndicatorLabels, FlatStructure):
     """k labels, each present or not, independent of one another.
 
     φ(x, Y) = x ⊗ Y for an indicator Y in {0, 1}^k, so that the hinge is the sum over
@@ -297,63 +360,22 @@ class MultilabelStructure(FlatStructure):
     True
     """
 
-    multi_label = True
-
     def __init__(self, normalize_loss=False, label_costs=None):
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
 
     def _fit_labels(self, y, classes, class_weight):
-        if class_weight is not None:
-            raise ValueError(
-                "class_weight has no meaning for several labels per example; weigh "
-                "them with label_costs of MultilabelStructure."
-            )
-        if y.ndim != 2:
-            raise ValueError(
-                "MultilabelStructure needs an indicator y of shape (n_samples, "
-                f"n_labels); got {y.shape}."
-            )
-        k = y.shape[1]
+        k = self._check_indicator(y, class_weight)
         if classes is not None and len(classes) != k:
             raise ValueError(
                 f"classes must name the {k} columns of y; got {len(classes)} names."
             )
         self.classes_ = np.arange(k) if classes is None else np.asarray(classes)
-        costs = np.ones((k, 2))
-        if self.label_costs is not None:
-            costs = np.array(self.label_costs, dtype=np.float64)
-            if costs.shape != (k, 2):
-                raise ValueError(
-                    f"label_costs must have shape ({k}, 2), a row per label; "
-                    f"got {costs.shape}."
-                )
-            check_costs(costs)
-        self.label_costs_ = costs / k if self.normalize_loss else costs
+        self._fit_costs()
 
     @property
     def _k(self):
         return len(self.classes_)
-
-    @property
-    def _encoded_shape(self):
-        return (1, self._k)
-
-    def _encode(self, Y):
-        if Y.ndim != 2 or Y.shape[1] != self._k:
-            raise ValueError(
-                f"y must have shape (n_samples, {self._k}); got {Y.shape}."
-            )
-        if not np.isin(Y, (0, 1)).all():
-            at = np.argwhere(~np.isin(Y, (0, 1)))[0]
-            raise ValueError(
-                f"y must be an indicator of 0 and 1; got {plain(Y[tuple(at)])!r} in row "
-                f"{at[0]}, column {at[1]}."
-            )
-        return np.ascontiguousarray(Y, dtype=np.int8)
-
-    def _labels(self, encoded):
-        return encoded.astype(np.int64)
 
     def _bind(self, features, encoded):
         return MultilabelOracle(features, encoded, self.label_costs_, self.bias_)
@@ -363,11 +385,6 @@ class MultilabelStructure(FlatStructure):
 
     def _marginals(self, Y):
         return self._encode(np.asarray([Y]))[0].astype(np.float64)
-
-    def loss(self, y_true, y):
-        truth, labels = self._encode(np.asarray([y_true, y]))
-        wrong = truth != labels
-        return float(self.label_costs_[wrong, truth[wrong]].sum())
 
     def _tables(self, scores, truth):
         theta = np.column_stack([np.zeros(self._k), scores])

@@ -7,8 +7,11 @@ from sklearn_structsvm.structures.base import as_list
 from sklearn_structsvm.structures.labels import plain
 
 
-def check_items(X, n_features=None):
+def check_items(X, n_features=None, *, part="", kind="sequence", place="position"):
     """X as a list of 2-D float arrays or CSR matrices with equal numbers of columns.
+
+    For the errors, `part` follows what names an item (where these are parts of the
+    examples), and `kind` and `place` say what it and its rows are.
 
     Raises
     ------
@@ -24,55 +27,57 @@ def check_items(X, n_features=None):
         )
     items = as_list(X, "X")
     all_sparse = sparse.issparse(items[0])
-    origin = "in X[0]" if n_features is None else "in fit"
+    origin = f"in X[0]{part}" if n_features is None else "in fit"
     result = []
     for i, item in enumerate(items):
+        name = f"X[{i}]{part}"
         if sparse.issparse(item) != all_sparse:
             raise ValueError(
-                "The items of X must be all dense or all sparse; X[0] is "
-                f"{'sparse' if all_sparse else 'dense'} and X[{i}] is not."
+                f"The items of X must be all dense or all sparse; X[0]{part} is "
+                f"{'sparse' if all_sparse else 'dense'} and {name} is not."
             )
-        item = sparse.csr_array(item) if all_sparse else _as_array(item, i)
+        item = sparse.csr_array(item) if all_sparse else _as_array(item, name)
         if item.ndim != 2:
             raise ValueError(
-                f"X[{i}] must be 2-D, of shape (T_i, n_features); "
-                f"got shape {item.shape}."
+                f"{name} must be 2-D, of shape (T_i, n_features); got shape {item.shape}."
             )
         if item.shape[0] == 0:
-            raise ValueError(f"X[{i}] is empty: a sequence needs at least 1 position.")
+            raise ValueError(f"{name} is empty: a {kind} needs at least 1 {place}.")
         expected = item.shape[1] if n_features is None else n_features
         if item.shape[1] != expected:
             raise ValueError(
-                f"X[{i}] has {item.shape[1]} features, but there were {expected} "
+                f"{name} has {item.shape[1]} features, but there were {expected} "
                 f"{origin}."
             )
         n_features = expected
         if item.shape[1] == 0:
-            raise ValueError(f"X[{i}] has 0 features; at least 1 is needed.")
+            raise ValueError(f"{name} has 0 features; at least 1 is needed.")
         values = item.data if all_sparse else item
         if values.dtype.kind not in "fiub":
-            raise ValueError(f"X[{i}] must be numeric; got dtype {values.dtype}.")
+            raise ValueError(f"{name} must be numeric; got dtype {values.dtype}.")
         if not np.isfinite(values).all():
             bad = values[~np.isfinite(values)].flat[0]
             raise ValueError(
-                f"X[{i}] contains NaN or infinity: the value {bad} was found."
+                f"{name} contains NaN or infinity: the value {bad} was found."
             )
         result.append(item)
     return result
 
 
-def _as_array(item, i):
+def _as_array(item, name):
     try:
         item = np.asarray(item)
         return item.astype(np.float64) if item.dtype == object else item
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"X[{i}] must be an array of numbers of shape (T_i, n_features): {error}"
+            f"{name} must be an array of numbers of shape (T_i, n_features): {error}"
         ) from error
 
 
-def check_labels(y, X):
+def check_labels(y, X, *, part="", place="position"):
     """y as a list of 1-D label arrays, as long as the items of X.
+
+    `part` and `place` are as in `check_items`.
 
     Raises
     ------
@@ -82,9 +87,7 @@ def check_labels(y, X):
     """
     y = as_list(y, "y")
     if len(y) != len(X):
-        raise ValueError(
-            f"X and y must have the same length; got {len(X)} and {len(y)}."
-        )
+        raise ValueError(f"X and y must have the same length; got {len(X)} and {len(y)}.")
     result = []
     for i, (labels, x) in enumerate(zip(y, X, strict=True)):
         try:
@@ -97,8 +100,8 @@ def check_labels(y, X):
             )
         if len(labels) != x.shape[0]:
             raise ValueError(
-                f"y[{i}] has {len(labels)} labels for the {x.shape[0]} positions of "
-                f"X[{i}]."
+                f"y[{i}] has {len(labels)} labels for the {x.shape[0]} {place}s of "
+                f"X[{i}]{part}."
             )
         if labels.dtype.kind in "fc":
             raise ValueError(

@@ -6,7 +6,11 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
-from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.datasets import (
+    make_chains,
+    make_hierarchical,
+    make_multilabel,
+)
 
 
 def dense(items):
@@ -46,12 +50,13 @@ def test_chains_have_the_shapes_asked_for(is_sparse):
         assert (sparse.issparse(x) and x.format == "csr") == is_sparse
 
 
-@pytest.mark.parametrize("make", [make_chains, make_multilabel])
+@pytest.mark.parametrize("make", [make_chains, make_multilabel, make_hierarchical])
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_an_int_reproduces_and_another_differs(make, is_sparse):
     def flat(seed):
-        X, y = make(20, sparse=is_sparse, random_state=seed)
-        X, y = (X, y) if make is make_chains else ([X], [y])
+        X, y, *edges = make(20, sparse=is_sparse, random_state=seed)
+        X, y = (X, y) if make is make_chains else ([X], [y, *edges])
+        y = [np.ravel(part) for part in y]
         return np.vstack(dense(X)), np.concatenate(y)
 
     for one, same, other in zip(flat(3), flat(3), flat(4), strict=True):
@@ -137,6 +142,50 @@ def test_features_tell_the_labels(is_sparse):
         assert np.mean(predicted != label[200:]) < 0.9 * rarer
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("n_extra_edges", [0, 5])
+def test_hierarchical_samples_have_the_shapes_asked_for(n_extra_edges, is_sparse):
+    X, Y, edges = make_hierarchical(
+        300, n_features=7, n_nodes=11, n_leaves=6, n_labels=1.8,
+        n_extra_edges=n_extra_edges, sparse=is_sparse, random_state=0,
+    )  # fmt: skip
+    assert X.shape == (300, 7) and X.dtype == np.float64
+    assert sparse.issparse(X) == is_sparse
+    assert Y.shape == (300, 6) and Y.dtype == np.int64
+    assert Y.sum(axis=1).min() == 1
+    assert Y.sum() / 300 == pytest.approx(1.8, abs=0.1)
+    assert edges.shape == (10 + n_extra_edges, 2) and edges.dtype == np.int64
+    assert len(np.unique(edges, axis=0)) == len(edges)
+    # Nodes 0 to 4 are above others, 5 to 10 are leaves; an inner one has one parent.
+    assert set(edges[:, 0]) == set(range(5)) and (edges[:, 0] < edges[:, 1]).all()
+    n_parents = np.bincount(edges[:, 1])
+    assert_array_equal(n_parents[:5], [0, 1, 1, 1, 1])
+    assert n_parents[5:].min() >= 1
+    if is_sparse:
+        assert_array_equal(X.sum(axis=1), 50)
+
+
+def test_the_smallest_hierarchy_is_a_root_and_a_leaf():
+    _, Y, edges = make_hierarchical(3, n_nodes=2, n_leaves=1, n_labels=1)
+    assert edges.tolist() == [[0, 1]]
+    assert_array_equal(Y, 1)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_features_tell_the_inner_nodes_above_the_leaves(is_sparse):
+    X, Y, edges = make_hierarchical(
+        1000, n_labels=1.0, class_sep=1.0, sparse=is_sparse, random_state=1
+    )
+    [X] = dense([X])
+    # Samples of two leaves are more alike where the leaves have one parent.
+    means = np.array([X[label == 1].mean(axis=0) for label in Y.T])
+    distances = np.square(means[:, np.newaxis] - means).sum(axis=2)
+    parent = edges[np.argsort(edges[:, 1])][-10:, 0]
+    same = parent[:, np.newaxis] == parent
+    np.fill_diagonal(distances, np.nan)
+    assert np.nanmean(distances[same]) < 0.8 * np.nanmean(distances[~same])
+
+
 @pytest.mark.parametrize(
     "make, parameter, value",
     [
@@ -155,6 +204,15 @@ def test_features_tell_the_labels(is_sparse):
         (make_multilabel, "n_factors", 0),
         (make_multilabel, "class_sep", "1"),
         (make_multilabel, "n_active", 0),
+        (make_hierarchical, "n_samples", 0),
+        (make_hierarchical, "n_features", 0.5),
+        (make_hierarchical, "n_nodes", 1),
+        (make_hierarchical, "n_leaves", 7),
+        (make_hierarchical, "n_leaves", 16),
+        (make_hierarchical, "n_labels", 0.5),
+        (make_hierarchical, "n_extra_edges", 51),
+        (make_hierarchical, "class_sep", -1),
+        (make_hierarchical, "n_active", 0),
     ],
 )
 def test_a_parameter_out_of_range_is_named(make, parameter, value):

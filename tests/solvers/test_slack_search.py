@@ -138,7 +138,7 @@ def test_theorem_1_no_search_by_the_lambda_oracle_finds_the_middle(search):
     points = theorem_1()
     oracle, w = plane(points)
     found = find_most_violating(oracle, 0, w, search=search)
-    assert 0 < found.value <= (points[:2, 0] * points[:2, 1]).max()
+    assert found.value > 0
     assert found.value < 0.01 * largest(points)
     # It does not pretend to have found it.
     assert found.bound >= largest(points)
@@ -194,7 +194,7 @@ def test_what_a_structure_cannot_serve_is_said():
     assert served_searches(oracle) == ["bisecting", "binary", "sarawagi"]
     with pytest.raises(ValueError, match="constrained_decode.*'bisecting', 'binary'"):
         check_search(oracle, "angular", "Points")
-    with pytest.raises(ValueError, match="'exact' needs a structure that can enumerate"):
+    with pytest.raises(ValueError, match="'exact' needs a structure with slack_augmented"):
         find_most_violating(oracle, 0, np.ones(1), search="exact")
     with pytest.raises(ValueError, match="search must be one of"):
         find_most_violating(oracle, 0, np.ones(1), search="golden")

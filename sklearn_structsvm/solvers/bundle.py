@@ -1,0 +1,125 @@
+"""A bundle of planes below a convex risk, and the point that it proposes."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers._simplex_qp import SimplexQP
+
+# A plane without dual mass for so many proposals in a row is dropped; where it is needed
+# again, the oracle finds another one.
+MAX_IDLE = 50
+
+# Planes kept, each as long as w. A bundle that is full drops the one that was idle for
+# longest, or else merges the two of the least mass: the dual value stays as it was.
+MAX_PLANES = 1000
+
+
+class Bundle:
+    """min_w λ/2 ||w||² + max_j ⟨a_j, w⟩ + b_j, solved exactly through its dual.
+
+    With planes (a_j, b_j) that nowhere exceed a convex risk, the minimum is a lower bound
+    of the regularised risk's. The dual is a `SimplexQP` with G = A Aᵀ / λ, and
+    w = -Aᵀα / λ.
+
+    Parameters
+    ----------
+    n_weights : int
+        Length d of w.
+    lam : float
+        λ > 0.
+    max_idle, max_planes : int
+        When planes are dropped; `max_planes` is at least 2.
+
+    Attributes
+    ----------
+    planes : ndarray of shape (m, d)
+    offsets : ndarray of shape (m,)
+    alpha : ndarray of shape (m,)
+        Dual variables, of the last call of `solve`.
+    weights : ndarray of shape (d,)
+        Its minimiser, zero before the first one.
+    dual_objective : float
+        Its minimum, from α by the definition of the dual: a lower bound whatever the
+        quadratic program's accuracy.
+    slack : float
+        max_j ⟨a_j, w⟩ + b_j at the minimiser.
+
+    Examples
+    --------
+    Two planes whose maximum is |w - 1|, and λ = 1:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm.solvers.bundle import Bundle
+    >>> bundle = Bundle(1, 1.0)
+    >>> bundle.add(np.array([1.0]), -1.0)
+    >>> bundle.add(np.array([-1.0]), 1.0)
+    >>> bundle.solve()
+    >>> bundle.weights.tolist(), bundle.dual_objective, bundle.slack
+    ([1.0], 0.5, 0.0)
+    """
+
+    def __init__(self, n_weights, lam, *, max_idle=MAX_IDLE, max_planes=MAX_PLANES):
+        self.lam = lam
+        self.max_idle = max_idle
+        self.max_planes = max_planes
+        self.qp = SimplexQP()
+        self.rows = np.empty((0, n_weights))
+        self.offsets = np.empty(0)
+        self.alpha = np.empty(0)
+        self.weights = np.zeros(n_weights)
+        self.dual_objective = -np.inf
+        self.slack = -np.inf
+
+    @property
+    def planes(self):
+        return self.rows[: len(self.offsets)]
+
+    def add(self, plane, offset):
+        """Add a plane, which is copied.
+
+        Parameters
+        ----------
+        plane : ndarray of shape (d,)
+        offset : float
+        """
+        if len(self.offsets) >= self.max_planes:
+            self._make_room()
+        m = len(self.offsets)
+        if m == len(self.rows):
+            grown = np.empty((max(4, 2 * m), self.rows.shape[1]))
+            grown[:m] = self.rows
+            self.rows = grown
+        self.rows[m] = plane
+        self.offsets = np.append(self.offsets, offset)
+        self.alpha = np.append(self.alpha, 0.0)
+        self.qp.add_row(self.planes @ plane / self.lam, offset)
+
+    def solve(self):
+        """Move to the minimiser; planes that were idle for long are dropped."""
+        self.alpha, _, _ = self.qp.solve()
+        self._drop(np.flatnonzero(self.qp.idle >= self.max_idle))
+        active = np.flatnonzero(self.alpha)
+        mass = self.alpha[active]
+        self.weights = mass @ self.planes[active] / -self.lam
+        self.dual_objective = float(
+            mass @ self.offsets[active] - 0.5 * self.lam * self.weights @ self.weights
+        )
+        self.slack = float((self.planes @ self.weights + self.offsets).max())
+
+    def _drop(self, indices):
+        if len(indices) == 0:
+            return
+        keep = np.setdiff1d(np.arange(len(self.offsets)), indices)
+        self.rows[: len(keep)] = self.rows[keep]
+        self.offsets, self.alpha = self.offsets[keep], self.alpha[keep]
+        self.qp.remove(indices)
+
+    def _make_room(self):
+        idle = self.qp.idle
+        if idle.any():
+            self._drop([int(idle.argmax())])
+            return
+        pair = np.argsort(self.alpha, kind="stable")[:2]
+        mass = self.alpha[pair]
+        plane, offset = mass @ self.planes[pair], mass @ self.offsets[pair]
+        self._drop(pair)
+        self.add(plane / mass.sum(), offset / mass.sum())

@@ -1,0 +1,30 @@
+from sklearn_structsvm._features cimport Features
+from sklearn_structsvm._oracle cimport BlockOracle
+from sklearn_structsvm.structures._forest cimport Forest
+
+
+cdef class ChainOracle(BlockOracle):
+    cdef Features features
+    cdef const Py_ssize_t[::1] offsets
+    cdef const int[::1] y
+    cdef const double[:, ::1] costs
+    cdef Py_ssize_t k
+    cdef bint has_bias, has_first, has_last, has_transition, normalize
+    # Where the parts stand in w (meaningful where present) and in `work`.
+    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at
+    # Where the parts stand in a direction: nodes at 0, then these.
+    cdef Py_ssize_t edges_at, sum_at, outer_at
+    cdef const double[::1] grams
+    cdef const Py_ssize_t[::1] gram_at
+    cdef double[:, ::1] nodes
+    cdef double[:, :, ::1] edges
+
+    cdef double loss_unit(self, Py_ssize_t i) noexcept nogil
+    cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil
+    cdef void add_corner(
+        self, Py_ssize_t i, double coef, const int* labels,
+        double* delta) noexcept nogil
+
+
+cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil
+cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil

@@ -1,0 +1,19 @@
+from sklearn_structsvm._features cimport Features
+from sklearn_structsvm._oracle cimport BlockOracle
+
+
+cdef class FlatOracle(BlockOracle):
+    cdef Features features
+    cdef double bias
+    cdef Py_ssize_t k
+    cdef double[:, ::1] nu
+    cdef const double[::1] row_norms
+
+    cdef void add_corner(
+        self, Py_ssize_t i, double coef, const int* labels,
+        double* delta) noexcept nogil
+
+
+cdef class MultilabelOracle(FlatOracle):
+    cdef const signed char[:, ::1] Y
+    cdef const double[:, ::1] costs

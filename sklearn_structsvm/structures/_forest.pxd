@@ -1,0 +1,57 @@
+# A forest of labeled nodes, children before their parents.
+cdef struct Forest:
+    Py_ssize_t n
+    Py_ssize_t k
+    # Of each node: its parent, or -1. NULL for a chain, where it is the next node.
+    const Py_ssize_t* parent
+    # Scores of the labels, n x k.
+    const double* theta
+    # True labels, and costs[truth, label], k x k; where `truth` is NULL, it is 0 for
+    # all nodes and each has a row of its own, n x k.
+    const int* truth
+    const double* costs
+    # Scores of the pairs of labels of a child and its parent, the child's first; NULL
+    # where there are none.
+    const double* edge
+
+
+cdef inline Py_ssize_t parent_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
+    """The parent; n, the root above all roots, where v is a root."""
+    if forest.edge == NULL:
+        return forest.n
+    if forest.parent == NULL:
+        return v + 1
+    return forest.parent[v] if forest.parent[v] >= 0 else forest.n
+
+
+cdef inline Py_ssize_t true_label(const Forest* forest, Py_ssize_t v) noexcept nogil:
+    return 0 if forest.truth == NULL else forest.truth[v]
+
+
+cdef inline const double* costs_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
+    if forest.truth == NULL:
+        return forest.costs + v * forest.k
+    return forest.costs + forest.truth[v] * forest.k
+
+
+cdef inline double true_edge(
+        const Forest* forest, Py_ssize_t v, Py_ssize_t parent) noexcept nogil:
+    return forest.edge[true_label(forest, v) * forest.k + true_label(forest, parent)]
+
+
+cdef inline void fill(Py_ssize_t n, double value, double* x) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        x[j] = value
+
+
+cdef inline double highest_of(
+        Py_ssize_t n, const double* x, Py_ssize_t* place) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double highest = x[0]
+    place[0] = 0
+    for j in range(1, n):
+        if x[j] > highest:
+            highest = x[j]
+            place[0] = j
+    return highest

@@ -1,0 +1,28 @@
+from sklearn_structsvm.structures._forest cimport Forest
+
+
+cdef struct Messages:
+    # n x k each: node scores with λ times the costs, best scores of a node and all
+    # below, messages to the parents; then best scores of all that is not below.
+    double* node
+    double* below
+    double* message
+    double* rest
+
+
+cdef struct Point:
+    # The largest h + λ g, a labeling's h and g that has it, and the largest h g known.
+    double value
+    double h
+    double g
+    double incumbent
+
+
+cdef Messages messages_at(const Forest* forest, double* start) noexcept nogil
+cdef double find_multiplier(
+    const Forest* forest, double one, double largest, Messages m, int* labels,
+    Point* point) noexcept nogil
+cdef void bound_the_rest(
+    const Forest* forest, double value, Messages m, const double* flipped,
+    double* buffer) noexcept nogil
+cdef double rounding(const Forest* forest, double lam, double one) noexcept nogil

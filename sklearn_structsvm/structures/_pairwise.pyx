@@ -1,0 +1,609 @@
+"""Oracles of labels with pairwise potentials: all labelings, or their relaxation.
+
+Marginals of a block are those of the labels, and for each pair that of both labels
+being present; the three other combinations follow from these.
+
+Enumeration knows a labeling by its flips, the set of labels in which it differs from
+the true one: its score and loss are then differences to those of the truth, with the
+rounding of small numbers, and exactly 0 at the truth itself. With U_l what flipping
+label l alone adds to the score, and J_lm what flipping both adds beyond that,
+
+    f(y) - f(y_i) = Σ_{l in S} U_l + Σ_{l < m in S} J_lm
+
+for the flips S. The table of all 2^k of them costs two additions each.
+
+The relaxation has the labelings z = (μ, p) of the local polytope (see _roof.pyx). In
+the plane of h = one + f(z) - f(y_i) and g = L_i(z) they are a convex polygon: the
+largest h g is at a vertex or on an edge between two of them, whose λ is that of the
+line through them. So the labelings to name are the mixtures of two vertices.
+"""
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport fabs, fmax, fmin
+from libc.string cimport memcpy, memset
+
+from sklearn_structsvm._features cimport Features
+from sklearn_structsvm._oracle cimport Plane, reserve_points, reserve_scratch
+from sklearn_structsvm.structures._flat cimport FlatOracle
+from sklearn_structsvm.structures._roof cimport RoofDuality
+
+
+cdef extern from "structures/_subsets.h" nogil:
+    const int MAX_SUBSET_LABELS
+    void subset_sums(
+        int k, double start, const double* terms, double* sums) noexcept
+    void subset_scores(
+        int k, const double* single, const double* pair, double* scores) noexcept
+    void subset_values(
+        Py_ssize_t n, double a, double b, double c, const double* scores,
+        double* values) noexcept
+    void subset_maxima(
+        int k, const double* values, double* largest, double* subset) noexcept
+    void subset_gains(int k, double* scores, double* gains) noexcept
+
+
+# Beyond it, the tables of one example take more than 4 MB and a millisecond.
+MAX_LABELS = MAX_SUBSET_LABELS
+
+
+cdef class PairwiseOracle(FlatOracle):
+    """Shared part: weights, marginals and losses; a subclass says what a labeling is.
+
+    Weights are those of `FlatOracle`, then four for each pair (l, m): of the
+    combinations (Y_l, Y_m) = 00, 01, 10, 11.
+
+    Parameters
+    ----------
+    features : Features
+    Y : ndarray of shape (n, k), dtype int8
+        Indicator.
+    costs : ndarray of shape (k, 2)
+        costs[c, truth]: what label c costs where it is wrong.
+    bias : float
+        The constant feature; 0 for none.
+    pairs : ndarray of shape (m, 2), dtype intp
+    """
+
+    cdef const signed char[:, ::1] Y
+    cdef const double[:, ::1] costs
+    cdef const Py_ssize_t[:, ::1] pairs
+    cdef Py_ssize_t n_pairs, pair_at
+
+    def __init__(self, Features features, const signed char[:, ::1] Y,
+                 const double[:, ::1] costs, double bias,
+                 const Py_ssize_t[:, ::1] pairs):
+        super().__init__(features, Y.shape[1], bias)
+        self.Y = Y
+        self.costs = costs
+        self.pairs = pairs
+        self.n_pairs = pairs.shape[0]
+        self.pair_at = self.n_weights
+        self.n_weights += 4 * self.n_pairs
+        self.direction_size = self.k + self.n_pairs
+        self.nu = np.zeros((self.n_blocks, self.direction_size))
+        self.has_candidates = True
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        """Those of the marginals, to the front of `work`."""
+        cdef Py_ssize_t e
+        cdef const double* v = w + self.pair_at
+        FlatOracle.potentials(self, i, w, work)
+        for e in range(self.n_pairs):
+            work[self.pairs[e, 0]] += v[2] - v[0]
+            work[self.pairs[e, 1]] += v[1] - v[0]
+            work[self.k + e] = v[0] - v[1] - v[2] + v[3]
+            v += 4
+        return 0
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(self.k + self.n_pairs):
+            total += work[j] * self.nu[i, j]
+        score[0] = total
+        return 0
+
+    cdef int direction(
+            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+            double c, double* out, double* squared_norm) except -1 nogil:
+        cdef Py_ssize_t e, j
+        cdef double nodes = 0.0, pairs = 0.0, left, right, both, neither
+        for j in range(self.k + self.n_pairs):
+            out[j] = c * self.nu[i, j]
+        if s != NULL:
+            self.add_corner(i, a, s, out)
+        if v != NULL:
+            self.add_corner(i, b, v, out)
+        for j in range(self.k):
+            nodes += out[j] * out[j]
+        for e in range(self.n_pairs):
+            both = out[self.k + e]
+            left = out[self.pairs[e, 0]] - both
+            right = out[self.pairs[e, 1]] - both
+            neither = left + right + both
+            pairs += left * left + right * right + both * both + neither * neither
+        squared_norm[0] = self.row_norms[i] * nodes + pairs
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        cdef Py_ssize_t j
+        for j in range(self.k + self.n_pairs):
+            self.nu[i, j] += gamma * direction[j]
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        cdef Py_ssize_t e
+        cdef double left, right, both
+        cdef double* v = target + self.pair_at
+        FlatOracle.scatter(self, i, coef, direction, target)
+        for e in range(self.n_pairs):
+            both = direction[self.k + e]
+            left = direction[self.pairs[e, 0]] - both
+            right = direction[self.pairs[e, 1]] - both
+            v[0] -= coef * (left + right + both)
+            v[1] += coef * right
+            v[2] += coef * left
+            v[3] += coef * both
+            v += 4
+        return 0
+
+
+cdef class EnumerationOracle(PairwiseOracle):
+    """Labels as integers 0 and 1; k is at most MAX_LABELS."""
+
+    # Whether all costs are `unit`, so that the loss is told by the number of flips.
+    cdef bint equal_costs
+    cdef double unit
+    # Where the parts stand in `work`, after the potentials of the marginals.
+    cdef Py_ssize_t single_at, pairwise_at, flag_at, scores_at, values_at
+
+    def __init__(self, Features features, const signed char[:, ::1] Y,
+                 const double[:, ::1] costs, double bias,
+                 const Py_ssize_t[:, ::1] pairs):
+        super().__init__(features, Y, costs, bias, pairs)
+        cdef Py_ssize_t k = _check(self.k)
+        self.max_labels = k
+        self.unit = costs[0, 0]
+        self.equal_costs = bool((np.asarray(costs) == self.unit).all())
+        self.single_at = k + self.n_pairs
+        self.pairwise_at = self.single_at + k
+        self.flag_at = self.pairwise_at + k * k
+        self.scores_at = self.flag_at + 1
+        self.values_at = self.scores_at + (1 << k)
+        self.work_size = self.values_at + (0 if self.equal_costs else 1 << k)
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return self.k
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        self._read_flips(i, 0, labels)
+        return 0
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        """Those of the marginals, and of the flips."""
+        cdef Py_ssize_t k = self.k, e, j, left, right
+        cdef const signed char* truth = &self.Y[i, 0]
+        cdef double* single = work + self.single_at
+        cdef double* pairwise = work + self.pairwise_at
+        cdef double both
+        PairwiseOracle.potentials(self, i, w, work)
+        for j in range(k):
+            single[j] = -work[j] if truth[j] else work[j]
+        memset(pairwise, 0, k * k * sizeof(double))
+        for e in range(self.n_pairs):
+            left, right = self.pairs[e, 0], self.pairs[e, 1]
+            both = work[k + e]
+            if truth[right]:
+                single[left] += -both if truth[left] else both
+            if truth[left]:
+                single[right] += -both if truth[right] else both
+            if truth[left] != truth[right]:
+                both = -both
+            pairwise[left * k + right] = pairwise[right * k + left] = both
+        work[self.flag_at] = 0.0
+        return 0
+
+    cdef void _tabulate(self, double* work) noexcept nogil:
+        """Scores of all flips, once for these potentials."""
+        if work[self.flag_at] == 0.0:
+            subset_scores(<int> self.k, work + self.single_at,
+                          work + self.pairwise_at, work + self.scores_at)
+            work[self.flag_at] = 1.0
+
+    cdef void _maxima(
+            self, Py_ssize_t i, double a, double b, double c, double* work,
+            double* largest, double* subset) noexcept nogil:
+        """Per number of flips, the largest a score + b loss + c score loss.
+
+        Where costs are equal it is that of the largest score.
+        """
+        cdef double[MAX_SUBSET_LABELS] costs
+        cdef Py_ssize_t j
+        self._tabulate(work)
+        if self.equal_costs:
+            subset_maxima(<int> self.k, work + self.scores_at, largest, subset)
+            for j in range(self.k + 1):
+                largest[j] = (a * largest[j] + b * self.unit * j
+                              + c * largest[j] * self.unit * j)
+        else:
+            for j in range(self.k):
+                costs[j] = self.costs[j, self.Y[i, j]]
+            subset_sums(<int> self.k, 0.0, costs, work + self.values_at)
+            subset_values(1 << self.k, a, b, c, work + self.scores_at,
+                          work + self.values_at)
+            subset_maxima(<int> self.k, work + self.values_at, largest, subset)
+
+    cdef void _read_flips(
+            self, Py_ssize_t i, Py_ssize_t flips, int* labels) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            labels[j] = self.Y[i, j] ^ ((flips >> j) & 1)
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef double[MAX_SUBSET_LABELS + 1] largest, subset
+        cdef Py_ssize_t size, best = 0
+        self._maxima(i, 1.0, lam, 0.0, work, largest, subset)
+        for size in range(1, self.k + 1):
+            if largest[size] > largest[best]:
+                best = size
+        self._read_flips(i, <Py_ssize_t> subset[best], labels)
+        return self.evaluate(i, work, labels, score, loss)
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t j, n, count = 0
+        cdef Py_ssize_t[MAX_SUBSET_LABELS] flips
+        cdef const double* row
+        cdef double total = 0.0
+        for j in range(self.k):
+            if labels[j] != self.Y[i, j]:
+                row = work + self.pairwise_at + j * self.k
+                total += work[self.single_at + j]
+                for n in range(count):
+                    total += row[flips[n]]
+                flips[count] = j
+                count += 1
+        score[0] = total
+        loss[0] = self.loss(i, labels)
+        return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(self.k):
+            if labels[j] != self.Y[i, j]:
+                total += self.costs[j, self.Y[i, j]]
+        return total
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        """For each number of flips, the labeling of largest loss (one + score)."""
+        cdef double[MAX_SUBSET_LABELS + 1] largest, subset
+        cdef int[MAX_SUBSET_LABELS] labels
+        cdef Py_ssize_t size
+        cdef Py_ssize_t* flips
+        reserve_points(plane, self.k + 1)
+        flips = <Py_ssize_t*> reserve_scratch(plane, (self.k + 1) * sizeof(Py_ssize_t))
+        self._maxima(i, 0.0, one, 1.0, work, largest, subset)
+        for size in range(self.k + 1):
+            flips[size] = <Py_ssize_t> subset[size]
+            plane.scores[size] = work[self.scores_at + flips[size]]
+            self._read_flips(i, flips[size], labels)
+            plane.losses[size] = self.loss(i, labels)
+        plane.count = self.k + 1
+        return 0
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        self._read_flips(i, (<Py_ssize_t*> plane.scratch)[j], labels)
+        return 0
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        cdef Py_ssize_t e, j, left, right
+        cdef const signed char* truth = &self.Y[i, 0]
+        for j in range(self.k):
+            delta[j] += coef * (labels[j] - truth[j])
+        for e in range(self.n_pairs):
+            left, right = self.pairs[e, 0], self.pairs[e, 1]
+            delta[self.k + e] += coef * (
+                labels[left] * labels[right] - truth[left] * truth[right])
+
+
+# A mixture's share of its second vertex, as a whole number of such parts.
+cdef enum:
+    PARTS = 1 << 30
+
+# Beyond the rounding of a sum of scores, relative to the sum of their sizes.
+cdef double ROUNDING = 1e-13
+# The search for an edge ends by itself after a few steps; rounding could prolong it.
+cdef enum:
+    MAX_STEPS = 100
+
+
+cdef class RelaxationOracle(PairwiseOracle):
+    """Mixtures of two vertices of the local polytope.
+
+    A labeling is the share of the second vertex, and then for each label and each pair
+    2 a + 8 b for its weights a and b at the two: these are 0, 1/2 or 1. A vertex has a
+    share of 0 and a = b.
+    """
+
+    cdef RoofDuality roof
+    cdef Py_ssize_t size
+    # Where the parts stand in `work`, after the potentials of the marginals.
+    cdef Py_ssize_t single_at, vertices_at, reals_at, integers_at
+
+    def __init__(self, Features features, const signed char[:, ::1] Y,
+                 const double[:, ::1] costs, double bias,
+                 const Py_ssize_t[:, ::1] pairs):
+        super().__init__(features, Y, costs, bias, pairs)
+        self.roof = RoofDuality(self.k, pairs)
+        self.size = self.k + self.n_pairs
+        self.max_labels = 1 + self.size
+        self.single_at = self.size
+        self.vertices_at = self.single_at + self.k
+        self.reals_at = self.vertices_at + 3 * self.size
+        self.integers_at = self.reals_at + self.roof.n_reals
+        # No integer takes more room than a double.
+        self.work_size = self.integers_at + self.roof.n_integers
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return 1 + self.size
+
+    cdef double _truth(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        """Marginal j of the true labeling."""
+        cdef Py_ssize_t e = j - self.k
+        if e < 0:
+            return self.Y[i, j]
+        return self.Y[i, self.pairs[e, 0]] * self.Y[i, self.pairs[e, 1]]
+
+    cdef double _cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        """What the weight of label j adds to the loss."""
+        cdef int truth = self.Y[i, j]
+        return -self.costs[j, truth] if truth else self.costs[j, truth]
+
+    cdef void _write(
+            self, double share, const double* a, const double* b, int* labels
+            ) noexcept nogil:
+        cdef Py_ssize_t j
+        labels[0] = <int> (share * PARTS + 0.5)
+        if labels[0] == 0:
+            b = a
+        elif labels[0] == PARTS:
+            a = b
+            labels[0] = 0
+        for j in range(self.size):
+            labels[1 + j] = <int> (2.0 * a[j] + 8.0 * b[j])
+
+    cdef double _marginal(self, const int* labels, Py_ssize_t j) noexcept nogil:
+        cdef double share = labels[0] / <double> PARTS
+        cdef int both = labels[1 + j]
+        return 0.5 * ((1.0 - share) * (both & 3) + share * (both >> 2))
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        cdef Py_ssize_t j
+        labels[0] = 0
+        for j in range(self.size):
+            labels[1 + j] = <int> (10.0 * self._truth(i, j))
+        return 0
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.size):
+            delta[j] += coef * (self._marginal(labels, j) - self._truth(i, j))
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(self.size):
+            total += work[j] * (self._marginal(labels, j) - self._truth(i, j))
+        score[0] = total
+        loss[0] = self.loss(i, labels)
+        return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(self.k):
+            total += self._cost(i, j) * (self._marginal(labels, j) - self._truth(i, j))
+        return total
+
+    cdef void _best_vertex(
+            self, Py_ssize_t i, double lam, double* work, double* z,
+            double* score, double* loss) noexcept nogil:
+        """The vertex z of largest score + lam loss."""
+        cdef Py_ssize_t j
+        cdef double* single = work + self.single_at
+        for j in range(self.k):
+            single[j] = work[j] + lam * self._cost(i, j)
+        self.roof.solve(
+            single, work + self.k, work + self.reals_at,
+            <Py_ssize_t*> (work + self.integers_at), z)
+        self._measure(i, work, z, score, loss)
+
+    cdef void _measure(
+            self, Py_ssize_t i, const double* work, const double* z,
+            double* score, double* loss) noexcept nogil:
+        cdef Py_ssize_t j
+        score[0] = loss[0] = 0.0
+        for j in range(self.size):
+            score[0] += work[j] * (z[j] - self._truth(i, j))
+        for j in range(self.k):
+            loss[0] += self._cost(i, j) * (z[j] - self._truth(i, j))
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef double* z = work + self.vertices_at
+        self._best_vertex(i, lam, work, z, score, loss)
+        self._write(0.0, z, z, labels)
+        return 0
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        """Two vertices, and the best mixture of them, that of largest loss (one + score).
+
+        Between a vertex `low` of less loss than the one sought and one `high` of more,
+        the vertex farthest out from the line through both replaces one of them, until
+        there is none. With λ of that line, where λ g exceeds h at the vertex, what is
+        sought has less loss.
+        """
+        cdef double* low = work + self.vertices_at
+        cdef double* high = low + self.size
+        cdef double* between = high + self.size
+        cdef double low_score, low_loss, high_score, high_loss, score, loss, lam
+        cdef double size = fabs(one), share
+        cdef Py_ssize_t j
+        plane.count = 0
+        for j in range(self.size):
+            size += fabs(work[j])
+        for j in range(self.size):
+            if j < self.k:
+                high[j] = 1.0 - self._truth(i, j)
+            else:
+                high[j] = (high[self.pairs[j - self.k, 0]]
+                           * high[self.pairs[j - self.k, 1]])
+        self._measure(i, work, high, &high_score, &high_loss)
+        self._best_vertex(i, 0.0, work, low, &low_score, &low_loss)
+        if high_loss <= 0.0 or one + low_score <= 0.0:
+            return 0
+        for _ in range(MAX_STEPS):
+            if high_loss <= low_loss:
+                break
+            lam = fmax(low_score - high_score, 0.0) / (high_loss - low_loss)
+            self._best_vertex(i, lam, work, between, &score, &loss)
+            if (score - low_score + lam * (loss - low_loss)
+                    <= ROUNDING * (size + lam * high_loss)):
+                break
+            if lam * loss > one + score:
+                high, between = between, high
+                high_score, high_loss = score, loss
+            else:
+                low, between = between, low
+                low_score, low_loss = score, loss
+        # The largest product along the line from `low` to `high`.
+        score = low_score - high_score
+        loss = high_loss - low_loss
+        if loss <= 0.0:
+            share = 0.0
+        elif score <= 0.0:
+            share = 1.0
+        else:
+            share = 0.5 * ((one + low_score) / score - low_loss / loss)
+            share = fmin(fmax(share, 0.0), 1.0)
+        self._note(i, work, plane, 0.0, low, low)
+        self._note(i, work, plane, 0.0, high, high)
+        self._note(i, work, plane, share, low, high)
+        return 0
+
+    cdef int _note(
+            self, Py_ssize_t i, const double* work, Plane* plane, double share,
+            const double* a, const double* b) except -1 nogil:
+        """One more point of the plane."""
+        cdef Py_ssize_t j = plane.count
+        cdef int* labels
+        reserve_points(plane, j + 1)
+        labels = <int*> reserve_scratch(
+            plane, (j + 1) * (1 + self.size) * sizeof(int)) + j * (1 + self.size)
+        self._write(share, a, b, labels)
+        self.evaluate(i, work, labels, &plane.scores[j], &plane.losses[j])
+        plane.count = j + 1
+        return 0
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        cdef Py_ssize_t n = 1 + self.size
+        memcpy(labels, <int*> plane.scratch + j * n, n * sizeof(int))
+        return 0
+
+
+def flip_scores(const double[::1] single, const double[:, ::1] pairwise):
+    """Σ_{l in S} single[l] + Σ_{l < m in S} pairwise[l, m] for all sets S of labels.
+
+    Parameters
+    ----------
+    single : ndarray of shape (k,)
+    pairwise : ndarray of shape (k, k), symmetric
+
+    Returns
+    -------
+    ndarray of shape (2**k,)
+        Label l is in the sets that have 2**l in their index.
+    """
+    cdef int k = _check(single.shape[0])
+    scores = np.empty(1 << k)
+    cdef double[::1] out = scores
+    with nogil:
+        subset_scores(k, &single[0], &pairwise[0, 0], &out[0])
+    return scores
+
+
+def decode_all(const double[:, ::1] single, const double[:, ::1] pairwise,
+               bint gains=False, int n_threads=1):
+    """The best set of labels of each row of `single`, or what each label gains.
+
+    Parameters
+    ----------
+    single : ndarray of shape (n, k)
+    pairwise : ndarray of shape (k, k), symmetric
+    gains : bool
+        Whether to return, for each label, by how much the best score with it exceeds
+        the best without, instead of the indicator of the best set.
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+    """
+    cdef int k = _check(single.shape[1])
+    cdef Py_ssize_t i, n = single.shape[0]
+    cdef int t
+    n_threads = max(n_threads, 1)
+    result = np.zeros((n, k))
+    cdef double[:, ::1] out = result, work = np.empty((n_threads, 1 << k))
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        t = threadid()
+        subset_scores(k, &single[i, 0], &pairwise[0, 0], &work[t, 0])
+        if gains:
+            subset_gains(k, &work[t, 0], &out[i, 0])
+        else:
+            _best_set(k, &work[t, 0], &out[i, 0])
+    return result
+
+
+cdef void _best_set(int k, const double* scores, double* out) noexcept nogil:
+    cdef double[MAX_SUBSET_LABELS + 1] largest, subset
+    cdef Py_ssize_t j, best = 0
+    subset_maxima(k, scores, largest, subset)
+    for j in range(1, k + 1):
+        if largest[j] > largest[best]:
+            best = j
+    for j in range(k):
+        out[j] = (<Py_ssize_t> subset[best] >> j) & 1
+
+
+cdef int _check(Py_ssize_t k) except -1:
+    if not 1 <= k <= MAX_SUBSET_LABELS:
+        raise ValueError(f"from 1 to {MAX_SUBSET_LABELS} labels; got {k}")
+    return <int> k

@@ -1,0 +1,177 @@
+"""Oracle of trees: max-sum from the leaves to the roots.
+
+As that of a chain, whose nodes have their successors for parents; with x_v the
+features of node v, the weights are read as
+
+    [emission (n_features, k)] [bias (k,)] [root (k,)]
+    [transition (k, k), the parent's label first],
+
+each part present or not.
+"""
+from libc.string cimport memcpy, memset
+
+from sklearn_structsvm._features cimport Features
+from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
+from sklearn_structsvm.structures._forest cimport Forest
+
+
+cdef extern from "_vector.h" nogil:
+    void vector_add_max_plus(
+        Py_ssize_t k, const double* previous, const double* transition,
+        double* current) noexcept
+
+
+cdef class TreeOracle(ChainOracle):
+    """Trees, or forests, over k labels.
+
+    Parameters
+    ----------
+    features : Features
+        Rows of all nodes of all trees, children before their parents; no columns
+        where there is no emission.
+    offsets : ndarray of shape (n + 1,), dtype intp
+        Tree i is rows offsets[i]:offsets[i + 1]; none is empty.
+    parents : ndarray of shape (offsets[n],), dtype intp
+        The parent of each node, counted from the first of its tree; -1 for a root.
+    y : ndarray of shape (offsets[n],), dtype intc
+        Label indices.
+    costs : ndarray of shape (k, k)
+        costs[truth, label] of one node, zero on the diagonal.
+    bias, root, transition : bool
+        Which parts the model has.
+    normalize : bool
+        Whether the loss of a tree is divided by the number of its nodes.
+    """
+
+    cdef const Py_ssize_t[::1] parents
+    cdef bint has_root
+    # Where the transitions, child's label first, stand in `work`, and the sum of the
+    # roots in a direction.
+    cdef Py_ssize_t flipped_at, root_sum_at
+
+    def __init__(self, Features features, const Py_ssize_t[::1] offsets,
+                 const Py_ssize_t[::1] parents, const int[::1] y,
+                 const double[:, ::1] costs, *, bint bias, bint root, bint transition,
+                 bint normalize):
+        super().__init__(
+            features, offsets, y, costs, bias=bias, first=root, last=False,
+            transition=transition, normalize=normalize)
+        # The weights of the first position are those of the roots, seen to here.
+        self.has_first = False
+        self.has_root = root
+        self.parents = parents
+        self.flipped_at = self.work_size
+        self.work_size += self.k * self.k
+        self.root_sum_at = self.direction_size
+        self.direction_size += self.k
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        cdef Py_ssize_t start = self.offsets[i], k = self.k, v, p, c
+        cdef double* flipped = work + self.flipped_at
+        ChainOracle.potentials(self, i, w, work)
+        if self.has_root:
+            for v in range(self.n_labels(i)):
+                if self.parents[start + v] < 0:
+                    add(k, 1.0, w + self.first_at, work + v * k)
+        if self.has_transition:
+            for p in range(k):
+                for c in range(k):
+                    flipped[c * k + p] = w[self.transition_at + p * k + c]
+        return 0
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t k = self.k, T = self.n_labels(i), v, c, best
+        cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
+        cdef const double* transition = work + self.max_labels * k
+        cdef double* table = work + self.table_at
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const double* row
+        cdef double value, highest, unit = lam * self.loss_unit(i)
+        memcpy(table, work, T * k * sizeof(double))
+        for v in range(T):
+            if unit != 0.0:
+                add(k, unit, &self.costs[y[v], 0], table + v * k)
+            if self.has_transition and parent[v] >= 0:
+                vector_add_max_plus(
+                    k, table + v * k, work + self.flipped_at, table + parent[v] * k)
+        for v in range(T - 1, -1, -1):
+            row = NULL
+            if self.has_transition and parent[v] >= 0:
+                row = transition + labels[parent[v]] * k
+            best = 0
+            highest = table[v * k] + (0.0 if row == NULL else row[0])
+            for c in range(1, k):
+                value = table[v * k + c] + (0.0 if row == NULL else row[c])
+                if value > highest:
+                    highest = value
+                    best = c
+            labels[v] = <int> best
+        return self.evaluate(i, work, labels, score, loss)
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t k = self.k, v, p
+        cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
+        cdef const double* transition = work + self.max_labels * k
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef double total = 0.0
+        for v in range(self.n_labels(i)):
+            p = parent[v]
+            if labels[v] != y[v]:
+                total += work[v * k + labels[v]] - work[v * k + y[v]]
+            if self.has_transition and p >= 0 and (
+                    labels[v] != y[v] or labels[p] != y[p]):
+                total += (transition[labels[p] * k + labels[v]]
+                          - transition[y[p] * k + y[v]])
+        score[0] = total
+        loss[0] = self.loss(i, labels)
+        return 0
+
+    cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
+        cdef Forest result = ChainOracle.forest(self, i, work)
+        result.parent = &self.parents[self.offsets[i]]
+        if self.has_transition:
+            result.edge = work + self.flipped_at
+        return result
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        cdef Py_ssize_t k = self.k, v, p
+        cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef double* edges = delta + self.edges_at
+        for v in range(self.n_labels(i)):
+            p = parent[v]
+            if labels[v] != y[v]:
+                delta[v * k + labels[v]] += coef
+                delta[v * k + y[v]] -= coef
+            if self.has_transition and p >= 0:
+                edges[labels[p] * k + labels[v]] += coef
+                edges[y[p] * k + y[v]] -= coef
+
+    cdef int direction(
+            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+            double c, double* out, double* squared_norm) except -1 nogil:
+        cdef Py_ssize_t start = self.offsets[i], k = self.k, u
+        cdef double* roots = out + self.root_sum_at
+        ChainOracle.direction(self, i, a, s, b, v, c, out, squared_norm)
+        if self.has_root:
+            memset(roots, 0, k * sizeof(double))
+            for u in range(self.n_labels(i)):
+                if self.parents[start + u] < 0:
+                    add(k, 1.0, out + u * k, roots)
+            squared_norm[0] += dot(k, roots, roots)
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        ChainOracle.scatter(self, i, coef, direction, target)
+        if self.has_root:
+            add(self.k, coef, direction + self.root_sum_at, target + self.first_at)
+        return 0

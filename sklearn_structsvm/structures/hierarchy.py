@@ -1,0 +1,306 @@
+"""Labels that are the leaves of a hierarchy and share the weights of their ancestors."""
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._features import as_features
+from sklearn_structsvm._oracle import CallbackOracle
+from sklearn_structsvm.structures._hierarchy import HierarchyOracle
+from sklearn_structsvm.structures.flat import FlatStructure, IndicatorLabels
+from sklearn_structsvm.structures.hierarchy_graph import listed, read_hierarchy
+from sklearn_structsvm.structures.labels import plain
+from sklearn_structsvm.structures.polytope import Polytope, maximize_product
+
+# A linear program's z counts as 0, 1/2 or 1 within this: ten times its tolerance.
+ROUNDING = 1e-8
+# Of the largest score, by which a prediction prefers fewer leaves and the first ones:
+# where sets tie, the answer of the linear program depends on those before it.
+PREFERENCE = 1e-7
+
+
+class HierarchicalStructure(IndicatorLabels, FlatStructure):
+    r"""Sets of leaves of a directed acyclic graph, a weight vector for every node.
+
+    The score of a set Y of leaves is
+
+    .. math:: f(x, Y) = \sum_{n \,\in\, \bigcup_{y \in Y} A(y)}
+        \langle w_n, x \rangle,
+
+    where A(y) are the ancestors of y and y itself, so that
+    φ(x, Y) = x ⊗ u(Y) with u(Y) in {0, 1}^n_nodes the indicator of the union [1]_ [2]_.
+    The loss is the Hamming distance of the sets, or the sum of the costs of the wrong
+    labels.
+
+    Where no node has two parents, maxima are found exactly, by messages between
+    parents and children. In other graphs they are those of a linear program [2]_: a
+    labeling is a vector z in [0, 1]^n_nodes with ::
+
+        z_n >= z_c for each child c of n,    z_n <= Σ_c z_c,
+
+    which is some u(Y) where z is integral. Training is over all z, fractional ones
+    included, so that the objective is an upper bound on that over the sets; a
+    prediction has the leaves with z >= 1/2.
+
+    Parameters
+    ----------
+    edges : array-like of shape (n_edges, 2)
+        Pairs (parent, child) of node names, which are all integers or all strings.
+    leaves : array-like of shape (n_leaves,) or None
+        The nodes without children, in the order of the columns of y; None for their
+        sorted names.
+    inference : {"auto", "tree", "lp"}
+        "tree" is for forests only, "lp" for all graphs; "auto" takes "tree" where it
+        can. "lp" needs HiGHS: ``pip install sklearn-structsvm[lp]``.
+    normalize_loss : bool
+        Whether the loss is divided by the number of leaves.
+    label_costs : array-like of shape (n_leaves, 2) or None
+        What a wrong label costs: column 0 where it is predicted but absent, column 1
+        where it is missed. None for 1.
+
+    Attributes
+    ----------
+    nodes_ : ndarray of shape (n_nodes,)
+        Names of the nodes, parents before their children; the rows of `coef_`.
+    classes_ : ndarray of shape (n_leaves,)
+        Names of the leaves, the columns of y.
+    inference_ : {"tree", "lp"}
+        What "auto" was settled to.
+    n_features_in_, n_weights_ : int
+        Features of an example, and length of φ.
+
+    References
+    ----------
+    .. [1] Cai, L. and Hofmann, T. (2004). Hierarchical document categorization with
+       support vector machines. CIKM 2004.
+    .. [2] Choi, H., Meshi, O. and Srebro, N. (2016). Fast and scalable structural SVM
+       with slack rescaling. AISTATS 2016, sections 5.1 and 5.2.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.structures import HierarchicalStructure
+    >>> edges = [("animal", "cat"), ("animal", "dog"), ("plant", "oak")]
+    >>> X = [[1.0, 0.0, 0.2], [1.0, 0.0, -0.2], [0.0, 1.0, 0.0], [1.0, 1.0, 0.2]]
+    >>> Y = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]]
+    >>> structure = HierarchicalStructure(edges)
+    >>> model = BCFWClassifier(structure, step="pairwise", random_state=0).fit(X, Y)
+    >>> model.classes_.tolist(), model.structure_.nodes_.tolist()
+    (['cat', 'dog', 'oak'], ['animal', 'cat', 'dog', 'plant', 'oak'])
+    >>> model.predict([[0.0, 1.0, 0.1], [1.0, 0.0, 0.3]]).tolist()
+    [[0, 0, 1], [1, 0, 0]]
+    """
+
+    def __init__(
+        self,
+        edges,
+        leaves=None,
+        inference="auto",
+        normalize_loss=False,
+        label_costs=None,
+    ):
+        self.edges = edges
+        self.leaves = leaves
+        self.inference = inference
+        self.normalize_loss = normalize_loss
+        self.label_costs = label_costs
+
+    def _fit_labels(self, y, classes, class_weight):
+        self._check_indicator(y, class_weight)
+        graph = read_hierarchy(self.edges, self.leaves)
+        if self.inference not in ("auto", "tree", "lp"):
+            raise ValueError(
+                f"inference must be 'auto', 'tree' or 'lp'; got {self.inference!r}."
+            )
+        twice = np.flatnonzero(np.bincount(graph.children) > 1)
+        self.inference_ = self.inference
+        if self.inference == "auto":
+            self.inference_ = "lp" if len(twice) else "tree"
+        elif self.inference == "tree" and len(twice):
+            raise ValueError(
+                "inference='tree' needs a forest, but the node "
+                f"{plain(graph.nodes[twice[0]])!r} has more than one parent; use 'lp' "
+                "or 'auto'."
+            )
+        self._graph = graph
+        self.nodes_ = graph.nodes
+        self.classes_ = graph.nodes[graph.leaves]
+        if classes is not None and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"classes must be the leaves of the hierarchy, {listed(self.classes_)}, "
+                "in the order of the columns of y, or None."
+            )
+        self._encode(y)
+        self._fit_costs()
+        if self.inference_ == "lp":
+            self._polytope = Polytope(*graph.inequalities())
+
+    @property
+    def _k(self):
+        return len(self.nodes_)
+
+    @property
+    def has_constrained_decode(self):
+        return getattr(self, "inference_", self.inference) == "lp"
+
+    def make_oracle(self, X, y):
+        U = self._graph.switch_on(self._encode(np.asarray(y)))
+        if self.inference_ == "tree":
+            return self._bind(as_features(X), U)
+        rows = [X[[i]] for i in range(X.shape[0])]
+        return CallbackOracle(self, rows, list(U.astype(np.float64)), self.n_weights_)
+
+    def decision_function(self, X, w):
+        """Scores of the leaves, of shape (n_samples, n_leaves).
+
+        In a forest that of a leaf is the best score of a set with the leaf minus that
+        of a set without it. In other graphs it is z - 1/2 of the linear program.
+        Leaves with a positive score are predicted, and of those with a score of zero
+        all (in a linear program) or as many as the best set has.
+        """
+        theta = self._node_scores(X, w)
+        if self.inference_ == "tree":
+            return self._graph.leaf_margins(theta)
+        sizes = np.abs(theta).max(axis=1, keepdims=True)
+        k = len(self._graph.leaves)
+        unwanted = PREFERENCE * np.where(sizes > 0, sizes, 1.0)
+        theta[:, self._graph.leaves] -= unwanted * np.linspace(1.0, 2.0, k)
+        z = np.array([self._maximize(row) for row in theta])
+        return z[:, self._graph.leaves] - (0.5 - ROUNDING)
+
+    def decode_batch(self, X, w, n_threads=1):
+        if self.inference_ == "lp":
+            return (self.decision_function(X, w) > 0.0).astype(np.int64)
+        oracle = self._bind(
+            as_features(X), np.zeros((X.shape[0], self._k), dtype=np.int8)
+        )
+        return self._leaves_of(oracle.decode(_contiguous(w), 0.0, n_threads))
+
+    def joint_feature(self, x, y):
+        """φ(x, y) of shape (d,), or where x is sparse a sparse row of shape (1, d).
+
+        y is the indicator of leaves or any z of shape (n_nodes,).
+        """
+        if not sparse.issparse(x):
+            return super().joint_feature(x, y)
+        row = sparse.csr_array(x).reshape((1, -1))
+        if self.bias_:
+            row = sparse.hstack([row, [[self.bias_]]])
+        return sparse.kron(row, self._marginals(y)[np.newaxis], format="csr")
+
+    def loss(self, y_true, y):
+        """The cost of the wrong leaves; y is an indicator of leaves or any z."""
+        truth, z = (self._marginals(labels)[self._graph.leaves] for labels in (y_true, y))
+        costs = self.label_costs_[np.arange(len(truth)), (truth > 0.5).astype(np.intp)]
+        return float(costs @ np.abs(z - truth))
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        """The indicator of leaves, or with inference "lp" a z of shape (n_nodes,)."""
+        x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
+        if self.inference_ == "tree":
+            oracle = self.make_oracle(x, np.asarray([y_true]))
+            return self._leaves_of(oracle.decode(_contiguous(w), lam))[0]
+        loss, _ = self._linear_loss(y_true)
+        return self._maximize(self._node_scores(x, w)[0] + lam * loss)
+
+    def constrained_decode(
+        self,
+        x,
+        y_true,
+        w,
+        lam,
+        alpha,
+        beta,
+        strict_alpha=False,
+        strict_beta=True,
+    ):
+        """The best z between two rays; inference "lp" only.
+
+        Both rays belong to it whatever the strictness, for without them there need not
+        be a best z. A forest has the more powerful `candidates` of its oracle.
+        """
+        if self.inference_ == "tree":
+            raise NotImplementedError(
+                "HierarchicalStructure has constrained_decode with inference='lp' only."
+            )
+        x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
+        theta = self._node_scores(x, w)[0]
+        loss, loss_of_none = self._linear_loss(y_true)
+        z = self._polytope.maximize_between(
+            theta + lam * loss,
+            h=theta,
+            h0=1.0 - theta @ self._marginals(y_true),
+            g=loss,
+            g0=loss_of_none,
+            alpha=alpha,
+            beta=beta,
+        )
+        return None if z is None else _snapped(z)
+
+    @property
+    def has_slack_augmented_decode(self):
+        return getattr(self, "inference_", self.inference) == "lp"
+
+    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+        """The most violating z of slack rescaling; inference "lp" only."""
+        x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
+        theta = self._node_scores(x, w)[0]
+        loss, loss_of_none = self._linear_loss(y_true)
+        z = maximize_product(
+            self._polytope.maximize,
+            h=theta,
+            h0=one - theta @ self._marginals(y_true),
+            g=loss,
+            g0=loss_of_none,
+        )
+        return _snapped(z)
+
+    def _node_scores(self, X, w):
+        return super().decision_function(X, w)
+
+    def _maximize(self, scores):
+        return _snapped(self._polytope.maximize(scores))
+
+    def _linear_loss(self, y_true):
+        """Coefficients of the nodes and constant of loss(y_true, z)."""
+        truth = self._marginals(y_true)[self._graph.leaves] > 0.5
+        added = np.where(truth, -self.label_costs_[:, 1], self.label_costs_[:, 0])
+        loss = np.zeros(self._k)
+        loss[self._graph.leaves] = added
+        return loss, self.label_costs_[truth, 1].sum()
+
+    def _bind(self, features, U):
+        costs = np.zeros((self._k, 2))
+        costs[self._graph.leaves] = self.label_costs_
+        graph = self._graph
+        return HierarchyOracle(
+            features, U, costs, self.bias_, graph.starts, graph.children
+        )
+
+    def _encode(self, Y):
+        k = len(self.classes_)
+        if Y.ndim != 2 or Y.shape[1] != k:
+            raise ValueError(
+                f"y must have a column for each of the {k} leaves of the hierarchy, "
+                f"{listed(self.classes_)}; got shape {Y.shape}."
+            )
+        return super()._encode(Y)
+
+    def _marginals(self, y):
+        """u(y) of an indicator of leaves, or y itself where it is a z."""
+        y = np.asarray(y)
+        if y.shape == (self._k,):
+            return y.astype(np.float64)
+        return self._graph.switch_on(self._encode(y[np.newaxis]))[0].astype(np.float64)
+
+    def _leaves_of(self, on):
+        return on.reshape(-1, self._k)[:, self._graph.leaves].astype(np.int64)
+
+
+def _snapped(z):
+    """z with what rounding left of 0, 1/2 and 1 taken off, so that equal ones are."""
+    halves = np.rint(2.0 * z) / 2.0
+    return np.where(np.abs(z - halves) <= ROUNDING, halves, z)
+
+
+def _contiguous(w):
+    return np.ascontiguousarray(w, dtype=np.float64)

@@ -1,0 +1,219 @@
+"""A hierarchy of names as numbered nodes, and messages along its edges."""
+
+import heapq
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm.structures.labels import plain
+
+# Names that an error message lists before it breaks off.
+MAX_NAMES = 8
+
+
+@dataclass
+class Hierarchy:
+    """A directed acyclic graph, its nodes numbered from the roots on.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes,)
+        Names; parents stand before their children.
+    leaves : ndarray of shape (n_leaves,), dtype intp
+        Numbers of the nodes without children.
+    starts : ndarray of shape (n_nodes + 2,), dtype intp
+    children : ndarray of shape (n_edges + n_roots,), dtype intp
+        ``children[starts[n]:starts[n + 1]]`` are those of node n, and for n = n_nodes
+        the roots.
+    """
+
+    nodes: np.ndarray
+    leaves: np.ndarray
+    starts: np.ndarray
+    children: np.ndarray
+
+    def below(self, n):
+        """The children of node n, or for n_nodes the roots."""
+        return self.children[self.starts[n] : self.starts[n + 1]]
+
+    def switch_on(self, Y):
+        """u(Y) of indicators Y of leaves, of shape (n, n_nodes), dtype int8."""
+        U = np.zeros((len(Y), len(self.nodes)), dtype=np.int8)
+        U[:, self.leaves] = Y
+        for n in reversed(range(len(self.nodes))):
+            if len(self.below(n)):
+                U[:, n] = U[:, self.below(n)].max(axis=1)
+        return U
+
+    def inequalities(self):
+        """(A, b) of z_c - z_n <= 0 and z_n - Σ_c z_c <= 0."""
+        children = [self.below(n) for n in range(len(self.nodes))]
+        parents = np.repeat(np.arange(len(children)), [len(c) for c in children])
+        each = np.arange(len(parents))
+        inner = np.unique(parents)
+        row = len(each) + np.searchsorted(inner, parents)
+        c = self.children[each]
+        A = sparse.coo_array(
+            (
+                np.repeat([1.0, -1.0, -1.0, 1.0], [len(each)] * 3 + [len(inner)]),
+                (
+                    np.concatenate([each, each, row, len(each) + np.arange(len(inner))]),
+                    np.concatenate([c, parents, c, inner]),
+                ),
+            ),
+            shape=(len(each) + len(inner), len(children)),
+        )
+        return A, np.zeros(A.shape[0])
+
+    def leaf_margins(self, theta):
+        """Best score with a leaf minus best without it, of a forest's node scores.
+
+        Messages up: d, the best score of a node's subtree with the node on. Messages
+        down: `rest`, the best score of all else with the node on, and `off`, the best
+        of all with the node off. O(n_nodes) for each row of theta, (n, n_nodes).
+        """
+        k = len(self.nodes)
+        d, rest, off = theta.copy(), np.empty_like(theta), np.empty_like(theta)
+        for n in reversed(range(k)):
+            if len(self.below(n)):
+                inside, best = d[:, self.below(n)], d[:, self.below(n)].max(axis=1)
+                positive = np.maximum(inside, 0.0).sum(axis=1)
+                d[:, n] += np.where(best > 0.0, positive, best)
+        for n in [k, *range(k)]:
+            below = self.below(n)
+            positive = np.maximum(d[:, below], 0.0)
+            others = positive.sum(axis=1, keepdims=True) - positive
+            if n == k:
+                rest[:, below] = off[:, below] = others
+            elif len(below):
+                outside = rest[:, [n]] + theta[:, [n]]
+                rest[:, below] = outside + others
+                # Without c, n may be off, or on for another of its children.
+                rival = _best_of_others(d[:, below])
+                on = outside + np.where(rival > 0.0, others, rival)
+                off[:, below] = np.maximum(off[:, [n]], on)
+        return (d + rest - off)[:, self.leaves]
+
+
+def read_hierarchy(edges, leaves=None):
+    """The `Hierarchy` of (parent, child) pairs of names, leaves in the order given.
+
+    Raises
+    ------
+    ValueError
+        Where `edges` is empty, no list of pairs, or has names that are neither all
+        integers nor all strings, an edge twice, or a cycle; where `leaves` are not the
+        nodes without children.
+    """
+    edges = _read_edges(edges)
+    children = {name: [] for name in sorted({name for pair in edges for name in pair})}
+    n_parents = dict.fromkeys(children, 0)
+    for parent, child in edges:
+        children[parent].append(child)
+        n_parents[child] += 1
+    roots = [name for name, count in n_parents.items() if count == 0]
+    order, waiting = [], roots.copy()
+    while waiting:
+        order.append(heapq.heappop(waiting))
+        for child in children[order[-1]]:
+            n_parents[child] -= 1
+            if n_parents[child] == 0:
+                heapq.heappush(waiting, child)
+    if len(order) < len(children):
+        raise ValueError(
+            "edges must be without a cycle; got "
+            f"{_cycle(edges, {name for name in children if n_parents[name]})}."
+        )
+    number = {name: n for n, name in enumerate(order)}
+    below = [sorted(number[child] for child in children[name]) for name in order]
+    below.append([number[root] for root in roots])
+    leaves = _read_leaves(leaves, children)
+    return Hierarchy(
+        nodes=np.array(order),
+        leaves=np.array([number[name] for name in leaves], dtype=np.intp),
+        starts=np.cumsum([0] + [len(b) for b in below], dtype=np.intp),
+        children=np.concatenate([np.array(b, dtype=np.intp) for b in below]),
+    )
+
+
+def _read_edges(edges):
+    pairs = []
+    for row, pair in enumerate(edges):
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
+            raise ValueError(
+                "edges must hold pairs (parent, child) of node names; "
+                f"got {pair!r} in row {row}."
+            )
+        pairs.append(tuple(map(plain, pair)))
+    if not pairs:
+        raise ValueError("edges is empty: a hierarchy has at least one edge.")
+    names = [name for pair in pairs for name in pair]
+    for kind in (Integral, str):
+        if isinstance(names[0], kind):
+            odd = [name for name in names if not isinstance(name, kind)]
+            break
+    else:
+        odd = names
+    if odd:
+        raise ValueError(
+            f"edges must name nodes by integers only or by strings only; got {odd[0]!r}"
+            f"{'' if odd is names else f' beside {names[0]!r}'}."
+        )
+    first = {}
+    for row, pair in enumerate(pairs):
+        if pair[0] == pair[1]:
+            raise ValueError(f"edges has a node that is its own child: {pair[0]!r}.")
+        if first.setdefault(pair, row) != row:
+            raise ValueError(
+                f"edges has {pair!r} twice, in the rows {first[pair]} and {row}."
+            )
+    return pairs
+
+
+def _cycle(edges, left):
+    """A cycle in words, among nodes that all have a parent among them."""
+    parent = {child: parent for parent, child in edges if {parent, child} <= left}
+    path = [min(left)]
+    while parent[path[-1]] not in path:
+        path.append(parent[path[-1]])
+    path.append(parent[path[-1]])
+    cycle = path[path.index(path[-1]) :]
+    return " -> ".join(repr(name) for name in reversed(cycle))
+
+
+def _read_leaves(leaves, children):
+    found = [name for name, below in children.items() if not below]
+    if leaves is None:
+        return found
+    leaves = [plain(name) for name in leaves]
+    for name in leaves:
+        if name not in children:
+            raise ValueError(f"leaves has {name!r}, which is not in edges.")
+        if children[name]:
+            raise ValueError(
+                f"leaves has {name!r}, which has children, such as {children[name][0]!r}."
+            )
+        if leaves.count(name) > 1:
+            raise ValueError(f"leaves has {name!r} twice.")
+    missing = [name for name in found if name not in leaves]
+    if missing:
+        raise ValueError(f"leaves lacks {listed(missing)}, without children in edges.")
+    return leaves
+
+
+def _best_of_others(values):
+    """Largest value of the other columns; -inf for a column that is alone."""
+    padded = np.column_stack([values, np.full(len(values), -np.inf)])
+    best = values.argmax(axis=1)
+    second, first = np.partition(padded, -2, axis=1)[:, -2:].T[:, :, np.newaxis]
+    return np.where(np.arange(values.shape[1]) == best[:, np.newaxis], second, first)
+
+
+def listed(names):
+    """Names for an error message, which breaks off where they are many."""
+    names = [repr(plain(name)) for name in names]
+    if len(names) > MAX_NAMES:
+        names[MAX_NAMES - 1 :] = ["..."]
+    return ", ".join(names)

@@ -1,0 +1,132 @@
+"""What structures with a label for each of several nodes have in common."""
+
+import numpy as np
+
+from sklearn_structsvm.structures.base import Structure
+from sklearn_structsvm.structures.labels import (
+    class_weight_vector,
+    encode,
+    label_cost_matrix,
+    learn_classes,
+)
+
+
+class NodeStructure(Structure):
+    """Labels of nodes with features, pairs of them depending on each other.
+
+    A subclass has parameters named as the parts of its weights: "emission",
+    "transition", and those of `_biases`; and "normalize_loss" and "label_costs". It
+    says what an example is by `_features` and what its weights are good for.
+    """
+
+    has_classes = True
+
+    # Parts of the weights that have one number per class, in their order.
+    _biases = ("bias",)
+    # Words for an example and for one node of it.
+    _item, _place = "example", "node"
+
+    def _features(self, x):
+        """The matrix of features of an example's nodes."""
+        return x
+
+    def fit(self, X, y, *, classes=None, class_weight=None):
+        """Learn the classes and the number of features.
+
+        Parameters
+        ----------
+        X : sequence of n examples
+        y : sequence of n label arrays of shape (T_i,)
+        classes : array-like or None
+            All labels there are, where y may lack some.
+        class_weight : dict, "balanced" or None
+            Multiplies the costs of the nodes whose true label is the class.
+
+        Returns
+        -------
+        self
+        """
+        labels = np.concatenate([np.asarray(y_i) for y_i in y])
+        self.n_features_in_ = self._features(X[0]).shape[1]
+        self.classes_ = learn_classes(labels, classes)
+        weight = class_weight_vector(class_weight, self.classes_, labels)
+        self.label_costs_ = label_cost_matrix(
+            self.label_costs, len(self.classes_), weight
+        )
+        sizes = [int(np.prod(shape)) for _, shape in self._parts()]
+        self.n_weights_ = sum(sizes)
+        if self.n_weights_ == 0:
+            names = ", ".join(["emission", "transition", *self._biases[:-1]])
+            raise ValueError(
+                f"{type(self).__name__} needs at least one part: {names} and "
+                f"{self._biases[-1]} are all False."
+            )
+        return self
+
+    def _parts(self):
+        """Names and shapes of the parts that the model has, in their order."""
+        k = len(self.classes_)
+        parts = [("emission", (self.n_features_in_, k))]
+        parts += [(name, (k,)) for name in self._biases]
+        parts += [("transition", (k, k))]
+        return [(name, shape) for name, shape in parts if getattr(self, name)]
+
+    def weight_parts(self, w):
+        """The weights by name, as far as the model has them.
+
+        Parameters
+        ----------
+        w : ndarray of shape (`n_weights_`,)
+            Such as the `coef_` of an estimator.
+
+        Returns
+        -------
+        dict of ndarray
+            "emission" of shape (n_features, n_classes), biases of shape (n_classes,),
+            "transition" of shape (n_classes, n_classes), the label of the previous
+            position, or of the parent, first.
+        """
+        parts, at = {}, 0
+        for name, shape in self._parts():
+            size = int(np.prod(shape))
+            parts[name] = np.reshape(w[at : at + size], shape)
+            at += size
+        return parts
+
+    def decode(self, x, w):
+        return self.decode_batch([x], w)[0]
+
+    def loss(self, y_true, y):
+        truth, labels = self._encode([y_true]), self._encode([y])
+        if len(truth) != len(labels):
+            raise ValueError(
+                f"Labelings of lengths {len(truth)} and {len(labels)} cannot be compared."
+            )
+        return float(self.label_costs_[truth, labels].sum() * self._unit(len(truth)))
+
+    def score(self, y, y_pred, sample_weight=None):
+        """Token accuracy; an example's weight counts for each of its nodes."""
+        from sklearn_structsvm.metrics import token_accuracy_score
+
+        return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
+
+    def check_known(self, y):
+        self._encode(y, np.cumsum([0] + [len(y_i) for y_i in y]))
+
+    def _unit(self, length):
+        return 1.0 / length if self.normalize_loss else 1.0
+
+    def _encode(self, y, offsets=None):
+        def where(place):
+            if offsets is None:
+                return f"{self._place} {place}"
+            i = int(np.searchsorted(offsets, place, side="right")) - 1
+            return f"{self._item} {i}, {self._place} {place - offsets[i]}"
+
+        labels = np.concatenate([np.asarray(y_i) for y_i in y])
+        return encode(labels, self.classes_, where)
+
+
+def as_weights(w):
+    """Weights as the oracles read them."""
+    return np.ascontiguousarray(w, dtype=np.float64)

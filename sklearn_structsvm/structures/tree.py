@@ -1,0 +1,265 @@
+"""Labels of the nodes of rooted trees."""
+
+import numpy as np
+
+from sklearn_structsvm._features import as_features
+from sklearn_structsvm.structures import sequences
+from sklearn_structsvm.structures._tree import TreeOracle
+from sklearn_structsvm.structures.base import as_list, as_object_array
+from sklearn_structsvm.structures.nodes import NodeStructure, as_weights
+
+
+class TreeStructure(NodeStructure):
+    """A label for each node of a tree, those of a node and its parent depending.
+
+    An example x is a pair (features, parents): a row of features for each of T nodes,
+    in any order, and the place of each node's parent, -1 for a root. There may be
+    several roots, and trees of one example have nothing to do with each other but the
+    loss. With one-hot labels e, ::
+
+        φ(x, y) = [ Σ_v x_v ⊗ e_{y_v},  Σ_v e_{y_v},  Σ_{roots v} e_{y_v},
+                    Σ_{v not a root} e_{y_parent(v)} ⊗ e_{y_v} ],
+
+    the emissions, a bias, a bias of the roots and the transitions, flattened one after
+    another; each part can be left out. A labeling y is an array of T labels, and the
+    loss is the Hamming distance or the sum of label costs over the nodes.
+
+    Decoding is exact, by max-sum from the leaves to the roots in O(T k²). So is slack
+    rescaling, in O(T² k²) where costs are equal, and less as a rule.
+
+    Parameters
+    ----------
+    emission, transition, bias, root_bias : bool
+        Which parts the model has.
+    normalize_loss : bool
+        Whether the loss of an example is divided by the number of its nodes.
+    label_costs : array-like of shape (n_classes, n_classes) or None
+        ``label_costs[truth, label]`` >= 0 of one node, zero on the diagonal, in the
+        order of ``classes_``; None for 1 off the diagonal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_features_in_ : int
+        Features of a node.
+    n_weights_ : int
+        Length of φ.
+
+    See Also
+    --------
+    ChainStructure : Sequences, where each position depends on the one before.
+
+    Examples
+    --------
+    Words of two sentences with their heads in a dependency tree, to be told apart as
+    nouns and others by one feature and by what their heads are:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.structures import TreeStructure
+    >>> X = [
+    ...     (np.array([[1.0], [0.2], [0.9]]), [1, -1, 1]),
+    ...     (np.array([[0.1], [0.8]]), [-1, 0]),
+    ... ]
+    >>> y = [["noun", "other", "noun"], ["other", "noun"]]
+    >>> model = BCFWClassifier(TreeStructure(), random_state=0).fit(X, y)
+    >>> model.predict(X)[0].tolist()
+    ['noun', 'other', 'noun']
+    """
+
+    _biases = ("bias", "root_bias")
+    _item, _place = "tree", "node"
+
+    def __init__(
+        self,
+        emission=True,
+        transition=True,
+        bias=True,
+        root_bias=True,
+        normalize_loss=True,
+        label_costs=None,
+    ):
+        self.emission = emission
+        self.transition = transition
+        self.bias = bias
+        self.root_bias = root_bias
+        self.normalize_loss = normalize_loss
+        self.label_costs = label_costs
+
+    def _features(self, x):
+        return x[0]
+
+    def check_data(self, X, y=None):
+        X = _check_pairs(X)
+        words = {"part": "[0]", "place": "node"}
+        features = sequences.check_items(
+            [x[0] for x in X], getattr(self, "n_features_in_", None), kind="tree", **words
+        )
+        X = [
+            (item, _check_parents(x[1], item.shape[0], i))
+            for i, (item, x) in enumerate(zip(features, X, strict=True))
+        ]
+        return X, None if y is None else sequences.check_labels(y, features, **words)
+
+    def make_oracle(self, X, y):
+        rows, offsets, parents, order = _arrange(X)
+        return self._bind(rows, offsets, parents, self._encode(y, offsets)[order])
+
+    def decode_batch(self, X, w, n_threads=1):
+        rows, offsets, parents, order = _arrange(X)
+        oracle = self._bind(rows, offsets, parents, np.zeros(len(order), dtype=np.intc))
+        labels = _put_back(oracle.decode(as_weights(w), 0.0, n_threads), order)
+        return as_object_array(np.split(self.classes_[labels], offsets[1:-1]))
+
+    def joint_feature(self, x, y):
+        ((features, parents),), (y,) = self.check_data([x], [y])
+        one_hot = np.eye(len(self.classes_))[self._encode([y])]
+        child = parents >= 0
+        parts = []
+        if self.emission:
+            parts.append(features.T @ one_hot)
+        if self.bias:
+            parts.append(one_hot.sum(axis=0))
+        if self.root_bias:
+            parts.append(one_hot[~child].sum(axis=0))
+        if self.transition:
+            parts.append(one_hot[parents[child]].T @ one_hot[child])
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        X, (y_true,) = self.check_data([x], [y_true])
+        rows, offsets, parents, order = _arrange(X)
+        oracle = self._bind(rows, offsets, parents, self._encode([y_true])[order])
+        return self.classes_[_put_back(oracle.decode(as_weights(w), lam), order)]
+
+    def potentials(self, x, w):
+        """Scores θ of shape (T, n_classes) and transitions, (n_classes, n_classes).
+
+        The score of a labeling is Σ_v θ[v, y_v] + Σ transitions[y_parent(v), y_v],
+        the latter over all v but roots; the transitions are None where the model has
+        none.
+        """
+        ((features, parents),), _ = self.check_data([x])
+        parts = self.weight_parts(w)
+        theta = np.zeros((len(parents), len(self.classes_)))
+        if self.emission:
+            theta += features @ parts["emission"]
+        if self.bias:
+            theta += parts["bias"]
+        if self.root_bias:
+            theta[parents < 0] += parts["root_bias"]
+        return theta, parts.get("transition")
+
+    def _bind(self, rows, offsets, parents, labels):
+        return TreeOracle(
+            as_features(rows if self.emission else rows[:, :0]),
+            offsets,
+            parents,
+            labels,
+            self.label_costs_,
+            bias=self.bias,
+            root=self.root_bias,
+            transition=self.transition,
+            normalize=self.normalize_loss,
+        )
+
+
+def _check_pairs(X):
+    X = as_list(X, "X")
+    for i, x in enumerate(X):
+        if not isinstance(x, (tuple, list)) or len(x) != 2:
+            size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
+            raise ValueError(
+                f"X[{i}] must be a pair (features, parents); got "
+                f"{type(x).__name__}{size}."
+            )
+    return X
+
+
+def _check_parents(parents, n_nodes, i):
+    """Parents as intp, once they are seen to make a forest of so many nodes."""
+    name = f"X[{i}][1]"
+    try:
+        parents = np.asarray(parents)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a 1-D array of the parents' places: {error}"
+        ) from error
+    if parents.ndim != 1:
+        raise ValueError(
+            f"{name} must be a 1-D array of the parents' places; "
+            f"got shape {parents.shape}."
+        )
+    if len(parents) != n_nodes:
+        raise ValueError(
+            f"{name} has {len(parents)} parents for the {n_nodes} nodes of X[{i}][0]."
+        )
+    if parents.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must hold integers, -1 for a root; got dtype {parents.dtype}."
+        )
+    bad = np.flatnonzero((parents < -1) | (parents >= n_nodes))
+    if len(bad):
+        raise ValueError(
+            f"{name} has the parent {parents[bad[0]]} for node {bad[0]}; parents are "
+            f"nodes 0 ... {n_nodes - 1}, or -1 for a root."
+        )
+    parents = parents.astype(np.intp)
+    at = np.flatnonzero(_depths(parents) < 0)
+    if len(at):
+        raise ValueError(
+            f"{name} has a cycle: the ancestors of node {at[0]} never end at a root, "
+            "whose parent is -1."
+        )
+    return parents
+
+
+def _depths(parents):
+    """Ancestors of each node; -1 where a cycle makes them endless."""
+    children = np.argsort(parents, kind="stable")
+    starts = np.searchsorted(parents[children], np.arange(-1, len(parents) + 1))
+    depths = np.full(len(parents), -1)
+    level, depth = children[starts[0] : starts[1]], 0
+    while len(level):
+        depths[level] = depth
+        depth += 1
+        level = np.concatenate(
+            [children[starts[v + 1] : starts[v + 2]] for v in level.tolist()]
+        )
+    return depths
+
+
+def _arrange(X):
+    """All nodes of all trees, the deepest of each tree first.
+
+    Returns
+    -------
+    rows : ndarray of shape (ΣT_i, n_features) or csr_array, float64
+    offsets : ndarray of shape (n + 1,), dtype intp
+        Where each tree starts.
+    parents : ndarray of shape (ΣT_i,), dtype intp
+        Counted from the tree's first row.
+    order : ndarray of shape (ΣT_i,), dtype intp
+        Which of the nodes as they were given each row is.
+    """
+    rows, offsets = sequences.stack([features for features, _ in X])
+    order = np.empty(offsets[-1], dtype=np.intp)
+    parents = np.empty(offsets[-1], dtype=np.intp)
+    for (_, given), start, stop in zip(X, offsets[:-1], offsets[1:], strict=True):
+        own = np.argsort(-_depths(given), kind="stable")
+        # One more place, so that the parent -1 of a root stays what it is.
+        place = np.full(stop - start + 1, -1)
+        place[own] = np.arange(stop - start)
+        parents[start:stop] = place[given[own]]
+        order[start:stop] = own + start
+    if (order[1:] < order[:-1]).any():
+        rows = rows[order]
+    return rows, offsets, parents, order
+
+
+def _put_back(labels, order):
+    """Labels of rows as labels of the nodes in their given order."""
+    result = np.empty_like(labels)
+    result[order] = labels
+    return result

@@ -1,0 +1,492 @@
+"""HierarchicalStructure against enumeration of the sets of leaves."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from _cases import (
+    LAMS,
+    TOLERANCE,
+    Case,
+    angles,
+    check_batch_equals_single_calls,
+    check_decoding,
+    check_features_and_losses,
+    check_loss_augmented_decoding,
+    check_scores_of_the_solver,
+    layouts,
+    quarters,
+    some,
+)
+from _twins import Listed, flat_feature, messy_csr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import linprog
+from sklearn.base import clone
+
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.datasets import make_hierarchical
+from sklearn_structsvm.structures import HierarchicalStructure
+from sklearn_structsvm.structures._front import candidate_points
+
+# An inner node with a single child, leaves on three levels, two roots.
+FOREST = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "e"), ("c", "f"), ("g", "h")]
+# The leaf z has two parents, and its ancestors are all but y.
+DAG = [("r", "p"), ("r", "q"), ("p", "y"), ("p", "z"), ("q", "z"), ("q", "x")]
+
+
+def ancestors(edges, leaf):
+    """The leaf and all above it."""
+    found = {leaf}
+    while True:
+        more = {parent for parent, child in edges if child in found} - found
+        if not more:
+            return found
+        found |= more
+
+
+def list_sets(X, Y, edges, nodes, leaves, costs, bias=0.0):
+    """The problem written out: all sets of leaves, whatever the graph."""
+    labelings = list(product((0, 1), repeat=len(leaves)))
+    on = []
+    for labeling in labelings:
+        present = [leaf for leaf, is_on in zip(leaves, labeling, strict=True) if is_on]
+        union = set().union(*(ancestors(edges, leaf) for leaf in present))
+        on.append([node in union for node in nodes])
+    sets = np.array(labelings)
+    loss = [(np.where(y, costs[:, 1], costs[:, 0]) * (sets != y)).sum(1) for y in Y]
+    phi = [np.array([flat_feature(x, u, bias) for u in on]) for x in X]
+    truth = [labelings.index(tuple(map(int, y))) for y in Y]
+    return Listed([labelings] * len(Y), truth, phi, loss)
+
+
+@st.composite
+def graphs(draw, largest_in_degree, most_leaves):
+    """Edges of a graph whose nodes are numbered at random."""
+    n_inner, n_leaves = draw(st.integers(1, 4)), draw(st.integers(1, most_leaves - 3))
+    name = draw(st.permutations(range(n_inner + n_leaves)))
+    edges = set()
+    for child in range(1, n_inner + n_leaves):
+        # Some of the inner nodes are roots, and some turn out to be leaves.
+        inner, least = range(min(child, n_inner)), int(child >= n_inner)
+        parents = draw(
+            st.sets(st.sampled_from(inner), min_size=least, max_size=largest_in_degree)
+        )
+        edges |= {(name[parent], name[child]) for parent in parents}
+    return draw(st.permutations(sorted(edges)))
+
+
+@st.composite
+def cases(draw, largest_in_degree=1, most_leaves=5, inference="auto", layout=None):
+    edges = draw(graphs(largest_in_degree, most_leaves))
+    found = {child for _, child in edges} - {parent for parent, _ in edges}
+    leaves = draw(st.permutations(sorted(found)))
+    k, n, n_features = len(leaves), draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    X = draw(quarters((n, n_features)))
+    Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
+    label_costs = draw(st.none() | quarters((k, 2)).map(np.abs))
+    normalize = draw(st.booleans())
+    bias = draw(st.sampled_from([0.0, 2.5]))
+    X_given = (draw(layouts()) if layout is None else layout)(X)
+    structure = HierarchicalStructure(edges, leaves, inference, normalize, label_costs)
+    structure.fit(X_given, Y, bias=bias)
+    costs = np.ones((k, 2)) if label_costs is None else label_costs
+    costs = costs / k if normalize else costs
+    listed = list_sets(X, Y, edges, structure.nodes_.tolist(), leaves, costs, bias)
+    return Case(
+        structure=structure,
+        X=X_given,
+        y=Y,
+        items=[X_given[[i]] for i in range(n)],
+        names=listed.labelings,
+        listed=listed,
+        w=draw(quarters(listed.d)),
+    )
+
+
+def forests(**options):
+    return cases(largest_in_degree=1, **options)
+
+
+def dags(**options):
+    return cases(largest_in_degree=3, inference="lp", **options)
+
+
+@some
+@given(forests(layout=np.asarray) | dags(layout=np.asarray))
+def test_joint_feature_and_loss_are_those_of_the_definition(case):
+    check_features_and_losses(case)
+
+
+@some
+@given(forests() | dags())
+def test_a_sparse_row_has_the_joint_feature_of_a_dense_one(case):
+    for x in case.X:
+        y = case.names[0][-1]
+        dense = x.toarray() if hasattr(x, "toarray") else x
+        feature = case.structure.joint_feature(messy_csr(dense.reshape(1, -1)), y)
+        expected = case.structure.joint_feature(dense, y)
+        np.testing.assert_array_equal(feature.toarray()[0], expected)
+
+
+@some
+@given(forests(most_leaves=7))
+def test_decode_finds_a_set_of_highest_score(case):
+    check_decoding(case)
+
+
+@some
+@given(forests(most_leaves=7))
+def test_loss_augmented_decode_finds_a_maximiser(case):
+    check_loss_augmented_decoding(case)
+
+
+@some
+@given(forests())
+def test_decoding_many_examples_equals_decoding_each(case):
+    check_batch_equals_single_calls(case)
+
+
+@some
+@given(forests())
+def test_the_solver_sees_the_scores_of_the_joint_features(case):
+    check_scores_of_the_solver(case)
+
+
+@some
+@given(forests(most_leaves=7))
+def test_decision_function_is_the_difference_of_max_marginals(case):
+    scores = case.structure.decision_function(case.X, case.w)
+    sets = np.array(case.listed.labelings[0], dtype=bool)
+    for i, row in enumerate(scores):
+        values = case.listed.phi[i] @ case.w
+        for leaf, score in enumerate(row):
+            on, off = values[sets[:, leaf]].max(), values[~sets[:, leaf]].max()
+            assert score == pytest.approx(on - off, abs=TOLERANCE)
+        if np.abs(row).min() > TOLERANCE:
+            predicted = case.structure.decode(case.items[i], case.w)
+            np.testing.assert_array_equal(predicted, row > 0)
+
+
+def most_violating(case, i, one):
+    """Largest loss times margin over all sets."""
+    return (case.listed.loss[i] * (one + case.listed.values(i, case.w, 0.0))).max()
+
+
+@some
+@given(forests(most_leaves=7), st.sampled_from([1.0, 0.3, 5.0]))
+def test_candidates_hold_the_most_violating_set(case, one):
+    oracle, nodes = case.oracle(), case.structure.nodes_.tolist()
+    leaves = [nodes.index(leaf) for leaf in case.structure.classes_]
+    for i in range(case.listed.n):
+        labelings, scores, losses = candidate_points(oracle, i, case.w, one)
+        found = (losses * (one + scores)).max()
+        assert found == pytest.approx(most_violating(case, i, one), abs=TOLERANCE)
+        for on, score, loss in zip(labelings, scores, losses, strict=True):
+            place = case.place(i, on[leaves])
+            expected = case.listed.values(i, case.w, 0.0)[place]
+            assert score == pytest.approx(expected, abs=TOLERANCE)
+            assert loss == pytest.approx(case.listed.loss[i][place], abs=TOLERANCE)
+            # The nodes that are on are those of the set.
+            union = case.structure.joint_feature(np.ones(1), on[leaves])[: len(on)]
+            np.testing.assert_array_equal(on, union)
+
+
+@pytest.mark.parametrize("one", [1.0, 0.3, 5.0])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("with_costs", [False, True])
+def test_candidates_of_a_deep_forest_hold_the_most_violating_set(with_costs, scale, one):
+    """Twelve leaves: as many labelings as it takes for fronts to be cut by a λ."""
+    rng = np.random.default_rng(0)
+    edges = [(rng.integers(n), n) for n in range(1, 5)]
+    edges += [(n % 5, n) for n in range(5, 17)]
+    costs = rng.uniform(0.5, 1.5, size=(12, 2)) if with_costs else np.ones((12, 2))
+    X, Y = rng.standard_normal((8, 3)), rng.integers(2, size=(8, 12))
+    structure = HierarchicalStructure(edges, label_costs=costs).fit(X, Y)
+    w = scale * rng.standard_normal(structure.n_weights_)
+    nodes, leaves = structure.nodes_.tolist(), structure.classes_.tolist()
+    listed = list_sets(X, Y, edges, nodes, leaves, costs)
+    case = Case(structure, X, Y, list(X), listed.labelings, listed, w)
+    oracle = case.oracle()
+    for i in range(8):
+        _, scores, losses = candidate_points(oracle, i, w, one)
+        found = (losses * (one + scores)).max()
+        assert found == pytest.approx(most_violating(case, i, one), rel=1e-12)
+        inferior = (scores >= scores[:, np.newaxis]) & (losses >= losses[:, np.newaxis])
+        np.testing.assert_array_equal(inferior, np.eye(len(scores), dtype=bool))
+
+
+def subset_sums(n_leaves):
+    """Every set of leaves has a cost of its own, and that is taken off its score."""
+    edges = [("root", f"leaf {i:02}") for i in range(n_leaves)]
+    costs = np.random.default_rng(0).uniform(0.5, 1.5, size=n_leaves)
+    structure = HierarchicalStructure(edges, label_costs=np.column_stack([costs] * 2))
+    X, Y = np.ones((1, 1)), np.zeros((1, n_leaves))
+    oracle = structure.fit(X, Y).make_oracle(X, Y)
+    return oracle, np.append(0.0, -costs), costs
+
+
+def test_costs_whose_sums_all_differ_are_searched():
+    oracle, w, costs = subset_sums(14)
+    labelings, scores, losses = candidate_points(oracle, 0, w, 14.0)
+    sums = np.array(list(product((0, 1), repeat=14))) @ costs
+    assert (losses * (14.0 + scores)).max() == pytest.approx((sums * (14 - sums)).max())
+
+
+def test_too_many_sums_of_costs_are_given_up_in_words():
+    oracle, w, _ = subset_sums(30)
+    with pytest.raises(RuntimeError, match="example 0 gave up: label_costs"):
+        candidate_points(oracle, 0, w, 30.0)
+
+
+def value_of(case, i, z, lam):
+    """⟨w, φ(x, z) - φ(x, y_i)⟩ + lam · loss of a labeling z."""
+    x = case.X[[i]].toarray()[0] if hasattr(case.X, "toarray") else case.X[i]
+    score = flat_feature(x, z, case.structure.bias_) @ case.w
+    score -= case.listed.phi[i][case.listed.truth[i]] @ case.w
+    return score + lam * case.structure.loss(case.truth(i), z)
+
+
+def program(case, i, lam, rays=()):
+    """Largest h + lam g of a relaxed labeling by another solver: None where none is.
+
+    `rays` are (a, b) of constraints a h + b g >= 0.
+    """
+    edges, structure = case.structure.edges, case.structure
+    nodes, leaves = structure.nodes_.tolist(), structure.classes_.tolist()
+    x = case.X[[i]].toarray()[0] if hasattr(case.X, "toarray") else case.X[i]
+    x = np.append(x, structure.bias_) if structure.bias_ else x
+    h, g = x @ case.w.reshape(len(x), -1), np.zeros(len(nodes))
+    h0, g0 = 1.0 - case.listed.phi[i][case.listed.truth[i]] @ case.w, 0.0
+    truth = case.listed.labelings[i][case.listed.truth[i]]
+    for leaf, is_true, costs in zip(leaves, truth, structure.label_costs_, strict=True):
+        g[nodes.index(leaf)] = -costs[1] if is_true else costs[0]
+        g0 += costs[1] if is_true else 0.0
+    A, b = [], []
+    for parent in {parent for parent, _ in edges}:
+        row = np.zeros(len(nodes))
+        row[nodes.index(parent)] = 1.0
+        for child in [child for above, child in edges if above == parent]:
+            row[nodes.index(child)] -= 1.0
+            A.append(np.eye(len(nodes))[nodes.index(child)])
+            A[-1][nodes.index(parent)] = -1.0
+            b.append(0.0)
+        A.append(row)
+        b.append(0.0)
+    for on_h, on_g in rays:
+        A.append(-on_h * h - on_g * g)
+        b.append(on_h * h0 + on_g * g0)
+    result = linprog(-h - lam * g, A, b, bounds=(0, 1))
+    return h0 + lam * g0 - result.fun if result.status == 0 else None
+
+
+@some
+@given(cases(inference="lp") | dags())
+def test_relaxed_labelings_are_those_of_the_linear_program(case):
+    for lam in LAMS:
+        for i, item in enumerate(case.items):
+            z = case.structure.loss_augmented_decode(item, case.truth(i), case.w, lam)
+            value = 1.0 + value_of(case, i, z, lam)
+            assert value == pytest.approx(program(case, i, lam), abs=1e-7)
+            # No set of leaves is better, and one that is found is the best.
+            best = 1.0 + case.listed.values(i, case.w, lam).max()
+            assert value >= best - 1e-7
+            if np.isin(z, (0, 1)).all():
+                assert value == pytest.approx(best, abs=1e-7)
+
+
+@some
+@given(cases(inference="lp") | dags(), angles())
+def test_relaxed_labelings_between_two_rays_are_those_of_the_program(case, angle):
+    lam, alpha, beta, *strict = angle
+    upper = (1.0, 0.0) if np.isinf(alpha) else (alpha, -1.0)
+    for i, item in enumerate(case.items):
+        z = case.structure.constrained_decode(
+            item, case.truth(i), case.w, lam, alpha, beta, *strict
+        )
+        best = program(case, i, lam, rays=[upper, (-beta, 1.0)])
+        if best is None:
+            assert z is None
+        else:
+            assert 1.0 + value_of(case, i, z, lam) == pytest.approx(best, abs=1e-6)
+
+
+@some
+@given(cases(inference="lp") | dags())
+def test_leaves_of_at_least_a_half_are_predicted(case):
+    scores = case.structure.decision_function(case.X, case.w)
+    predicted = case.structure.decode_batch(case.X, case.w)
+    np.testing.assert_array_equal(predicted, scores > 0)
+    for i in range(case.listed.n):
+        # Where the linear program has a set of leaves, no set is better. (A set that
+        # is nearly as good may be preferred.)
+        if np.isclose(np.abs(scores[i]), 0.5).all():
+            values = case.listed.phi[i] @ case.w
+            assert values[case.place(i, predicted[i])] >= values.max() - 1e-5
+
+
+@some
+@given(dags())
+def test_predictions_do_not_depend_on_those_before(case):
+    together = case.structure.decode_batch(case.X, case.w)
+    backwards = case.structure.decode_batch(case.X[::-1], case.w)[::-1]
+    np.testing.assert_array_equal(together, backwards)
+
+
+TRIANGLE = [(a, b) for a in range(3) for b in range(3, 6) if a != b - 3]
+
+
+def test_the_linear_program_of_a_graph_has_fractional_corners():
+    """Three leaves, each below two of three nodes: half of each switches these on."""
+    X, Y = np.ones((1, 1)), np.ones((1, 3))
+    structure = HierarchicalStructure(TRIANGLE).fit(X, Y)
+    # Inner nodes are worth 1 and leaves cost 1: a set has 2 - 1 or 3 - 2 at the most.
+    inner = structure.nodes_ < 3
+    w = np.where(inner, 1.0, -1.0)
+    z = structure.loss_augmented_decode(X[0], Y[0], w, 0.0)
+    np.testing.assert_array_equal(z, np.where(inner, 1.0, 0.5))
+    assert structure.loss(Y[0], z) == 1.5
+    np.testing.assert_array_equal(structure.decode(X[0], w), 1)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("kind", ["forest", "lp on a forest", "graph"])
+def test_training_reaches_its_tol(kind, layout):
+    n_extra_edges = 4 if kind == "graph" else 0
+    X, Y, edges = make_hierarchical(
+        30, n_features=5, n_nodes=9, n_leaves=5, n_extra_edges=n_extra_edges,
+        random_state=0,
+    )  # fmt: skip
+    inference = "lp" if kind.startswith("lp") else "auto"
+    structure = HierarchicalStructure(edges, inference=inference)
+    given = messy_csr(X) if layout == "csr" else X
+    model = BCFWClassifier(
+        structure, C=0.1, step="pairwise", tol=1e-3, random_state=0
+    ).fit(given, Y)
+    assert -1e-9 <= model.dual_gap_ <= 1e-3
+    assert model.structure_.inference_ == ("tree" if kind == "forest" else "lp")
+    assert model.coef_.shape == (9, 5) and model.intercept_.shape == (9,)
+    # The sets' hinge is at most the relaxed one, and equal to it in a forest.
+    structure = model.structure_
+    nodes, leaves = structure.nodes_.tolist(), structure.classes_.tolist()
+    listed = list_sets(X, Y, edges.tolist(), nodes, leaves, np.ones((5, 2)), 1.0)
+    w = structure.join_weights(model.coef_, model.intercept_)
+    objective = listed.primal(w, 1.0 / (0.1 * 30))
+    if kind == "graph":
+        assert objective <= model.objective_ + 1e-9
+    else:
+        assert objective == pytest.approx(model.objective_, abs=1e-8)
+    scores = model.decision_function(given)
+    assert scores.shape == (30, 5)
+    np.testing.assert_array_equal(model.predict(given), scores > 0)
+    commonest = np.maximum(Y.mean(axis=0), 1.0 - Y.mean(axis=0)).mean()
+    assert (model.predict(given) == Y).mean() > commonest
+
+
+@pytest.mark.parametrize("edges", [FOREST, DAG])
+def test_a_fitted_structure_is_pickled_and_cloned(edges):
+    rng = np.random.default_rng(0)
+    k = 3 if edges is DAG else 4
+    X, Y = rng.standard_normal((6, 2)), rng.integers(2, size=(6, k))
+    structure = HierarchicalStructure(edges).fit(X, Y)
+    w = rng.standard_normal(structure.n_weights_)
+    predicted = structure.decode_batch(X, w)
+    for other in (pickle.loads(pickle.dumps(structure)), clone(structure).fit(X, Y)):
+        np.testing.assert_array_equal(other.decode_batch(X, w), predicted)
+        np.testing.assert_array_equal(other.nodes_, structure.nodes_)
+
+
+@pytest.mark.parametrize("inference", ["auto", "lp"])
+def test_columns_are_in_the_order_of_the_leaves(inference):
+    X = np.eye(4)
+    sorted_leaves, other = ["d", "e", "f", "h"], ["h", "e", "f", "d"]
+    first = HierarchicalStructure(FOREST, inference=inference).fit(X, np.eye(4))
+    second = HierarchicalStructure(FOREST, other, inference).fit(X, np.eye(4))
+    assert first.classes_.tolist() == sorted_leaves
+    assert second.classes_.tolist() == other
+    np.testing.assert_array_equal(first.nodes_, second.nodes_)
+    w = np.random.default_rng(0).standard_normal(first.n_weights_)
+    columns = [sorted_leaves.index(leaf) for leaf in other]
+    predicted = first.decode_batch(X, w)
+    np.testing.assert_array_equal(second.decode_batch(X, w), predicted[:, columns])
+
+
+def test_parents_come_before_their_children():
+    edges = [("z", "y"), ("y", "x"), ("x", "a"), ("z", "b"), ("y", "b")]
+    structure = HierarchicalStructure(edges).fit(np.ones((1, 1)), np.ones((1, 2)))
+    nodes = structure.nodes_.tolist()
+    assert sorted(nodes) == ["a", "b", "x", "y", "z"]
+    assert all(nodes.index(parent) < nodes.index(child) for parent, child in edges)
+
+
+@pytest.mark.parametrize(("edges", "has"), [(FOREST, False), (DAG, True)])
+def test_only_relaxed_labelings_are_searched_between_rays(edges, has):
+    Y = np.ones((1, 3 if has else 4))
+    structure = HierarchicalStructure(edges).fit(np.ones((1, 1)), Y)
+    assert structure.has_constrained_decode == has
+    if not has:
+        with pytest.raises(NotImplementedError, match="inference='lp' only"):
+            structure.constrained_decode(np.ones(1), Y[0], np.ones(8), 1.0, 2.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("edges", "leaves", "message"),
+    [
+        ([], None, "edges is empty"),
+        (np.empty((0, 2), dtype=int), None, "edges is empty"),
+        ([(0, 1, 2)], None, r"pairs .* got \(0, 1, 2\) in row 0"),
+        ([(0, 1), "ab"], None, "pairs .* got 'ab' in row 1"),
+        ([(0, "a")], None, "integers only or by strings only; got 'a' beside 0"),
+        ([(0.5, 1.5)], None, "strings only; got 0.5"),
+        ([("a", "b"), ("b", "b")], None, "its own child: 'b'"),
+        ([(0, 1), (0, 2), (0, 1)], None, r"\(0, 1\) twice, in the rows 0 and 2"),
+        ([(0, 1), (1, 2), (2, 0)], None, "a cycle; got 0 -> 1 -> 2 -> 0"),
+        ([(9, 1), (1, 2), (2, 1), (2, 3)], None, "a cycle; got 1 -> 2 -> 1"),
+        (FOREST, ["d", "e", "f", "x"], "leaves has 'x', which is not in edges"),
+        (FOREST, ["d", "e", "f", "a"], "'a', which has children, such as 'b'"),
+        (FOREST, ["d", "e"], "lacks 'f', 'h', without children"),
+        (FOREST, ["d", "e", "f", "h", "d"], "leaves has 'd' twice"),
+    ],
+)
+def test_what_is_no_hierarchy_is_refused(edges, leaves, message):
+    with pytest.raises(ValueError, match=message):
+        HierarchicalStructure(edges, leaves).fit(np.ones((2, 1)), np.ones((2, 4)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "options", "message"),
+    [
+        ({"inference": "bp"}, {}, "'tree' or 'lp'; got 'bp'"),
+        ({"inference": "tree"}, {}, "the node 'z' has more than one parent"),
+        ({"label_costs": [[1, 1]]}, {}, r"shape \(3, 2\).* got \(1, 2\)"),
+        ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "finite and >= 0; got -1"),
+        ({}, {"class_weight": "balanced"}, "label_costs of HierarchicalStructure"),
+        ({}, {"classes": ["x", "y", "w"]}, "the leaves of the hierarchy, 'x', 'y', 'z'"),
+    ],
+)
+def test_settings_that_do_not_fit_the_graph_are_refused(parameters, options, message):
+    X = np.ones((1, 1))
+    with pytest.raises(ValueError, match=message):
+        HierarchicalStructure(DAG, **parameters).fit(X, np.ones((1, 3)), **options)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[1, 0]], r"3 leaves of the hierarchy, 'x', 'y', 'z'; got shape \(1, 2\)"),
+        ([[1, 0, 1, 0, 0, 1]], r"a column for each of the 3 leaves.*\(1, 6\)"),
+        ([1, 0, 1], r"needs an indicator y .*; got \(3,\)"),
+        ([[1, 0, 1], [0, 2, 0]], "0 and 1; got .*2.* in row 1, column 1"),
+    ],
+)
+def test_what_is_no_indicator_of_the_leaves_is_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
+        BCFWClassifier(HierarchicalStructure(DAG)).fit(np.ones((len(bad), 1)), bad)
+
+
+def test_a_long_list_of_leaves_is_broken_off():
+    edges = [(0, n) for n in range(1, 100)]
+    with pytest.raises(ValueError, match="99 leaves of the hierarchy, 1, .* 7, ...;"):
+        HierarchicalStructure(edges).fit(np.ones((1, 1)), np.ones((1, 2)))

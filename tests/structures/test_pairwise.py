@@ -1,0 +1,665 @@
+"""PairwiseMultilabelStructure against enumeration, linprog and scikit-learn."""
+
+import pickle
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from _cases import (
+    LAMS,
+    TOLERANCE,
+    Case,
+    angles,
+    check_batch_equals_single_calls,
+    check_constrained_decoding,
+    check_decoding,
+    check_loss_augmented_decoding,
+    check_scores_of_the_solver,
+    layouts,
+    quarters,
+    some,
+)
+from _twins import Listed, Textbook, flat_feature, visits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.metrics import mutual_info_score
+
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm.datasets import make_multilabel
+from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.structures import MultilabelStructure, PairwiseMultilabelStructure
+from sklearn_structsvm.structures._front import candidate_points
+from sklearn_structsvm.structures._roof import RoofDuality
+from sklearn_structsvm.structures.constrained import in_angle
+from sklearn_structsvm.structures.pairwise import local_polytope
+
+RELAXED = ["roof", "lp"]
+
+
+def feature(x, Y, pairs, bias):
+    combinations_of_pairs = np.zeros((len(pairs), 4))
+    for row, (a, b) in zip(combinations_of_pairs, pairs, strict=True):
+        row[2 * Y[a] + Y[b]] = 1.0
+    return np.append(flat_feature(x, Y, bias), combinations_of_pairs)
+
+
+def listing(X, Y, pairs, costs, bias):
+    k = len(Y[0])
+    labelings = [np.array(y) for y in product((0, 1), repeat=k)]
+    phi = [np.array([feature(x, y, pairs, bias) for y in labelings]) for x in X]
+    loss = [
+        np.array(
+            [sum(costs[c, t[c]] for c in range(k) if y[c] != t[c]) for y in labelings]
+        )
+        for t in Y
+    ]
+    truth = [int("".join(map(str, t)), 2) for t in Y]
+    return Listed([labelings] * len(truth), truth, phi, loss)
+
+
+@st.composite
+def cases(draw, inference="enumerate", label_costs=True):
+    n, d, k = (draw(st.integers(1, largest)) for largest in (3, 2, 4))
+    X = draw(quarters((n, d)))
+    Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
+    chosen = [
+        draw(st.permutations(pair))
+        for pair in combinations(range(k), 2)
+        if draw(st.booleans())
+    ]
+    costs = draw(quarters((k, 2)).map(np.abs) | st.none()) if label_costs else None
+    normalize, bias = draw(st.booleans()), draw(st.sampled_from([0.0, 1.0, 2.5]))
+    structure = PairwiseMultilabelStructure(chosen, inference, normalize, costs)
+    scaled = (np.ones((k, 2)) if costs is None else costs) / (k if normalize else 1)
+    listed = listing(X, Y, chosen, scaled, bias)
+    X_given = draw(layouts())(X)
+    return Case(
+        structure=structure.fit(X_given, Y, bias=bias),
+        X=X_given,
+        y=Y,
+        items=[X_given[[i]] for i in range(n)],
+        names=listed.labelings,
+        listed=listed,
+        w=draw(quarters(listed.d)),
+    )
+
+
+def dense(phi):
+    return phi.toarray().ravel() if sparse.issparse(phi) else phi
+
+
+@some
+@given(cases())
+def test_joint_feature_and_loss_are_those_of_the_definition(case):
+    for i, item in enumerate(case.items):
+        for c, name in enumerate(case.names[i]):
+            phi = dense(case.structure.joint_feature(item, name))
+            np.testing.assert_array_equal(phi, case.listed.phi[i][c])
+            loss = case.structure.loss(case.truth(i), name)
+            assert abs(loss - case.listed.loss[i][c]) <= TOLERANCE
+
+
+@some
+@given(cases())
+def test_decode_finds_labels_of_highest_score(case):
+    check_decoding(case)
+
+
+@some
+@given(cases())
+def test_loss_augmented_decode_finds_a_maximiser(case):
+    check_loss_augmented_decoding(case)
+
+
+@some
+@given(cases())
+def test_decoding_many_examples_equals_decoding_each(case):
+    check_batch_equals_single_calls(case)
+
+
+@some
+@given(cases())
+def test_the_solver_sees_the_scores_of_the_joint_features(case):
+    check_scores_of_the_solver(case)
+
+
+@settings(max_examples=60)
+@given(cases(), angles())
+def test_constrained_decode_finds_the_best_labels_within_the_angle(case, angle):
+    check_constrained_decoding(case, *angle)
+    _, alpha, beta, strict_alpha, strict_beta = angle
+    w, lam = case.w, angle[0]
+    for i, item in enumerate(case.items):
+        label = case.structure.constrained_decode(item, case.truth(i), w, *angle)
+        if label is not None:
+            place = case.place(i, label)
+            h = 1.0 + case.listed.values(i, w, 0.0)[place]
+            g = case.listed.loss[i][place]
+            assert in_angle(h, g, alpha, beta, strict_alpha, strict_beta), (h, g, lam)
+
+
+@settings(max_examples=60)
+@given(cases(), st.sampled_from([0.3, 1.0, 5.0]))
+def test_one_of_the_candidates_is_the_most_violating_labeling(case, one):
+    oracle = case.oracle()
+    for i in range(case.listed.n):
+        labelings, scores, losses = candidate_points(oracle, i, case.w, one)
+        expected = case.listed.loss[i] * (one + case.listed.values(i, case.w, 0.0))
+        assert (losses * (one + scores)).max(initial=0) == pytest.approx(
+            max(expected.max(), 0), abs=TOLERANCE
+        )
+        for labels, score, loss in zip(labelings, scores, losses, strict=True):
+            place = case.place(i, labels)
+            assert abs(score - case.listed.values(i, case.w, 0.0)[place]) <= TOLERANCE
+            assert abs(loss - case.listed.loss[i][place]) <= TOLERANCE
+
+
+@some
+@given(cases())
+def test_a_label_scores_what_the_best_labeling_with_it_is_ahead_by(case):
+    scores = case.structure.decision_function(case.X, case.w)
+    for i in range(case.listed.n):
+        values, Y = case.listed.phi[i] @ case.w, np.array(case.listed.labelings[i])
+        for c in range(Y.shape[1]):
+            ahead = values[Y[:, c] == 1].max() - values[Y[:, c] == 0].max()
+            assert abs(scores[i, c] - ahead) <= TOLERANCE
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_steps_are_those_of_the_textbook(step, layout):
+    rng = np.random.default_rng(0)
+    X, Y, costs = (
+        rng.normal(size=(6, 3)),
+        rng.integers(2, size=(6, 4)),
+        rng.random((4, 2)),
+    )
+    pairs = [(0, 2), (3, 1), (1, 2)]
+    structure = PairwiseMultilabelStructure(pairs, label_costs=costs)
+    structure.fit(layout(X), Y, bias=1.5)
+    solver = BlockFrankWolfe(
+        structure.make_oracle(layout(X), Y), np.full(6, 1 / 6), 0.05, step=step
+    )
+    order = visits(6, passes=15)
+    solver.run(order)
+    twin = Textbook(listing(X, Y, pairs, costs, 1.5), 0.05, step=step).run(order)
+    scale = np.abs(twin.w).max()
+    np.testing.assert_allclose(solver.weights, twin.w, rtol=0, atol=1e-12 * scale)
+    assert solver.loss == pytest.approx(twin.loss_blocks.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [5, 8, 11])
+@pytest.mark.parametrize("equal", [True, False])
+def test_nothing_changes_where_labels_are_many(k, equal):
+    rng = np.random.default_rng(k)
+    X, Y = rng.normal(size=(4, 2)), rng.integers(2, size=(4, k))
+    costs = np.full((k, 2), 0.7) if equal else rng.random((k, 2))
+    structure = PairwiseMultilabelStructure(label_costs=costs).fit(X, Y)
+    w = rng.normal(size=structure.n_weights_)
+    labelings = np.array(list(product((0, 1), repeat=k)))
+    pair = structure.weight_parts(w)["pair"]
+    first, second = structure.pairs_.T
+    scores = X @ w[: 2 * k].reshape(2, k) @ labelings.T
+    scores += sum(
+        V[labelings[:, a], labelings[:, b]]
+        for V, a, b in zip(pair, first, second, strict=True)
+    )
+    oracle = structure.make_oracle(X, Y)
+    for i in range(4):
+        wrong = labelings != Y[i]
+        losses = wrong @ costs[np.arange(k), Y[i]]
+        margins = scores[i] - scores[i][~wrong.any(axis=1)]
+        _, s, g = candidate_points(oracle, i, w)
+        assert (g * (1 + s)).max() == pytest.approx((losses * (1 + margins)).max())
+        for lam in (0.0, 2.0):
+            label = oracle.decode(w, lam).reshape(4, k)[i]
+            place = np.flatnonzero((labelings == label).all(axis=1))
+            assert (margins + lam * losses)[place] == pytest.approx(
+                (margins + lam * losses).max()
+            )
+    np.testing.assert_array_equal(
+        structure.decode_batch(X, w, n_threads=2), labelings[scores.argmax(axis=1)]
+    )
+    np.testing.assert_array_equal(
+        structure.decision_function(X, w) > 0, structure.decode_batch(X, w)
+    )
+
+
+# ------------------------------------------------------------------ relaxation
+
+
+def random_energy(k, seed, integers=False):
+    """q, J and pairs for which every label is as good as its absence, but for noise."""
+    rng = np.random.default_rng(seed)
+    pairs = [pair for pair in combinations(range(k), 2) if rng.random() < 0.8]
+    pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+    noise, J = rng.normal(size=k), 2 * rng.normal(size=len(pairs))
+    if integers:
+        noise, J = np.round(noise), 2 * np.round(J)
+    share = np.bincount(pairs.ravel(), np.repeat(J, 2), k) / 2
+    return noise - share, J, pairs
+
+
+def value_of_relaxation(q, J, pairs):
+    polytope = local_polytope(len(q), pairs)
+    c = np.append(q, J)
+    A = polytope.A if len(polytope.b) else None
+    b = polytope.b if len(polytope.b) else None
+    return -linprog(-c, A_ub=A, b_ub=b, bounds=(0, 1), method="highs").fun
+
+
+def assert_in_local_polytope(z, k, pairs):
+    mu, both, tiny = z[:k], z[k:], 1e-9
+    first, second = mu[pairs].T
+    assert ((mu >= -tiny) & (mu <= 1 + tiny)).all()
+    assert (both <= np.minimum(first, second) + tiny).all()
+    assert (both >= np.maximum(first + second - 1, 0) - tiny).all()
+
+
+@pytest.mark.parametrize("integers", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 4, 7])
+def test_roof_duality_solves_the_relaxation(k, integers):
+    settled = fractional = 0
+    for seed in range(30):
+        q, J, pairs = random_energy(k, seed, integers)
+        z = RoofDuality(k, pairs).maximize(q, J)
+        assert_in_local_polytope(z, k, pairs)
+        assert set(z) <= {0.0, 0.5, 1.0}
+        assert z @ np.append(q, J) == pytest.approx(value_of_relaxation(q, J, pairs))
+        # Persistency: every best labeling has the labels that are settled.
+        labelings = np.array(list(product((0, 1), repeat=k)))
+        values = labelings @ q + labelings[:, pairs].prod(axis=2) @ J
+        best = labelings[values >= values.max() - 1e-9]
+        whole = z[:k] != 0.5
+        assert (best[:, whole] == z[:k][whole]).all()
+        settled, fractional = settled + whole.sum(), fractional + (~whole).sum()
+    assert settled > 0 and (fractional > 0 or k <= 2)
+
+
+def test_roof_duality_decides_all_of_a_tree_and_of_attracting_labels():
+    for seed in range(20):
+        q, J, pairs = random_energy(8, seed)
+        tree = np.array([(a, a // 2) for a in range(1, 8)])
+        assert set(RoofDuality(8, tree).maximize(q, J[:7])) <= {0.0, 1.0}
+        assert set(RoofDuality(8, pairs).maximize(q, np.abs(J))) <= {0.0, 1.0}
+
+
+def test_labels_that_are_not_settled_are_flipped_until_none_gains():
+    for seed in range(20):
+        q, J, pairs = random_energy(9, seed)
+        roof = RoofDuality(9, pairs)
+        Q = q + np.random.default_rng(seed).normal(size=(5, 9))
+        labels, gains = roof.decode_all(Q, J)
+        np.testing.assert_array_equal(roof.decode_all(Q, J, n_threads=2)[0], labels)
+        np.testing.assert_array_equal(gains > 0, labels)
+        dense_J = np.zeros((9, 9))
+        dense_J[pairs[:, 0], pairs[:, 1]] = dense_J[pairs[:, 1], pairs[:, 0]] = J
+        np.testing.assert_allclose(gains, Q + labels @ dense_J, rtol=0, atol=1e-12)
+        for row, found in zip(Q, labels, strict=True):
+            mu = roof.maximize(row, J)[:9]
+            assert (found[mu != 0.5] == mu[mu != 0.5]).all()
+
+
+def relaxed_problem(inference, seed=0, k=6, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(5, 3)), rng.integers(2, size=(5, k))
+    costs = rng.random((k, 2)) + 0.2
+    structure = PairwiseMultilabelStructure("all", inference, label_costs=costs)
+    structure.fit(X, Y, bias=1.0)
+    return structure, X, Y, scale * rng.normal(size=structure.n_weights_)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+def test_features_and_losses_are_linear_in_the_labeling(layout):
+    structure, X, Y, _ = relaxed_problem("roof", k=4)
+    X = layout(X)
+    labelings = np.array(list(product((0, 1), repeat=4)))
+    shares = np.random.default_rng(0).dirichlet(np.ones(len(labelings)))
+    both = labelings[:, structure.pairs_].prod(axis=2)
+    mixed = np.append(shares @ labelings, shares @ both)
+    phi = [dense(structure.joint_feature(X[[0]], y)) for y in labelings]
+    np.testing.assert_allclose(
+        dense(structure.joint_feature(X[[0]], mixed)), shares @ phi, rtol=0, atol=1e-14
+    )
+    losses = [structure.loss(Y[0], y) for y in labelings]
+    assert structure.loss(Y[0], mixed) == pytest.approx(shares @ losses, rel=1e-14)
+
+
+@pytest.mark.parametrize("inference", RELAXED)
+def test_a_relaxed_oracle_bounds_all_labelings_and_keeps_its_word(inference):
+    structure, X, Y, w = relaxed_problem(inference)
+    labelings = list(product((0, 1), repeat=6))
+    for x, truth in zip(X, Y, strict=True):
+        for lam in LAMS:
+            z = structure.loss_augmented_decode(x, truth, w, lam)
+            assert_in_local_polytope(z, 6, structure.pairs_)
+
+            def value(y, x=x, truth=truth, lam=lam):
+                return w @ structure.joint_feature(x, y) + lam * structure.loss(truth, y)
+
+            assert value(z) >= max(map(value, labelings)) - 1e-9
+
+
+def reference_between(structure, x, truth, w, lam, alpha, beta):
+    """max h + λ g over the local polytope between two rays, by linprog; or None."""
+    k, pairs = Y_columns(structure), structure.pairs_
+    (h, h0), (g, g0) = (
+        affine(f, k + len(pairs))
+        for f in (
+            lambda z: 1 + w @ (
+                structure.joint_feature(x, z) - structure.joint_feature(x, truth)
+            ),
+            lambda z: signed_loss(structure, truth, z),
+        )
+    )  # fmt: skip
+    polytope = local_polytope(k, pairs)
+    rows, limits = [beta * h - g], [g0 - beta * h0]
+    rows.append(-h if alpha == np.inf else g - alpha * h)
+    limits.append(h0 if alpha == np.inf else alpha * h0 - g0)
+    result = linprog(
+        -(h + lam * g),
+        A_ub=sparse.vstack([polytope.A, np.array(rows)]),
+        b_ub=np.append(polytope.b, limits),
+        bounds=(0, 1),
+        method="highs",
+    )
+    return None if result.status == 2 else -result.fun + h0 + lam * g0
+
+
+def Y_columns(structure):
+    return len(structure.classes_)
+
+
+def signed_loss(structure, truth, z):
+    costs = structure.label_costs_[np.arange(len(truth)), truth]
+    return costs @ ((1 - 2 * truth) * (z[: len(truth)] - truth))
+
+
+def affine(function, n):
+    """Slope and value at zero of an affine function of n variables."""
+    at_zero = function(np.zeros(n))
+    return np.array([function(row) - at_zero for row in np.eye(n)]), at_zero
+
+
+@pytest.mark.parametrize("inference", RELAXED)
+def test_the_constrained_relaxation_is_the_linear_program_with_two_more_rows(inference):
+    outcomes = {"none": 0, "inside": 0, "on a ray": 0}
+    for seed in range(12):
+        structure, X, Y, w = relaxed_problem(inference, seed, k=4, scale=0.3)
+        rng = np.random.default_rng(seed)
+        for x, truth in zip(X, Y, strict=True):
+            lam = rng.choice([0.0, 0.5, 2.0])
+            beta = rng.choice([0.0, 0.3, 1.5])
+            alpha = beta + rng.choice([0.0, 0.2, 1.0, np.inf])
+            expected = reference_between(structure, x, truth, w, lam, alpha, beta)
+            z = structure.constrained_decode(x, truth, w, lam, alpha, beta)
+            if expected is None:
+                assert z is None
+                outcomes["none"] += 1
+                continue
+            assert_in_local_polytope(z, 4, structure.pairs_)
+            margin = 1 + w @ (
+                structure.joint_feature(x, z) - structure.joint_feature(x, truth)
+            )
+            loss = structure.loss(truth, z)
+            assert beta * margin <= loss + 1e-8
+            assert margin >= -1e-8 if alpha == np.inf else loss <= alpha * margin + 1e-8
+            assert margin + lam * loss == pytest.approx(expected, rel=1e-7, abs=1e-7)
+            free = structure.loss_augmented_decode(x, truth, w, lam)
+            outcomes["inside" if np.array_equal(free, z) else "on a ray"] += 1
+    assert min(outcomes.values()) > 0, outcomes
+
+
+@pytest.mark.parametrize("inference", RELAXED)
+def test_an_angle_turned_inside_out_is_empty(inference):
+    structure, X, Y, w = relaxed_problem(inference)
+    assert structure.constrained_decode(X[0], Y[0], w, 1.0, 0.5, 0.6) is None
+
+
+# ------------------------------------------------- the compiled relaxation
+
+PAIRS = [(0, 2), (2, 1), (0, 1)]
+
+
+def half_integral_labelings():
+    """Labelings of three labels and PAIRS that have all vertices among them."""
+    found = []
+    for mu in product((0.0, 0.5, 1.0), repeat=3):
+        ends = [(mu[a], mu[b]) for a, b in PAIRS]
+        bounds = [{max(a + b - 1, 0.0), min(a, b)} for a, b in ends]
+        found += [np.array([*mu, *both]) for both in product(*bounds)]
+    return found
+
+
+def relaxed_feature(x, z, bias):
+    mu, both = z[:3], z[3:]
+    pairs = [
+        [1 - mu[a] - mu[b] + p, mu[b] - p, mu[a] - p, p]
+        for (a, b), p in zip(PAIRS, both, strict=True)
+    ]
+    return np.append(flat_feature(x, mu, bias), pairs)
+
+
+def relaxed_listing(X, Y, costs, bias):
+    labelings = half_integral_labelings()
+    truths = [np.append(t, [t[a] * t[b] for a, b in PAIRS]) for t in Y]
+    return Listed(
+        [labelings] * len(Y),
+        [[np.array_equal(z, t) for z in labelings].index(True) for t in truths],
+        [np.array([relaxed_feature(x, z, bias) for z in labelings]) for x in X],
+        [np.abs(np.array(labelings)[:, :3] - t) @ costs[range(3), t] for t in Y],
+    )
+
+
+def small_relaxation(seed, layout=np.asarray, exclusive=False):
+    rng = np.random.default_rng(seed)
+    X, Y = 0.3 * rng.normal(size=(6, 2)), rng.integers(2, size=(6, 3))
+    if exclusive:
+        # Labels that repel one another are what makes a relaxation fractional.
+        Y = np.eye(3, dtype=int)[rng.integers(3, size=6)]
+    costs = rng.random((3, 2))
+    structure = PairwiseMultilabelStructure(PAIRS, "roof", label_costs=costs)
+    oracle = structure.fit(layout(X), Y, bias=1.5).make_oracle(layout(X), Y)
+    return oracle, relaxed_listing(X, Y, costs, 1.5), X, Y, costs
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_steps_of_the_relaxation_are_those_of_the_textbook(step, layout):
+    oracle, listed, *_ = small_relaxation(0, layout, exclusive=True)
+    solver = BlockFrankWolfe(oracle, listed.uniform, 0.02, step=step)
+    order = visits(6, passes=15)
+    solver.run(order)
+    twin = Textbook(listed, 0.02, step=step).run(order)
+    scale = np.abs(twin.w).max()
+    np.testing.assert_allclose(solver.weights, twin.w, rtol=0, atol=1e-12 * scale)
+    assert solver.loss == pytest.approx(twin.loss_blocks.sum(), rel=1e-12)
+    used = [mass > 0 for alpha in twin.alpha for mass in alpha]
+    fractional = [(z == 0.5).any() for z in half_integral_labelings()] * 6
+    # Away steps have let go of it by then.
+    assert np.logical_and(used, fractional).any() or step == "away"
+
+
+def largest_product(h, g):
+    """max h g over the convex hull of points: over all lines between two of them."""
+    dh, dg = np.subtract.outer(h, h), np.subtract.outer(g, g)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = -(h * dg + g * dh) / (2 * dh * dg)
+    share = np.clip(np.where(np.isfinite(share), share, 0.0), 0.0, 1.0)
+    return ((h + share * dh) * (g + share * dg)).max()
+
+
+@pytest.mark.parametrize("one", [0.3, 1.0, 5.0])
+def test_a_mixture_of_two_vertices_is_the_most_violating_point(one):
+    n_mixtures = n_vertices = 0
+    for seed in range(25):
+        oracle, listed, X, Y, costs = small_relaxation(seed)
+        w = np.random.default_rng(seed).normal(size=listed.d)
+        for i in range(6):
+            margins = one + listed.values(i, w, 0.0)
+            labelings, scores, losses = candidate_points(oracle, i, w, one)
+            best = (losses * (one + scores)).argmax()
+            assert losses[best] * (one + scores[best]) == pytest.approx(
+                largest_product(margins, listed.loss[i]), rel=1e-12
+            )
+            n_mixtures += labelings[best][0] > 0
+            n_vertices += labelings[best][0] == 0
+            for labels, score, loss in zip(labelings, scores, losses, strict=True):
+                # The second vertex's share, and then 2 a + 8 b of the two.
+                share, ends = labels[0] / 2**30, labels[1:]
+                z = ((1 - share) * (ends % 4) + share * (ends // 4)) / 2
+                assert_in_local_polytope(z, 3, np.array(PAIRS))
+                truth = listed.phi[i][listed.truth[i]]
+                expected = w @ (relaxed_feature(X[i], z, 1.5) - truth)
+                assert score == pytest.approx(expected, abs=1e-12)
+                expected = np.abs(z[:3] - Y[i]) @ costs[range(3), Y[i]]
+                assert loss == pytest.approx(expected, abs=1e-12)
+    assert n_mixtures > 0 and n_vertices > 0
+
+
+# -------------------------------------------------------------------- training
+
+
+def data(k=4, n=16):
+    return make_multilabel(n, n_features=5, n_classes=k, random_state=0)
+
+
+def trained(structure, X, Y, **params):
+    params = {"tol": 1e-6, "step": "pairwise"} | params
+    model = BCFWClassifier(structure, C=0.3, random_state=0, **params).fit(X, Y)
+    assert model.dual_gap_ <= model.tol
+    return model
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("inference", ["enumerate", *RELAXED])
+def test_on_a_tree_all_inferences_train_the_same_model(inference, layout):
+    X, Y = data()
+    X = layout(X)
+    pairs = [(0, 1), (2, 1), (1, 3)]
+    exact = trained(PairwiseMultilabelStructure(pairs, "enumerate"), X, Y)
+    model = trained(PairwiseMultilabelStructure(pairs, inference), X, Y)
+    assert model.objective_ == pytest.approx(exact.objective_, abs=2e-6)
+    assert (model.predict(X) == exact.predict(X)).mean() > 0.99
+
+
+def test_relaxations_agree_and_lie_above_the_exact_objective():
+    X, Y = data()
+    exact, roof, lp = (
+        trained(PairwiseMultilabelStructure("all", inference), X, Y, tol=1e-4)
+        for inference in ("enumerate", "roof", "lp")
+    )
+    assert roof.objective_ == pytest.approx(lp.objective_, abs=2e-4)
+    assert roof.objective_ >= exact.objective_ - 1e-4
+
+
+def test_slack_rescaling_of_the_relaxation_has_one_optimum_by_either_inference():
+    X, Y = data(n=12)
+    objectives = {}
+    for inference, search in (("roof", "exact"), ("roof", "angular"), ("lp", "angular")):
+        structure = PairwiseMultilabelStructure("all", inference)
+        model = SlackRescaledSSVM(
+            structure, C=0.1, tol=0.01, search=search, random_state=0
+        ).fit(X, Y)
+        assert model.dual_gap_ <= 0.01
+        objectives[inference, search] = model.objective_
+    assert np.ptp(list(objectives.values())) <= 0.01, objectives
+
+
+def test_without_pairs_it_is_the_multilabel_structure():
+    X, Y = data()
+    pairwise = trained(PairwiseMultilabelStructure(pairs=[]), X, Y)
+    plain = trained(MultilabelStructure(), X, Y)
+    assert pairwise.objective_ == pytest.approx(plain.objective_, abs=2e-6)
+    parts = pairwise.structure_.weight_parts(pairwise.coef_)
+    np.testing.assert_allclose(parts["node"], plain.coef_, atol=1e-2)
+    np.testing.assert_allclose(parts["intercept"], plain.intercept_, atol=1e-2)
+    assert parts["pair"].shape == (0, 2, 2)
+
+
+@pytest.mark.parametrize("inference", ["enumerate", *RELAXED])
+def test_the_fitted_estimator_is_picklable_and_scores_are_those_of_predictions(inference):
+    X, Y = data(k=5)
+    structure = PairwiseMultilabelStructure("tree", inference, normalize_loss=True)
+    model = BCFWClassifier(structure, tol=0.01, random_state=0).fit(X, Y)
+    other = pickle.loads(pickle.dumps(model))
+    predicted = model.predict(X)
+    np.testing.assert_array_equal(other.predict(X), predicted)
+    np.testing.assert_array_equal(model.decision_function(X) > 0, predicted)
+    assert predicted.dtype == np.int64 and not hasattr(model, "intercept_")
+    again = clone(other).fit(X, Y)
+    np.testing.assert_allclose(again.dual_gap_, model.dual_gap_, atol=0.01)
+
+
+# ------------------------------------------------------------- pairs and errors
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_tree_has_the_largest_mutual_information(seed):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(50, 2)) @ rng.normal(size=(2, 5))
+    Y = (hidden + rng.normal(size=(50, 5)) > 0.3).astype(int)
+    structure = PairwiseMultilabelStructure("tree").fit(np.zeros((50, 1)), Y)
+
+    shared = {
+        (a, b): mutual_info_score(Y[:, a], Y[:, b]) for a, b in combinations(range(5), 2)
+    }
+
+    def information(edges):
+        return sum(shared[tuple(edge)] for edge in edges)
+
+    def spans(edges):
+        reached = {0}
+        for _ in edges:
+            reached |= {v for edge in edges if reached & set(edge) for v in edge}
+        return len(reached) == 5
+
+    trees = filter(spans, combinations(combinations(range(5), 2), 4))
+    assert spans(structure.pairs_)
+    assert information(structure.pairs_) == pytest.approx(max(map(information, trees)))
+
+
+def test_labels_without_any_information_have_a_tree_too():
+    structure = PairwiseMultilabelStructure("tree").fit(np.zeros((4, 1)), np.ones((4, 3)))
+    assert len(structure.pairs_) == 2
+    alone = PairwiseMultilabelStructure("tree").fit(np.zeros((4, 1)), np.ones((4, 1)))
+    assert alone.pairs_.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("k", "inference"), [(18, "enumerate"), (19, "roof")], ids=["18", "19"]
+)
+def test_auto_enumerates_up_to_18_labels(k, inference):
+    structure = PairwiseMultilabelStructure("tree")
+    structure.fit(np.zeros((4, 1)), np.zeros((4, k), dtype=int))
+    assert structure.inference_ == inference
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"pairs": "some"}, "'all', 'tree' or an array .*got 'some'"),
+        ({"pairs": [0, 1]}, r"two integers.* shape \(2,\)"),
+        ({"pairs": [[0.0, 1.0]]}, "two integers.* type float64"),
+        ({"pairs": [[0, 3]]}, r"columns of y, 0 to 2; got \(0, 3\)"),
+        ({"pairs": [[-1, 0]]}, r"columns of y, 0 to 2; got \(-1, 0\)"),
+        ({"pairs": [[1, 1]]}, r"two different labels; got \(1, 1\)"),
+        ({"pairs": [[0, 1], [1, 0]]}, r"each pair once; got \(1, 0\) again"),
+        ({"inference": "exact"}, "inference must be one of .* got 'exact'"),
+        ({"label_costs": [[1, 1]]}, r"shape \(3, 2\).* got \(1, 2\)"),
+    ],
+)
+def test_settings_that_do_not_fit_the_labels_are_refused(parameters, message):
+    structure = PairwiseMultilabelStructure(**parameters)
+    with pytest.raises(ValueError, match=message):
+        structure.fit(np.zeros((2, 1)), np.array([[1, 0, 1], [0, 0, 1]]))
+
+
+def test_too_many_labels_to_enumerate_are_refused():
+    structure = PairwiseMultilabelStructure("tree", "enumerate")
+    with pytest.raises(ValueError, match="up to 18 labels; got 19. Use 'roof'"):
+        structure.fit(np.zeros((2, 1)), np.zeros((2, 19), dtype=int))
