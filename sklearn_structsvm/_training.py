@@ -129,7 +129,7 @@ class TrainedClassifier(StructuredClassifier):
         Parameters
         ----------
         solve : callable
-            (on_pass, history) -> BCFWResult.
+            (on_pass, history) -> SolverResult.
         weights : callable or None
             () -> the weights while `solve` runs; None for those of the last gap check.
         name, remedy : str

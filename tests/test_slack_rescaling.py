@@ -45,16 +45,23 @@ INEXACT = ("bisecting", "binary", "sarawagi")
 
 
 class Coded(Structure):
-    """Classes y with features x ⊗ codes[y] and any costs, all in Python."""
+    """Classes y with features x ⊗ codes[y] and any costs, all in Python.
 
-    def __init__(self, codes, costs, constrained=True):
+    `serves` names the searches: by the angle, by the product, or neither.
+    """
+
+    def __init__(self, codes, costs, serves="angle"):
         self.codes = codes
         self.costs = costs
-        self.constrained = constrained
+        self.serves = serves
 
     @property
     def has_constrained_decode(self):
-        return self.constrained
+        return self.serves == "angle"
+
+    @property
+    def has_slack_augmented_decode(self):
+        return self.serves == "product"
 
     def joint_feature(self, x, y):
         return np.outer(x, self.codes[y]).ravel()
@@ -85,6 +92,10 @@ class Coded(Structure):
             -np.inf,
         )
         return int(values.argmax()) if values.max() > -np.inf else None
+
+    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+        scores = self._scores(x, w)
+        return int((self.costs[y_true] * (one + scores - scores[y_true])).argmax())
 
 
 @dataclass
@@ -135,6 +146,7 @@ WRITTEN = (
     "whole chain",
     "weighted chain",
     "custom",
+    "custom product",
 )
 written_kinds = pytest.mark.parametrize("kind", WRITTEN)
 
@@ -143,13 +155,14 @@ written_kinds = pytest.mark.parametrize("kind", WRITTEN)
 def written(kind, scale=1.0):
     """One of `WRITTEN`, its costs multiplied by `scale`."""
     rng = np.random.default_rng(1)
-    if kind == "custom":
+    if "custom" in kind:
         y, codes = list(np.arange(8) % 4), rng.standard_normal((4, 3))
         costs = scale * rng.uniform(0.2, 3.0, size=(4, 4)) * (1 - np.eye(4))
         X = list(rng.standard_normal((8, 3)))
         phi = [np.array([np.outer(x, code).ravel() for code in codes]) for x in X]
         listed = Listed([[0, 1, 2, 3]] * 8, y, phi, [costs[c] for c in y])
-        return Written(Coded(codes, costs), X, y, listed, {})
+        serves = "product" if kind == "custom product" else "angle"
+        return Written(Coded(codes, costs, serves), X, y, listed, {})
     if "chain" in kind:
         X, y, costs = random_chains(n=8)
         params = {}
@@ -215,9 +228,10 @@ def test_what_is_certified_is_true_of_the_objective_written_out(kind, search, op
 
 @written_kinds
 @each_fast_solver
-@pytest.mark.parametrize("search_rtol", [0.0, 1e-6])
+@pytest.mark.parametrize("search_rtol", [0.0, 1e-7])
 def test_all_solvers_reach_one_objective(kind, options, search_rtol):
-    model = written(kind).fit(tol=1e-6 * optimum(kind), search_rtol=0.0, **options)
+    tol = 1e-6 * optimum(kind)
+    model = written(kind).fit(tol=tol, search_rtol=search_rtol, **options)
     assert abs(model.objective_ - optimum(kind)) <= 1e-6 * optimum(kind)
 
 
@@ -296,8 +310,6 @@ def test_all_solvers_weigh_examples(kind, options):
     repeated = problem.model(**params).fit(X, y)
     assert abs(weighted.objective_ - repeated.objective_) <= 1e-10
     np.testing.assert_allclose(weighted._weights, repeated._weights, atol=1e-4)
-    # Those of weight zero are not even looked at.
-    X = [np.full_like(x, 1e6) if s == 0 else x for x, s in zip(X, weights, strict=False)]
 
 
 @each_solver
@@ -314,7 +326,7 @@ def test_all_solvers_weigh_examples(kind, options):
 def test_where_nothing_costs_anything_there_is_nothing_to_do(structure, options):
     kind = type(structure).__name__.lower().removesuffix("structure")
     problem = make_problem("custom" if kind == "coded" else kind)
-    for search in ("angular",) + ("binary", "bisecting"):
+    for search in ("angular", "binary", "bisecting"):
         model = SlackRescaledSSVM(structure, search=search, **options)
         model.fit(problem.X, problem.y)
         np.testing.assert_array_equal(model._weights, 0)
@@ -364,8 +376,6 @@ def test_what_an_inexact_search_certifies_is_true(kind, search, options):
     assert model.objective_ >= primal - 1e-12
     assert model.dual_objective_ <= optimum(kind) + 1e-11
     assert model.dual_gap_ >= primal - optimum(kind) - 1e-11
-    # Lemma 5 bounds Φ* by 4 times the best of it, so that training is of some use.
-    assert np.isfinite(model.objective_)
 
 
 @each_fast_solver
@@ -426,6 +436,7 @@ def test_queries_are_those_of_the_searches(kind, options):
     assert model.n_queries_ >= model.n_oracle_calls_ >= problem.listed.n
     assert model.n_oracle_calls_ == model.history_["n_oracle_calls"][-1]
     if kind != "custom":
+        # So they are with candidates at hand, where each search is one query.
         model = problem.fit(search="exact", **limits)
         assert model.n_queries_ == model.n_oracle_calls_
 
@@ -478,13 +489,19 @@ def test_parameters_that_contradict_each_other_are_refused(params, message):
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        ("angular", "search='angular' needs.*define constrained_decode, and Coded does"),
-        ("exact", "search='exact' needs.*enumerate.*and Coded does not"),
+        (
+            "angular",
+            "search='angular' needs.*constrained_decode or slack_augmented_decode.*Coded",
+        ),
+        (
+            "exact",
+            "search='exact' needs.*with slack_augmented_decode, and Coded has none",
+        ),
     ],
 )
 def test_a_search_that_a_structure_cannot_serve_is_refused(search, message, options):
     problem = written("custom")
-    structure = Coded(problem.structure.codes, problem.structure.costs, False)
+    structure = Coded(problem.structure.codes, problem.structure.costs, serves=None)
     model = SlackRescaledSSVM(structure, search=search, **options)
     before = sorted(vars(model))
     with pytest.raises(ValueError, match=f"{message}.*'bisecting', 'binary', 'sarawagi'"):
@@ -503,7 +520,9 @@ class Spied(Coded):
         Spied.asked += 1
         return super().loss_augmented_decode(*args, **kwargs)
 
-    constrained_decode = Coded.constrained_decode
+    def constrained_decode(self, *args, **kwargs):
+        Spied.asked += 1
+        return super().constrained_decode(*args, **kwargs)
 
 
 @each_solver
@@ -512,7 +531,7 @@ class Spied(Coded):
     [
         ((2, 2), 0.5, r"must be 0 where y is y_true; got 0.5 for example 2"),
         ((2, 2), -0.5, r"must be a finite number >= 0; got -0.5 for example 2"),
-        ((2, 3), -0.5, r"must be a finite number >= 0; got -0.5 for example 2"),
+        ((2, 3), np.nan, r"must be a finite number >= 0; got nan for example 2"),
         ((2, 3), np.inf, r"must be a finite number >= 0; got inf for example 2"),
     ],
 )
@@ -520,15 +539,13 @@ def test_a_loss_that_is_none_is_refused(options, place, value, message):
     problem = written("custom")
     costs = problem.structure.costs.copy()
     costs[place] = value
-    # So that the labeling of negative loss is met.
-    X = [10.0 * x for x in problem.X]
     model = SlackRescaledSSVM(Spied(problem.structure.codes, costs), **options)
     before, Spied.asked = sorted(vars(model)), 0
     with pytest.raises(ValueError, match=message):
-        model.fit(X, problem.y)
+        model.fit(problem.X, problem.y)
     assert sorted(vars(model)) == before
-    if place == (2, 2):
-        assert Spied.asked == 0
+    # Before training, but for the look at what the largest losses are.
+    assert Spied.asked <= (0 if place == (2, 2) else 3)
 
 
 # What is asked of all solvers
@@ -639,8 +656,7 @@ def test_an_interrupted_warm_start_tells_its_queries():
     with pytest.raises(KeyboardInterrupt):
         model.fit(problem.X, problem.y)
     assert model.dual_gap_ > 1e-9
-    # Those up to the cut, and those of the certificate.
-    assert model.n_queries_ >= 300
+    assert model.n_queries_ > model.n_oracle_calls_ > problem.n
     cut = model.dual_objective_
     model.fit(problem.X, problem.y)
     assert model.history_["dual_objective"][0] == pytest.approx(cut, abs=1e-12)

@@ -1,16 +1,23 @@
 """The labelings of one example as slack rescaling's search sees them."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from scipy import sparse
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_structsvm.plotting._common import axes_or_new, show_legend
 from sklearn_structsvm.solvers._slack_oracle import points_of
-from sklearn_structsvm.solvers.slack_search import find_most_violating
+from sklearn_structsvm.solvers.slack_search import check_search, find_most_violating
 
 # Points of the curve on which all labelings are as violating as the one found.
 _N_CURVE = 200
-# Empty angles and lines are drawn this much beyond the outermost point.
+# The axes end this much beyond the outermost point.
 _MARGIN = 1.08
+# Below the axis g = 0, for the true labeling to be seen as a whole.
+_BELOW = 0.04
+# The legend is so many of its font's sizes below the axes.
+_LEGEND_BELOW = 4.5
+# The first query is drawn as pale as this, the last one opaque.
+_PALEST = 0.35
 
 
 class LabelMapDisplay:
@@ -19,8 +26,12 @@ class LabelMapDisplay:
     A labeling y is drawn at h(y) = 1 + f(y) - f(y_true) and g(y) = L(y_true, y). Slack
     rescaling looks for the largest h g, whose level curves are hyperbolas; its oracles
     can maximise h + λ g alone, whose level curves are lines, over all labelings or
-    between two rays from the origin (Figures 1, 5 and 6 of [1]_). The line of each
-    query has no labeling above it within its angle.
+    between two rays from the origin (Figures 1, 5 and 6 of [1]_). A query is drawn as
+    such a line within its angle: no labeling in there lies above it, and the answer, a
+    cross, lies on it. Later queries are darker.
+
+    Labelings of h <= 0 violate nothing: the view has those near 0 only, on a third of
+    its width at most.
 
     It is recommended to use :meth:`from_estimator`. All parameters are stored as
     attributes.
@@ -42,8 +53,10 @@ class LabelMapDisplay:
         The labelings.
     found_ : matplotlib Line2D
         The labeling that the search found.
-    lines_ : list of matplotlib Line2D
-        One for each query that found a labeling.
+    true_ : matplotlib Line2D
+        The true labeling, at h = 1 and g = 0.
+    lines_, answers_ : list of matplotlib Line2D
+        One for each query that found a labeling: the line, and the labeling.
     rays_ : list of matplotlib Line2D
         The sides of the angles.
     curve_ : matplotlib Line2D or None
@@ -59,11 +72,11 @@ class LabelMapDisplay:
     >>> from sklearn_structsvm import SlackRescaledSSVM
     >>> from sklearn_structsvm.datasets import make_multilabel
     >>> from sklearn_structsvm.plotting import LabelMapDisplay
-    >>> X, Y = make_multilabel(n_samples=40, n_labels=4, random_state=0)
+    >>> X, Y = make_multilabel(n_samples=40, n_classes=5, random_state=0)
     >>> model = SlackRescaledSSVM(C=0.1, tol=0.01, random_state=0).fit(X, Y)
     >>> display = LabelMapDisplay.from_estimator(model, X[0], Y[0])
     >>> display.points.shape
-    (16, 2)
+    (32, 2)
     """
 
     def __init__(self, *, points, result, name=None):
@@ -97,8 +110,8 @@ class LabelMapDisplay:
         max_queries : int, default=None
             Stop the search after so many, to see it on its way; None for no limit.
         max_labelings : int, default=16384
-            All labelings are drawn where there are at most so many, else those that the
-            search met.
+            All labelings are drawn where there are at most so many, else (and of
+            structures of your own) those that the search met.
         ax : matplotlib Axes, default=None
             Axes to draw into. None makes a new figure.
         name : str, default=None
@@ -112,11 +125,21 @@ class LabelMapDisplay:
 
         Raises
         ------
+        NotFittedError
+        TypeError
+            If the estimator is not one over a structure.
         ValueError
             If the structure cannot serve the search, or x and y are not of the kind
             that it was fitted to.
         """
         check_is_fitted(estimator)
+        if not hasattr(estimator, "structure_"):
+            raise TypeError(
+                "LabelMapDisplay needs an estimator over a structure, such as "
+                f"SlackRescaledSSVM; {type(estimator).__name__} has no 'structure_'."
+            )
+        if max_queries is not None and max_queries < 1:
+            raise ValueError(f"max_queries must be at least 1; got {max_queries!r}.")
         structure = estimator.structure_
         X, Y = _one_example(structure, x, y)
         w = np.ascontiguousarray(
@@ -128,6 +151,7 @@ class LabelMapDisplay:
         if search is None:
             search = getattr(estimator, "search", "angular")
         oracle = structure.make_oracle(X, Y)
+        check_search(oracle, search, type(structure).__name__)
         limit = {} if max_queries is None else {"max_queries": max_queries}
         result = find_most_violating(oracle, 0, w, search=search, trace=True, **limit)
         labelings = _all_labelings(structure, oracle, max_labelings)
@@ -164,7 +188,8 @@ class LabelMapDisplay:
         style = {"s": 9, "color": "0.35", "linewidths": 0, "label": "labelings"}
         self.scatter_ = ax.scatter(*points.T, **{**style, **scatter_kw})
         right = _MARGIN * max(points[:, 0].max(), 1.0)
-        top = _MARGIN * max(points[:, 1].max(), self.result.loss, np.finfo(float).tiny)
+        left = max(min(-_BELOW * right, _MARGIN * points[:, 0].min()), -right / 2)
+        top = _MARGIN * max(points[:, 1].max(), self.result.loss) or 1.0
         self._draw_queries(ax, right, top, name)
         self.curve_ = None
         if self.result.value > 0:
@@ -176,29 +201,51 @@ class LabelMapDisplay:
                 linestyle="--",
                 label=f"g h = {self.result.value:.3g}",
             )
+        (self.true_,) = ax.plot(
+            1.0,
+            0.0,
+            marker="o",
+            markersize=7,
+            markerfacecolor="none",
+            color="0.2",
+            linestyle="none",
+            label="true labeling",
+        )
         (self.found_,) = ax.plot(
             self.result.margin,
             self.result.loss,
             marker="*",
             markersize=12,
+            zorder=4,
             color="C3",
             linestyle="none",
-            label="most violating found" if self.result.value > 0 else "true labeling",
+            label="most violating found" if self.result.value > 0 else "nothing violates",
         )
+        ax.axvline(0.0, color="0.85", linewidth=0.8, zorder=0)
+        ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
         ax.set(
-            xlim=(min(0.0, _MARGIN * points[:, 0].min()), right),
-            ylim=(0.0, top),
+            xlim=(left, right),
+            ylim=(-_BELOW * top, top),
             xlabel="Margin violation h = 1 + f(y) - f(y_true)",
             ylabel="Loss g = L(y_true, y)",
         )
-        show_legend(ax, loc="upper right")
+        # Below the axes: lines and curve run through all of their corners. In points, so
+        # that the x label has its room whatever the size.
+        show_legend(
+            ax,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.0),
+            borderaxespad=_LEGEND_BELOW,
+            ncols=2,
+            fontsize="small",
+        )
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
 
     def _draw_queries(self, ax, right, top, name):
-        """Lines of equal h + λ g within their angles, and the angles' sides."""
-        self.lines_, self.rays_ = [], []
+        """Lines of equal h + λ g within their angles, answers, and the angles' sides."""
+        self.lines_, self.answers_, self.rays_ = [], [], []
         trace = self.result.trace
         if trace is None:
             return
@@ -213,27 +260,30 @@ class LabelMapDisplay:
                 zorder=0,
                 label=None if self.rays_ else "sides of angles",
             )
-        for lam, alpha, beta, found, h, g in zip(
-            *(trace[key] for key in ("lam", "alpha", "beta", "found", "margin", "loss")),
-            strict=True,
+        found = trace["found"]
+        keys = ("lam", "alpha", "beta", "margin", "loss")
+        shades = np.linspace(1.0, _PALEST, found.sum())[::-1]
+        queries = "query" if self.result.n_queries == 1 else "queries"
+        label = f"{name}: {self.result.n_queries} {queries}"
+        for lam, alpha, beta, h, g, shade in zip(
+            *(trace[key][found] for key in keys), shades, strict=True
         ):
-            if not found:
-                continue
             ends = _line_in_angle(lam, h + lam * g, alpha, beta, top)
-            label = f"{name}: {self.result.n_queries} queries"
-            self.lines_ += ax.plot(
-                *np.transpose(ends),
-                color="C0",
-                linewidth=1.2,
-                zorder=1,
-                label=None if self.lines_ else label,
+            style = {"color": "C0", "alpha": shade}
+            self.lines_ += ax.plot(*np.transpose(ends), linewidth=1.2, zorder=2, **style)
+            self.answers_ += ax.plot(
+                h, g, marker="x", markersize=8, linestyle="none", zorder=3, **style
             )
+        if self.lines_:
+            self.lines_[-1].set_label(label)
+            self.answers_[-1].set_label("answers")
 
 
 def _one_example(structure, x, y):
     if not structure.flat:
         return structure.check_data([x], [y])
-    x = x.reshape(1, -1) if hasattr(x, "reshape") else np.reshape(x, (1, -1))
+    x = x.reshape(1, -1) if sparse.issparse(x) else np.reshape(x, (1, -1))
+    x = check_array(x, accept_sparse="csr", dtype=np.float64, order="C", input_name="x")
     if x.shape[1] != structure.n_features_in_:
         raise ValueError(
             f"x must have {structure.n_features_in_} features, as in fit; "

@@ -7,7 +7,7 @@ a `BlockOracle` serves here too, with its steps, caches and certificates.
 """
 import numpy as np
 
-from sklearn_structsvm._oracle cimport BlockOracle, Plane
+from sklearn_structsvm._oracle cimport BlockOracle
 from sklearn_structsvm.solvers._corners cimport CornerSets
 from sklearn_structsvm.solvers._slack_search cimport Search, SlackSearch
 

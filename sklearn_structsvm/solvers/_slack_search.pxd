@@ -32,6 +32,7 @@ cdef class SlackSearch:
     cdef int find(
         self, Search* search, double lam, double slack, double max_loss
         ) except -1 nogil
+    cdef bint _scans_candidates(self) noexcept nogil
     cdef int _exact(self, Search* search) except -1 nogil
     cdef int _angular(
         self, Search* search, double lam, double max_loss) except -1 nogil

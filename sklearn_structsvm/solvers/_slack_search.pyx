@@ -33,7 +33,7 @@ Loose ends of the paper, and how they are settled here:
   H and G cannot be empty, for h(y*) is in all of their segments: what can
   happen is that they shrink to a point.
 """
-from libc.math cimport INFINITY, fmax, fmin, sqrt
+from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -149,6 +149,22 @@ cdef bint narrow(Angle* angle, double value) noexcept nogil:
     return angle.beta < angle.alpha
 
 
+cdef double largest_on_line(const Angle* angle, double lam, double highest) noexcept nogil:
+    """The largest product on the line h + lam g = highest within the angle."""
+    cdef double at = fmin(fmax(1.0 / lam, angle.beta), angle.alpha)
+    return highest / (1.0 + lam * at) * highest / (1.0 + lam * at) * at
+
+
+cdef void add_line(Angle* angle, double lam, double highest) noexcept nogil:
+    """Bound an angle by one more line, and keep the line that bounds it better."""
+    cdef double largest = largest_on_line(angle, lam, highest)
+    angle.bound = fmin(angle.bound, largest)
+    if angle.lam > 0.0 and largest_on_line(angle, angle.lam, angle.highest) < largest:
+        return
+    angle.lam = lam
+    angle.highest = highest
+
+
 cdef int tighten(Search* search, double lam, double highest) noexcept nogil:
     """Lemma 5, with K(λ) = `highest`."""
     if lam > 0.0 and highest > 0.0:
@@ -212,7 +228,8 @@ cdef class SlackSearch:
             with gil:
                 raise MemoryError("no memory for a labeling")
         try:
-            if self.known is not None:
+            # Candidates hold a labeling that none of the known ones exceeds.
+            if self.known is not None and not self._scans_candidates():
                 for c in range(self.known.sets[i].count):
                     memcpy(search.queried, self.known.sets[i].labels + c * n_labels,
                            n_labels * sizeof(int))
@@ -236,6 +253,10 @@ cdef class SlackSearch:
             free(search.queried)
             free_plane(&search.plane)
         return 0
+
+    cdef bint _scans_candidates(self) noexcept nogil:
+        return self.kind == EXACT or (
+            self.kind == ANGULAR and self.oracle.has_candidates)
 
     cdef int _consider(
             self, Search* search, double score, double loss) except -1 nogil:
@@ -350,8 +371,8 @@ cdef class SlackSearch:
         """Algorithm 2; the module says how its gaps are filled."""
         cdef Queue queue
         cdef Angle angle, low, high
-        cdef double h = 0.0, g = 0.0, highest_h = 0.0, highest_g = 0.0, highest
-        cdef double at_z, at_mirror, peak
+        cdef double h = 0.0, g = 0.0, highest_h = 0.0, highest_g = max_loss, highest
+        cdef double at_z, at_mirror, outer, peak
         cdef bint is_first = True
         cdef Py_ssize_t j
         if self.oracle.has_candidates:
@@ -365,15 +386,21 @@ cdef class SlackSearch:
         try:
             if lam <= 0.0 and not search.on_plane:
                 self._ask(search, 0.0, &highest_h, &g)
-                highest_g = max_loss
             if lam <= 0.0:
                 lam = 1.0 / slope(fmax(highest_h, SMALLEST), highest_g)
             angle.alpha = INFINITY
             angle.beta = 0.0
-            if search.value > 0.0 and highest_h > 0.0:
+            if search.value > 0.0:
                 # Theorem 5: what is better than this has slopes strictly between.
-                angle.alpha = highest_g / search.value * highest_g * (1.0 + ROUNDING)
-                angle.beta = search.value / highest_h / highest_h * (1.0 - ROUNDING)
+                if highest_g > 0.0:
+                    angle.alpha = highest_g / search.value * highest_g
+                    at_z = slope(search.one + search.score, search.loss)
+                    # Its own ray where it has the largest loss, but for rounding.
+                    if angle.alpha <= at_z * (1.0 + ROUNDING):
+                        angle.alpha = at_z
+                if highest_h > 0.0:
+                    angle.beta = search.value / highest_h / highest_h
+                    angle.beta *= 1.0 - ROUNDING
             angle.strict = True
             angle.bound = search.bound
             angle.lam = 0.0
@@ -396,19 +423,24 @@ cdef class SlackSearch:
                 peak = 1.0 / lam
                 # z' mirrors z in the ray of slope 1/λ: slopes multiply to 1/λ².
                 at_mirror = fmin(fmax(peak / at_z * peak, SMALLEST), LARGEST)
-                high.alpha = fmax(at_z, at_mirror)
-                high.beta = peak
-                high.strict = True
-                low.alpha = peak
-                low.beta = fmin(at_z, at_mirror)
-                low.strict = False
-                # Both touch the ray on which the line's Φ is largest.
-                high.bound = fmin(angle.bound, highest * highest / (4.0 * lam))
-                low.bound = high.bound
-                high.lam = low.lam = lam
-                high.highest = low.highest = highest
-                if low.beta < peak * (1.0 - ROUNDING) and high.alpha > peak:
+                if fabs(at_z * lam - 1.0) <= ROUNDING:
+                    continue
+                # Lines 18 to 24, within the angle that is split.
+                high = low = angle
+                outer = fmax(at_z, at_mirror)
+                if outer <= angle.alpha:
+                    high.alpha = outer
+                    high.strict = True
+                high.beta = fmax(angle.beta, peak)
+                if peak < angle.alpha:
+                    low.alpha = peak
+                    low.strict = False
+                low.beta = fmax(angle.beta, fmin(at_z, at_mirror))
+                if high.beta < high.alpha:
+                    add_line(&high, lam, highest)
                     push(&queue, high)
+                if low.beta < low.alpha:
+                    add_line(&low, lam, highest)
                     push(&queue, low)
             if queue.count == 0:
                 search.bound = search.value

@@ -45,8 +45,8 @@ HISTORY_KEYS = (
 
 
 @dataclass
-class BCFWResult:
-    """Where a run of BCFW ended.
+class SolverResult:
+    """Where a solver's run ended.
 
     Attributes
     ----------
@@ -105,10 +105,10 @@ class History:
         return row, weights
 
     def result(self, weights, status):
-        """The `BCFWResult` at the last row."""
+        """The `SolverResult` at the last row."""
         columns = {key: np.array([r[key] for r in self.rows]) for key in HISTORY_KEYS}
         row = self.rows[-1]
-        return BCFWResult(
+        return SolverResult(
             weights=weights,
             objective=row["objective"],
             dual_objective=row["dual_objective"],
@@ -256,7 +256,7 @@ def run_bcfw(
 
     Returns
     -------
-    BCFWResult
+    SolverResult
 
     References
     ----------
@@ -306,7 +306,7 @@ def run_passes(
 
     Returns
     -------
-    BCFWResult
+    SolverResult
     """
     deadline = np.inf if max_time is None else history.started + max_time
     row, weights = check()

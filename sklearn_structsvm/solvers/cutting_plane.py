@@ -23,6 +23,9 @@ VIOLATION_SHARE = 0.5
 # missing, more would be lost on them.
 INNER_SHARE = 0.3
 
+# Labelings kept per example of an expensive oracle, in the one-slack form.
+PLANE_CACHE_SIZE = 10
+
 # Passes over the working sets, or planes from the cache, in one round at most. A program
 # that takes more goes on in the next one, with labelings that matter more.
 MAX_INNER = 30
@@ -63,7 +66,8 @@ def run_cutting_plane(
     cache_size : int or None
         "n-slack": labelings in a working set before those without dual mass are dropped,
         50 by default. "one-slack": labelings kept per example from which planes are made
-        before the oracle is asked again, none by default; they pay where it is expensive.
+        before the oracle is asked again; they pay where that is expensive, so that the
+        default is 10 for a structure in Python and none for a compiled one.
     tol : float
         Stop where the duality gap is at most this.
     max_iter : int
@@ -81,7 +85,7 @@ def run_cutting_plane(
 
     Returns
     -------
-    BCFWResult
+    SolverResult
         Of the best weights seen. "stalled" is where no labeling violates any more by
         half of `tol`, and what is left of the gap is the inexactness of the oracle.
 
@@ -98,7 +102,9 @@ def run_cutting_plane(
         rng = np.random.default_rng(0 if rng is None else rng)
         model = _WorkingSets(oracle, weights, lam, size, rng)
     else:
-        model = _JointPlanes(oracle, weights, lam, cache_size or 0)
+        if cache_size is None:
+            cache_size = 0 if oracle.thread_safe else PLANE_CACHE_SIZE
+        model = _JointPlanes(oracle, weights, lam, cache_size)
     model.n_threads = n_threads
     best = {"objective": np.inf, "dual_objective": -np.inf}
 

@@ -49,7 +49,7 @@ def run_sgd(
 
     Returns
     -------
-    BCFWResult
+    SolverResult
 
     References
     ----------

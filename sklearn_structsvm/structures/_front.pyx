@@ -67,8 +67,8 @@ cdef extern from "structures/_front.h" nogil:
 
 # Relative: sums of the same numbers in another order differ by less.
 ROUNDING = 1e-13
-# Chains up to so many nodes, with costs of one size, have so few rows that the search
-# for a multiplier does not pay.
+# Forests of so few nodes, with costs of one size, have so few rows that the search for
+# a multiplier does not pay.
 SHORT = 8
 # Memory of one example, in doubles, and rows of a node times those of a child: about
 # 128 MB and a second.
@@ -76,7 +76,7 @@ MEMORY_LIMIT = 1 << 24
 PAIR_LIMIT = 1 << 20
 
 cdef double rounding_error = ROUNDING
-cdef Py_ssize_t short_chain = SHORT
+cdef Py_ssize_t short_forest = SHORT
 cdef Py_ssize_t memory_limit = MEMORY_LIMIT, pair_limit = PAIR_LIMIT
 
 
@@ -499,7 +499,7 @@ cdef int forest_front(
     row.count = 1
     base[row.at] = 0.0
     head.used = row.at + row_size(1, True)
-    if n > short_chain or not one_size:
+    if n > short_forest or not one_size:
         aim(forest, one, largest, plane)
         if plane.count == 1:
             plane.losses[0] *= unit

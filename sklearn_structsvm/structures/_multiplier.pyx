@@ -22,7 +22,7 @@ cdef extern from "_vector.h" nogil:
 
 # The search ends where the bound is tight up to this, per node (the more nodes, the
 # more is gained by it), or after so many steps.
-LOOSENESS = 0.2
+LOOSENESS = 0.5
 STEPS = 12
 
 cdef double looseness = LOOSENESS, epsilon = np.finfo(float).eps
@@ -137,8 +137,8 @@ cdef double find_multiplier(
     better, no other λ is.
     """
     cdef double low = 0.0, high = INFINITY
-    # As if a few of the nodes were wrong, at a margin of `one`.
-    cdef double lam = (fabs(one) if one != 0.0 else 1.0) * sqrt(forest.n) / largest
+    # Near one / largest as a rule; more where few of many nodes are wrong.
+    cdef double lam = (fabs(one) if one != 0.0 else 1.0) * sqrt(sqrt(forest.n)) / largest
     cdef double h, g, h_low = 0.0, g_low = -1.0, h_high = 0.0, g_high = -1.0
     cdef double bound, best_bound = INFINITY, best = 0.0, last = 0.0
     cdef bint between = False
