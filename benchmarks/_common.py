@@ -4,6 +4,7 @@ Import it before NumPy: it keeps the BLAS on one thread.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import resource
@@ -91,6 +92,14 @@ def _data_file(data_home, folder, name):
         return path
     print(f"[skipped {folder}: no {folder}/{name} in the folder that --data names]\n")
     return None
+
+
+def has_highs():
+    """Whether the linear program solver is installed; a word where it is not."""
+    if importlib.util.find_spec("highspy") is None:
+        print("[skipped lp: highspy is not installed]\n")
+        return False
+    return True
 
 
 def chain_classifier(**params):

@@ -22,7 +22,14 @@ and stop at 1 - --rtol of the largest violation.
 import sys
 from time import perf_counter
 
-from _common import load_reuters, load_yeast, make_parser, np, print_table
+from _common import (
+    has_highs,
+    load_reuters,
+    load_yeast,
+    make_parser,
+    np,
+    print_table,
+)
 
 from sklearn_structsvm.solvers._joint_oracle import JointOracle
 from sklearn_structsvm.solvers._slack_oracle import SlackOracle, points_of
@@ -140,9 +147,7 @@ def compare(title, X, Y, inferences, n_asked, args):
         # Also where it is only to tell what the relaxations must find.
         structure = PairwiseMultilabelStructure(inference="enumerate")
         structure.fit(X, Y, bias=1.0)
-        contenders["enumerate: exact"] = Contender(
-            structure, X, Y, "exact", 0.0, len(Y)
-        )
+        contenders["enumerate: exact"] = Contender(structure, X, Y, "exact", 0.0, len(Y))
     end = train(trainer, contenders.values(), args)
     everyone = {f"{first}: angular": trainer} | contenders
     violated = np.logical_or.reduce([c.found for c in everyone.values()])
@@ -158,15 +163,6 @@ def first_examples(X, Y, n):
     """The first n, with only those features that occur in them."""
     X, Y = X[:n], Y[:n]
     return X[:, np.flatnonzero(np.ravel(abs(X).sum(axis=0)))], Y
-
-
-def has_highs():
-    try:
-        import highspy  # noqa: F401
-    except ImportError:
-        print("[skipped lp: highspy is not installed]\n")
-        return False
-    return True
 
 
 def main():

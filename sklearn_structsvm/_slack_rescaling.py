@@ -124,7 +124,8 @@ class SlackRescaledSSVM(TrainedClassifier):
     n_oracle_calls_ : int
         Searches, those of the gap checks included.
     n_queries_ : int
-        Calls of the decoders in all searches: of the λ-oracle, constrained or not.
+        Calls of the decoders in all searches: of the λ-oracle, constrained or not. Those
+        by which "auto" measures the cost of a search are among them.
     history_ : dict of ndarray
         What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".

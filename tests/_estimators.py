@@ -33,12 +33,18 @@ class PythonMulticlass(Structure):
     """One of `n_classes` integers for a feature vector, all in Python.
 
     `spy` is called before each decoding of training, so that a test can count them, wait
-    or raise there.
+    or raise there. Where `product` is true it knows the most violating label of slack
+    rescaling, and need not be searched.
     """
 
-    def __init__(self, n_classes=3, spy=None):
+    def __init__(self, n_classes=3, spy=None, product=False):
         self.n_classes = n_classes
         self.spy = spy
+        self.product = product
+
+    @property
+    def has_slack_augmented_decode(self):
+        return self.product
 
     def joint_feature(self, x, y):
         phi = np.zeros((self.n_classes, len(x)))
@@ -72,6 +78,11 @@ class PythonMulticlass(Structure):
         values = np.where(inside, h + lam * g, -np.inf)
         return int(values.argmax()) if any(inside) else None
 
+    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+        scores = w.reshape(self.n_classes, -1) @ x
+        wrong = np.arange(self.n_classes) != y_true
+        return int((wrong * (one + scores - scores[y_true])).argmax())
+
 
 @dataclass
 class Problem:
@@ -94,9 +105,14 @@ class Problem:
     def estimator(self, **params):
         """Reaches its tol, where plain steps would take long on so little data."""
         defaults = {"step": "pairwise", "cache": False, "max_iter": 10**4}
+        defaults |= {"structure": self.structure, "random_state": 0}
         if self.model is SlackRescaledSSVM:
             defaults["search_rtol"] = 0.0
-        defaults |= {"structure": self.structure, "random_state": 0}
+            if params.get("tol", 1.0) <= ACCURATE["tol"]:
+                # The bounds of the angles have more rounding than that.
+                defaults["search"] = "exact"
+                if self.kind == "custom":
+                    defaults["structure"] = PythonMulticlass(product=True)
         return self.model(**defaults | params)
 
     def fitted(self, **params):

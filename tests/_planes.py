@@ -1,4 +1,4 @@
-"""Structures whose labelings are listed as points (h, g), for slack rescaling's searches."""
+"""Structures whose labelings are listed as points (h, g), for searches."""
 
 import numpy as np
 

@@ -113,7 +113,7 @@ def test_flat_estimators_pass_the_generated_checks(estimator, check):
 def test_weights_equal_repetitions_where_tol_is_small(estimator, check):
     accurate = clone(estimator).set_params(**ACCURATE)
     if isinstance(estimator, SlackRescaledSSVM):
-        accurate.set_params(search_rtol=0)
+        accurate.set_params(search="exact")
     check(type(estimator).__name__, accurate)
 
 

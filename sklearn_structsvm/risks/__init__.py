@@ -1,0 +1,7 @@
+"""Empirical risks whose losses are functions of a few scores per example."""
+
+from sklearn_structsvm.risks.base import Risk
+from sklearn_structsvm.risks.binary import BinaryHinge
+from sklearn_structsvm.risks.multiclass import MulticlassHinge
+
+__all__ = ["BinaryHinge", "MulticlassHinge", "Risk"]

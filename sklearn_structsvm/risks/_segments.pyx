@@ -1,0 +1,215 @@
+"""Pointwise maxima of lines, cut into segments, and the minimum of their sum.
+
+The segmentation is Algorithm 4 of Yu et al. (2010).
+"""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport INFINITY
+
+# Lines up to which insertion is the faster sort.
+cdef Py_ssize_t FEW_LINES = 24
+
+
+cdef inline bint _before(
+        const double* a, const double* b, double lower, Py_ssize_t p,
+        Py_ssize_t q) noexcept nogil:
+    """Whether line p stands above line q at `lower`, or as high and is steeper."""
+    cdef double yp = b[p] + lower * a[p], yq = b[q] + lower * a[q]
+    return yp > yq or (yp == yq and a[p] > a[q])
+
+
+cdef void _sift(
+        Py_ssize_t r, const double* a, const double* b, double lower,
+        Py_ssize_t root, Py_ssize_t* order) noexcept nogil:
+    """Restore the heap below `root`, whose top is the line that comes last."""
+    cdef Py_ssize_t child, line = order[root]
+    while 2 * root + 1 < r:
+        child = 2 * root + 1
+        if child + 1 < r and _before(a, b, lower, order[child], order[child + 1]):
+            child += 1
+        if not _before(a, b, lower, line, order[child]):
+            break
+        order[root] = order[child]
+        root = child
+    order[root] = line
+
+
+cdef void _sort_lines(
+        Py_ssize_t r, const double* a, const double* b, double lower,
+        Py_ssize_t* order) noexcept nogil:
+    """Sort `order` by descending value at `lower`, ties by descending slope."""
+    cdef Py_ssize_t j, place, line
+    if r <= FEW_LINES:
+        for j in range(1, r):
+            line = order[j]
+            place = j
+            while place > 0 and _before(a, b, lower, line, order[place - 1]):
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = line
+        return
+    for j in range(r // 2 - 1, -1, -1):
+        _sift(r, a, b, lower, j, order)
+    for j in range(r - 1, 0, -1):
+        line = order[0]
+        order[0] = order[j]
+        order[j] = line
+        _sift(j, a, b, lower, 0, order)
+
+
+cdef Py_ssize_t segment_row(
+        Py_ssize_t r, const double* a, const double* b, double lower, double upper,
+        Py_ssize_t* order, double* etas, Py_ssize_t* active) noexcept nogil:
+    """Segments of η -> max_p b_p + η a_p over [lower, upper]: how many there are.
+
+    `active[j]` is the line of the j-th of them, which starts at `etas[j]`; the first
+    one starts at `lower`, the others after it. At `lower` the steepest of tied lines is
+    active, so that slopes ascend strictly. All three buffers have room for r.
+    """
+    cdef Py_ssize_t p, top = 0, m = 0, count = 1
+    cdef Py_ssize_t under
+    cdef double eta, last, end_top = INFINITY
+    for p in range(1, r):
+        if _before(a, b, lower, p, top):
+            top = p
+    # Lines that are no steeper than the first one, or still below it at the other
+    # end, are never the largest: most are gone before anything is sorted.
+    if upper < INFINITY:
+        end_top = b[top] + upper * a[top]
+    for p in range(r):
+        if a[p] > a[top] and (
+                end_top == INFINITY or b[p] + upper * a[p] >= end_top):
+            order[m] = p
+            m += 1
+    _sort_lines(m, a, b, lower, order)
+    etas[0] = lower
+    active[0] = top
+    for p in range(m):
+        top = order[p]
+        # Of two lines, the one that is lower at `lower` and no steeper stays below.
+        if a[top] <= a[active[count - 1]]:
+            continue
+        last = upper
+        while True:
+            under = active[count - 1]
+            eta = (b[under] - b[top]) / (a[top] - a[under])
+            if eta > etas[count - 1] or count == 1:
+                break
+            # Where a segment goes, the next one cannot start later than it did.
+            count -= 1
+            last = etas[count]
+        if eta > last:
+            if last == upper:
+                continue
+            eta = last
+        if eta > etas[count - 1]:
+            etas[count] = eta
+            count += 1
+        active[count - 1] = top
+    return count
+
+
+cdef double select_step(
+        Py_ssize_t m, double* etas, double* jumps, double slope, double curvature,
+        double lower, double upper, double tol) noexcept nogil:
+    """Zero of a piecewise linear function that rises, in time linear in m.
+
+    The function is slope + curvature * η + the sum of the jumps at etas <= η, negative
+    at `lower`; it is taken to be non-negative at `upper`. What is returned is the first
+    point where it is >= -tol, or where it would be, on the piece before a jump. Both
+    arrays are permuted.
+    """
+    cdef Py_ssize_t start = 0, stop = m, less, equal, j
+    cdef double pivot, below, here, x, y, z
+    while start < stop:
+        # Median of three.
+        x, y, z = etas[start], etas[(start + stop) // 2], etas[stop - 1]
+        pivot = max(min(x, y), min(max(x, y), z))
+        # [start, less) is below the pivot, [less, equal) at it, [equal, stop) above.
+        less = equal = start
+        below = here = 0.0
+        for j in range(start, stop):
+            x, y = etas[j], jumps[j]
+            if x <= pivot:
+                etas[j], jumps[j] = etas[equal], jumps[equal]
+                etas[equal], jumps[equal] = x, y
+                if x < pivot:
+                    etas[equal], jumps[equal] = etas[less], jumps[less]
+                    etas[less], jumps[less] = x, y
+                    below += y
+                    less += 1
+                else:
+                    here += y
+                equal += 1
+        if slope + below + here + curvature * pivot < -tol:
+            slope += below + here
+            start = equal
+        else:
+            upper = pivot
+            stop = less
+    # No jump is left before `upper`: a straight line from a negative value.
+    if curvature > 0.0:
+        x = -slope / curvature
+        if x < upper:
+            upper = x
+    return max(lower, upper)
+
+
+def segment_lines(a, b, lower=0.0, upper=np.inf, n_threads=1):
+    """Segments of n pointwise maxima of r lines each, η -> max_p b_p + η a_p.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n, r)
+        Slopes and offsets, r >= 1.
+    lower, upper : float
+        The interval, lower < upper; `upper` may be infinite.
+    n_threads : int
+
+    Returns
+    -------
+    starts : ndarray of shape (n + 1,), dtype intp
+        The segments of the i-th maximum are starts[i]:starts[i + 1].
+    etas : ndarray
+        Where each segment begins: the first one at `lower`, the others where two
+        active lines cross, ascending.
+    active : ndarray of dtype intp
+        The line that is largest on it. Its slopes ascend strictly.
+
+    References
+    ----------
+    Yu, Vishwanathan, Günter, Schraudolph: A quasi-Newton approach to nonsmooth convex
+    optimization problems in machine learning. JMLR 11, 2010, Algorithm 4.
+
+    Examples
+    --------
+    The largest of 1 - η, 0 and η - 3:
+
+    >>> from sklearn_structsvm.risks._segments import segment_lines
+    >>> starts, etas, active = segment_lines([[-1.0, 0.0, 1.0]], [[1.0, 0.0, -3.0]])
+    >>> etas.tolist(), active.tolist()
+    ([0.0, 1.0, 3.0], [0, 1, 2])
+    """
+    cdef const double[:, ::1] slopes = np.ascontiguousarray(a, dtype=np.float64)
+    cdef const double[:, ::1] offsets = np.ascontiguousarray(b, dtype=np.float64)
+    cdef Py_ssize_t n = slopes.shape[0], r = slopes.shape[1], i
+    cdef double low = lower, high = upper
+    cdef int threads = n_threads
+    if slopes.shape[0] != offsets.shape[0] or slopes.shape[1] != offsets.shape[1]:
+        raise ValueError(
+            f"a and b must have the same shape; got {np.shape(a)} and {np.shape(b)}.")
+    if r == 0 or not -np.inf < low < high:
+        raise ValueError(
+            "Lines and an interval are needed; "
+            f"got {r} lines, lower={lower} and upper={upper}.")
+    cdef Py_ssize_t[::1] counts = np.zeros(n + 1, dtype=np.intp)
+    cdef double[:, ::1] etas = np.empty((n, r))
+    cdef Py_ssize_t[:, ::1] active = np.empty((n, r), dtype=np.intp)
+    cdef Py_ssize_t[:, ::1] order = np.empty((n, r), dtype=np.intp)
+    for i in prange(n, nogil=True, num_threads=threads, schedule="static"):
+        counts[i + 1] = segment_row(
+            r, &slopes[i, 0], &offsets[i, 0], low, high, &order[i, 0], &etas[i, 0],
+            &active[i, 0])
+    kept = np.arange(r) < np.asarray(counts)[1:, np.newaxis]
+    return np.cumsum(counts), np.asarray(etas)[kept], np.asarray(active)[kept]

@@ -1,0 +1,228 @@
+"""What a batch solver knows of an empirical risk: scores, values, planes, line search."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from sklearn_structsvm.risks._products import Products
+from sklearn_structsvm.risks._step import exact_step
+from sklearn_structsvm.risks.line_search import sort_and_walk
+
+# Labels whose values differ by so little, relative to the largest score or cost of their
+# example, are tied: recomputed scores differ by less, other labels by much more.
+TIE_RTOL = 1e-12
+
+
+class Risk(ABC):
+    """R(W) = Σ_i p_i ℓ_i(Wᵀ x_i), a loss of k scores per example, summed over examples.
+
+    A solver sees W, of shape (F, k), as a flat vector w of length F k, features first.
+    With a constant feature (`bias` not zero), its weights are the last row of W.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    n_scores : int
+        k.
+    sample_weight : array-like of shape (n_samples,) or None
+        s_i >= 0, not all zero; p_i = s_i / Σs. None for all equal.
+    bias : float
+        Value of the constant feature; 0 for none.
+    n_threads : int
+
+    Attributes
+    ----------
+    n_samples, n_scores, n_weights : int
+    weights : ndarray of shape (n_samples,)
+        p.
+    n_threads : int
+        Of products and kernels. No bit of a result depends on it.
+    smooth : bool
+        Whether R has a gradient everywhere; if not, it is a sum of maxima of planes.
+    """
+
+    smooth = False
+
+    def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
+        self.products = X if isinstance(X, Products) else Products(X, bias)
+        self.n_samples = self.products.n_samples
+        self.n_scores = n_scores
+        self.n_weights = self.products.n_features * n_scores
+        self.weights = normalised(sample_weight, self.n_samples)
+        self.n_threads = n_threads
+
+    def scores(self, w, out=None):
+        """Z = X W.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_weights,)
+        out : ndarray of shape (n_samples, n_scores) or None
+            Where to; C-contiguous.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_scores)
+        """
+        if out is None:
+            out = np.empty((self.n_samples, self.n_scores))
+        W = np.ascontiguousarray(w, dtype=np.float64).reshape(-1, self.n_scores)
+        self.products.scores(W, out, self.n_threads)
+        return out
+
+    def gradient(self, B, out=None):
+        """Xᵀ B, flat.
+
+        Parameters
+        ----------
+        B : ndarray of shape (n_samples, n_scores)
+            Rows of zeros cost nothing, and few entries in a row little.
+        out : ndarray of shape (n_weights,) or None
+
+        Returns
+        -------
+        ndarray of shape (n_weights,)
+        """
+        if out is None:
+            out = np.empty(self.n_weights)
+        self.products.gradient(
+            np.ascontiguousarray(B), out.reshape(-1, self.n_scores), self.n_threads
+        )
+        return out
+
+    @abstractmethod
+    def value(self, Z):
+        """R at the scores Z."""
+
+    @abstractmethod
+    def sample_losses(self, Z):
+        """ℓ_i(z_i), shape (n_samples,)."""
+
+    @abstractmethod
+    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
+        """A plane below R that touches it at Z.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n_samples, n_scores)
+            Scores of a point w.
+        along : ndarray of shape (n_samples, n_scores) or None
+            Scores of a direction d. Then, of the subgradients at w, the one that is
+            steepest along d: argsup ⟨g, d⟩ over g in ∂R(w).
+        rtol : float
+            How close to the largest a value counts as tied with it, relative to the
+            example's largest cost or score, or to 1.
+        out : ndarray of shape (n_samples, n_scores) or None
+            Where B goes; C-contiguous.
+
+        Returns
+        -------
+        B : ndarray of shape (n_samples, n_scores)
+            Weights p included: Xᵀ B is a subgradient.
+        offset : float
+            R(V) >= offset + ⟨Xᵀ B, V⟩ for every V, with equality at w.
+        """
+
+    @abstractmethod
+    def line_search(self, Z, along, wp, pp, lam, method="select", largest=np.inf):
+        """The step that minimises λ/2 ||w + η d||² + R(w + η d)."""
+
+
+class HingeRisk(Risk):
+    """A risk whose losses are maxima of planes; a subclass binds `self.hinge`."""
+
+    def value(self, Z):
+        return self.hinge.value(_scores(Z), self.n_threads)
+
+    def sample_losses(self, Z):
+        return self.hinge.sample_losses(_scores(Z))
+
+    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
+        if out is None:
+            out = np.empty((self.n_samples, self.n_scores))
+        along = None if along is None else _scores(along)
+        return out, self.hinge.plane(_scores(Z), along, rtol, out, self.n_threads)
+
+    def line_search(
+        self, Z, along, wp, pp, lam, method="select", largest=np.inf, start=1.0
+    ):
+        """The step that minimises λ/2 ||w + η d||² + R(w + η d), exactly.
+
+        Parameters
+        ----------
+        Z, along : ndarray of shape (n_samples, n_scores)
+            Scores of w and of d.
+        wp, pp : float
+            ⟨w, d⟩ and ⟨d, d⟩.
+        lam : float
+            λ >= 0.
+        method : {"select", "sort"}
+            "select" brackets the minimum and then selects among the breakpoints that are
+            left, in time linear in the number of scores; "sort" sorts all breakpoints
+            and walks over them (Yu et al., 2010, Algorithms 3 and 5).
+        largest : float
+            No step is longer.
+        start : float
+            A step to try first; it changes the time, not the result.
+
+        Returns
+        -------
+        float
+            The least η >= 0 where a subgradient vanishes up to rounding; `largest` if
+            there is none below it.
+        """
+        Z, along = _scores(Z), _scores(along)
+        if not largest >= 0.0:
+            raise ValueError(f"largest must be >= 0; got {largest}.")
+        if not 0.0 < start < np.inf:
+            raise ValueError(f"start must be positive and finite; got {start}.")
+        if method == "select":
+            return exact_step(
+                self.hinge, Z, along, lam * wp, lam * pp, largest, start, self.n_threads
+            )
+        if method == "sort":
+            return sort_and_walk(
+                self.hinge, Z, along, lam * wp, lam * pp, largest, self.n_threads
+            )
+        raise ValueError(f"method must be 'select' or 'sort'; got {method!r}.")
+
+
+def _scores(Z):
+    return np.ascontiguousarray(Z, dtype=np.float64)
+
+
+def normalised(sample_weight, n_samples):
+    """p_i = s_i / Σs."""
+    if sample_weight is None:
+        return np.full(n_samples, 1.0 / n_samples)
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have shape ({n_samples},); got {weights.shape}."
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
+    if len(bad):
+        raise ValueError(
+            "sample_weight must be finite and >= 0; "
+            f"got {weights[bad[0]]} for sample {bad[0]}."
+        )
+    # The largest first: a sum of finite weights may overflow.
+    largest = weights.max(initial=0.0)
+    if largest == 0.0:
+        raise ValueError("sample_weight must not be zero everywhere.")
+    weights /= largest
+    return weights / weights.sum()
+
+
+def check_encoded(y, n_samples, n_classes):
+    """Labels 0, ..., n_classes - 1 as intc."""
+    y = np.asarray(y)
+    if y.shape != (n_samples,):
+        raise ValueError(f"y must have shape ({n_samples},); got {y.shape}.")
+    bad = np.flatnonzero(~np.isin(y, np.arange(n_classes)))
+    if len(bad):
+        raise ValueError(
+            f"y must be encoded as 0, ..., {n_classes - 1}; "
+            f"got {y[bad[0]]!r} for sample {bad[0]}."
+        )
+    return np.ascontiguousarray(y, dtype=np.intc)
