@@ -1,3 +1,9 @@
+cdef extern from "risks/_scan.h" nogil:
+    cdef struct slopes:
+        double* left[2]
+        double* right[2]
+
+
 # Examples of a block: their scores stay in the second-level cache between two scans.
 cdef enum:
     BLOCK = 256
@@ -9,9 +15,9 @@ cdef class Hinge:
     cdef readonly Py_ssize_t max_lines
     cdef const double[::1] p
 
-    cdef void slopes(
+    cdef void derivatives(
         self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
-        const double* a, double eta, double* left, double* right) noexcept nogil
+        const double* a, const double* etas, const slopes* out) noexcept nogil
     cdef void losses(
         self, Py_ssize_t first, Py_ssize_t count, const double* z,
         double* out) noexcept nogil

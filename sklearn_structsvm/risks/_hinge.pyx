@@ -24,10 +24,10 @@ cdef class Hinge:
     def weights(self):
         return np.asarray(self.p)
 
-    cdef void slopes(
+    cdef void derivatives(
             self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
-            const double* a, double eta, double* left, double* right) noexcept nogil:
-        """Derivatives to the left and right of `eta` of the losses of `rows`."""
+            const double* a, const double* etas, const slopes* out) noexcept nogil:
+        """Of the losses of `rows` (ascending), to the left and right of two steps."""
 
     cdef void losses(
             self, Py_ssize_t first, Py_ssize_t count, const double* z,

@@ -7,31 +7,31 @@ examples that a line search leaves open.
 from libc.math cimport fabs
 from libc.string cimport memset
 
-from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge
+from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge, slopes
 from sklearn_structsvm.risks._segments cimport segment_row
 
 
-cdef extern from "_scan.h" nogil:
+cdef extern from "risks/_scan.h" nogil:
     void multiclass_slopes(
         Py_ssize_t count, const Py_ssize_t* rows, Py_ssize_t k, const double* Z,
         const double* A, const int* truth, const double* costs, int rescaled,
-        double eta, double* left, double* right) noexcept
+        const double* etas, const slopes* out) noexcept
     void multiclass_worst(
         Py_ssize_t first, Py_ssize_t count, Py_ssize_t k, const double* Z,
         const double* A, const int* truth, const double* costs, int rescaled,
         double rtol, double* losses, int* labels) noexcept
     void binary_slopes(
         Py_ssize_t count, const Py_ssize_t* rows, const double* Z, const double* A,
-        const double* signs, const double* costs, double eta, double* left,
-        double* right) noexcept
+        const double* signs, const double* costs, const double* etas,
+        const slopes* out) noexcept
     void binary_slopes_range(
-        Py_ssize_t first, Py_ssize_t count, const double* Z, const double* A,
-        const double* signs, const double* costs, double eta, double* left,
-        double* right) noexcept
+        Py_ssize_t begin, Py_ssize_t count, const double* Z, const double* A,
+        const double* signs, const double* costs, const double* etas,
+        const slopes* out) noexcept
     void separable_slopes(
         Py_ssize_t count, const Py_ssize_t* rows, Py_ssize_t k, const double* Z,
-        const double* A, const signed char* present, double margin, double eta,
-        double* left, double* right) noexcept
+        const double* A, const signed char* present, double margin,
+        const double* etas, const slopes* out) noexcept
 
 
 cdef class BinaryLines(Hinge):
@@ -45,16 +45,16 @@ cdef class BinaryLines(Hinge):
         self.signs, self.costs = signs, costs
         self.max_lines = 2
 
-    cdef void slopes(
+    cdef void derivatives(
             self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
-            const double* a, double eta, double* left, double* right) noexcept nogil:
+            const double* a, const double* etas, const slopes* out) noexcept nogil:
         # Rows ascend, so that these are all there are between the first and the last.
         if rows[count - 1] - rows[0] == count - 1:
             binary_slopes_range(
-                rows[0], count, z, a, &self.signs[0], &self.costs[0], eta, left, right)
+                rows[0], count, z, a, &self.signs[0], &self.costs[0], etas, out)
         else:
             binary_slopes(
-                count, rows, z, a, &self.signs[0], &self.costs[0], eta, left, right)
+                count, rows, z, a, &self.signs[0], &self.costs[0], etas, out)
 
     cdef void losses(
             self, Py_ssize_t first, Py_ssize_t count, const double* z,
@@ -118,12 +118,12 @@ cdef class MulticlassLines(Hinge):
         self.truth, self.costs = truth, costs
         self.rescaled = rescaled
 
-    cdef void slopes(
+    cdef void derivatives(
             self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
-            const double* a, double eta, double* left, double* right) noexcept nogil:
+            const double* a, const double* etas, const slopes* out) noexcept nogil:
         multiclass_slopes(
             count, rows, self.n_scores, z, a, &self.truth[0], &self.costs[0, 0],
-            self.rescaled, eta, left, right)
+            self.rescaled, etas, out)
 
     cdef void losses(
             self, Py_ssize_t first, Py_ssize_t count, const double* z,
@@ -158,7 +158,7 @@ cdef class MulticlassLines(Hinge):
             self, Py_ssize_t i, const double* z, const double* a, double lower,
             double upper, double* work, double* etas, double* steps) noexcept nogil:
         cdef Py_ssize_t k = self.n_scores, c, count
-        cdef double* slopes = work
+        cdef double* rises = work
         cdef double* offsets = work + k
         cdef Py_ssize_t* order = <Py_ssize_t*> (work + 2 * k)
         cdef Py_ssize_t* active = order + k
@@ -168,11 +168,11 @@ cdef class MulticlassLines(Hinge):
         cdef double z0 = zi[self.truth[i]], a0 = ai[self.truth[i]]
         for c in range(k):
             offsets[c] = cost[c] + (zi[c] - z0)
-            slopes[c] = ai[c] - a0
+            rises[c] = ai[c] - a0
             if self.rescaled:
                 offsets[c] = cost[c] * (1.0 + (zi[c] - z0))
-                slopes[c] *= cost[c]
-        count = segment_row(k, slopes, offsets, lower, upper, order, etas, active)
+                rises[c] *= cost[c]
+        count = segment_row(k, rises, offsets, lower, upper, order, etas, active)
         for c in range(count):
-            steps[c] = slopes[active[c]]
+            steps[c] = rises[active[c]]
         return count

@@ -1,5 +1,7 @@
 import numpy as np
 from scipy import sparse
+
+
 class Products:
     def __init__(self, X, bias=0.0):
         self.X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)

@@ -6,7 +6,7 @@
 #define SKLEARN_STRUCTSVM_SCAN_H
 
 #include <math.h>
-#include "../_vector.h"
+#include "_vector.h"
 
 #define LANES 8
 
@@ -21,17 +21,25 @@
         top = value > top ? value : top;                                              \
     } while (0)
 
-/* Left and right derivatives at step eta of max_c (cost_c + z_c - z_t + eta (a_c - a_t)),
- * or, rescaled, of max_c cost_c (1 + z_c - z_t + eta (a_c - a_t)). */
+/* Derivatives to the left and right of two steps: what a scan writes, n of each. */
+struct slopes {
+    double *left[2], *right[2];
+};
+
+/* Derivatives of max_c (cost_c + z_c - z_t + eta (a_c - a_t)) at two steps or, rescaled,
+ * of max_c cost_c (1 + z_c - z_t + eta (a_c - a_t)). */
 FOR_EACH_WIDTH
 static void multiclass_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,
                               const double *Z, const double *A, const int *truth,
-                              const double *costs, int rescaled, double eta,
-                              double *left, double *right)
+                              const double *costs, int rescaled, const double *etas,
+                              const struct slopes *out)
 {
+    const double first = etas[0], second = etas[1];
     for (ptrdiff_t j = 0; j < count; j += LANES) {
         const double *z[LANES], *a[LANES], *cost[LANES];
-        double z0[LANES], a0[LANES], top[LANES], low[LANES], high[LANES];
+        double z0[LANES], a0[LANES];
+        double top[LANES], low[LANES], high[LANES];
+        double top2[LANES], low2[LANES], high2[LANES];
         const int filled = count - j < LANES ? (int)(count - j) : LANES;
         for (int l = 0; l < LANES; l++) {
             const ptrdiff_t i = rows[j + (l < filled ? l : 0)], t = truth[i];
@@ -40,38 +48,37 @@ static void multiclass_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t 
             cost[l] = costs + t * k;
             z0[l] = z[l][t];
             a0[l] = a[l][t];
-            top[l] = -INFINITY;
-            low[l] = high[l] = 0.0;
+            top[l] = top2[l] = -INFINITY;
+            low[l] = high[l] = low2[l] = high2[l] = 0.0;
         }
-        if (rescaled) {
-            for (ptrdiff_t c = 0; c < k; c++) {
-                double value[LANES], slope[LANES];
+        for (ptrdiff_t c = 0; c < k; c++) {
+            double value[LANES], slope[LANES], value2[LANES];
+            if (rescaled)
                 for (int l = 0; l < LANES; l++) {
                     const double rise = a[l][c] - a0[l];
-                    value[l] = cost[l][c] * ((1.0 + (z[l][c] - z0[l])) + eta * rise);
+                    const double start = 1.0 + (z[l][c] - z0[l]);
+                    value[l] = cost[l][c] * (start + first * rise);
+                    value2[l] = cost[l][c] * (start + second * rise);
                     slope[l] = cost[l][c] * rise;
                 }
-                for (int l = 0; l < LANES; l++)
-                    KEEP_LARGEST(value[l], slope[l], top[l], low[l], high[l]);
-            }
-        } else {
-            for (ptrdiff_t c = 0; c < k; c++) {
-                double value[LANES], slope[LANES];
+            else
                 for (int l = 0; l < LANES; l++) {
+                    const double start = cost[l][c] + z[l][c];
                     slope[l] = a[l][c];
-                    value[l] = (cost[l][c] + z[l][c]) + eta * slope[l];
+                    value[l] = start + first * slope[l];
+                    value2[l] = start + second * slope[l];
                 }
-                for (int l = 0; l < LANES; l++)
-                    KEEP_LARGEST(value[l], slope[l], top[l], low[l], high[l]);
-            }
-            for (int l = 0; l < LANES; l++) {
-                low[l] -= a0[l];
-                high[l] -= a0[l];
-            }
+            for (int l = 0; l < LANES; l++)
+                KEEP_LARGEST(value[l], slope[l], top[l], low[l], high[l]);
+            for (int l = 0; l < LANES; l++)
+                KEEP_LARGEST(value2[l], slope[l], top2[l], low2[l], high2[l]);
         }
         for (int l = 0; l < filled; l++) {
-            left[j + l] = low[l];
-            right[j + l] = high[l];
+            const double base = rescaled ? 0.0 : a0[l];
+            out->left[0][j + l] = low[l] - base;
+            out->right[0][j + l] = high[l] - base;
+            out->left[1][j + l] = low2[l] - base;
+            out->right[1][j + l] = high2[l] - base;
         }
     }
 }
@@ -139,84 +146,96 @@ static void multiclass_worst(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k,
     }
 }
 
-/* Derivatives at eta of max(0, cost - y (z + eta a)), `costs` and `signs` by example. */
+/* Left and right derivative of max(0, value) where the value has this slope. */
+#define HINGE_SLOPES(value, slope, left, right)                                       \
+    do {                                                                              \
+        const double least_ = slope < 0.0 ? slope : 0.0;                              \
+        const double most_ = slope > 0.0 ? slope : 0.0;                               \
+        left = value > 0.0 ? slope : (value == 0.0 ? least_ : 0.0);                   \
+        right = value > 0.0 ? slope : (value == 0.0 ? most_ : 0.0);                   \
+    } while (0)
+
+/* Derivatives of max(0, cost - y (z + eta a)), `costs` and `signs` by example. */
 FOR_EACH_WIDTH
 static void binary_slopes(ptrdiff_t count, const ptrdiff_t *rows, const double *Z,
                           const double *A, const double *signs, const double *costs,
-                          double eta, double *left, double *right)
+                          const double *etas, const struct slopes *out)
 {
+    double *left = out->left[0], *right = out->right[0];
+    double *left2 = out->left[1], *right2 = out->right[1];
+    const double first = etas[0], second = etas[1];
     for (ptrdiff_t j = 0; j < count; j++) {
         const ptrdiff_t i = rows[j];
-        const double slope = -signs[i] * A[i];
-        const double value = (costs[i] - signs[i] * Z[i]) + eta * slope;
-        const double least = slope < 0.0 ? slope : 0.0;
-        const double most = slope > 0.0 ? slope : 0.0;
-        left[j] = value > 0.0 ? slope : (value == 0.0 ? least : 0.0);
-        right[j] = value > 0.0 ? slope : (value == 0.0 ? most : 0.0);
+        const double slope = -signs[i] * A[i], start = costs[i] - signs[i] * Z[i];
+        const double value = start + first * slope, value2 = start + second * slope;
+        HINGE_SLOPES(value, slope, left[j], right[j]);
+        HINGE_SLOPES(value2, slope, left2[j], right2[j]);
     }
 }
 
-/* As before where the examples are those from `first` on: nothing is gathered. */
+/* The same where the examples are those from `begin` on: nothing is gathered. */
 FOR_EACH_WIDTH
-static void binary_slopes_range(ptrdiff_t first, ptrdiff_t count, const double *Z,
+static void binary_slopes_range(ptrdiff_t begin, ptrdiff_t count, const double *Z,
                                 const double *A, const double *signs,
-                                const double *costs, double eta, double *left,
-                                double *right)
+                                const double *costs, const double *etas,
+                                const struct slopes *out)
 {
+    double *left = out->left[0], *right = out->right[0];
+    double *left2 = out->left[1], *right2 = out->right[1];
+    const double first = etas[0], second = etas[1];
     for (ptrdiff_t j = 0; j < count; j++) {
-        const ptrdiff_t i = first + j;
-        const double slope = -signs[i] * A[i];
-        const double value = (costs[i] - signs[i] * Z[i]) + eta * slope;
-        const double least = slope < 0.0 ? slope : 0.0;
-        const double most = slope > 0.0 ? slope : 0.0;
-        left[j] = value > 0.0 ? slope : (value == 0.0 ? least : 0.0);
-        right[j] = value > 0.0 ? slope : (value == 0.0 ? most : 0.0);
+        const ptrdiff_t i = begin + j;
+        const double slope = -signs[i] * A[i], start = costs[i] - signs[i] * Z[i];
+        const double value = start + first * slope, value2 = start + second * slope;
+        HINGE_SLOPES(value, slope, left[j], right[j]);
+        HINGE_SLOPES(value2, slope, left2[j], right2[j]);
     }
 }
 
-/* Derivatives at eta of max(0, margin + max of absent - min of present labels). */
+/* Derivatives of max(0, margin + max of absent labels - min of present labels). */
 FOR_EACH_WIDTH
 static void separable_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,
                              const double *Z, const double *A, const signed char *present,
-                             double margin, double eta, double *left, double *right)
+                             double margin, const double *etas, const struct slopes *out)
 {
-    for (ptrdiff_t j = 0; j < count; j += LANES) {
-        const double *z[LANES], *a[LANES];
-        const signed char *in[LANES];
-        double top[LANES], low[LANES], high[LANES];
-        double bottom[LANES], low_in[LANES], high_in[LANES];
-        const int filled = count - j < LANES ? (int)(count - j) : LANES;
-        for (int l = 0; l < LANES; l++) {
-            const ptrdiff_t i = rows[j + (l < filled ? l : 0)];
-            z[l] = Z + i * k;
-            a[l] = A + i * k;
-            in[l] = present + i * k;
-            top[l] = bottom[l] = -INFINITY;
-            low[l] = high[l] = low_in[l] = high_in[l] = 0.0;
-        }
-        for (ptrdiff_t c = 0; c < k; c++) {
-            double value[LANES], slope[LANES], absent[LANES], inside[LANES], fall[LANES];
+    for (int e = 0; e < 2; e++)
+        for (ptrdiff_t j = 0; j < count; j += LANES) {
+            const double *z[LANES], *a[LANES];
+            const signed char *in[LANES];
+            double top[LANES], low[LANES], high[LANES];
+            double top_in[LANES], low_in[LANES], high_in[LANES];
+            const int filled = count - j < LANES ? (int)(count - j) : LANES;
             for (int l = 0; l < LANES; l++) {
-                slope[l] = a[l][c];
-                fall[l] = -slope[l];
-                value[l] = z[l][c] + eta * slope[l];
-                absent[l] = in[l][c] ? -INFINITY : value[l];
-                inside[l] = in[l][c] ? -value[l] : -INFINITY;
+                const ptrdiff_t i = rows[j + (l < filled ? l : 0)];
+                z[l] = Z + i * k;
+                a[l] = A + i * k;
+                in[l] = present + i * k;
+                top[l] = top_in[l] = -INFINITY;
+                low[l] = high[l] = low_in[l] = high_in[l] = 0.0;
             }
-            for (int l = 0; l < LANES; l++) {
-                KEEP_LARGEST(absent[l], slope[l], top[l], low[l], high[l]);
-                KEEP_LARGEST(inside[l], fall[l], bottom[l], low_in[l], high_in[l]);
+            for (ptrdiff_t c = 0; c < k; c++) {
+                double value[LANES], slope[LANES], fall[LANES], value_in[LANES];
+                for (int l = 0; l < LANES; l++) {
+                    const double score = z[l][c] + etas[e] * a[l][c];
+                    slope[l] = a[l][c];
+                    fall[l] = -slope[l];
+                    value[l] = in[l][c] ? -INFINITY : score;
+                    value_in[l] = in[l][c] ? -score : -INFINITY;
+                }
+                for (int l = 0; l < LANES; l++)
+                    KEEP_LARGEST(value[l], slope[l], top[l], low[l], high[l]);
+                for (int l = 0; l < LANES; l++)
+                    KEEP_LARGEST(value_in[l], fall[l], top_in[l], low_in[l], high_in[l]);
+            }
+            for (int l = 0; l < filled; l++) {
+                const double value = margin + (top[l] + top_in[l]);
+                const double least = low[l] + low_in[l], most = high[l] + high_in[l];
+                out->left[e][j + l] =
+                    value > 0.0 || (value == 0.0 && least < 0.0) ? least : 0.0;
+                out->right[e][j + l] =
+                    value > 0.0 || (value == 0.0 && most > 0.0) ? most : 0.0;
             }
         }
-        for (int l = 0; l < filled; l++) {
-            const double value = margin + (top[l] + bottom[l]);
-            const double least = low[l] + low_in[l], most = high[l] + high_in[l];
-            left[j + l] = value > 0.0 ? least
-                          : value == 0.0 && least < 0.0 ? least : 0.0;
-            right[j + l] = value > 0.0 ? most
-                           : value == 0.0 && most > 0.0 ? most : 0.0;
-        }
-    }
 }
 
 #endif

@@ -2,224 +2,277 @@
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, sqrt
 
-from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge
+from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge, slopes
 from sklearn_structsvm.risks._segments cimport select_step
 
-# A sum of slopes is zero within this many rounding errors of its largest partial sum.
+# A sum of slopes is zero within this many rounding errors of the sum of their sizes.
 cdef double ROUNDING = 8.0 * 2.220446049250313e-16
 
-# The search scans the examples whose slope is not settled until so few are left that
-# cutting each into segments costs less than scanning them again.
+# Examples are scanned again until so few are left open that to cut each of them into
+# segments costs less.
 cdef Py_ssize_t FEW_EXAMPLES = 128
 
-# Scans that look for a step that is too long, and that narrow the bracket; what is left
-# after them is cut into segments, however much it is. The factors bound the growth of
-# the step from one scan to the next.
-cdef int MAX_EXPANSIONS = 8
-cdef int MAX_SCANS = 24
+# What is left after so many scans is cut into segments, however much it is.
+cdef int MAX_SCANS = 32
+
+# A scan that finds the minimum beyond it is followed by a longer one, within these
+# factors, and the second of its steps is longer than the first by the third.
 cdef double LEAST_GROWTH = 2.0
 cdef double MOST_GROWTH = 100.0
+cdef double SPREAD = 1.5
+
+# The two steps of a scan within a bracket stand to the left and right of the point where
+# the derivative's secant is zero, this part of the bracket away from it.
+cdef double NARROWING = 0.1
+
+# A first guess comes from so many examples, where there are at least that many times
+# more, and holds the minimum unless the sample's slopes err by more than so many times
+# their standard error.
+cdef Py_ssize_t SAMPLE = 2048
+cdef Py_ssize_t LEAST_RATIO = 4
+cdef double STANDARD_ERRORS = 2.0
+
+
+cdef struct Sums:
+    # Σ p slope to the left and to the right of a step.
+    double left
+    double right
 
 
 cdef class LineSearch:
-    """The state of one line search: the bracket, and the examples not settled in it."""
+    """The bracket of one line search, and the examples that are not settled in it.
+
+    An example whose slope is the same at both ends of the bracket is linear in between:
+    it is settled, and later scans read the others only.
+    """
 
     cdef Hinge hinge
     cdef const double[:, ::1] Z
     cdef const double[:, ::1] along
     cdef int n_threads
-    # Examples that are not settled, and their slopes at the ends of the bracket.
+    # What the weights are multiplied by.
+    cdef double scale
+    # Examples not settled, in ascending order, and their slopes at the bracket's ends.
     cdef Py_ssize_t m
     cdef Py_ssize_t[::1] rows
     cdef double[::1] at_lower
     cdef double[::1] at_upper
-    # Slopes at the step that was scanned last.
-    cdef double[::1] left
-    cdef double[::1] right
-    cdef double[:, ::1] sums
-    # Σ p slope of the settled ones, and Σ p |slope| of all.
+    # Slopes to the left and right of the two steps that were scanned last.
+    cdef double[::1] left1
+    cdef double[::1] right1
+    cdef double[::1] left2
+    cdef double[::1] right2
+    cdef double[:, ::1] partial
+    # Σ p slope of the settled ones; Σ p |slope| and Σ (p slope)² of all.
     cdef double settled
     cdef double size
+    cdef double square
 
     def __cinit__(self, Hinge hinge, const double[:, ::1] Z,
-                  const double[:, ::1] along, int n_threads):
-        cdef Py_ssize_t n = hinge.n_samples
+                  const double[:, ::1] along, Py_ssize_t[::1] rows, double scale,
+                  int n_threads):
+        cdef Py_ssize_t m = rows.shape[0]
         self.hinge = hinge
         self.Z, self.along = Z, along
         self.n_threads = n_threads
-        self.m = n
-        self.settled = self.size = 0.0
-        self.rows = np.arange(n)
-        self.at_lower, self.at_upper = np.empty(n), np.empty(n)
-        self.left, self.right = np.empty(n), np.empty(n)
-        self.sums = np.empty(((n + BLOCK - 1) // BLOCK, 3))
+        self.scale = scale
+        self.m = m
+        self.rows = rows
+        self.at_lower, self.at_upper = np.empty(m), np.empty(m)
+        self.left1, self.right1 = np.empty(m), np.empty(m)
+        self.left2, self.right2 = np.empty(m), np.empty(m)
+        self.partial = np.empty(((m + BLOCK - 1) // BLOCK, 6))
+        self.settled = self.size = self.square = 0.0
 
-    cdef void scan(self, double eta, double* left, double* right) noexcept nogil:
-        """Σ p slope at a step, to its left and its right, settled ones included."""
+    cdef void scan(
+            self, double first, double second, Sums* at_first, Sums* at_second
+            ) noexcept nogil:
+        """Derivatives of the risk at two steps, settled examples included."""
         cdef Py_ssize_t n_blocks = (self.m + BLOCK - 1) // BLOCK, b
-        cdef double size = 0.0
+        cdef double size = 0.0, square = 0.0
         for b in prange(n_blocks, num_threads=self.n_threads, schedule="static"):
-            self.scan_block(b, eta)
-        left[0] = right[0] = self.settled
+            self.scan_block(b, first, second)
+        at_first.left = at_first.right = self.settled
+        at_second.left = at_second.right = self.settled
         for b in range(n_blocks):
-            left[0] += self.sums[b, 0]
-            right[0] += self.sums[b, 1]
-            size += self.sums[b, 2]
+            at_first.left += self.partial[b, 0]
+            at_first.right += self.partial[b, 1]
+            at_second.left += self.partial[b, 2]
+            at_second.right += self.partial[b, 3]
+            size += self.partial[b, 4]
+            square += self.partial[b, 5]
         self.size = max(self.size, size)
+        self.square = max(self.square, square)
 
-    cdef void scan_block(self, Py_ssize_t b, double eta) noexcept nogil:
-        cdef Py_ssize_t first = b * BLOCK, j
-        cdef Py_ssize_t count = min(BLOCK, self.m - first)
-        cdef double p, low = 0.0, high = 0.0, size = 0.0
+    cdef void scan_block(self, Py_ssize_t b, double first, double second) noexcept nogil:
+        cdef Py_ssize_t begin = b * BLOCK, j
+        cdef Py_ssize_t count = min(BLOCK, self.m - begin)
+        cdef double p, l1 = 0.0, r1 = 0.0, l2 = 0.0, r2 = 0.0, size = 0.0, square = 0.0
+        cdef double[2] etas
+        cdef slopes out
         cdef const double* weights = &self.hinge.p[0]
-        cdef const Py_ssize_t* rows = &self.rows[first]
-        cdef double* left = &self.left[first]
-        cdef double* right = &self.right[first]
-        self.hinge.slopes(
-            count, rows, &self.Z[0, 0], &self.along[0, 0], eta, left, right)
+        cdef const Py_ssize_t* rows = &self.rows[begin]
+        etas[0], etas[1] = first, second
+        out.left[0], out.right[0] = &self.left1[begin], &self.right1[begin]
+        out.left[1], out.right[1] = &self.left2[begin], &self.right2[begin]
+        self.hinge.derivatives(count, rows, &self.Z[0, 0], &self.along[0, 0], etas, &out)
         for j in range(count):
-            p = weights[rows[j]]
-            low += p * left[j]
-            high += p * right[j]
-            size += p * fabs(right[j])
-        self.sums[b, 0], self.sums[b, 1], self.sums[b, 2] = low, high, size
+            p = self.scale * weights[rows[j]]
+            l1 += p * out.left[0][j]
+            r1 += p * out.right[0][j]
+            l2 += p * out.left[1][j]
+            r2 += p * out.right[1][j]
+            size += p * fabs(out.right[1][j])
+            square += (p * out.right[1][j]) ** 2
+        self.partial[b, 0], self.partial[b, 1] = l1, r1
+        self.partial[b, 2], self.partial[b, 3] = l2, r2
+        self.partial[b, 4], self.partial[b, 5] = size, square
 
     cdef void settle(self) noexcept nogil:
         """Drop the examples that have no breakpoint inside the bracket."""
         cdef Py_ssize_t j, i, kept = 0
+        cdef double p
+        cdef bint is_open
         for j in range(self.m):
             i = self.rows[j]
-            if self.at_lower[j] == self.at_upper[j] or self.hinge.p[i] == 0.0:
-                self.settled += self.hinge.p[i] * self.at_lower[j]
-                continue
+            p = self.scale * self.hinge.p[i]
+            is_open = (self.at_lower[j] != self.at_upper[j]) & (p != 0.0)
+            self.settled += 0.0 if is_open else p * self.at_lower[j]
             self.rows[kept] = i
             self.at_lower[kept] = self.at_lower[j]
             self.at_upper[kept] = self.at_upper[j]
-            kept += 1
+            kept += is_open
         self.m = kept
 
     cdef double minimise(
-            self, double slope, double curvature, double largest, double trial
-            ) except *:
-        cdef double lower = 0.0, upper = largest, low, high, g_lower, g_upper, tol
-        cdef double longest = INFINITY, step
+            self, double slope, double curvature, double largest, double first,
+            double second) except *:
+        """The exact minimum; the two steps, first < second, are tried first."""
+        cdef double lower = 0.0, upper = largest, g_lower = 0.0, g_upper = 0.0
+        cdef double longest = INFINITY, rise, point, tol
+        cdef bint has_lower = False, has_upper = False
+        cdef Sums g1, g2
         cdef int scans
-        cdef bint bracketed = False
-        if self.m == 0:
-            return min(largest, -slope / curvature) if slope < 0.0 else 0.0
-        with nogil:
-            self.scan(0.0, &low, &high)
-        g_lower = slope + high
-        tol = ROUNDING * (fabs(slope) + self.size)
-        if g_lower >= -tol:
-            return 0.0
-        # R is convex: its slope only rises, so the quadratic alone ends the descent.
-        if curvature > 0.0:
-            longest = -g_lower / curvature
-        if trial >= longest:
-            trial = longest
-        self.at_lower, self.right = self.right, self.at_lower
-        for scans in range(MAX_EXPANSIONS):
+        for scans in range(MAX_SCANS):
             with nogil:
-                self.scan(trial, &low, &high)
-            g_upper = slope + low + curvature * trial
-            tol = ROUNDING * (fabs(slope) + self.size + curvature * trial)
-            if slope + high + curvature * trial >= -tol:
-                if g_upper < -tol:
-                    return trial
-                self.at_upper, self.left = self.left, self.at_upper
-                upper = trial
-                bracketed = True
-                break
-            if trial >= longest or trial >= largest:
-                return trial
-            high += slope + curvature * trial
-            step = trial + (trial - lower) * high / (g_lower - high)
-            lower, g_lower = trial, high
-            self.at_lower, self.right = self.right, self.at_lower
-            trial = max(
-                LEAST_GROWTH * trial, min(MOST_GROWTH * trial, 1.5 * step))
-            trial = min(trial, min(longest, largest))
-        if bracketed:
+                self.scan(first, second, &g1, &g2)
+            tol = ROUNDING * (fabs(slope) + self.size + curvature * second)
+            rise = slope + curvature * first
+            g1.left += rise
+            g1.right += rise
+            rise = slope + curvature * second
+            g2.left += rise
+            g2.right += rise
+            if g1.right >= -tol:
+                # The minimum is not after the first step.
+                if first == 0.0 or g1.left < -tol:
+                    return first
+                upper, g_upper, has_upper = first, g1.left, True
+                self.at_upper, self.left1 = self.left1, self.at_upper
+            elif g2.right < -tol:
+                # It is after the second one.
+                if second >= upper:
+                    return second
+                point = lower if has_lower else first
+                rise = g_lower if has_lower else g1.right
+                lower, g_lower, has_lower = second, g2.right, True
+                self.at_lower, self.right2 = self.right2, self.at_lower
+                if not has_upper:
+                    # The risk is convex: were it to fall no more steeply than here,
+                    # the quadratic would end the descent.
+                    if curvature > 0.0:
+                        longest = min(longest, second - g2.right / curvature)
+                    point = second + (second - point) * g2.right / (rise - g2.right)
+                    if not point < MOST_GROWTH * second:
+                        point = MOST_GROWTH * second
+                    upper = min(longest, largest)
+                    first = min(max(point, LEAST_GROWTH * second), upper)
+                    second = min(SPREAD * first, upper)
+                    upper = largest
+                    continue
+            else:
+                if g2.left < -tol:
+                    return second
+                lower, g_lower, has_lower = first, g1.right, True
+                upper, g_upper, has_upper = second, g2.left, True
+                self.at_lower, self.right1 = self.right1, self.at_lower
+                self.at_upper, self.left2 = self.left2, self.at_upper
+            if not has_lower:
+                first, second = 0.0, 0.5 * upper
+                continue
             with nogil:
                 self.settle()
-                lower, upper = self.narrow(
-                    slope, curvature, lower, upper, g_lower, g_upper)
-            if lower == upper:
-                return upper
-        else:
-            upper = min(longest, largest)
-        return self.finish(slope, curvature, lower, upper)
-
-    cdef (double, double) narrow(
-            self, double slope, double curvature, double lower, double upper,
-            double g_lower, double g_upper) noexcept nogil:
-        """Scan at zeros of the derivative's secant, until few examples are left.
-
-        An end that stays has its derivative halved (the Illinois rule), so that both
-        ends move. Equal ends are returned for a breakpoint that is the minimum.
-        """
-        cdef double low, high, trial, tol
-        cdef int scans, side = 0
-        for scans in range(MAX_SCANS):
             if self.m <= FEW_EXAMPLES or not g_upper > g_lower:
                 break
-            trial = lower + (upper - lower) * (g_lower / (g_lower - g_upper))
-            if not lower < trial < upper:
+            point = lower + (upper - lower) * (g_lower / (g_lower - g_upper))
+            rise = NARROWING * (upper - lower)
+            first = max(point - rise, 0.5 * (lower + point))
+            second = min(point + rise, 0.5 * (point + upper))
+            if not lower < first < second < upper:
                 break
-            self.scan(trial, &low, &high)
-            low += slope + curvature * trial
-            high += slope + curvature * trial
-            tol = ROUNDING * (fabs(slope) + self.size + curvature * trial)
-            if high < -tol:
-                lower, g_lower = trial, high
-                if side < 0:
-                    g_upper *= 0.5
-                side = -1
-                self.at_lower[:self.m] = self.right[:self.m]
-            elif low < -tol:
-                return trial, trial
-            else:
-                upper, g_upper = trial, low
-                if side > 0:
-                    g_lower *= 0.5
-                side = 1
-                self.at_upper[:self.m] = self.left[:self.m]
-            self.settle()
-        return lower, upper
+        return self.finish(slope, curvature, lower, upper)
 
     cdef double finish(
             self, double slope, double curvature, double lower, double upper) except *:
-        """The exact minimum inside a bracket."""
+        """The exact minimum inside a bracket, by segmentation and selection."""
         cdef Py_ssize_t s, j, m = 0
-        cdef double[::1] etas, slopes
+        cdef double[::1] etas, steps
         cdef Py_ssize_t[::1] starts
-        cdef double last, tol
+        cdef double last, p, tol
         if not lower < upper:
             return upper
         slope += self.settled
         tol = ROUNDING * (fabs(slope) + self.size + curvature * lower)
-        starts, etas, slopes = self.hinge.segment(
+        starts, etas, steps = self.hinge.segment(
             self.Z, self.along, lower, upper, np.asarray(self.rows[:self.m]),
             self.n_threads)
         for j in range(self.m):
             last = 0.0
+            p = self.scale * self.hinge.p[self.rows[j]]
             for s in range(starts[j], starts[j + 1]):
                 if s == starts[j]:
-                    slope += self.hinge.p[self.rows[j]] * slopes[s]
+                    slope += p * steps[s]
                 else:
                     etas[m] = etas[s]
-                    slopes[m] = self.hinge.p[self.rows[j]] * (slopes[s] - last)
+                    steps[m] = p * (steps[s] - last)
                     m += 1
-                last = slopes[s]
+                last = steps[s]
         if m == 0:
             if curvature > 0.0:
                 upper = min(upper, -slope / curvature)
             return max(lower, upper)
         return select_step(
-            m, &etas[0], &slopes[0], slope, curvature, lower, upper, tol)
+            m, &etas[0], &steps[0], slope, curvature, lower, upper, tol)
+
+
+cdef (double, double) guess(
+        Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along, double slope,
+        double curvature, double largest, double start, int n_threads) except *:
+    """Two steps that the minimum is likely to lie between, from a sample of examples."""
+    cdef Py_ssize_t n = hinge.n_samples, stride = n // SAMPLE, i
+    cdef double mass = 0.0, first, second, error
+    cdef LineSearch search
+    if stride < LEAST_RATIO:
+        return 0.0, start
+    rows = np.arange(0, n, stride)
+    for i in range(0, n, stride):
+        mass += hinge.p[i]
+    if mass == 0.0:
+        return 0.0, start
+    search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
+    second = search.minimise(slope, curvature, largest, 0.0, start)
+    error = STANDARD_ERRORS * sqrt(search.square)
+    start = second if 0.0 < second < INFINITY else start
+    search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
+    first = search.minimise(slope + error, curvature, largest, 0.0, start)
+    search = LineSearch(hinge, Z, along, rows, 1.0 / mass, n_threads)
+    second = search.minimise(
+        slope - error, curvature, largest, start, min(2.0 * start, largest))
+    if not first < second < INFINITY:
+        return 0.0, start
+    return first, second
 
 
 def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
@@ -227,12 +280,12 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
                int n_threads=1):
     """argmin over 0 <= η <= largest of slope η + curvature η²/2 + R(Z + η along).
 
-    All examples are scanned at zero and at one trial step or a few, until the
-    minimum is bracketed. An example whose slope is the same at both ends of the
-    bracket is linear in between, and is settled: later scans, at steps where the
-    derivative's secant is zero, read the others only. When those are few, the
-    breakpoints that they have within the bracket are found by segmentation, and
-    among those the minimum by selection.
+    A scan computes the derivative to both sides of two steps, over all examples that are
+    not settled. The first scans bracket the minimum (with many examples, around a guess
+    from a sample of them); the next ones narrow the bracket about the point where the
+    derivative's secant is zero. When few examples are left, the breakpoints that they
+    have within the bracket are found by segmentation, and among those the minimum by
+    selection: exact, and linear in the number of scores.
 
     Parameters
     ----------
@@ -241,13 +294,21 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
     slope, curvature : float
         λ ⟨w, p⟩ and λ ||p||².
     largest : float
+        At least 0; may be infinite.
     start : float
-        The first step to try, positive.
+        A step to try first, positive.
     n_threads : int
 
     Returns
     -------
     float
+        `largest` where the minimum is not before it.
     """
-    cdef LineSearch search = LineSearch(hinge, Z, along, n_threads)
-    return search.minimise(slope, curvature, largest, min(start, largest))
+    cdef double first, second
+    cdef LineSearch search
+    if largest == 0.0:
+        return 0.0
+    first, second = guess(
+        hinge, Z, along, slope, curvature, largest, min(start, largest), n_threads)
+    search = LineSearch(hinge, Z, along, np.arange(hinge.n_samples), 1.0, n_threads)
+    return search.minimise(slope, curvature, largest, first, second)

@@ -30,6 +30,8 @@ cdef class SlackOracle(BlockOracle):
     cache_size : int
         Labelings per example, beside those that a solver holds, that a search of a
         structure without candidates tries first.
+    only : int or None
+        The one block that is going to be searched; None for all.
 
     Attributes
     ----------
@@ -46,7 +48,7 @@ cdef class SlackOracle(BlockOracle):
     cdef long long[::1] queries
 
     def __init__(self, BlockOracle inner, str search="angular", double rtol=0.0,
-                 Py_ssize_t max_queries=1000, Py_ssize_t cache_size=10):
+                 Py_ssize_t max_queries=1000, Py_ssize_t cache_size=10, only=None):
         cdef Py_ssize_t i, n = inner.n_blocks
         self.inner = inner
         self.n_blocks = n
@@ -61,20 +63,20 @@ cdef class SlackOracle(BlockOracle):
         self.queries = np.zeros(n, dtype=np.longlong)
         self.max_losses = np.zeros(n)
         if not (inner.has_candidates and search in ("angular", "exact")):
-            self._find_max_losses()
+            self._find_max_losses(range(n) if only is None else [only])
         # A built-in oracle's labelings are integers that nobody need release.
         if not inner.thread_safe:
             self.known = CornerSets(
                 np.array([inner.n_labels(i) for i in range(n)], dtype=np.intp))
         self.search = SlackSearch(inner, search, rtol, max_queries, self.known)
 
-    def _find_max_losses(self):
+    def _find_max_losses(self, blocks):
         cdef Py_ssize_t i
         cdef double score, loss
         cdef double[::1] zero = np.zeros(max(self.n_weights, 1))
         cdef double[::1] work = np.zeros(max(self.work_size, 1))
         cdef int[::1] labels = np.zeros(max(self.max_labels, 1), dtype=np.intc)
-        for i in range(self.n_blocks):
+        for i in blocks:
             self.inner.potentials(i, &zero[0], &work[0])
             self.inner.max_oracle(i, 1.0, &work[0], &labels[0], &score, &loss)
             self.inner.release(i, &labels[0])
@@ -219,7 +221,8 @@ def search_block(BlockOracle oracle, Py_ssize_t i, const double[::1] w, *, str s
         "bound", "n_queries", and "trace", a list with a tuple (λ, α, β, found, h, g) for
         each query, or None.
     """
-    cdef SlackOracle wrapper = SlackOracle(oracle, search, rtol, max_queries)
+    cdef SlackOracle wrapper = SlackOracle(
+        oracle, search, rtol, max_queries, only=i)
     cdef double[::1] work = np.zeros(wrapper.work_size)
     cdef int[::1] labels = np.zeros(max(oracle.max_labels, 1), dtype=np.intc)
     cdef double score, loss

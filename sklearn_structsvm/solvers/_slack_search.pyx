@@ -128,17 +128,27 @@ cdef double slope(double h, double g) noexcept nogil:
     return fmin(fmax(g / h, SMALLEST), LARGEST)
 
 
-cdef bint narrow(Angle* angle, double value) noexcept nogil:
+cdef bint narrow(
+        Angle* angle, double value, double highest_h, double highest_g) noexcept nogil:
     """Keep the rays between which Φ can exceed `value`; false where none is left.
 
-    On the line h + λ g = K the product at slope s is s K²/(1 + λ s)². With
+    At slope s it is at most G²/s and s H² (Theorem 5), as far as H and G are known. On
+    the line h + λ g = K the product at slope s is s K²/(1 + λ s)². With
     B = K²/(4 λ value) it exceeds `value` for λ s between (√B - √(B - 1))² and
     (√B + √(B - 1))². Where `value` is that of the line's own labeling z, these are the
     rays of z and of z'.
     """
     cdef double ratio, reach
-    if angle.lam <= 0.0 or value <= 0.0:
+    if value <= 0.0:
         return True
+    if highest_g > 0.0:
+        angle.alpha = fmin(
+            angle.alpha, highest_g / value * highest_g * (1.0 + ROUNDING))
+    if highest_h > 0.0:
+        angle.beta = fmax(
+            angle.beta, value / highest_h / highest_h * (1.0 - ROUNDING))
+    if angle.lam <= 0.0:
+        return angle.beta < angle.alpha
     ratio = angle.highest / value * angle.highest / (4.0 * angle.lam)
     if ratio <= 1.0:
         return False
@@ -149,7 +159,8 @@ cdef bint narrow(Angle* angle, double value) noexcept nogil:
     return angle.beta < angle.alpha
 
 
-cdef double largest_on_line(const Angle* angle, double lam, double highest) noexcept nogil:
+cdef double largest_on_line(
+        const Angle* angle, double lam, double highest) noexcept nogil:
     """The largest product on the line h + lam g = highest within the angle."""
     cdef double at = fmin(fmax(1.0 / lam, angle.beta), angle.alpha)
     return highest / (1.0 + lam * at) * highest / (1.0 + lam * at) * at
@@ -391,16 +402,10 @@ cdef class SlackSearch:
             angle.alpha = INFINITY
             angle.beta = 0.0
             if search.value > 0.0:
-                # Theorem 5: what is better than this has slopes strictly between.
-                if highest_g > 0.0:
-                    angle.alpha = highest_g / search.value * highest_g
-                    at_z = slope(search.one + search.score, search.loss)
-                    # Its own ray where it has the largest loss, but for rounding.
-                    if angle.alpha <= at_z * (1.0 + ROUNDING):
-                        angle.alpha = at_z
-                if highest_h > 0.0:
-                    angle.beta = search.value / highest_h / highest_h
-                    angle.beta *= 1.0 - ROUNDING
+                at_z = slope(search.one + search.score, search.loss)
+                # Where it has the largest loss, its own ray is the outermost one.
+                if search.loss >= highest_g:
+                    angle.alpha = at_z
             angle.strict = True
             angle.bound = search.bound
             angle.lam = 0.0
@@ -410,7 +415,7 @@ cdef class SlackSearch:
                 if self._is_done(search):
                     break
                 angle = pop(&queue)
-                if not narrow(&angle, search.value):
+                if not narrow(&angle, search.value, highest_h, highest_g):
                     continue
                 if not is_first:
                     lam = 1.0 / sqrt(angle.alpha * angle.beta)

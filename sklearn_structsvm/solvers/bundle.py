@@ -41,7 +41,7 @@ class Bundle:
         Its minimum, from α by the definition of the dual: a lower bound whatever the
         quadratic program's accuracy.
     slack : float
-        max_j ⟨a_j, w⟩ + b_j at the minimiser.
+        max_j ⟨a_j, w⟩ + b_j at the minimiser; computed when asked for.
 
     Examples
     --------
@@ -67,11 +67,29 @@ class Bundle:
         self.alpha = np.empty(0)
         self.weights = np.zeros(n_weights)
         self.dual_objective = -np.inf
-        self.slack = -np.inf
 
     @property
     def planes(self):
         return self.rows[: len(self.offsets)]
+
+    @property
+    def slack(self):
+        return float((self.planes @ self.weights + self.offsets).max(initial=-np.inf))
+
+    def at(self, lam):
+        """A bundle of the same planes, which are copied, for another λ."""
+        bundle = Bundle(
+            self.rows.shape[1], lam, max_idle=self.max_idle, max_planes=self.max_planes
+        )
+        m = len(self.offsets)
+        bundle.rows, bundle.offsets = self.planes.copy(), self.offsets.copy()
+        bundle.alpha = np.zeros(m)
+        gram = self.planes @ self.planes.T / lam
+        for j in range(m):
+            bundle.qp.add_row(gram[j, : j + 1], self.offsets[j])
+        if m > 0:
+            bundle.solve()
+        return bundle
 
     def add(self, plane, offset):
         """Add a plane, which is copied.
@@ -97,13 +115,11 @@ class Bundle:
         """Move to the minimiser; planes that were idle for long are dropped."""
         self.alpha, _, _ = self.qp.solve()
         self._drop(np.flatnonzero(self.qp.idle >= self.max_idle))
-        active = np.flatnonzero(self.alpha)
-        mass = self.alpha[active]
-        self.weights = mass @ self.planes[active] / -self.lam
+        # Planes without mass are read too: to copy the others out would take longer.
+        self.weights = self.alpha @ self.planes / -self.lam
         self.dual_objective = float(
-            mass @ self.offsets[active] - 0.5 * self.lam * self.weights @ self.weights
+            self.alpha @ self.offsets - 0.5 * self.lam * self.weights @ self.weights
         )
-        self.slack = float((self.planes @ self.weights + self.offsets).max())
 
     def _drop(self, indices):
         if len(indices) == 0:

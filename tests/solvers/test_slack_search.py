@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _planes import Points, plane
+
 from sklearn_structsvm.solvers.slack_search import (
     check_search,
     find_most_violating,
@@ -194,7 +195,7 @@ def test_what_a_structure_cannot_serve_is_said():
     assert served_searches(oracle) == ["bisecting", "binary", "sarawagi"]
     with pytest.raises(ValueError, match="constrained_decode.*'bisecting', 'binary'"):
         check_search(oracle, "angular", "Points")
-    with pytest.raises(ValueError, match="'exact' needs a structure with slack_augmented"):
+    with pytest.raises(ValueError, match="'exact' needs a structure with slack"):
         find_most_violating(oracle, 0, np.ones(1), search="exact")
     with pytest.raises(ValueError, match="search must be one of"):
         find_most_violating(oracle, 0, np.ones(1), search="golden")
