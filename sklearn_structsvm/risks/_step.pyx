@@ -151,29 +151,30 @@ cdef class LineSearch:
             double second) except *:
         """The exact minimum; the two steps, first < second, are tried first."""
         cdef double lower = 0.0, upper = largest, g_lower = 0.0, g_upper = 0.0
-        cdef double longest = INFINITY, rise, point, tol
+        cdef double longest = largest, rise, point, tol1, tol2
         cdef bint has_lower = False, has_upper = False
         cdef Sums g1, g2
         cdef int scans
         for scans in range(MAX_SCANS):
             with nogil:
                 self.scan(first, second, &g1, &g2)
-            tol = ROUNDING * (fabs(slope) + self.size + curvature * second)
+            tol1 = ROUNDING * (fabs(slope) + self.size + curvature * first)
+            tol2 = ROUNDING * (fabs(slope) + self.size + curvature * second)
             rise = slope + curvature * first
             g1.left += rise
             g1.right += rise
             rise = slope + curvature * second
             g2.left += rise
             g2.right += rise
-            if g1.right >= -tol:
+            if g1.right >= -tol1:
                 # The minimum is not after the first step.
-                if first == 0.0 or g1.left < -tol:
+                if first == 0.0 or g1.left < -tol1:
                     return first
                 upper, g_upper, has_upper = first, g1.left, True
                 self.at_upper, self.left1 = self.left1, self.at_upper
-            elif g2.right < -tol:
+            elif g2.right < -tol2:
                 # It is after the second one.
-                if second >= upper:
+                if second >= longest:
                     return second
                 point = lower if has_lower else first
                 rise = g_lower if has_lower else g1.right
@@ -187,13 +188,12 @@ cdef class LineSearch:
                     point = second + (second - point) * g2.right / (rise - g2.right)
                     if not point < MOST_GROWTH * second:
                         point = MOST_GROWTH * second
-                    upper = min(longest, largest)
-                    first = min(max(point, LEAST_GROWTH * second), upper)
-                    second = min(SPREAD * first, upper)
-                    upper = largest
+                    longest = min(longest, largest)
+                    first = min(max(point, LEAST_GROWTH * second), longest)
+                    second = min(SPREAD * first, longest)
                     continue
             else:
-                if g2.left < -tol:
+                if g2.left < -tol2:
                     return second
                 lower, g_lower, has_lower = first, g1.right, True
                 upper, g_upper, has_upper = second, g2.left, True
@@ -212,7 +212,7 @@ cdef class LineSearch:
             second = min(point + rise, 0.5 * (point + upper))
             if not lower < first < second < upper:
                 break
-        return self.finish(slope, curvature, lower, upper)
+        return self.finish(slope, curvature, lower, min(upper, longest))
 
     cdef double finish(
             self, double slope, double curvature, double lower, double upper) except *:

@@ -4,9 +4,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from sklearn_structsvm.risks._products import Products
+from sklearn_structsvm.risks._products import as_products
 from sklearn_structsvm.risks._step import exact_step
 from sklearn_structsvm.risks.line_search import sort_and_walk
+from sklearn_structsvm.structures.labels import plain
 
 # Labels whose values differ by so little, relative to the largest score or cost of their
 # example, are tied: recomputed scores differ by less, other labels by much more.
@@ -44,7 +45,7 @@ class Risk(ABC):
     smooth = False
 
     def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
-        self.products = X if isinstance(X, Products) else Products(X, bias)
+        self.products = as_products(X, bias)
         self.n_samples = self.products.n_samples
         self.n_scores = n_scores
         self.n_weights = self.products.n_features * n_scores
@@ -223,6 +224,6 @@ def check_encoded(y, n_samples, n_classes):
     if len(bad):
         raise ValueError(
             f"y must be encoded as 0, ..., {n_classes - 1}; "
-            f"got {y[bad[0]]!r} for sample {bad[0]}."
+            f"got {plain(y[bad[0]])!r} for sample {bad[0]}."
         )
     return np.ascontiguousarray(y, dtype=np.intc)

@@ -1,5 +1,7 @@
 """The exact line search of the paper: sort all breakpoints, then walk over them."""
 
+from math import fsum
+
 import numpy as np
 
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
@@ -38,7 +40,8 @@ def sort_and_walk(hinge, Z, along, slope, curvature, largest=np.inf, n_threads=1
     first = np.zeros(len(etas), dtype=bool)
     first[starts[:-1]] = True
     size = np.sum(p * np.abs(slopes), where=first)
-    rise = slope + np.sum(p * slopes, where=first)
+    start = [slope, *(p * slopes)[first]]
+    rise = fsum(start)
     jumps = (p[1:] * np.diff(slopes))[~first[1:]]
     etas = etas[~first]
     order = np.argsort(etas, kind="stable")
@@ -51,14 +54,16 @@ def sort_and_walk(hinge, Z, along, slope, curvature, largest=np.inf, n_threads=1
     tol = ROUNDING * (abs(slope) + size + curvature * points)
     reached = np.flatnonzero(complete & (derivative >= -tol))
     if len(reached) == 0:
-        end, rise = largest, rises[-1]
+        end, passed = largest, len(order)
     else:
         # Jumps at the same breakpoint come together: the piece before it is what the
         # breakpoints before it have made.
         end = points[reached[0]]
         if end == 0.0:
             return 0.0
-        rise = rises[np.searchsorted(points, end) - 1]
+        passed = np.searchsorted(points, end) - 1
     if curvature > 0.0:
+        # A long walk's rounding errors add up; not so this sum's.
+        rise = fsum([*start, *jumps[order[:passed]]])
         end = min(end, max(-rise / curvature, 0.0))
     return float(end)

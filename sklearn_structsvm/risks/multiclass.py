@@ -59,7 +59,7 @@ class MulticlassHinge(HingeRisk):
     ):
         if n_classes is None:
             n_classes = int(np.max(y)) + 1 if label_costs is None else len(label_costs)
+        self.label_costs = label_cost_matrix(label_costs, n_classes)
         super().__init__(X, n_classes, sample_weight, bias=bias, n_threads=n_threads)
         y = check_encoded(y, self.n_samples, n_classes)
-        self.label_costs = label_cost_matrix(label_costs, n_classes)
         self.hinge = MulticlassLines(self.weights, y, self.label_costs, rescaled)

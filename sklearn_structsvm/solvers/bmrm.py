@@ -87,15 +87,17 @@ def run_bmrm(
     >>> import numpy as np
     >>> from sklearn_structsvm.solvers.bmrm import run_bmrm
     >>> class Distance:
-    ...     n_weights = 1
-    ...     def scores(self, w):
-    ...         return w - 2.0
+    ...     n_weights = n_samples = n_scores = 1
+    ...     def scores(self, w, out):
+    ...         out[:] = w - 2.0
+    ...         return out
     ...     def value(self, Z):
-    ...         return abs(Z[0])
-    ...     def plane(self, Z):
-    ...         return np.sign(Z), -2.0 * np.sign(Z[0])
+    ...         return abs(Z[0, 0])
+    ...     def plane(self, Z, out):
+    ...         out[:] = np.sign(Z)
+    ...         return out, -2.0 * out[0, 0]
     ...     def gradient(self, B):
-    ...         return B
+    ...         return B[0]
     >>> result = run_bmrm(Distance(), 1.0, line_search=False, tol=1e-12)
     >>> result.weights.tolist(), result.objective, result.status
     ([1.0], 1.5, 'converged')
@@ -169,8 +171,11 @@ class _Minimisers:
         self.risk, self.lam, self.bundle = risk, lam, bundle
         self.dual_objective = -np.inf
         self.n_planes = self.n_unchanged = 0
+        # Memory of n k numbers is slow to get: what there is is used again.
+        shape = risk.n_samples, risk.n_scores
+        self.B, self.scores = np.empty(shape), np.empty(shape)
         self.weights = np.array(w0, dtype=np.float64)
-        self.scores = risk.scores(self.weights)
+        risk.scores(self.weights, self.scores)
         self.objective = self.evaluate(self.weights, self.scores)
         self.cut(self.scores)
 
@@ -179,7 +184,7 @@ class _Minimisers:
 
     def cut(self, scores):
         """Add the plane at a point, and move the bundle's minimiser."""
-        B, offset = self.risk.plane(scores)
+        B, offset = self.risk.plane(scores, out=self.B)
         self.bundle.add(self.risk.gradient(B), offset)
         self.bundle.solve()
         self.n_planes += 1
@@ -188,18 +193,18 @@ class _Minimisers:
     def improve(self):
         """One iteration; whether nothing changes any more."""
         before = self.objective, self.dual_objective
-        target = self.bundle.weights
-        self.cut(self.move(target, self.risk.scores(target)))
+        self.cut(self.move(self.bundle.weights))
         unchanged = before == (self.objective, self.dual_objective)
         self.n_unchanged = self.n_unchanged + 1 if unchanged else 0
         return self.n_unchanged >= MAX_UNCHANGED
 
-    def move(self, target, scores):
+    def move(self, target):
         """Update the best point; returns the scores of where to cut."""
-        objective = self.evaluate(target, scores)
+        self.risk.scores(target, self.scores)
+        objective = self.evaluate(target, self.scores)
         if objective < self.objective:
             self.weights, self.objective = target, objective
-        return scores
+        return self.scores
 
     def row(self, tol):
         return {
@@ -213,10 +218,16 @@ class _Minimisers:
 class _LineSearch(_Minimisers):
     """The best point on the line to each minimiser, and planes a little beyond."""
 
-    n_sums = 0
+    def __init__(self, risk, lam, bundle, w0):
+        super().__init__(risk, lam, bundle, w0)
+        # `scores` are the best point's.
+        self.along, self.other = np.empty_like(self.scores), np.empty_like(self.scores)
+        self.n_sums = 0
 
-    def move(self, target, scores):
-        direction, along = target - self.weights, scores - self.scores
+    def move(self, target):
+        direction = target - self.weights
+        along = self.risk.scores(target, self.along)
+        along -= self.scores
         step = self.risk.line_search(
             self.scores,
             along,
@@ -224,17 +235,19 @@ class _LineSearch(_Minimisers):
             float(direction @ direction),
             self.lam,
         )
-        # New arrays: what the history holds stays as it was.
+        # A new array: what the history holds stays as it was.
         self.weights = self.weights + step * direction
-        self.scores = self.scores + step * along
+        self.scores += np.multiply(along, step, out=self.other)
         self.n_sums += 1
         if self.n_sums >= REFRESH_SCORES:
             self.refresh()
         self.objective = self.evaluate(self.weights, self.scores)
-        return (1.0 - CUT_AT) * self.scores + CUT_AT * scores
+        np.multiply(along, CUT_AT * (1.0 - step), out=self.other)
+        self.other += self.scores
+        return self.other
 
     def refresh(self):
-        self.scores = self.risk.scores(self.weights)
+        self.risk.scores(self.weights, self.scores)
         self.n_sums = 0
 
     def row(self, tol):

@@ -1,0 +1,89 @@
+"""Risks of small random problems, with their planes written out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge, MultilabelHinge
+
+KINDS = ("binary", "binary costs", "multiclass", "rescaled", "multilabel", "pairs")
+
+
+@dataclass
+class BatchProblem:
+    """A risk, and the same one by its definition."""
+
+    risk: object
+    X: object
+    y: np.ndarray
+    # Of each example: the slopes β (planes, k) and offsets Δ (planes,).
+    planes: list
+
+    def objective(self, w, lam, intercept=0.0):
+        """λ/2 ||w||² + Σ p_i max_y Δ_iy + ⟨β_iy, Wᵀx_i + b⟩."""
+        Z = self.X @ np.reshape(w, (-1, self.risk.n_scores)) + intercept
+        losses = [(c + B @ z).max() for z, (B, c) in zip(Z, self.planes, strict=True)]
+        return 0.5 * lam * w @ w + self.risk.weights @ losses
+
+
+def random_batch(
+    kind, n=40, d=5, *, layout="dense", weights=None, ties=False, seed=0, n_threads=1
+):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    if ties:
+        X = np.round(X)
+        X[n // 2 :] = X[: n - n // 2]
+    if layout == "csr":
+        X[rng.random((n, d)) < 0.5] = 0.0
+    data = sparse.csr_array(X) if layout == "csr" else X
+    k = 4
+    costs = rng.uniform(0.5, 2.0, (k, k)) * (1.0 - np.eye(k))
+    options = {"n_threads": n_threads}
+    if kind.startswith("binary"):
+        y = (X[:, 0] + rng.standard_normal(n) > 0.0).astype(int)
+        y[:2] = 0, 1
+        costs = np.array([[0.0, 1.0], [3.0, 0.0]]) if kind == "binary costs" else None
+        risk = BinaryHinge(data, y, weights, label_costs=costs, **options)
+        costs = 1.0 - np.eye(2) if costs is None else costs
+        planes = [binary_planes(label, costs) for label in y]
+    elif kind in ("multiclass", "rescaled"):
+        y = (X[:, :3] + rng.standard_normal((n, 3))).argmax(axis=1)
+        y[:k] = np.arange(k)
+        costs = 1.0 - np.eye(k) if kind == "multiclass" else costs
+        rescaled = kind == "rescaled"
+        risk = MulticlassHinge(
+            data, y, weights, label_costs=costs, rescaled=rescaled, **options
+        )
+        planes = [class_planes(label, costs, rescaled) for label in y]
+    else:
+        y = (X[:, :k] + rng.standard_normal((n, k)) > 0.0).astype(int)
+        y[:2] = [[0] * k, [1] * k]
+        costs = 1.0 - np.eye(k) if kind == "multilabel" else costs
+        risk = MultilabelHinge(data, y, weights, label_costs=costs, **options)
+        planes = [pair_planes(labels, costs) for labels in y]
+    return BatchProblem(risk, data, y, planes)
+
+
+def binary_planes(label, costs):
+    sign = 2.0 * label - 1.0
+    return np.array([[0.0], [-sign]]), np.array([0.0, costs[label, 1 - label]])
+
+
+def class_planes(label, costs, rescaled):
+    slopes = np.eye(len(costs)) - np.eye(len(costs))[label]
+    if rescaled:
+        slopes = slopes * costs[label][:, np.newaxis]
+    return slopes, costs[label]
+
+
+def pair_planes(labels, costs):
+    eye = np.eye(len(labels))
+    present, absent = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    slopes, offsets = [np.zeros(len(labels))], [0.0]
+    for c in present:
+        for d in absent:
+            slopes.append(eye[d] - eye[c])
+            offsets.append(costs[c, d])
+    return np.array(slopes), np.array(offsets)

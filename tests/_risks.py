@@ -1,0 +1,135 @@
+"""Risks written out: every line of every loss, and searches over fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge, MultilabelHinge
+
+KINDS = ("binary", "multiclass", "rescaled", "uniform pairs", "pairs")
+
+
+def make_risk(kind, X, rng, weights=None, k=4, costs=None, **kwargs):
+    """A risk of this kind with random labels; `listed` of it are its lines.
+
+    `listed[i]` holds a pair (Δ, β) for each line of the loss of example i.
+    """
+    n = X.shape[0]
+    if kind == "binary":
+        y = rng.integers(0, 2, n)
+        costs = np.array([[0.0, 2.0], [0.5, 0.0]]) if costs is None else costs
+        risk = BinaryHinge(X, y, weights, label_costs=costs, **kwargs)
+        risk.listed = [
+            [(0.0, np.zeros(1)), (costs[t, 1 - t], np.array([1.0 - 2.0 * t]))] for t in y
+        ]
+        return risk
+    if costs is None:
+        costs = rng.integers(0, 4, (k, k)) / 2.0
+    costs = np.array(costs)
+    np.fill_diagonal(costs, 0.0)
+    unit = np.eye(k)
+    if kind in ("multiclass", "rescaled"):
+        y = rng.integers(0, k, n)
+        rescaled = kind == "rescaled"
+        risk = MulticlassHinge(
+            X, y, weights, label_costs=costs, rescaled=rescaled, **kwargs
+        )
+        risk.listed = [
+            [
+                (costs[t, c], (costs[t, c] if rescaled else 1.0) * (unit[c] - unit[t]))
+                for c in range(k)
+            ]
+            for t in y
+        ]
+        return risk
+    Y = rng.integers(0, 2, (n, k))
+    if kind == "uniform pairs":
+        costs = 1.5 * (1.0 - np.eye(k))
+    risk = MultilabelHinge(X, Y, weights, label_costs=costs, **kwargs)
+    risk.listed = [
+        [(0.0, np.zeros(k))]
+        + [
+            (costs[c, d], unit[d] - unit[c])
+            for c in np.flatnonzero(row)
+            for d in np.flatnonzero(1 - row)
+        ]
+        for row in Y
+    ]
+    return risk
+
+
+def listed_losses(risk, Z):
+    return np.array(
+        [
+            max(delta + beta @ z for delta, beta in lines)
+            for lines, z in zip(risk.listed, Z, strict=True)
+        ]
+    )
+
+
+def listed_derivative(risk, Z, A, rtol=1e-9):
+    """sup ⟨g, d⟩ over the subdifferential at Z, for a direction with scores A."""
+    total = 0.0
+    for lines, z, a, p in zip(risk.listed, Z, A, risk.weights, strict=True):
+        top = max(delta + beta @ z for delta, beta in lines)
+        total += p * max(
+            beta @ a for delta, beta in lines if delta + beta @ z >= top - rtol
+        )
+    return total
+
+
+def exact_segments(slopes, offsets, lower, upper):
+    """Breakpoints in (lower, upper] of a maximum of lines, and the slopes between them.
+
+    All crossings of any two lines, then the steepest of the largest lines to the right
+    of each, in fractions.
+    """
+    lines = [(Fraction(a), Fraction(b)) for a, b in zip(slopes, offsets, strict=True)]
+    points = {Fraction(lower)}
+    for a, b in lines:
+        for c, d in lines:
+            if a != c:
+                eta = (d - b) / (a - c)
+                if lower < eta and (upper == np.inf or eta <= upper):
+                    points.add(eta)
+    found = []
+    for eta in sorted(points):
+        top = max(b + eta * a for a, b in lines)
+        slope = max(a for a, b in lines if b + eta * a == top)
+        if not found or slope > found[-1][1]:
+            found.append((eta, slope))
+    return [eta for eta, _ in found], [slope for _, slope in found]
+
+
+def exact_step(risk, Z, A, slope, curvature, largest=np.inf):
+    """The least minimiser of the risk along a line, in fractions; inf if none."""
+    jumps, rise = {}, Fraction(slope)
+    for lines, z, a, p in zip(risk.listed, Z, A, risk.weights, strict=True):
+        z, a = [Fraction(v) for v in z], [Fraction(v) for v in a]
+        rises, starts = [], []
+        for delta, beta in lines:
+            beta = [Fraction(v) for v in beta]
+            rises.append(sum(u * v for u, v in zip(beta, a, strict=True)))
+            start = sum(u * v for u, v in zip(beta, z, strict=True))
+            starts.append(Fraction(delta) + start)
+        etas, slopes = exact_segments(rises, starts, 0, np.inf)
+        rise += Fraction(p) * slopes[0]
+        for j in range(1, len(etas)):
+            jump = Fraction(p) * (slopes[j] - slopes[j - 1])
+            jumps[etas[j]] = jumps.get(etas[j], 0) + jump
+    curvature = Fraction(curvature)
+    end = Fraction(largest) if largest < np.inf else None
+    if rise >= 0:
+        return Fraction(0)
+    for eta in [*sorted(jumps), None]:
+        if curvature > 0 and (eta is None or rise + curvature * eta >= 0):
+            zero = -rise / curvature
+            return zero if end is None else min(zero, end)
+        if eta is None:
+            return np.inf if end is None else end
+        if end is not None and eta >= end:
+            return end
+        rise += jumps[eta]
+        if rise + curvature * eta >= 0:
+            return eta
+    raise AssertionError("unreachable")

@@ -1,0 +1,181 @@
+"""Every way of searching a line ends at the same, exact minimum."""
+
+import numpy as np
+import pytest
+from _risks import KINDS, exact_step, listed_losses, make_risk
+
+from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge
+
+METHODS = ("select", "sort")
+
+
+def descent(risk, w, lam):
+    """Scores of w and of a steepest descent direction, ⟨w, p⟩ and ⟨p, p⟩."""
+    B, _ = risk.plane(risk.scores(w))
+    p = -(lam * w + risk.gradient(B))
+    return risk.scores(w), risk.scores(p), w @ p, p @ p
+
+
+def line(risk, Z, A, wp, pp, lam):
+    """Φ of the definition."""
+
+    def value(eta):
+        losses = listed_losses(risk, Z + eta * A)
+        return lam * (wp * eta + pp * eta**2 / 2) + risk.weights @ losses
+
+    return value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lam", [0.0625, 4.0])
+@pytest.mark.parametrize("largest", [0.5, np.inf])
+@pytest.mark.parametrize("n", [1, 2, 8])
+def test_integer_data_with_many_ties_give_the_exact_minimum(kind, lam, largest, n):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        X = rng.integers(-2, 3, (n, 2)).astype(float)
+        risk = make_risk(kind, X, rng)
+        w, p = rng.integers(-2, 3, (2, risk.n_weights)).astype(float)
+        Z, A = risk.scores(w), risk.scores(p)
+        expected = exact_step(risk, Z, A, lam * (w @ p), lam * (p @ p), largest)
+        for method in METHODS:
+            step = risk.line_search(Z, A, w @ p, p @ p, lam, method, largest)
+            assert step == pytest.approx(float(expected), rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_step_of_a_dense_grid_is_better(kind):
+    rng = np.random.default_rng(0)
+    for lam in (1e-4, 0.1, 10.0):
+        risk = make_risk(kind, rng.standard_normal((12, 3)), rng, rng.random(12))
+        search = descent(risk, rng.standard_normal(risk.n_weights), lam)
+        value = line(risk, *search, lam)
+        steps = [risk.line_search(*search, lam, method) for method in METHODS]
+        assert steps[0] == pytest.approx(steps[1], rel=1e-10)
+        grid = np.concatenate(
+            [np.linspace(0, 3, 400) * steps[0], steps[0] * (1 + np.geomspace(1e-8, 1, 50))]
+        )
+        best = min(value(eta) for eta in grid)
+        assert value(steps[0]) <= best + 1e-13 * abs(best)
+        assert steps[0] > 0
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "uniform pairs"])
+@pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("n", [700, 9000])
+def test_selection_equals_sorting_on_many_examples(kind, start, n):
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, 3))
+    for lam, w_scale in [(1e-5, 0.1), (1e-2, 3.0)]:
+        risk = make_risk(kind, X, rng, rng.integers(0, 3, n))
+        search = descent(risk, w_scale * rng.standard_normal(risk.n_weights), lam)
+        expected = risk.line_search(*search, lam, "sort")
+        step = risk.line_search(*search, lam, start=start)
+        assert step == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_sample_that_misleads_changes_nothing():
+    # The examples that the first guess is made from are unlike all others.
+    n = 16 * 2048
+    X = np.full((n, 1), 1e-3)
+    X[::16] = 50.0
+    risk = BinaryHinge(X, np.ones(n))
+    Z, A = np.zeros((n, 1)), risk.scores(np.ones(1))
+    for lam in (1e-8, 1e-3, 1.0):
+        expected = risk.line_search(Z, A, 0.0, 1.0, lam, "sort")
+        assert risk.line_search(Z, A, 0.0, 1.0, lam) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestSpecialLines:
+    def test_all_breakpoints_equal(self, method):
+        risk = BinaryHinge(np.full((1000, 1), 3.0), np.ones(1000))
+        Z, A = risk.scores(np.zeros(1)), risk.scores(np.ones(1))
+        assert risk.line_search(Z, A, 0.0, 1.0, 1e-3, method) == 1 / 3
+
+    def test_the_hinge_itself_is_hit(self, method):
+        risk = BinaryHinge(np.array([[1.0], [7.0]]), [1, 1])
+        Z, A = risk.scores(np.zeros(1)), risk.scores(np.ones(1))
+        assert risk.line_search(Z, A, 0.0, 1.0, 0.01, method) == 1.0
+        assert risk.line_search(Z, A, 0.0, 1.0, 3.6, method) == 1 / 7
+
+    def test_a_flat_optimum_has_its_infimum(self, method):
+        risk = BinaryHinge(np.array([[1.0], [1.0]]), [1, 0])
+        Z, A = risk.scores(np.array([-4.0])), risk.scores(np.ones(1))
+        # Φ falls until the first hinge at η = 3, is flat until the second at η = 5.
+        assert risk.line_search(Z, A, 0.0, 0.0, 1.0, method) == 3.0
+
+    def test_without_curvature_a_step_may_be_infinite(self, method):
+        risk = MulticlassHinge(np.eye(2), [0, 1])
+        Z, A = np.zeros((2, 2)), np.zeros((2, 2))
+        assert risk.line_search(Z, A, -1.0, 0.0, 1.0, method) == np.inf
+        assert risk.line_search(Z, A, -1.0, 0.0, 1.0, method, largest=7.0) == 7.0
+
+    def test_a_zero_direction_gives_no_step(self, method):
+        risk = MulticlassHinge(np.eye(2), [0, 1])
+        Z = np.zeros((2, 2))
+        assert risk.line_search(Z, Z, 0.0, 0.0, 1.0, method) == 0.0
+
+    def test_an_ascent_direction_gives_no_step(self, method):
+        risk = BinaryHinge(np.array([[1.0]]), [1])
+        Z, A = np.zeros((1, 1)), -np.ones((1, 1))
+        assert risk.line_search(Z, A, 0.0, 1.0, 1.0, method) == 0.0
+
+    def test_examples_of_weight_zero_do_not_count(self, method):
+        rng = np.random.default_rng(0)
+        X, y = rng.standard_normal((50, 2)), rng.integers(0, 3, 50)
+        y[:6] = [0, 1, 2, 0, 1, 2]
+        weights = np.r_[np.ones(25), np.zeros(25)]
+        whole, half = MulticlassHinge(X, y, weights), MulticlassHinge(X[:25], y[:25])
+        Z, A, wp, pp = descent(whole, rng.standard_normal(6), 0.1)
+        step = half.line_search(Z[:25], A[:25], wp, pp, 0.1, method)
+        assert whole.line_search(Z, A, wp, pp, 0.1, method) == pytest.approx(
+            step, rel=1e-12
+        )
+
+    def test_directions_of_any_length_give_steps_of_the_inverse_length(self, method):
+        rng = np.random.default_rng(0)
+        X, y = rng.standard_normal((300, 3)), rng.integers(0, 4, 300)
+        risk = MulticlassHinge(X, y)
+        Z, A, wp, pp = descent(risk, rng.standard_normal(12), 0.1)
+        step = risk.line_search(Z, A, wp, pp, 0.1, method)
+        for scale in (2.0**-60, 2.0**-20, 2.0**20, 2.0**60):
+            scaled = risk.line_search(
+                Z, scale * A, scale * wp, scale**2 * pp, 0.1, method
+            )
+            assert scaled * scale == pytest.approx(step, rel=1e-12)
+
+    def test_scores_and_costs_of_any_scale(self, method):
+        rng = np.random.default_rng(0)
+        X, y = rng.standard_normal((300, 3)), rng.integers(0, 3, 300)
+        steps = []
+        for scale in (2.0**-40, 1.0, 2.0**40):
+            risk = MulticlassHinge(X, y, label_costs=scale * (1 - np.eye(3)))
+            Z, A, wp, pp = descent(risk, scale * np.ones(9), 1 / scale)
+            steps.append(risk.line_search(Z, A, wp, pp, 1 / scale, method) / scale)
+        assert steps == pytest.approx([steps[1]] * 3, rel=1e-12)
+
+
+def test_the_number_of_threads_changes_no_bit():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9000, 3))
+    for kind in KINDS:
+        risk = make_risk(kind, X, rng)
+        search = descent(risk, rng.standard_normal(risk.n_weights), 1e-3)
+        one = [risk.line_search(*search, 1e-3, method) for method in METHODS]
+        risk.n_threads = 2
+        assert [risk.line_search(*search, 1e-3, method) for method in METHODS] == one
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "newton"}, "method must be 'select' or 'sort'; got 'newton'"),
+        ({"largest": -1.0}, "largest must be >= 0; got -1.0"),
+        ({"start": 0.0}, "start must be positive and finite; got 0.0"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    risk = BinaryHinge(np.eye(2), [0, 1])
+    with pytest.raises(ValueError, match=words):
+        risk.line_search(np.zeros((2, 1)), np.ones((2, 1)), 0.0, 1.0, 1.0, **options)

@@ -1,0 +1,240 @@
+"""Values, planes and subgradients of risks, against all lines written out."""
+
+import numpy as np
+import pytest
+from _risks import KINDS, listed_derivative, listed_losses, make_risk
+from scipy import sparse
+
+from sklearn_structsvm.risks import (
+    BinaryHinge,
+    Logistic,
+    MulticlassHinge,
+    MultilabelHinge,
+)
+
+
+def integers(rng, *shape):
+    return rng.integers(-2, 3, shape).astype(float)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 7, 300])
+def test_losses_are_those_of_the_definition(kind, n):
+    rng = np.random.default_rng(n)
+    risk = make_risk(kind, rng.standard_normal((n, 3)), rng, rng.random(n), bias=0.5)
+    Z = risk.scores(rng.standard_normal(risk.n_weights))
+    np.testing.assert_allclose(risk.sample_losses(Z), listed_losses(risk, Z), rtol=1e-12)
+    assert risk.value(Z) == pytest.approx(risk.weights @ listed_losses(risk, Z), rel=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("draw", [integers, lambda rng, *s: rng.standard_normal(s)])
+@pytest.mark.parametrize("steepest", [False, True])
+def test_planes_touch_the_risk_and_never_exceed_it(kind, draw, steepest):
+    rng = np.random.default_rng(0)
+    for n in (1, 20):
+        risk = make_risk(kind, draw(rng, n, 2), rng, rng.random(n), bias=2.0)
+        w = draw(rng, risk.n_weights)
+        Z = risk.scores(w)
+        along = risk.scores(draw(rng, risk.n_weights)) if steepest else None
+        B, offset = risk.plane(Z, along)
+        g = risk.gradient(B)
+        size = 1e-13 * (abs(offset) + abs(g) @ abs(w))
+        assert offset + g @ w == pytest.approx(risk.value(Z), abs=size, rel=0)
+        for scale in np.geomspace(1e-3, 1e3, 40):
+            v = w + scale * rng.standard_normal(len(w))
+            size = 1e-13 * (abs(offset) + abs(g) @ abs(v))
+            assert risk.value(risk.scores(v)) >= offset + g @ v - size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_steepest_plane_gives_the_directional_derivative_at_ties(kind):
+    rng = np.random.default_rng(1)
+    differ = 0
+    for _ in range(40):
+        risk = make_risk(kind, integers(rng, 16, 2), rng)
+        Z = risk.scores(integers(rng, risk.n_weights))
+        A = risk.scores(rng.standard_normal(risk.n_weights))
+        expected = listed_derivative(risk, Z, A)
+        B, _ = risk.plane(Z, A)
+        assert np.vdot(B, A) == pytest.approx(expected, rel=1e-12)
+        differ += np.vdot(risk.plane(Z)[0], A) < expected - 1e-9
+    assert differ > 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_ties_hold_within_rounding_at_any_scale(kind, scale):
+    rng = np.random.default_rng(2)
+    k = 1 if kind == "binary" else 4
+    costs = None if kind == "binary" else scale * (1.0 - np.eye(4))
+    risk = make_risk(kind, np.zeros((60, 1)), rng, costs=costs)
+    if kind == "binary" or kind == "uniform pairs":
+        scale = max(scale, 1.0)
+    Z, A = scale * integers(rng, 60, k), rng.standard_normal((60, k))
+    shaken = Z * (1.0 + 1e-15 * rng.standard_normal(Z.shape))
+    B, _ = risk.plane(Z, A)
+    np.testing.assert_array_equal(risk.plane(shaken, A)[0], B)
+
+
+def test_one_label_per_example_makes_pairs_a_multiclass_hinge():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 3)), rng.integers(0, 4, 50)
+    costs = rng.random((4, 4)) * (1 - np.eye(4))
+    for label_costs in (None, costs):
+        one = MulticlassHinge(X, y, n_classes=4, label_costs=label_costs)
+        other = MultilabelHinge(X, np.eye(4)[y], label_costs=label_costs)
+        Z, A = rng.standard_normal((2, 50, 4))
+        np.testing.assert_allclose(other.sample_losses(Z), one.sample_losses(Z))
+        np.testing.assert_array_equal(other.plane(Z, A)[0], one.plane(Z, A)[0])
+
+
+def test_two_classes_are_binary_in_the_difference_of_scores():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 3)), rng.integers(0, 2, 50)
+    Z = rng.standard_normal((50, 2))
+    expected = MulticlassHinge(X, y).sample_losses(Z)
+    got = BinaryHinge(X, y).sample_losses(np.diff(Z, axis=1))
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_examples_with_all_labels_or_none_have_no_loss():
+    risk = MultilabelHinge(np.eye(3), [[1, 1], [0, 0], [1, 0]])
+    Z = np.array([[5.0, -5.0]] * 3)
+    assert risk.sample_losses(-Z).tolist() == [0.0, 0.0, 11.0]
+    B, offset = risk.plane(-Z, Z)
+    assert not B[:2].any()
+    assert offset == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 5, 12, 13, 16, 26])
+@pytest.mark.parametrize("bias", [0.0, -2.0])
+@pytest.mark.parametrize("form", ["dense", "csr", "unsorted csr", "coo", "float32"])
+def test_products_are_those_of_numpy(k, bias, form):
+    rng = np.random.default_rng(k)
+    for n, f in [(1, 1), (5, 3), (600, 37)]:
+        X = rng.standard_normal((n, f)) * (rng.random((n, f)) < 0.3)
+        X = X.astype(np.float32).astype(float)
+        full = np.hstack([X, np.full((n, 1), bias)]) if bias else X
+        given = X.astype(np.float32) if form == "float32" else X
+        if form not in ("dense", "float32"):
+            given = sparse.coo_array(X) if form == "coo" else sparse.csr_array(X)
+        if form == "unsorted csr":
+            given = given[:, ::-1][:, ::-1]
+        y = rng.integers(0, max(k, 2), n)
+        if k == 1:
+            risk = BinaryHinge(given, y, bias=bias)
+        else:
+            risk = MulticlassHinge(given, y, n_classes=k, bias=bias)
+        W, D = rng.standard_normal((full.shape[1], k)), rng.standard_normal((n, k))
+        np.testing.assert_allclose(risk.scores(W.ravel()), full @ W, atol=1e-12)
+        # Dense, with few entries in each row, with zero rows, and all of zeros.
+        for share in (1.0, 0.3, 0.05, 0.0):
+            B = D * (rng.random(D.shape) < share)
+            got = risk.gradient(B).reshape(-1, k)
+            np.testing.assert_allclose(got, full.T @ B, atol=1e-11)
+
+
+def test_csr_and_dense_agree():
+    rng = np.random.default_rng(0)
+    X = integers(rng, 300, 5)
+    y = rng.integers(0, 3, 300)
+    dense, csr = MulticlassHinge(X, y, bias=1.0), MulticlassHinge(
+        sparse.csr_array(X), y, bias=1.0
+    )
+    w = integers(rng, dense.n_weights)
+    Z = dense.scores(w)
+    np.testing.assert_array_equal(csr.scores(w), Z)
+    B, offset = dense.plane(Z)
+    assert csr.plane(Z)[1] == offset
+    np.testing.assert_allclose(csr.gradient(B), dense.gradient(B), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_the_number_of_threads_changes_no_bit(kind, form):
+    rng = np.random.default_rng(0)
+    risk = make_risk(kind, form(integers(rng, 3000, 5) / 3), rng, bias=1.0)
+    w, d = rng.standard_normal((2, risk.n_weights))
+    results = []
+    for risk.n_threads in (1, 2, 3):
+        Z, A = risk.scores(w), risk.scores(d)
+        B, offset = risk.plane(Z, A)
+        results.append([Z, B, offset, risk.value(Z), risk.gradient(B), risk.gradient(Z)])
+    for result in results[1:]:
+        for one, other in zip(results[0], result, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_results_go_where_they_are_asked_to():
+    risk = MulticlassHinge(np.eye(3), [0, 1, 2])
+    Z, B, g = np.full((3, 3), 7.0), np.full((3, 3), 7.0), np.full(9, 7.0)
+    assert risk.scores(np.zeros(9), Z) is Z
+    assert risk.plane(Z, out=B)[0] is B
+    assert risk.gradient(B, g) is g
+    assert not Z.any()
+    np.testing.assert_allclose(g.reshape(3, 3), B)
+
+
+def test_read_only_input_is_enough():
+    X, w, B = np.eye(2), np.zeros(2), np.ones((2, 1))
+    for array in (X, w, B):
+        array.flags.writeable = False
+    risk = BinaryHinge(X, [0, 1])
+    assert risk.value(risk.scores(w)) == 1.0
+    assert risk.gradient(B).tolist() == [1.0, 1.0]
+
+
+def test_weights_may_be_zero_and_huge():
+    risk = BinaryHinge(np.eye(3), [0, 1, 1], [0.0, 1e308, 1e308])
+    np.testing.assert_allclose(risk.weights, [0.0, 0.5, 0.5])
+
+
+def test_the_logistic_loss_has_its_gradient_and_its_tangent():
+    rng = np.random.default_rng(0)
+    X, y, s = rng.standard_normal((30, 3)), rng.integers(0, 2, 30), rng.random(30)
+    risk = Logistic(X, y, s, bias=1.0)
+    full = np.hstack([X, np.ones((30, 1))])
+
+    def value(w):
+        return s / s.sum() @ np.log1p(np.exp(-(2 * y - 1) * (full @ w)))
+
+    w = rng.standard_normal(4)
+    Z = risk.scores(w)
+    assert risk.smooth
+    assert risk.value(Z) == pytest.approx(value(w), rel=1e-13)
+    B, offset = risk.plane(Z)
+    g = risk.gradient(B)
+    steps = 1e-6 * np.eye(4)
+    slopes = [(value(w + h) - value(w - h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(g, slopes, rtol=1e-7, atol=1e-9)
+    assert offset + g @ w == pytest.approx(value(w), rel=1e-13)
+    far = risk.plane(1e4 * Z)[0]
+    assert np.isfinite(far).all()
+    with pytest.raises(NotImplementedError, match="no exact line search"):
+        risk.line_search(Z, Z, 0.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda X: BinaryHinge(X, [0, 2]), "0, ..., 1; got 2 for sample 1"),
+        (lambda X: BinaryHinge(X, [0]), r"y must have shape \(2,\); got \(1,\)"),
+        (lambda X: BinaryHinge(X, [0, 1], [1, -1]), "got -1.0 for sample 1"),
+        (lambda X: BinaryHinge(X, [0, 1], [0, 0]), "sample_weight must not be zero"),
+        (lambda X: BinaryHinge(X, [0, 1], [1]), "sample_weight must have shape"),
+        (lambda X: MulticlassHinge(X, [0, 1], label_costs=[[0, 1]]), "label_costs"),
+        (lambda X: MultilabelHinge(X, [[0, 2], [1, 0]]), "got 2 in row 0, column 1"),
+        (lambda X: MultilabelHinge(X, [0, 1]), "indicator of shape"),
+        (lambda X: MultilabelHinge(X, [[0, 1]]), "must have 2 rows; got 1"),
+    ],
+)
+def test_bad_input_is_named(make, words):
+    with pytest.raises(ValueError, match=words):
+        make(np.eye(2))
+
+
+def test_scores_of_the_wrong_shape_are_refused():
+    risk = MulticlassHinge(np.eye(2), [0, 1])
+    with pytest.raises(ValueError, match="do not fit"):
+        risk.gradient(np.zeros((3, 2)))
