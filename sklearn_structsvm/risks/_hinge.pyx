@@ -32,7 +32,7 @@ cdef class Hinge:
     cdef void losses(
             self, Py_ssize_t first, Py_ssize_t count, const double* z,
             double* out) noexcept nogil:
-        """Losses of the examples first, first + 1, ..."""
+        """Losses of the examples first, first + 1, ...; at most BLOCK of them."""
 
     cdef double choose(
             self, Py_ssize_t first, Py_ssize_t count, const double* z, const double* a,
@@ -73,9 +73,12 @@ cdef class Hinge:
 
     def sample_losses(self, const double[:, ::1] Z):
         """ℓ_i(z_i), shape (n,)."""
-        cdef double[::1] losses = np.empty(self.n_samples)
+        cdef Py_ssize_t n = self.n_samples, b
+        cdef double[::1] losses = np.empty(n)
         with nogil:
-            self.losses(0, self.n_samples, &Z[0, 0], &losses[0])
+            for b in range((n + BLOCK - 1) // BLOCK):
+                self.losses(
+                    b * BLOCK, min(BLOCK, n - b * BLOCK), &Z[0, 0], &losses[b * BLOCK])
         return np.asarray(losses)
 
     def plane(self, const double[:, ::1] Z, const double[:, ::1] along, double rtol,

@@ -14,13 +14,15 @@ from sklearn_structsvm.risks._segments cimport segment_row
 
 
 cdef extern from "risks/_scan.h" nogil:
+    enum costs:
+        UNIFORM, LISTED, RESCALED
     void multiclass_slopes(
         Py_ssize_t count, const Py_ssize_t* rows, Py_ssize_t k, const double* Z,
-        const double* A, const int* truth, const double* costs, int rescaled,
+        const double* A, const int* truth, const double* costs, int kind, double margin,
         const double* etas, const slopes* out) noexcept
     void multiclass_worst(
         Py_ssize_t first, Py_ssize_t count, Py_ssize_t k, const double* Z,
-        const double* A, const int* truth, const double* costs, int rescaled,
+        const double* A, const int* truth, const double* costs, int kind, double margin,
         double rtol, double* losses, int* labels) noexcept
     void binary_slopes(
         Py_ssize_t count, const Py_ssize_t* rows, const double* Z, const double* A,
@@ -113,26 +115,37 @@ cdef class MulticlassLines(Hinge):
     cdef const int[::1] truth
     cdef const double[:, ::1] costs
     cdef bint rescaled
+    # How vector code finds costs, and the one cost of all wrong labels.
+    cdef int kind
+    cdef double margin
 
     def __init__(self, p, const int[::1] truth, const double[:, ::1] costs,
                  bint rescaled=False):
         super().__init__(p, costs.shape[0])
         self.truth, self.costs = truth, costs
         self.rescaled = rescaled
+        wrong = np.asarray(costs)[~np.eye(self.n_scores, dtype=bool)]
+        self.margin = wrong[0] if len(wrong) else 0.0
+        self.kind = LISTED
+        if rescaled:
+            self.kind = RESCALED
+        elif np.all(wrong == self.margin):
+            self.kind = UNIFORM
 
     cdef void derivatives(
             self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
             const double* a, const double* etas, const slopes* out) noexcept nogil:
         multiclass_slopes(
             count, rows, self.n_scores, z, a, &self.truth[0], &self.costs[0, 0],
-            self.rescaled, etas, out)
+            self.kind, self.margin, etas, out)
 
     cdef void losses(
             self, Py_ssize_t first, Py_ssize_t count, const double* z,
             double* out) noexcept nogil:
+        cdef int[BLOCK] labels
         multiclass_worst(
             first, count, self.n_scores, z, NULL, &self.truth[0], &self.costs[0, 0],
-            self.rescaled, 0.0, out, NULL)
+            self.kind, self.margin, 0.0, out, labels)
 
     cdef double choose(
             self, Py_ssize_t first, Py_ssize_t count, const double* z, const double* a,
@@ -142,8 +155,8 @@ cdef class MulticlassLines(Hinge):
         cdef Py_ssize_t k = self.n_scores, i, t, c
         cdef double coef, cost, offset = 0.0
         multiclass_worst(
-            first, count, k, z, a, &self.truth[0], &self.costs[0, 0], self.rescaled,
-            rtol, losses, labels)
+            first, count, k, z, a, &self.truth[0], &self.costs[0, 0], self.kind,
+            self.margin, rtol, losses, labels)
         memset(B + first * k, 0, count * k * sizeof(double))
         for i in range(first, first + count):
             t, c = self.truth[i], labels[i - first]

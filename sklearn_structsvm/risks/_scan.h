@@ -10,6 +10,22 @@
 
 #define LANES 8
 
+/* The loops over lanes have no branch but in appearance. */
+#ifdef __GNUC__
+#define SIMD _Pragma("omp simd")
+#define INLINE __attribute__((always_inline)) static inline
+#else
+#define SIMD
+#define INLINE static inline
+#endif
+
+/* Rows are read a column at a time: no pattern that the processor would see by itself. */
+INLINE void ask_for_row(ptrdiff_t k, const double *row)
+{
+    for (ptrdiff_t c = 0; c < k; c += 8)
+        PREFETCH(row + c);
+}
+
 /* Keep in (top, low, high) the largest value and the least and largest slope of those
  * values that equal it. A macro, so that the loops around it stay plain to compilers. */
 #define KEEP_LARGEST(value, slope, top, low, high)                                    \
@@ -26,124 +42,191 @@ struct slopes {
     double *left[2], *right[2];
 };
 
-/* Derivatives of max_c (cost_c + z_c - z_t + eta (a_c - a_t)) at two steps or, rescaled,
- * of max_c cost_c (1 + z_c - z_t + eta (a_c - a_t)). */
-FOR_EACH_WIDTH
-static void multiclass_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,
-                              const double *Z, const double *A, const int *truth,
-                              const double *costs, int rescaled, const double *etas,
-                              const struct slopes *out)
+/* What a label c costs an example whose truth is t: the same for all, as listed, or as
+ * listed and rescaling the slack. Inner loops are compiled for each. */
+enum costs { UNIFORM, LISTED, RESCALED };
+
+/* LANES rows of scores, and of a direction's: those of `row`, and then the next ones. */
+struct tile {
+    const double *z[LANES], *a[LANES], *cost[LANES];
+    double z0[LANES], a0[LANES], truth[LANES];
+};
+
+INLINE void add_row(struct tile *tile, int l, ptrdiff_t i, ptrdiff_t next, ptrdiff_t k,
+                    const double *Z, const double *A, const int *truth,
+                    const double *costs)
+{
+    const ptrdiff_t t = truth[i];
+    ask_for_row(k, Z + next * k);
+    ask_for_row(k, A + next * k);
+    tile->z[l] = Z + i * k;
+    tile->a[l] = A + i * k;
+    tile->cost[l] = costs + t * k;
+    tile->z0[l] = Z[i * k + t];
+    tile->a0[l] = A[i * k + t];
+    tile->truth[l] = (double)t;
+}
+
+/* Cost of label c, score less that of the truth, and the same of the direction's. */
+INLINE void read_column(const struct tile *tile, ptrdiff_t c, const enum costs kind,
+                        double margin, double *cost, double *rise, double *slope)
+{
+    for (int l = 0; l < LANES; l++) {
+        rise[l] = tile->z[l][c] - tile->z0[l];
+        slope[l] = tile->a[l][c] - tile->a0[l];
+    }
+    if (kind == UNIFORM) {
+        SIMD
+        for (int l = 0; l < LANES; l++)
+            cost[l] = tile->truth[l] == (double)c ? 0.0 : margin;
+    } else
+        for (int l = 0; l < LANES; l++)
+            cost[l] = tile->cost[l][c];
+}
+
+INLINE void slopes_of(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,
+                      const double *Z, const double *A, const int *truth,
+                      const double *costs, const enum costs kind, double margin,
+                      const double *etas, const struct slopes *out)
 {
     const double first = etas[0], second = etas[1];
     for (ptrdiff_t j = 0; j < count; j += LANES) {
-        const double *z[LANES], *a[LANES], *cost[LANES];
-        double z0[LANES], a0[LANES];
+        struct tile tile;
         double top[LANES], low[LANES], high[LANES];
         double top2[LANES], low2[LANES], high2[LANES];
         const int filled = count - j < LANES ? (int)(count - j) : LANES;
         for (int l = 0; l < LANES; l++) {
-            const ptrdiff_t i = rows[j + (l < filled ? l : 0)], t = truth[i];
-            z[l] = Z + i * k;
-            a[l] = A + i * k;
-            cost[l] = costs + t * k;
-            z0[l] = z[l][t];
-            a0[l] = a[l][t];
+            const ptrdiff_t at = j + (l < filled ? l : 0);
+            add_row(&tile, l, rows[at], rows[at + LANES < count ? at + LANES : at], k, Z,
+                    A, truth, costs);
             top[l] = top2[l] = -INFINITY;
             low[l] = high[l] = low2[l] = high2[l] = 0.0;
         }
         for (ptrdiff_t c = 0; c < k; c++) {
-            double value[LANES], slope[LANES], value2[LANES];
-            if (rescaled)
-                for (int l = 0; l < LANES; l++) {
-                    const double rise = a[l][c] - a0[l];
-                    const double start = 1.0 + (z[l][c] - z0[l]);
-                    value[l] = cost[l][c] * (start + first * rise);
-                    value2[l] = cost[l][c] * (start + second * rise);
-                    slope[l] = cost[l][c] * rise;
-                }
-            else
-                for (int l = 0; l < LANES; l++) {
-                    const double start = cost[l][c] + z[l][c];
-                    slope[l] = a[l][c];
+            double cost[LANES], rise[LANES], slope[LANES], value[LANES], value2[LANES];
+            read_column(&tile, c, kind, margin, cost, rise, slope);
+            SIMD
+            for (int l = 0; l < LANES; l++) {
+                if (kind == RESCALED) {
+                    const double start = cost[l] * (1.0 + rise[l]);
+                    slope[l] *= cost[l];
                     value[l] = start + first * slope[l];
                     value2[l] = start + second * slope[l];
+                } else {
+                    value[l] = (cost[l] + rise[l]) + first * slope[l];
+                    value2[l] = (cost[l] + rise[l]) + second * slope[l];
                 }
-            for (int l = 0; l < LANES; l++)
                 KEEP_LARGEST(value[l], slope[l], top[l], low[l], high[l]);
-            for (int l = 0; l < LANES; l++)
                 KEEP_LARGEST(value2[l], slope[l], top2[l], low2[l], high2[l]);
+            }
         }
         for (int l = 0; l < filled; l++) {
-            const double base = rescaled ? 0.0 : a0[l];
-            out->left[0][j + l] = low[l] - base;
-            out->right[0][j + l] = high[l] - base;
-            out->left[1][j + l] = low2[l] - base;
-            out->right[1][j + l] = high2[l] - base;
+            out->left[0][j + l] = low[l];
+            out->right[0][j + l] = high[l];
+            out->left[1][j + l] = low2[l];
+            out->right[1][j + l] = high2[l];
         }
     }
 }
 
-/* Losses of the examples first, first + 1, ... and, unless `labels` is NULL, the label of
- * each that is worst; with A, of the labels within rtol of the worst the one that rises
- * most along A. */
+/* Derivatives along their lines, at two steps, of multiclass losses
+ * max_c (cost_c + z_c - z_t) or, rescaled, max_c cost_c (1 + z_c - z_t). */
 FOR_EACH_WIDTH
-static void multiclass_worst(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k,
-                             const double *Z, const double *A, const int *truth,
-                             const double *costs, int rescaled, double rtol,
-                             double *losses, int *labels)
+static void multiclass_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,
+                              const double *Z, const double *A, const int *truth,
+                              const double *costs, int kind, double margin,
+                              const double *etas, const struct slopes *out)
+{
+    if (kind == UNIFORM)
+        slopes_of(count, rows, k, Z, A, truth, costs, UNIFORM, margin, etas, out);
+    else if (kind == LISTED)
+        slopes_of(count, rows, k, Z, A, truth, costs, LISTED, margin, etas, out);
+    else
+        slopes_of(count, rows, k, Z, A, truth, costs, RESCALED, margin, etas, out);
+}
+
+INLINE void worst_of(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k, const double *Z,
+                     const double *A, const int *truth, const double *costs,
+                     const enum costs kind, double margin, const int steepest,
+                     double rtol, double *losses, int *labels)
 {
     for (ptrdiff_t j = 0; j < count; j += LANES) {
-        const double *z[LANES], *a[LANES], *cost[LANES];
-        double z0[LANES], a0[LANES], top[LANES], scale[LANES], steepest[LANES];
-        double label[LANES];
+        struct tile tile;
+        double top[LANES], scale[LANES], most[LANES], label[LANES];
         const int filled = count - j < LANES ? (int)(count - j) : LANES;
         for (int l = 0; l < LANES; l++) {
-            const ptrdiff_t i = first + j + (l < filled ? l : 0), t = truth[i];
-            z[l] = Z + i * k;
-            a[l] = A == NULL ? z[l] : A + i * k;
-            cost[l] = costs + t * k;
-            z0[l] = z[l][t];
-            a0[l] = a[l][t];
-            top[l] = steepest[l] = -INFINITY;
+            const ptrdiff_t i = first + j + (l < filled ? l : 0);
+            add_row(&tile, l, i, i + LANES < first + count ? i + LANES : i, k, Z, A,
+                    truth, costs);
+            top[l] = most[l] = -INFINITY;
             scale[l] = 1.0;
             label[l] = 0.0;
         }
         for (ptrdiff_t c = 0; c < k; c++) {
-            double value[LANES], size[LANES];
+            double cost[LANES], rise[LANES], slope[LANES];
+            read_column(&tile, c, kind, margin, cost, rise, slope);
+            SIMD
             for (int l = 0; l < LANES; l++) {
-                const double rise = z[l][c] - z0[l];
-                value[l] = rescaled ? cost[l][c] * (1.0 + rise) : cost[l][c] + rise;
-                size[l] = fabs(z[l][c]) + cost[l][c];
-                size[l] = rescaled ? cost[l][c] * (1.0 + size[l]) : size[l];
-            }
-            for (int l = 0; l < LANES; l++) {
-                label[l] = value[l] > top[l] ? (double)c : label[l];
-                top[l] = value[l] > top[l] ? value[l] : top[l];
-                scale[l] = size[l] > scale[l] ? size[l] : scale[l];
+                const double value =
+                    kind == RESCALED ? cost[l] * (1.0 + rise[l]) : cost[l] + rise[l];
+                label[l] = value > top[l] ? (double)c : label[l];
+                top[l] = value > top[l] ? value : top[l];
+                if (steepest) {
+                    const double score = fabs(rise[l] + tile.z0[l]);
+                    const double size =
+                        kind == RESCALED ? cost[l] * (1.0 + score) : cost[l] + score;
+                    scale[l] = size > scale[l] ? size : scale[l];
+                }
             }
         }
-        if (A != NULL)
-            for (ptrdiff_t c = 0; c < k; c++) {
-                double value[LANES], slope[LANES];
-                for (int l = 0; l < LANES; l++) {
-                    const double rise = z[l][c] - z0[l];
-                    value[l] = rescaled ? cost[l][c] * (1.0 + rise) : cost[l][c] + rise;
-                    slope[l] = a[l][c] - a0[l];
-                    slope[l] = rescaled ? cost[l][c] * slope[l] : slope[l];
-                }
-                for (int l = 0; l < LANES; l++) {
-                    const double tied = value[l] >= top[l] - rtol * scale[l]
-                                            ? slope[l] : -INFINITY;
-                    label[l] = tied > steepest[l] ? (double)c : label[l];
-                    steepest[l] = tied > steepest[l] ? tied : steepest[l];
-                }
+        for (ptrdiff_t c = 0; steepest && c < k; c++) {
+            double cost[LANES], rise[LANES], slope[LANES];
+            read_column(&tile, c, kind, margin, cost, rise, slope);
+            SIMD
+            for (int l = 0; l < LANES; l++) {
+                const double value =
+                    kind == RESCALED ? cost[l] * (1.0 + rise[l]) : cost[l] + rise[l];
+                const double fall =
+                    kind == RESCALED ? cost[l] * slope[l] : slope[l];
+                const double tied =
+                    value >= top[l] - rtol * scale[l] ? fall : -INFINITY;
+                label[l] = tied > most[l] ? (double)c : label[l];
+                most[l] = tied > most[l] ? tied : most[l];
             }
+        }
         for (int l = 0; l < filled; l++) {
             losses[j + l] = top[l];
-            if (labels != NULL)
-                labels[j + l] = (int)label[l];
+            labels[j + l] = (int)label[l];
         }
     }
+}
+
+/* Losses of the examples first, first + 1, ... and the worst label of each; with A, of
+ * the labels within rtol of the worst the one that rises most along A. */
+FOR_EACH_WIDTH
+static void multiclass_worst(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k,
+                             const double *Z, const double *A, const int *truth,
+                             const double *costs, int kind, double margin, double rtol,
+                             double *losses, int *labels)
+{
+    if (A == NULL && kind == UNIFORM)
+        worst_of(first, count, k, Z, Z, truth, costs, UNIFORM, margin, 0, 0.0, losses,
+                 labels);
+    else if (A == NULL && kind == LISTED)
+        worst_of(first, count, k, Z, Z, truth, costs, LISTED, margin, 0, 0.0, losses,
+                 labels);
+    else if (A == NULL)
+        worst_of(first, count, k, Z, Z, truth, costs, RESCALED, margin, 0, 0.0, losses,
+                 labels);
+    else if (kind == UNIFORM)
+        worst_of(first, count, k, Z, A, truth, costs, UNIFORM, margin, 1, rtol, losses,
+                 labels);
+    else if (kind == LISTED)
+        worst_of(first, count, k, Z, A, truth, costs, LISTED, margin, 1, rtol, losses,
+                 labels);
+    else
+        worst_of(first, count, k, Z, A, truth, costs, RESCALED, margin, 1, rtol, losses,
+                 labels);
 }
 
 /* Left and right derivative of max(0, value) where the value has this slope. */
@@ -222,8 +305,10 @@ static void separable_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k
                     value[l] = in[l][c] ? -INFINITY : score;
                     value_in[l] = in[l][c] ? -score : -INFINITY;
                 }
+                SIMD
                 for (int l = 0; l < LANES; l++)
                     KEEP_LARGEST(value[l], slope[l], top[l], low[l], high[l]);
+                SIMD
                 for (int l = 0; l < LANES; l++)
                     KEEP_LARGEST(value_in[l], fall[l], top_in[l], low_in[l], high_in[l]);
             }

@@ -23,6 +23,9 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, isnan
 
+cdef extern from "_simplex.h" nogil:
+    void simplex_project(Py_ssize_t n, double* x) noexcept
+
 # Sums over the variables are known to this share of the size of their terms.
 cdef double ROUNDING = 1e-12
 
@@ -345,37 +348,6 @@ def weighted_quantile(values, weights, double level):
     return best
 
 
-cdef void onto_simplex(Py_ssize_t n, double* x) noexcept nogil:
-    """The nearest point of {x >= 0, Σ x = 1}, in place."""
-    cdef Py_ssize_t j, count
-    cdef double top = x[0], sum_ = 0.0, theta, excess
-    for j in range(n):
-        top = x[j] if x[j] > top else top
-    # With zero for the largest entry, θ is in [-1, 0) however large the entries are.
-    for j in range(n):
-        x[j] -= top
-        sum_ += x[j]
-    # From below: where only the largest entry counts, or where all of them do.
-    theta = max(-1.0, (sum_ - 1.0) / n)
-    while True:
-        excess = -1.0
-        count = 0
-        for j in range(n):
-            if x[j] > theta:
-                excess += x[j] - theta
-                count += 1
-        excess /= count
-        if not theta + excess > theta:
-            break
-        theta += excess
-    sum_ = 0.0
-    for j in range(n):
-        x[j] = x[j] - theta if x[j] > theta else 0.0
-        sum_ += x[j]
-    for j in range(n):
-        x[j] /= sum_
-
-
 def project_simplices(points, const Py_ssize_t[::1] starts, int n_threads=1):
     """The nearest point of the simplex, for each of n vectors.
 
@@ -405,7 +377,7 @@ def project_simplices(points, const Py_ssize_t[::1] starts, int n_threads=1):
     cdef double[::1] out = result
     cdef Py_ssize_t i, n = starts.shape[0] - 1
     for i in prange(n, nogil=True, num_threads=max(n_threads, 1), schedule="static"):
-        onto_simplex(starts[i + 1] - starts[i], &out[starts[i]])
+        simplex_project(starts[i + 1] - starts[i], &out[starts[i]])
     return result
 
 
@@ -421,7 +393,7 @@ cdef void class_step(
         # Less z[truth], which moves no projection.
         for y in range(k):
             out[y] = start[y] + step * (cost[y] + z[y])
-    onto_simplex(k, out)
+    simplex_project(k, out)
 
 
 def step_classes(
@@ -483,7 +455,7 @@ cdef void pair_step(
     cdef Py_ssize_t j
     for j in range(n):
         out[j] = start[j] + step * (cost[j] + z[gained[j]] - z[lost[j]])
-    onto_simplex(n, out)
+    simplex_project(n, out)
 
 
 def step_pairs(
