@@ -24,8 +24,8 @@ class SlackRescaledSSVM(TrainedClassifier):
     A wrong output costs in proportion to its loss, but only while it is not beaten by a
     margin of 1; with the margin rescaling of `BCFWClassifier` an output of large loss
     has to be beaten by a large margin, and one that nobody would predict can decide
-    the weights. Slack rescaling tends to predict better where losses differ much, as
-    with many labels, and does not depend on the units of the loss beside C.
+    the weights. Slack rescaling can predict better where losses differ much, as in
+    large hierarchies of labels, and the units of the loss matter to it no more than C.
 
     The maximum is a product, which decoders cannot maximise. It is found exactly, by
     one of the searches of [1]_ on top of the structure's ordinary decoders. What is
@@ -42,10 +42,11 @@ class SlackRescaledSSVM(TrainedClassifier):
         "margin" minimises what `BCFWClassifier` does, for comparison in a grid search.
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
         How the most violating output is found (slack rescaling only). "angular" always
-        finds it; a structure of your own must define `constrained_decode` for it.
-        "exact" scans the best outputs of each loss, where the structure can list them:
-        all built-in ones can, but for linear programming relaxations. The others need
-        the max-oracle alone and can miss it, and `dual_gap_` is then so large as their
+        finds it; a structure of your own must define `constrained_decode` or
+        `slack_augmented_decode` for it. "exact" scans the best outputs of each loss,
+        where the structure can list them: all built-in ones can, but for
+        `PairwiseMultilabelStructure` with inference="lp". The others need the
+        max-oracle alone and can miss it, and `dual_gap_` is then so large as their
         bounds make it. "sarawagi" needs ``solver="cutting_plane"``.
     solver : {"bcfw", "sgd", "cutting_plane"}, default="bcfw"
         Block-coordinate Frank-Wolfe, stochastic subgradients, or cutting planes.
