@@ -59,7 +59,7 @@ def _holds_sequences(X):
     return len(X) > 0 and np.ndim(X[0]) == 2 or len(X) > 0 and sparse.issparse(X[0])
 
 
-def _read_structure(X, y, classes):
+def read_structure(X, y, classes):
     """What structure="auto" stands for."""
     if _holds_sequences(X):
         return ChainStructure()
@@ -100,12 +100,13 @@ def wants_indicator(structure):
     return getattr(structure, "multi_label", False)
 
 
-def make_problem(estimator, X, y, sample_weight=None):
+def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     """Check everything, then fit a clone of the structure to it.
 
     Reads `structure`, `classes`, `class_weight`, `fit_intercept` and
     `intercept_scaling` of the estimator, and sets its `n_features_in_` (and
-    `feature_names_in_`).
+    `feature_names_in_`). What structure="auto" stands for, `read` says of X, y and the
+    classes.
 
     Returns
     -------
@@ -116,7 +117,7 @@ def make_problem(estimator, X, y, sample_weight=None):
     if flat:
         X, y = check_flat(estimator, X, y)
     if isinstance(structure, str):
-        structure = _read_structure(X, y, estimator.classes)
+        structure = read(X, y, estimator.classes)
     else:
         structure = clone(structure)
     if not flat:

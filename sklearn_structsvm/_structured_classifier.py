@@ -214,13 +214,18 @@ class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         X, w = self._check_X(X), self._weights
         return as_object_array([self.structure_.max_marginals(x, w) for x in X])
 
-    def _set_weights(self, structure, weights):
-        self.structure_ = structure
-        self.coef_, intercept = structure.split_weights(weights)
+    def _weight_attributes(self, structure, weights):
+        """What there is to know of a fit once the weights are known."""
+        coef, intercept = structure.split_weights(weights)
+        attributes = {"structure_": structure, "coef_": coef}
         if intercept is not None:
-            self.intercept_ = intercept
+            attributes["intercept_"] = intercept
         if structure.has_classes:
-            self.classes_ = structure.classes_
+            attributes["classes_"] = structure.classes_
+        return attributes
+
+    def _set_weights(self, structure, weights):
+        vars(self).update(self._weight_attributes(structure, weights))
 
     def _set_result(self, structure, result):
         self._set_weights(structure, result.weights)

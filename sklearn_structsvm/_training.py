@@ -140,9 +140,8 @@ class TrainedClassifier(StructuredClassifier):
 
         def snapshot():
             now = history.weights if weights is None else weights()
-            fitted = type(self)(structure=self.structure)
-            fitted._set_weights(problem.structure, now.copy())
-            return {k: v for k, v in vars(fitted).items() if k.endswith("_")}
+            structure = self._structure_at(problem, now)
+            return self._weight_attributes(structure, now.copy())
 
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         reporter = PassReporter(
@@ -150,13 +149,17 @@ class TrainedClassifier(StructuredClassifier):
         )
         reporter.begin()
         result = solve(on_pass=reporter, history=history)
-        self._set_result(problem.structure, result)
+        self._set_result(self._structure_at(problem, result.weights), result)
         self._keep_fitted = True
         reporter.end()
         if result.status in ("stalled", "max_iter", "max_time"):
             warnings.warn(
                 self._shortfall(result, name, remedy), ConvergenceWarning, stacklevel=7
             )
+
+    def _structure_at(self, problem, weights):
+        """The fitted structure, with what of it depends on the weights."""
+        return problem.structure
 
     def _shortfall(self, result, name, remedy):
         """What to tell of a result that is not within `tol`."""
@@ -181,14 +184,17 @@ class TrainedClassifier(StructuredClassifier):
             return None
         if kept["key"] != key:
             others = " or ".join(["y or the structure", *kind])
-            warnings.warn(
-                f"warm_start=True, but {others} is not that of the previous fit, whose "
-                "dual point is of no use here: starting anew.",
-                UserWarning,
-                stacklevel=7,
-            )
+            self._warn_of_cold_start(f"{others} is not that", "dual point is")
             return None
         return kept["state"]
+
+    def _warn_of_cold_start(self, other, useless):
+        warnings.warn(
+            f"warm_start=True, but {other} of the previous fit, whose {useless} of no "
+            "use here: starting anew.",
+            UserWarning,
+            stacklevel=8,
+        )
 
     def _set_state(self, key, iterate, step, cache):
         self.step_ = step

@@ -89,25 +89,22 @@ def pair_planes(labels, costs):
     return np.array(slopes), np.array(offsets)
 
 
-def listed(problem):
-    """The risk, with a `dual_form` from the planes as they are written out."""
+def listed_form(problem):
+    """What `risk.dual_form` says, from the planes as they are written out."""
     risk, planes = problem.risk, problem.planes
     if risk.n_scores == 1:
         slopes = np.array([B[1, 0] for B, _ in planes])
-        form = "box", {"sign": -slopes, "cost": np.array([c[1] for _, c in planes])}
-    elif problem.y.ndim == 1:
-        form = "simplex", {
-            "truth": problem.y.astype(np.intc),
+        return "box", {"sign": -slopes, "cost": np.array([c[1] for _, c in planes])}
+    if problem.y.ndim == 1:
+        return "simplex", {
+            "truth": problem.y,
             "cost": risk.label_costs,
             "rescaled": any(np.abs(B).max() > 1.0 for B, _ in planes),
         }
-    else:
-        slopes = np.vstack([B for B, _ in planes])
-        form = "pairs", {
-            "starts": np.cumsum([0] + [len(c) for _, c in planes]),
-            "gained": np.argmax(slopes, axis=1).astype(np.intc),
-            "lost": np.argmin(slopes, axis=1).astype(np.intc),
-            "cost": np.concatenate([c for _, c in planes]),
-        }
-    risk.dual_form = lambda: form
-    return risk
+    slopes = np.vstack([B for B, _ in planes])
+    return "pairs", {
+        "starts": np.cumsum([0] + [len(c) for _, c in planes]),
+        "gained": np.argmax(slopes, axis=1),
+        "lost": np.argmin(slopes, axis=1),
+        "cost": np.concatenate([c for _, c in planes]),
+    }

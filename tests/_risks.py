@@ -23,7 +23,9 @@ def make_risk(kind, X, rng, weights=None, k=4, costs=None, **kwargs):
             [(0.0, np.zeros(1)), (costs[t, 1 - t], np.array([1.0 - 2.0 * t]))] for t in y
         ]
         return risk
-    if costs is None:
+    if costs is None and kind == "uniform pairs":
+        costs = np.full((k, k), 1.5)
+    elif costs is None:
         costs = rng.integers(0, 4, (k, k)) / 2.0
     costs = np.array(costs)
     np.fill_diagonal(costs, 0.0)
@@ -43,8 +45,6 @@ def make_risk(kind, X, rng, weights=None, k=4, costs=None, **kwargs):
         ]
         return risk
     Y = rng.integers(0, 2, (n, k))
-    if kind == "uniform pairs":
-        costs = 1.5 * (1.0 - np.eye(k))
     risk = MultilabelHinge(X, Y, weights, label_costs=costs, **kwargs)
     risk.listed = [
         [(0.0, np.zeros(k))]

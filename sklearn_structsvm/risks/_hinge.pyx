@@ -86,8 +86,10 @@ cdef class Hinge:
         """Fill B, whose rows are the chosen lines' slopes; returns the offset."""
         cdef Py_ssize_t n = self.n_samples, b
         cdef Py_ssize_t n_blocks = (n + BLOCK - 1) // BLOCK
-        cdef const double* a = NULL if along is None else &along[0, 0]
+        cdef const double* a = NULL
         cdef double[::1] sums = np.empty(n_blocks)
+        if along is not None:
+            a = &along[0, 0]
         for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
             sums[b] = self.choose(
                 b * BLOCK, min(BLOCK, n - b * BLOCK), &Z[0, 0], a, rtol, &B[0, 0])
@@ -120,9 +122,9 @@ cdef class Hinge:
         self.fill_segments(Z, along, lower, upper, chosen, starts, None, None, n_threads)
         starts = np.cumsum(starts)
         size = starts[chosen.shape[0]]
-        etas, slopes = np.empty(size), np.empty(size)
-        self.fill_segments(Z, along, lower, upper, chosen, starts, etas, slopes, n_threads)
-        return np.asarray(starts), etas, slopes
+        etas, rises = np.empty(size), np.empty(size)
+        self.fill_segments(Z, along, lower, upper, chosen, starts, etas, rises, n_threads)
+        return np.asarray(starts), etas, rises
 
     cdef int fill_segments(
             self, const double[:, ::1] Z, const double[:, ::1] along, double lower,

@@ -80,7 +80,7 @@ cdef class BinaryLines(Hinge):
             value = self.costs[i] - self.signs[i] * z[i]
             wrong = value > 0.0
             if a != NULL:
-                threshold = rtol * max(1.0, self.costs[i] + fabs(z[i]))
+                threshold = rtol * (self.costs[i] + fabs(z[i]))
                 if fabs(value) <= threshold:
                     wrong = self.signs[i] * a[i] < 0.0
             B[i] = -self.p[i] * self.signs[i] if wrong else 0.0
@@ -257,7 +257,7 @@ cdef class SeparableLines(Hinge):
             ai = zi if a == NULL else a + i * k
             tol = 0.0
             if a != NULL:
-                size = 1.0
+                size = 0.0
                 for c in range(k):
                     size = max(size, fabs(zi[c]) + self.margin)
                 tol = rtol * size
@@ -421,7 +421,7 @@ cdef class PairLines(Hinge):
             self.losses(i, 1, z, &top)
             tol = 0.0
             if a != NULL:
-                tol = 1.0
+                tol = 0.0
                 for c in range(k):
                     tol = max(tol, fabs(zi[c]) + self.largest)
                 tol *= rtol

@@ -1,5 +1,5 @@
-/* X W and Xᵀ B for tall X and few columns, which general matrix products are slow at: they
- * pack X, as large as all the rest. Here rows of X are read where they are, once. */
+/* X W and Xᵀ B for tall X and few columns, which general matrix products are slow at:
+ * they pack X, as large as all the rest. Here its rows are read where they are, once. */
 #ifndef SKLEARN_STRUCTSVM_PRODUCTS_H
 #define SKLEARN_STRUCTSVM_PRODUCTS_H
 
@@ -208,8 +208,8 @@ ALWAYS_INLINE void add_rows(ptrdiff_t f, const double *b, ptrdiff_t k,
         sum[j] += (b0 * x[j] + b1 * x[f + j]) + (b2 * x[2 * f + j] + b3 * x[3 * f + j]);
 }
 
-/* sums (k x f, one row a column of B) += Bᵀ X. Rows of B are mostly zeros where losses are
- * hinges, and zeros cost nothing; where they are few, four rows of X go together. */
+/* sums (k x f, one row a column of B) += Bᵀ X. Rows of B are mostly zeros where losses
+ * are hinges, and zeros cost nothing; where they are few, rows of X go together. */
 FOR_EACH_FMA
 static void dense_gradient(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double *X,
                            const double *B, double *sums)

@@ -171,7 +171,7 @@ cdef class SparseProducts(Products):
 
     cdef int _scores(
             self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
-        cdef Py_ssize_t n = self.n_samples, k = W.shape[1], b
+        cdef Py_ssize_t n = self.n_samples, b
         cdef Py_ssize_t n_blocks = (n + ROWS - 1) // ROWS
         for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
             self.score_rows(b * ROWS, min(n, (b + 1) * ROWS), W, out)

@@ -159,7 +159,7 @@ INLINE void worst_of(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k, const double
             add_row(&tile, l, i, i + LANES < first + count ? i + LANES : i, k, Z, A,
                     truth, costs);
             top[l] = most[l] = -INFINITY;
-            scale[l] = 1.0;
+            scale[l] = 0.0;
             label[l] = 0.0;
         }
         for (ptrdiff_t c = 0; c < k; c++) {

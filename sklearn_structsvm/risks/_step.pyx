@@ -154,8 +154,8 @@ cdef class LineSearch:
         cdef double longest = largest, rise, point, tol1, tol2
         cdef bint has_lower = False, has_upper = False
         cdef Sums g1, g2
-        cdef int scans
-        for scans in range(MAX_SCANS):
+        cdef int _scan
+        for _scan in range(MAX_SCANS):
             with nogil:
                 self.scan(first, second, &g1, &g2)
             tol1 = ROUNDING * (fabs(slope) + self.size + curvature * first)

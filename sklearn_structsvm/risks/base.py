@@ -112,7 +112,7 @@ class Risk(ABC):
             steepest along d: argsup ⟨g, d⟩ over g in ∂R(w).
         rtol : float
             How close to the largest a value counts as tied with it, relative to the
-            example's largest cost or score, or to 1.
+            example's largest cost and score.
         out : ndarray of shape (n_samples, n_scores) or None
             Where B goes; C-contiguous.
 
@@ -127,6 +127,25 @@ class Risk(ABC):
     @abstractmethod
     def line_search(self, Z, along, wp, pp, lam, method="select", largest=np.inf):
         """The step that minimises λ/2 ||w + η d||² + R(w + η d)."""
+
+    def dual_form(self):
+        """The planes of each loss, as solvers of the dual need them.
+
+        Returns
+        -------
+        kind : {"box", "simplex", "pairs"}
+            "box": max(0, cost_i - sign_i z_i). "simplex": max_c cost[t_i, c] + z_c - z_t
+            or rescaled, t = truth_i. "pairs": max_j cost_j + z[gained_j] - z[lost_j] over
+            starts[i] <= j < starts[i + 1].
+        arrays : dict
+            Those named, by their names; "rescaled" of "simplex" is a bool.
+
+        Raises
+        ------
+        TypeError
+            If the loss is smooth: then it has no such planes.
+        """
+        raise TypeError(f"{type(self).__name__} is not a maximum of planes.")
 
 
 class HingeRisk(Risk):

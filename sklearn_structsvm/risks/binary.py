@@ -50,4 +50,8 @@ class BinaryHinge(HingeRisk):
         y = check_encoded(y, self.n_samples, 2)
         costs = label_cost_matrix(label_costs, 2)
         margins = np.array([costs[0, 1], costs[1, 0]])
-        self.hinge = BinaryLines(self.weights, 2.0 * y - 1.0, margins[y])
+        self.signs, self.costs = 2.0 * y - 1.0, margins[y]
+        self.hinge = BinaryLines(self.weights, self.signs, self.costs)
+
+    def dual_form(self):
+        return "box", {"sign": self.signs, "cost": self.costs}

@@ -61,5 +61,15 @@ class MulticlassHinge(HingeRisk):
             n_classes = int(np.max(y)) + 1 if label_costs is None else len(label_costs)
         self.label_costs = label_cost_matrix(label_costs, n_classes)
         super().__init__(X, n_classes, sample_weight, bias=bias, n_threads=n_threads)
-        y = check_encoded(y, self.n_samples, n_classes)
-        self.hinge = MulticlassLines(self.weights, y, self.label_costs, rescaled)
+        self.truth = check_encoded(y, self.n_samples, n_classes)
+        self.rescaled = bool(rescaled)
+        self.hinge = MulticlassLines(
+            self.weights, self.truth, self.label_costs, self.rescaled
+        )
+
+    def dual_form(self):
+        return "simplex", {
+            "truth": self.truth,
+            "cost": self.label_costs,
+            "rescaled": self.rescaled,
+        }

@@ -6,6 +6,9 @@ from sklearn_structsvm.risks._lines import PairLines, SeparableLines
 from sklearn_structsvm.risks.base import HingeRisk
 from sklearn_structsvm.structures.labels import label_cost_matrix, plain
 
+# Examples whose pairs are listed at a time.
+ROWS = 256
+
 
 class MultilabelHinge(HingeRisk):
     """R(W) = Σ_i p_i max(0, max over pairs of costs[c, d] + ⟨w_d - w_c, x_i⟩).
@@ -55,18 +58,34 @@ class MultilabelHinge(HingeRisk):
             raise ValueError(f"Y must have {self.n_samples} rows; got {len(Y)}.")
         bad = np.argwhere(~np.isin(Y, (0, 1)))
         if len(bad):
+            i, c = bad[0]
             raise ValueError(
-                f"Y must be an indicator of 0 and 1; got {plain(Y[tuple(bad[0])])!r} in row "
-                f"{bad[0][0]}, column {bad[0][1]}."
+                f"Y must be an indicator of 0 and 1; got {plain(Y[i, c])!r} in row {i}, "
+                f"column {c}."
             )
-        present = np.ascontiguousarray(Y, dtype=np.int8)
+        self.present = np.ascontiguousarray(Y, dtype=np.int8)
         k = self.n_scores
         if label_costs is not None and np.ndim(label_costs) == 0:
             label_costs = label_costs * (1.0 - np.eye(k))
-        costs = label_cost_matrix(label_costs, k)
+        self.label_costs = costs = label_cost_matrix(label_costs, k)
         pairs = costs[~np.eye(k, dtype=bool)]
         if np.all(pairs == pairs[:1]):
             margin = pairs[0] if len(pairs) else 0.0
-            self.hinge = SeparableLines(self.weights, present, margin)
+            self.hinge = SeparableLines(self.weights, self.present, margin)
         else:
-            self.hinge = PairLines(self.weights, present, costs)
+            self.hinge = PairLines(self.weights, self.present, costs)
+
+    def dual_form(self):
+        counts = np.count_nonzero(self.present, axis=1)
+        # The first line of each example is zero.
+        counts = 1 + counts * (self.n_scores - counts)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        gained, lost = np.zeros((2, starts[-1]), dtype=np.intc)
+        cost = np.zeros(starts[-1])
+        for first in range(0, self.n_samples, ROWS):
+            present = self.present[first : first + ROWS].astype(bool)
+            i, c, d = np.nonzero(present[:, :, np.newaxis] & ~present[:, np.newaxis, :])
+            begin = starts[first]
+            place = np.arange(len(i)) + begin + 1 + i
+            gained[place], lost[place], cost[place] = d, c, self.label_costs[c, d]
+        return "pairs", {"starts": starts, "gained": gained, "lost": lost, "cost": cost}

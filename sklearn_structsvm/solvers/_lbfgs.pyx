@@ -84,7 +84,8 @@ cdef class LimitedMemory:
         cdef double product = ddot(
             &n, <double*> &step[0], &one, <double*> &change[0], &one)
         if not product > 0.0:
-            raise ValueError(f"step and change must have a positive product; got {product}.")
+            raise ValueError(
+                f"step and change must have a positive product; got {product}.")
         self.newest = (self.newest + 1) % self.size
         self.steps[self.newest, :] = step
         self.changes[self.newest, :] = change

@@ -23,7 +23,7 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, isnan
 
-cdef extern from "_simplex.h" nogil:
+cdef extern from "solvers/_simplex.h" nogil:
     void simplex_project(Py_ssize_t n, double* x) noexcept
 
 # Sums over the variables are known to this share of the size of their terms.

@@ -6,16 +6,22 @@
 
 #include "_vector.h"
 
+#ifdef __GNUC__
+#define REORDER(what) _Pragma(#what)
+#else
+#define REORDER(what)
+#endif
+
 /* The nearest point of {x >= 0, sum of x = 1}, in place; n > 0. */
 FOR_EACH_WIDTH
 static void simplex_project(ptrdiff_t n, double *x)
 {
     double top = x[0], sum = 0.0, theta;
-#pragma omp simd reduction(max : top)
+    REORDER(omp simd reduction(max : top))
     for (ptrdiff_t j = 0; j < n; j++)
         top = x[j] > top ? x[j] : top;
     /* With zero for the largest entry, theta is in [-1, 0) however large they are. */
-#pragma omp simd reduction(+ : sum)
+    REORDER(omp simd reduction(+ : sum))
     for (ptrdiff_t j = 0; j < n; j++) {
         x[j] -= top;
         sum += x[j];
@@ -25,7 +31,7 @@ static void simplex_project(ptrdiff_t n, double *x)
     theta = theta > -1.0 ? theta : -1.0;
     for (;;) {
         double excess = -1.0, count = 0.0;
-#pragma omp simd reduction(+ : excess, count)
+        REORDER(omp simd reduction(+ : excess, count))
         for (ptrdiff_t j = 0; j < n; j++) {
             const double above = x[j] - theta;
             excess += above > 0.0 ? above : 0.0;
@@ -37,7 +43,7 @@ static void simplex_project(ptrdiff_t n, double *x)
         theta += excess;
     }
     sum = 0.0;
-#pragma omp simd reduction(+ : sum)
+    REORDER(omp simd reduction(+ : sum))
     for (ptrdiff_t j = 0; j < n; j++) {
         const double above = x[j] - theta;
         x[j] = above > 0.0 ? above : 0.0;

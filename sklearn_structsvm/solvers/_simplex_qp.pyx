@@ -154,18 +154,6 @@ cdef class SimplexQP:
         self.unused[m] = 0
         self.size = m + 1
 
-    def set_offsets(self, b):
-        """Other linear terms for the same planes; the last solution is where to begin.
-
-        Parameters
-        ----------
-        b : ndarray of shape (size,)
-        """
-        b = np.ascontiguousarray(b, dtype=np.float64)
-        if b.shape != (self.size,) or not np.isfinite(b).all():
-            raise ValueError(f"b must hold {self.size} finite numbers; got {b!r}.")
-        np.asarray(self.b)[:self.size] = b
-
     def remove(self, indices):
         """Drop variables; those that stay keep their order.
 

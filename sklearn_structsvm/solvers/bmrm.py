@@ -6,9 +6,9 @@ from sklearn_structsvm.solvers.bcfw import History, run_passes
 from sklearn_structsvm.solvers.bundle import Bundle
 
 # Where on the way from the best point to the bundle's minimiser the line search's next
-# plane is taken: the value of OCAS. At 1 the method would forget the best point, at 0
-# planes need not cut the minimiser off.
-CUT_AT = 0.1
+# plane is taken. OCAS has 0.1; on a9a and letter, with λ of 1e-3 to 1e-5, this takes half
+# to 0.8 of the iterations to a gap of 1e-3, and half or twice of it is no better.
+CUT_AT = 0.01
 
 # Scores of the best point are sums of scores known before; they are formed anew after so
 # many of them, and before a run ends on them.
@@ -25,6 +25,7 @@ def run_bmrm(
     *,
     line_search=True,
     subproblem="qp",
+    cut_at=CUT_AT,
     w0=None,
     bundle=None,
     tol=1e-3,
@@ -52,6 +53,9 @@ def run_bmrm(
         The bundle is minimised exactly, or only between its last solution and the new
         plane: one step in one variable, which is all that the analysis of [1]_ needs
         (Theorem 5 of [3]_), and no planes are kept.
+    cut_at : float
+        In (0, 1]: with `line_search`, the plane is taken at (1 - cut_at) times the best
+        point plus cut_at times the bundle's minimiser. 0.1 makes the method OCAS.
     w0 : ndarray of shape (risk.n_weights,) or None
         Where to start: by default at the bundle's minimiser, zero where it is empty.
     bundle : Bundle or None
@@ -107,12 +111,15 @@ def run_bmrm(
         bundle = Bundle(risk.n_weights, lam) if subproblem == "qp" else MeanPlane(lam)
     elif bundle.lam != lam:
         raise ValueError(
-            f"The bundle was made for λ = {bundle.lam}, and not for {lam}: bundle.at({lam})"
-            " is the same for that λ."
+            f"The bundle was made for λ = {bundle.lam}, and not for {lam}: "
+            f"bundle.at({lam}) has its planes for that λ."
         )
     if w0 is None:
         w0 = bundle.weights if len(bundle.offsets) else np.zeros(risk.n_weights)
-    method = (_LineSearch if line_search else _Minimisers)(risk, lam, bundle, w0)
+    if line_search:
+        method = _LineSearch(risk, lam, bundle, w0, cut_at)
+    else:
+        method = _Minimisers(risk, lam, bundle, w0)
     return run_passes(
         lambda deadline: method.improve(),
         lambda: history.note(method.row(tol), method.weights),
@@ -218,8 +225,9 @@ class _Minimisers:
 class _LineSearch(_Minimisers):
     """The best point on the line to each minimiser, and planes a little beyond."""
 
-    def __init__(self, risk, lam, bundle, w0):
+    def __init__(self, risk, lam, bundle, w0, cut_at):
         super().__init__(risk, lam, bundle, w0)
+        self.cut_at = cut_at
         # `scores` are the best point's.
         self.along, self.other = np.empty_like(self.scores), np.empty_like(self.scores)
         self.n_sums = 0
@@ -242,7 +250,7 @@ class _LineSearch(_Minimisers):
         if self.n_sums >= REFRESH_SCORES:
             self.refresh()
         self.objective = self.evaluate(self.weights, self.scores)
-        np.multiply(along, CUT_AT * (1.0 - step), out=self.other)
+        np.multiply(along, self.cut_at * (1.0 - step), out=self.other)
         self.other += self.scores
         return self.other
 

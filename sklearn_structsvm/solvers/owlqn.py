@@ -5,7 +5,7 @@ from scipy.special import xlogy
 
 from sklearn_structsvm.solvers._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.bcfw import History, run_passes
-from sklearn_structsvm.solvers.sublbfgs import (
+from sklearn_structsvm.solvers.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
     MAX_DIRECTIONS,
@@ -141,8 +141,8 @@ class L1Risk:
         shrunk = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
         self.gradient = np.where(w == 0.0, shrunk, g + self.lam * np.sign(w))
         self._average()
-        for coef, g in ((self.coef, g), self.mean):
-            self.dual_objective = max(self.dual_objective, self._lower_bound(coef, g))
+        bounds = [self._lower_bound(*pair) for pair in ((self.coef, g), self.mean)]
+        self.dual_objective = max(self.dual_objective, *bounds)
 
     def _average(self):
         """Mix the gradient into a mean of those before, for the least ||XᵀB||∞."""
@@ -227,7 +227,7 @@ class _OrthantSteps:
         return True
 
     def _search(self, direction, step):
-        """Shorten the step until it pays; coordinates stop where they leave the orthant."""
+        """Shorten the step until it pays; weights stop where they leave the orthant."""
         objective, risk = self.objective, self.objective.risk
         w = objective.weights
         signs = np.where(w == 0.0, np.sign(direction), np.sign(w))

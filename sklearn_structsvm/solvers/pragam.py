@@ -19,7 +19,14 @@ GROWTH = 1.1
 
 # The next iteration tries this share of the estimate, as long as the last curvature
 # allows it.
-DECAY = 0.8
+DECAY = 0.95
+
+# Steps whose squared length is below this share of a distribution's are rounding, and so
+# is the curvature that they meet.
+NO_STEP = 1e-24
+
+# A dual without curvature still has an L to divide by.
+LEAST_LIPSCHITZ = 1e-200
 
 
 def run_pragam(
@@ -86,6 +93,19 @@ def run_pragam(
        SVMs", 2009, Algorithm 1.
     .. [2] Nesterov, "Gradient methods for minimizing composite objective function", CORE
        discussion paper 76, 2007.
+
+    Examples
+    --------
+    Two points on a line, whose classes meet at 1.5:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm.risks import BinaryHinge
+    >>> from sklearn_structsvm.solvers.pragam import run_pragam
+    >>> risk = BinaryHinge(np.array([[1.0], [2.0]]), [0, 1])
+    >>> result = run_pragam(risk, 0.01, fit_intercept=True, tol=1e-9)
+    >>> w, b = result.weights.tolist()
+    >>> round(w, 4), round(-b / w, 4), round(result.objective, 6)
+    (2.0, 1.5, 0.02)
     """
     history = History() if history is None else history
     dual = make_dual(risk, fit_intercept)
@@ -268,8 +288,9 @@ class ExcessiveGap:
         self.lipschitz = lipschitz
         if lipschitz is None:
             dual.step(dual.center, self.scores, 1.0, self.next)
-            self.lipschitz = self.curvature(self.combine(self.next)[0], V, dual.center)
-        self.lipschitz = max(self.lipschitz, np.finfo(np.float64).tiny)
+            V_next, _ = self.combine(self.next)
+            self.lipschitz = self.curvature(V_next, V, dual.center, 1.0)
+        self.lipschitz = max(self.lipschitz, LEAST_LIPSCHITZ)
         while not self.try_step(dual.center, V, self.scores):
             pass
         self.mu = self.lipschitz
@@ -281,17 +302,19 @@ class ExcessiveGap:
         self.n_products += 1
         return self.risk.gradient(self.B), loss
 
-    def curvature(self, V, V_from, alpha_from):
+    def curvature(self, V, V_from, alpha_from, unknown):
         """Of the dual, between `next` and another point."""
         length = self.dual.squared_distance(self.next, alpha_from)
         change = V - V_from
-        return float(change @ change) / (self.lam * length) if length > 0.0 else 0.0
+        if length <= NO_STEP:
+            return unknown
+        return float(change @ change) / (self.lam * length)
 
     def try_step(self, alpha, V, scores):
         """The projected gradient step from α; whether L was large enough for it."""
         self.dual.step(alpha, scores, 1.0 / self.lipschitz, self.next)
         self.V_next, self.loss_next = self.combine(self.next)
-        self.met = self.curvature(self.V_next, V, alpha)
+        self.met = self.curvature(self.V_next, V, alpha, self.lipschitz)
         if self.met <= self.lipschitz:
             return True
         self.lipschitz = GROWTH * self.met

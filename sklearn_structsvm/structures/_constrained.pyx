@@ -1,11 +1,25 @@
 """Kernels of the constrained λ-oracle's branch and bound, see `constrained`.
 
-Chains and suffix scores are those of `_decodings`.
+Chains, forests and suffix scores are those of `_decodings`: y_{t-1} reads y_parent(t)
+where parents are given.
 """
 import numpy as np
 
+from libc.math cimport INFINITY
 
-def coordinate_path(theta, transition, costs, truth, labels):
+
+cdef double best_score(
+        Py_ssize_t K, const double* row, const double* suffix) noexcept nogil:
+    """max_c row[c] + suffix[c]; `row` may be NULL."""
+    cdef Py_ssize_t c
+    cdef double value, best = -INFINITY
+    for c in range(K):
+        value = suffix[c] + (0.0 if row == NULL else row[c])
+        best = value if value > best else best
+    return best
+
+
+def coordinate_path(theta, transition, costs, truth, labels, parents=None):
     """The two coordinates of slack rescaling, summed up position by position.
 
     With f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t], these are
@@ -20,6 +34,8 @@ def coordinate_path(theta, transition, costs, truth, labels):
         Loss of each label at each position, zero at the true one.
     truth, labels : ndarray of shape (T,), intc
         Label indices in [0, K); they are not checked.
+    parents : ndarray of shape (T,), intp, or None
+        Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
     Returns
     -------
@@ -39,7 +55,8 @@ def coordinate_path(theta, transition, costs, truth, labels):
     """
     cdef const double[:, ::1] nodes = theta, losses = costs, edges = transition
     cdef const int[::1] y = truth, z = labels
-    cdef Py_ssize_t T = nodes.shape[0], t
+    cdef const Py_ssize_t[::1] above = parents
+    cdef Py_ssize_t T = nodes.shape[0], t, p
     cdef double margin = 0.0, loss = 0.0
     result = np.zeros((2, T + 1))
     cdef double[:, ::1] path = result
@@ -48,15 +65,16 @@ def coordinate_path(theta, transition, costs, truth, labels):
             if z[t] != y[t]:
                 margin += nodes[t, z[t]] - nodes[t, y[t]]
                 loss += losses[t, z[t]]
-            if edges is not None and t > 0:
-                if z[t] != y[t] or z[t - 1] != y[t - 1]:
-                    margin += edges[z[t - 1], z[t]] - edges[y[t - 1], y[t]]
+            p = t - 1 if above is None else above[t]
+            if edges is not None and p >= 0:
+                if z[t] != y[t] or z[p] != y[p]:
+                    margin += edges[z[p], z[t]] - edges[y[p], y[t]]
             path[0, t + 1] = margin
             path[1, t + 1] = loss
     return result
 
 
-def deviations(labels, start, nodes, edges, suffixes):
+def deviations(labels, start, nodes, edges, suffixes, parents=None):
     """The parts that the other labelings with a prefix fall into, and their bounds.
 
     Labels of a position are ordered by the best score, by the first of J scores, of a
@@ -74,6 +92,8 @@ def deviations(labels, start, nodes, edges, suffixes):
         Node potentials of J scores, and what `suffix_scores` gave for each.
     edges : ndarray of shape (J, K, K), float64, or None
         Transitions of the J scores.
+    parents : ndarray of shape (T,), intp, or None
+        Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
     Returns
     -------
@@ -94,23 +114,40 @@ def deviations(labels, start, nodes, edges, suffixes):
     """
     cdef const int[::1] y = labels
     cdef const double[:, :, ::1] theta = nodes, transition = edges, suffix = suffixes
+    cdef const Py_ssize_t[::1] above = parents
     cdef Py_ssize_t J = theta.shape[0], T = theta.shape[1], K = theta.shape[2]
-    cdef Py_ssize_t j, t, c, own, first = start
+    cdef Py_ssize_t j, t, c, p, own, first = start
     cdef double value, score
     cdef const double* row
-    labels_found, bounds = np.full(T, -1, dtype=np.intc), np.full((J, T), -np.inf)
+    labels_found, bounds = np.full(T, -1, dtype=np.intc), np.zeros((J, T))
     cdef int[::1] following = labels_found
     cdef double[:, ::1] highest = bounds
-    cdef double[::1] prefix = np.zeros(J)
+    # Scores of the positions before t, and of the best trees that wait: their roots
+    # come after t, the parents of these before t. There are none in a chain.
+    cdef double[::1] fixed = np.zeros(J)
     # Which labels are left at position t: those after its own in the first score.
     cdef unsigned char[::1] left = np.empty(K, dtype=np.uint8)
     with nogil:
+        # First, highest[j, t] is what trees add that wait at t, but not at t - 1.
+        for t in range(first + 1, T if above is not None else 0):
+            p = above[t]
+            for j in range(J if p < t - 1 else 0):
+                row = NULL
+                if p >= 0 and transition is not None:
+                    row = &transition[j, y[p], 0]
+                value = best_score(K, row, &suffix[j, t, 0])
+                highest[j, p + 1] += value
+                highest[j, t] -= value
         for t in range(T):
             own = y[t]
+            p = t - 1 if above is None else above[t]
+            for j in range(J):
+                fixed[j] += highest[j, t]
+                highest[j, t] = -INFINITY
             for j in range(J if t >= first else 0):
                 row = NULL
-                if t > 0 and transition is not None:
-                    row = &transition[j, y[t - 1], 0]
+                if p >= 0 and transition is not None:
+                    row = &transition[j, y[p], 0]
                 if j == 0:
                     score = suffix[0, t, own] + (0.0 if row == NULL else row[own])
                 for c in range(K):
@@ -121,9 +158,9 @@ def deviations(labels, start, nodes, edges, suffixes):
                         highest[j, t] = value
                         if j == 0:
                             following[t] = <int> c
-                highest[j, t] += prefix[j]
+                highest[j, t] += fixed[j]
             for j in range(J):
-                prefix[j] += theta[j, t, own]
-                if t > 0 and transition is not None:
-                    prefix[j] += transition[j, y[t - 1], own]
+                fixed[j] += theta[j, t, own]
+                if p >= 0 and transition is not None:
+                    fixed[j] += transition[j, y[p], own]
     return labels_found, bounds

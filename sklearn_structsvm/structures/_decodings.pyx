@@ -10,6 +10,9 @@ how good its best completion is, and which label comes next.
 
 Without transitions the positions are independent: a multilabel problem with K = 2,
 a multiclass problem with T = 1. All potentials must be finite.
+
+`suffix_scores` and `complete` take forests as well: there y_{t-1} reads y_parent(t),
+the suffix of t is the tree below it, and a chain is the path with parent(t) = t - 1.
 """
 from operator import index
 
@@ -46,17 +49,20 @@ cdef void max_plus(
 
 cdef void fill_suffixes(
         Py_ssize_t T, Py_ssize_t K, const double* theta, const double* backward,
-        double* suffix) noexcept nogil:
+        const Py_ssize_t* parents, double* suffix) noexcept nogil:
     """S as in the module, given the transposed transitions."""
-    cdef Py_ssize_t t, c
+    cdef Py_ssize_t t, c, parent
     cdef double* row
     memcpy(suffix, theta, T * K * sizeof(double))
-    # One row of room follows the table: no label comes after the last position.
+    # One row of room follows the table.
     row = suffix + T * K
-    for t in range(T - 2, -1, -1):
-        max_plus(K, suffix + (t + 1) * K, backward, row)
+    for t in range(T - 1, 0, -1):
+        parent = t - 1 if parents == NULL else parents[t]
+        if parent < 0:
+            continue
+        max_plus(K, suffix + t * K, backward, row)
         for c in range(K):
-            suffix[t * K + c] += row[c]
+            suffix[parent * K + c] += row[c]
 
 
 cdef Py_ssize_t next_label(
@@ -79,16 +85,18 @@ cdef Py_ssize_t next_label(
 
 
 cdef void complete_from(
-        Py_ssize_t T, Py_ssize_t K, const double* transition, const double* suffix,
-        Py_ssize_t start, int* labels) noexcept nogil:
+        Py_ssize_t T, Py_ssize_t K, const double* transition,
+        const Py_ssize_t* parents, const double* suffix, Py_ssize_t start,
+        int* labels) noexcept nogil:
     """The best labels from position `start` on, those before it given."""
-    cdef Py_ssize_t t
+    cdef Py_ssize_t t, parent
     cdef double score
     cdef const double* row
     for t in range(start, T):
+        parent = t - 1 if parents == NULL else parents[t]
         row = NULL
-        if t > 0 and transition != NULL:
-            row = transition + labels[t - 1] * K
+        if parent >= 0 and transition != NULL:
+            row = transition + labels[parent] * K
         labels[t] = <int> next_label(K, row, suffix + t * K, INFINITY, -1, &score)
 
 
@@ -156,7 +164,7 @@ cdef void list_labelings(
         current = labels + i * T
         memcpy(current, labels + taken.parent * T, taken.position * sizeof(int))
         current[taken.position] = <int> taken.label
-        complete_from(T, K, transition, suffix, taken.position + 1, current)
+        complete_from(T, K, transition, NULL, suffix, taken.position + 1, current)
         scores[i] = taken.score
         if i == m - 1:
             return
@@ -202,12 +210,12 @@ def check_potentials(theta, transition):
     return theta, transition
 
 
-def suffix_scores(theta, transition):
+def suffix_scores(theta, transition, parents=None):
     """Best scores of the suffixes of a chain, by their first label.
 
     S[t, c] = max over y_t, ..., y_{T-1} with y_t = c of
     Σ_{s >= t} theta[s, y_s] + Σ_{s > t} transition[y_{s-1}, y_s], in O(T K²), or
-    O(T K) without transitions.
+    O(T K) without transitions. In a forest, the same of t and all that is below it.
 
     Parameters
     ----------
@@ -215,6 +223,8 @@ def suffix_scores(theta, transition):
         Scores of the labels, position by position; finite.
     transition : array-like of shape (K, K), or None
         Scores of pairs of labels, the previous one first.
+    parents : ndarray of shape (T,), intp, or None
+        Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
     Returns
     -------
@@ -235,11 +245,13 @@ def suffix_scores(theta, transition):
     theta, transition = check_potentials(theta, transition)
     cdef const double[:, ::1] nodes = theta
     cdef const double[:, ::1] edges = _transposed(transition)
+    cdef const Py_ssize_t[::1] above = parents
     cdef Py_ssize_t T = nodes.shape[0], K = nodes.shape[1]
     result = np.empty((T + 1, K))
     cdef double[:, ::1] suffix = result
     with nogil:
-        fill_suffixes(T, K, &nodes[0, 0], _pointer(edges), &suffix[0, 0])
+        fill_suffixes(T, K, &nodes[0, 0], _pointer(edges),
+                      _places(above), &suffix[0, 0])
     return result[:T]
 
 
@@ -363,7 +375,7 @@ def max_marginals(theta, transition):
     return result
 
 
-def complete(labels, start, suffix, transition):
+def complete(labels, start, suffix, transition, parents=None):
     """Set labels[start:] to the best completion of labels[:start], in place.
 
     Parameters
@@ -374,6 +386,8 @@ def complete(labels, start, suffix, transition):
     suffix : ndarray of shape (T, K), float64
         What `suffix_scores` gave.
     transition : ndarray of shape (K, K), float64, or None
+    parents : ndarray of shape (T,), intp, or None
+        As `suffix_scores` had them.
 
     Examples
     --------
@@ -386,16 +400,23 @@ def complete(labels, start, suffix, transition):
     """
     cdef int[::1] y = labels
     cdef const double[:, ::1] table = suffix, edges = transition
+    cdef const Py_ssize_t[::1] above = parents
     cdef Py_ssize_t first = start
     with nogil:
-        complete_from(table.shape[0], table.shape[1], _pointer(edges), &table[0, 0],
-                      first, &y[0])
+        complete_from(table.shape[0], table.shape[1], _pointer(edges),
+                      _places(above), &table[0, 0], first, &y[0])
 
 
 cdef const double* _pointer(const double[:, ::1] matrix) noexcept nogil:
     if matrix is None:
         return NULL
     return &matrix[0, 0]
+
+
+cdef const Py_ssize_t* _places(const Py_ssize_t[::1] parents) noexcept nogil:
+    if parents is None:
+        return NULL
+    return &parents[0]
 
 
 def _transposed(transition):

@@ -1,4 +1,4 @@
-"""The constrained λ-oracle of chains and of independent labels, exactly.
+"""The constrained λ-oracle of chains, forests and independent labels, exactly.
 
 The search works in the plane of h (margin) and g (loss), see `constrained_argmax`.
 
@@ -12,9 +12,12 @@ The search works in the plane of h (margin) and g (loss), see `constrained_argma
 3. Labelings are partitioned as in `k_best`. A part is dropped where its maximum of
    a constraint's s is negative, for then no labeling in it is feasible, or where its
    maximum of h + λ g is not above the value of the best feasible labeling so far.
+   In a forest, its positions in an order that has parents first, the suffix that a
+   prefix leaves is several trees, whose maxima add up.
 """
 
 import heapq
+from operator import itemgetter
 
 import numpy as np
 
@@ -43,16 +46,18 @@ def constrained_argmax(
     strict_alpha=False,
     strict_beta=True,
     *,
+    parents=None,
     max_parts=200_000,
 ):
-    r"""Best labeling of a chain between two rays of the (h, g) plane, or None.
+    r"""Best labeling of a chain or forest between two rays of the (h, g) plane, or None.
 
     .. math:: \operatorname{argmax}_y\; h(y) + \lambda g(y)
         \quad\text{over}\quad \{y : \beta h(y) < g(y) \le \alpha h(y)\},
 
     with h(y) = 1 + f(y) - f(truth), f(y) = Σ_t theta[t, y_t] +
     Σ_{t >= 1} transition[y_{t-1}, y_t], and g(y) = Σ_t costs[t, y_t]: eq. (8) of the
-    reference with the strictness of its Algorithm 2.
+    reference with the strictness of its Algorithm 2. In a forest y_{t-1} reads
+    y_parent(t), and roots have no transition.
 
     The search is exact (see the module). It takes O(T K²) where the λ-oracle already
     satisfies the constraints and O(T K) per labeling looked at beyond that. These are
@@ -64,8 +69,9 @@ def constrained_argmax(
     theta : array-like of shape (T, K)
         Scores of the labels, position by position; finite.
     transition : array-like of shape (K, K), or None
-        Scores of pairs of labels, the previous one first. None for independent
-        labels: a multilabel problem has K = 2, a multiclass problem T = 1.
+        Scores of pairs of labels, that of the previous position, or of the parent,
+        first. None for independent labels: a multilabel problem has K = 2, a
+        multiclass problem T = 1.
     costs : array-like of shape (T, K)
         Loss >= 0 of each label at each position, costs[t, truth[t]] = 0.
     truth : array-like of shape (T,)
@@ -78,6 +84,10 @@ def constrained_argmax(
         is not positive.
     strict_alpha, strict_beta : bool, default False and True
         Whether labelings on the upper and on the lower ray are left out.
+    parents : array-like of shape (T,), or None
+        Of a forest: parents[t] < t, and -1 for a root. None for a chain, that is
+        parents[t] = t - 1. Any such order will do, but where all that is below a
+        position comes right after it, the search finds more parts to be copies.
     max_parts : int, default 200000
         Where to give up; about 5 s and 100 MB away.
 
@@ -112,7 +122,7 @@ def constrained_argmax(
     True
     """
     _check_rays(lam, alpha, beta)
-    problem = _Plane(theta, transition, costs, truth)
+    problem = _Plane(theta, transition, costs, truth, parents)
 
     def is_feasible(point):
         return in_angle(*point, alpha, beta, strict_alpha, strict_beta)
@@ -174,9 +184,9 @@ def in_angle(h, g, alpha, beta, strict_alpha=False, strict_beta=True):
 
 
 class _Plane:
-    """The labelings of one chain as points (h, g), and maxima of a h + b g."""
+    """The labelings of one chain or forest as points (h, g), and maxima of a h + b g."""
 
-    def __init__(self, theta, transition, costs, truth):
+    def __init__(self, theta, transition, costs, truth, parents):
         self.theta, self.transition = check_potentials(theta, transition)
         self.costs = np.ascontiguousarray(costs, dtype=np.float64)
         self.truth = np.ascontiguousarray(truth, dtype=np.intc)
@@ -192,16 +202,20 @@ class _Plane:
         steps = np.arange(T)
         if self.costs[steps, self.truth].any():
             raise ValueError("costs must be zero at the true labels.")
+        self.parents = steps - 1 if parents is None else _as_forest(parents, T)
         # Node potentials of h: the truth's share taken off position by position.
         self.margins = self.theta - self.theta[steps, self.truth, np.newaxis]
         self.margins[0] += 1.0
         if transition is not None:
-            edges = self.transition[self.truth[:-1], self.truth[1:]]
-            self.margins[1:] -= edges[:, np.newaxis]
+            child = self.parents >= 0
+            own, above = self.truth[child], self.truth[self.parents[child]]
+            self.margins[child] -= self.transition[above, own][:, np.newaxis]
 
     def path(self, y):
         """h - 1 and g of y as they add up, of shape (2, T + 1)."""
-        return coordinate_path(self.theta, self.transition, self.costs, self.truth, y)
+        return coordinate_path(
+            self.theta, self.transition, self.costs, self.truth, y, self.parents
+        )
 
     def point(self, y):
         """h(y), g(y)."""
@@ -217,8 +231,25 @@ class _Plane:
         """A labeling of largest a h + b g."""
         nodes, edges = self.potentials(direction)
         y = np.empty(len(nodes), dtype=np.intc)
-        complete(y, 0, suffix_scores(nodes, edges), edges)
+        suffixes = suffix_scores(nodes, edges, self.parents)
+        complete(y, 0, suffixes, edges, self.parents)
         return y
+
+    def choices(self):
+        """By position t, what takes from labels those that part t depends on.
+
+        These are the label of t, and those before that transitions from t on read.
+        """
+        last_read = list(range(len(self.theta)))
+        if self.transition is not None:
+            for t, parent in enumerate(self.parents.tolist()):
+                if parent >= 0:
+                    last_read[parent] = t
+        result, read = [], []
+        for t in range(len(last_read)):
+            read = [v for v in read if last_read[v] >= t] + [t]
+            result.append(itemgetter(*read))
+        return result
 
     def rounding(self, direction):
         """More than the rounding error of a sum a h + b g."""
@@ -266,6 +297,21 @@ def _check_rays(lam, alpha, beta):
         raise ValueError(f"beta must be finite and not negative; got {beta!r}.")
 
 
+def _as_forest(parents, T):
+    parents = np.asarray(parents)
+    if parents.shape != (T,) or parents.dtype.kind not in "iu":
+        raise ValueError(
+            f"parents must be {T} integers; got {parents.dtype} of shape {parents.shape}."
+        )
+    bad = np.flatnonzero((parents < -1) | (parents >= np.arange(T)))
+    if len(bad):
+        raise ValueError(
+            f"parents must come before their children, -1 for a root; got the parent "
+            f"{parents[bad[0]]} for position {bad[0]}."
+        )
+    return np.ascontiguousarray(parents, dtype=np.intp)
+
+
 def _end(path):
     margin, loss = path[:, -1].tolist()
     return 1.0 + margin, loss
@@ -278,16 +324,19 @@ def _value(direction, point):
 def _search(problem, guide, objective, constraints, is_feasible, max_parts):
     """Feasible labeling of largest objective: best-first branch and bound, or None."""
     scores = [problem.potentials(d) for d in (guide, *constraints, objective)]
-    suffixes = np.stack([suffix_scores(*potentials) for potentials in scores])
+    suffixes = np.stack([suffix_scores(*p, problem.parents) for p in scores])
     nodes = np.stack([potentials[0] for potentials in scores])
     edges = guide_edges = None
     if problem.transition is not None:
         edges = np.stack([potentials[1] for potentials in scores])
         guide_edges = edges[0]
     lowest = np.array([[-problem.rounding(s)] for s in constraints])
-    if (suffixes[1:3, 0].max(axis=1, keepdims=True) < lowest).any():
+    roots = problem.parents < 0
+    highest = suffixes[1:3, roots].max(axis=2).sum(axis=1, keepdims=True)
+    if (highest < lowest).any():
         return None
     padding = problem.rounding(guide)
+    parents, choices = problem.parents, problem.choices()
     best, best_value = None, -np.inf
     # A part: minus its bound, its number (which settles ties), and what makes its
     # first labeling: another one, the position where they differ, the label there.
@@ -295,22 +344,24 @@ def _search(problem, guide, objective, constraints, is_feasible, max_parts):
     heap = [(-np.inf, 0, start, 0, suffixes[0, 0].argmax())]
     seen = set()
     while heap and -heap[0][0] > best_value:
-        _, _, parent, position, label = heapq.heappop(heap)
-        labels = parent.copy()
+        _, _, other, position, label = heapq.heappop(heap)
+        labels = other.copy()
         labels[position] = label
-        complete(labels, position + 1, suffixes[0], guide_edges)
+        complete(labels, position + 1, suffixes[0], guide_edges, parents)
         path = problem.path(labels)
         point = _end(path)
         if _value(objective, point) > best_value and is_feasible(point):
             best, best_value = labels, _value(objective, point)
-        following, highest = deviations(labels, position, nodes, edges, suffixes)
+        following, highest = deviations(
+            labels, position, nodes, edges, suffixes, parents
+        )
+        names = labels.tolist()
         bounds = np.minimum(highest[0] + padding, highest[3])
         open_parts = (highest[1:3] >= lowest).all(axis=0) & (bounds > best_value)
         for t in np.flatnonzero(open_parts).tolist():
             # Parts with equal prefix sums and equal choices left are copies of each
             # other. There are many where w = 0 or potentials are small integers.
-            before = labels[t - 1] if t > 0 and edges is not None else 0
-            part = (t, before, labels[t], *path[:, t])
+            part = (t, choices[t](names), *path[:, t])
             if part not in seen:
                 seen.add(part)
                 heapq.heappush(heap, (-bounds[t], len(seen), labels, t, following[t]))

@@ -6,6 +6,7 @@ from sklearn_structsvm._features import as_features
 from sklearn_structsvm.structures import sequences
 from sklearn_structsvm.structures._tree import TreeOracle
 from sklearn_structsvm.structures.base import as_list, as_object_array
+from sklearn_structsvm.structures.constrained import constrained_argmax
 from sklearn_structsvm.structures.nodes import NodeStructure, as_weights
 
 
@@ -133,6 +134,36 @@ class TreeStructure(NodeStructure):
         oracle = self._bind(rows, offsets, parents, self._encode([y_true])[order])
         return self.classes_[_put_back(oracle.decode(as_weights(w), lam), order)]
 
+    def constrained_decode(
+        self,
+        x,
+        y_true,
+        w,
+        lam,
+        alpha,
+        beta,
+        strict_alpha=False,
+        strict_beta=True,
+    ):
+        (x,), (y_true,) = self.check_data([x], [y_true])
+        truth = self._encode([y_true])
+        theta, transition = self.potentials(x, w)
+        costs = self.label_costs_[truth] * self._unit(len(truth))
+        order, parents = _depth_first(x[1])
+        labels = constrained_argmax(
+            theta[order],
+            transition,
+            costs[order],
+            truth[order],
+            lam,
+            alpha,
+            beta,
+            strict_alpha,
+            strict_beta,
+            parents=parents,
+        )
+        return None if labels is None else self.classes_[_put_back(labels, order)]
+
     def potentials(self, x, w):
         """Scores θ of shape (T, n_classes) and transitions, (n_classes, n_classes).
 
@@ -256,6 +287,26 @@ def _arrange(X):
     if (order[1:] < order[:-1]).any():
         rows = rows[order]
     return rows, offsets, parents, order
+
+
+def _depth_first(parents):
+    """Nodes with all that is below each right after it, and parents in that order.
+
+    Of a node's trees the largest comes last: then at most log2(T) + 1 nodes at a time
+    have some of their children before a place, and some after it.
+    """
+    children, sizes = [[] for _ in parents], np.ones(len(parents), dtype=np.intp)
+    for v in np.argsort(-_depths(parents), kind="stable").tolist():
+        if parents[v] >= 0:
+            sizes[parents[v]] += sizes[v]
+            children[parents[v]].append(v)
+    order, stack = [], np.flatnonzero(parents < 0).tolist()
+    while stack:
+        order.append(stack.pop())
+        stack += sorted(children[order[-1]], key=lambda v: -sizes[v])
+    place = np.full(len(parents) + 1, -1)
+    place[order] = np.arange(len(parents))
+    return np.array(order), place[parents[order]]
 
 
 def _put_back(labels, order):

@@ -52,10 +52,8 @@ def test_no_step_of_a_dense_grid_is_better(kind):
         value = line(risk, *search, lam)
         steps = [risk.line_search(*search, lam, method) for method in METHODS]
         assert steps[0] == pytest.approx(steps[1], rel=1e-10)
-        grid = np.concatenate(
-            [np.linspace(0, 3, 400) * steps[0], steps[0] * (1 + np.geomspace(1e-8, 1, 50))]
-        )
-        best = min(value(eta) for eta in grid)
+        grid = np.append(np.linspace(0, 3, 400), 1 + np.geomspace(1e-8, 1, 50))
+        best = min(value(eta) for eta in grid * steps[0])
         assert value(steps[0]) <= best + 1e-13 * abs(best)
         assert steps[0] > 0
 
@@ -72,6 +70,19 @@ def test_selection_equals_sorting_on_many_examples(kind, start, n):
         expected = risk.line_search(*search, lam, "sort")
         step = risk.line_search(*search, lam, start=start)
         assert step == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_selection_equals_sorting_where_all_examples_are_tied(kind):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        risk = make_risk(kind, rng.integers(-1, 2, (600, 2)).astype(float), rng)
+        w, p = rng.integers(-2, 3, (2, risk.n_weights)).astype(float)
+        search = risk.scores(w), risk.scores(p), w @ p, p @ p
+        for lam in (1e-3, 0.25):
+            expected = risk.line_search(*search, lam, "sort")
+            step = risk.line_search(*search, lam)
+            assert step == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
 def test_a_sample_that_misleads_changes_nothing():

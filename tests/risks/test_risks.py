@@ -23,8 +23,9 @@ def test_losses_are_those_of_the_definition(kind, n):
     rng = np.random.default_rng(n)
     risk = make_risk(kind, rng.standard_normal((n, 3)), rng, rng.random(n), bias=0.5)
     Z = risk.scores(rng.standard_normal(risk.n_weights))
-    np.testing.assert_allclose(risk.sample_losses(Z), listed_losses(risk, Z), rtol=1e-12)
-    assert risk.value(Z) == pytest.approx(risk.weights @ listed_losses(risk, Z), rel=1e-13)
+    losses = listed_losses(risk, Z)
+    np.testing.assert_allclose(risk.sample_losses(Z), losses, rtol=1e-12)
+    assert risk.value(Z) == pytest.approx(risk.weights @ losses, rel=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,15 +67,42 @@ def test_the_steepest_plane_gives_the_directional_derivative_at_ties(kind):
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_ties_hold_within_rounding_at_any_scale(kind, scale):
     rng = np.random.default_rng(2)
-    k = 1 if kind == "binary" else 4
-    costs = None if kind == "binary" else scale * (1.0 - np.eye(4))
+    k = 2 if kind == "binary" else 4
+    costs = scale * rng.integers(1, 3, (k, k))
+    if kind == "uniform pairs":
+        costs[:] = scale
+    np.fill_diagonal(costs, 0.0)
     risk = make_risk(kind, np.zeros((60, 1)), rng, costs=costs)
-    if kind == "binary" or kind == "uniform pairs":
-        scale = max(scale, 1.0)
-    Z, A = scale * integers(rng, 60, k), rng.standard_normal((60, k))
+    # Slack rescaling has a scale of its own: that of 1 + f.
+    size = 1.0 if kind == "rescaled" else scale
+    Z = size * integers(rng, 60, risk.n_scores)
+    A = rng.standard_normal(Z.shape)
     shaken = Z * (1.0 + 1e-15 * rng.standard_normal(Z.shape))
     B, _ = risk.plane(Z, A)
     np.testing.assert_array_equal(risk.plane(shaken, A)[0], B)
+    apart = Z * (1.0 + 1e-9 * rng.standard_normal(Z.shape))
+    assert (risk.plane(apart, A)[0] != B).any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_dual_form_lists_all_planes(kind):
+    rng = np.random.default_rng(0)
+    risk = make_risk(kind, np.zeros((300, 1)), rng)
+    Z = rng.standard_normal((300, risk.n_scores))
+    form, arrays = risk.dual_form()
+    for i, (z, expected) in enumerate(zip(Z, listed_losses(risk, Z), strict=True)):
+        if form == "box":
+            values = [0.0, arrays["cost"][i] - arrays["sign"][i] * z[0]]
+        elif form == "simplex":
+            t = arrays["truth"][i]
+            cost = arrays["cost"][t]
+            values = cost * (1 + z - z[t]) if arrays["rescaled"] else cost + z - z[t]
+        else:
+            lines = slice(arrays["starts"][i], arrays["starts"][i + 1])
+            rise = z[arrays["gained"][lines]] - z[arrays["lost"][lines]]
+            values = arrays["cost"][lines] + rise
+        assert len(values) == len(risk.listed[i])
+        assert max(values) == pytest.approx(expected, rel=1e-14)
 
 
 def test_one_label_per_example_makes_pairs_a_multiclass_hinge():
@@ -109,7 +137,7 @@ def test_examples_with_all_labels_or_none_have_no_loss():
 
 @pytest.mark.parametrize("k", [1, 3, 4, 5, 12, 13, 16, 26])
 @pytest.mark.parametrize("bias", [0.0, -2.0])
-@pytest.mark.parametrize("form", ["dense", "csr", "unsorted csr", "coo", "float32"])
+@pytest.mark.parametrize("form", ["dense", "csr", "unsorted csr", "csc", "float32"])
 def test_products_are_those_of_numpy(k, bias, form):
     rng = np.random.default_rng(k)
     for n, f in [(1, 1), (5, 3), (600, 37)]:
@@ -118,7 +146,7 @@ def test_products_are_those_of_numpy(k, bias, form):
         full = np.hstack([X, np.full((n, 1), bias)]) if bias else X
         given = X.astype(np.float32) if form == "float32" else X
         if form not in ("dense", "float32"):
-            given = sparse.coo_array(X) if form == "coo" else sparse.csr_array(X)
+            given = sparse.csc_array(X) if form == "csc" else sparse.csr_array(X)
         if form == "unsorted csr":
             given = given[:, ::-1][:, ::-1]
         y = rng.integers(0, max(k, 2), n)
@@ -139,9 +167,8 @@ def test_csr_and_dense_agree():
     rng = np.random.default_rng(0)
     X = integers(rng, 300, 5)
     y = rng.integers(0, 3, 300)
-    dense, csr = MulticlassHinge(X, y, bias=1.0), MulticlassHinge(
-        sparse.csr_array(X), y, bias=1.0
-    )
+    dense = MulticlassHinge(X, y, bias=1.0)
+    csr = MulticlassHinge(sparse.csr_array(X), y, bias=1.0)
     w = integers(rng, dense.n_weights)
     Z = dense.scores(w)
     np.testing.assert_array_equal(csr.scores(w), Z)
@@ -213,6 +240,8 @@ def test_the_logistic_loss_has_its_gradient_and_its_tangent():
     assert np.isfinite(far).all()
     with pytest.raises(NotImplementedError, match="no exact line search"):
         risk.line_search(Z, Z, 0.0, 1.0, 1.0)
+    with pytest.raises(TypeError, match="Logistic is not a maximum of planes"):
+        risk.dual_form()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _batch_problems import KINDS, listed, random_batch
+from _batch_problems import KINDS, random_batch
 from scipy.linalg import hadamard
 from sklearn.svm import LinearSVC
 
@@ -164,6 +164,23 @@ def test_an_iteration_makes_one_product_with_the_features_and_one_with_their_tra
     assert risk.calls == {"scores": 41, "gradient": 41}
 
 
+@pytest.mark.parametrize("cut_at", [0.1, 0.01])
+def test_each_plane_of_the_line_search_cuts_the_minimiser_off(cut_at):
+    risk, lam = random_batch("multiclass").risk, 0.01
+    cuts = []
+
+    class Watched(Bundle):
+        def add(self, plane, offset):
+            if len(self.offsets):
+                cuts.append(plane @ self.weights + offset - self.slack)
+            super().add(plane, offset)
+
+    bundle = Watched(risk.n_weights, lam)
+    run_bmrm(risk, lam, cut_at=cut_at, bundle=bundle, tol=1e-6)
+    assert len(cuts) > 20
+    assert min(cuts) > 0.0
+
+
 def linear_svc_objective(problem, lam, **options):
     n = len(problem.y)
     model = LinearSVC(
@@ -190,8 +207,9 @@ def test_all_solvers_agree_on_the_objective(kind, structure, options, lam):
     problem = random_batch(kind)
     found = [
         run_bmrm(problem.risk, lam, **EXACT).objective,
+        run_bmrm(problem.risk, lam, cut_at=0.1, **EXACT).objective,
         run_bmrm(problem.risk, lam, line_search=False, **EXACT).objective,
-        run_pragam(listed(problem), lam, tol=1e-8, max_iter=20_000).objective,
+        run_pragam(problem.risk, lam, tol=1e-8, max_iter=20_000).objective,
         linear_svc_objective(problem, lam, **options),
         BCFWClassifier(
             structure,
@@ -227,13 +245,9 @@ def test_an_example_of_weight_two_is_the_same_as_two(kind, line_search):
 @pytest.mark.parametrize("line_search", [True, False])
 @pytest.mark.parametrize("lam", [1e-12, 1e-7, 1e6, 1e12])
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "pairs"])
-def test_tiny_and_huge_lambdas_end_with_a_gap_of_rounding(
-    kind, lam, line_search
-):
+def test_tiny_and_huge_lambdas_end_with_a_gap_of_rounding(kind, lam, line_search):
     problem = random_batch(kind, ties=True)
-    result = run_bmrm(
-        problem.risk, lam, line_search=line_search, tol=1e-9, max_iter=1500
-    )
+    result = run_bmrm(problem.risk, lam, line_search=line_search, tol=1e-9, max_iter=1500)
     objective = problem.objective(result.weights, lam)
     start = problem.objective(np.zeros_like(result.weights), lam)
     assert result.objective == pytest.approx(objective, rel=1e-9)

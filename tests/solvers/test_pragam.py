@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _batch_problems import KINDS, listed, random_batch
+from _batch_problems import KINDS, listed_form, random_batch
 from sklearn.svm import SVC
 
 from sklearn_structsvm.solvers.bcfw import History
@@ -52,6 +52,15 @@ def dual_value(method):
     return loss - 0.5 * V @ V / method.lam
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_risks_list_their_planes(kind):
+    problem = random_batch(kind)
+    (name, arrays), (expected, values) = problem.risk.dual_form(), listed_form(problem)
+    assert (name, arrays.keys()) == (expected, values.keys())
+    for key, value in values.items():
+        np.testing.assert_array_equal(arrays[key], value)
+
+
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
 def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
@@ -59,7 +68,7 @@ def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
 ):
     problem, lam = random_batch(kind), 0.01
     L = lipschitz_constant(problem, lam)
-    risk = listed(problem)
+    risk = problem.risk
     dual = make_dual(risk, fit_intercept)
     method = ExcessiveGap(risk, lam, dual, L if fixed else None)
     for k in range(300):
@@ -83,9 +92,9 @@ def test_it_finds_the_optimum_and_its_certificates_hold(kind, layout, lam):
     weights[::7] = 0.0
     problem = random_batch(kind, layout=layout, weights=weights, ties=True)
     best = run_bmrm(problem.risk, lam, tol=1e-10, max_iter=20_000).objective
-    result = run_pragam(listed(problem), lam, tol=1e-7)
+    result = run_pragam(problem.risk, lam, tol=1e-5)
     assert result.status == "converged"
-    assert result.objective == pytest.approx(best, abs=1e-7)
+    assert result.objective == pytest.approx(best, abs=1e-5)
     assert result.objective == pytest.approx(
         problem.objective(result.weights, lam), rel=1e-12
     )
@@ -100,7 +109,7 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     problem = random_batch("binary")
     # Far from balanced, and far from the origin.
     problem.X[:] += 2.0
-    result = run_pragam(listed(problem), lam, fit_intercept=True, tol=1e-8)
+    result = run_pragam(problem.risk, lam, fit_intercept=True, tol=1e-8)
     model = SVC(C=1.0 / (lam * 40), kernel="linear", tol=1e-10)
     model.fit(problem.X, problem.y)
     best = problem.objective(model.coef_[0], lam, model.intercept_[0])
@@ -108,7 +117,7 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     assert result.objective == pytest.approx(problem.objective(w, lam, b), rel=1e-12)
     assert result.objective == pytest.approx(best, rel=1e-6)
     assert result.dual_objective <= best + 1e-9
-    without = run_pragam(listed(problem), lam, tol=1e-8).objective
+    without = run_pragam(problem.risk, lam, tol=1e-8).objective
     assert result.objective < without - 1e-3
 
 
@@ -121,16 +130,11 @@ def test_an_example_of_weight_two_is_the_same_as_two_at_every_iteration(
 ):
     counts = np.random.default_rng(0).integers(0, 3, 40)
     weighted = random_batch(kind, weights=counts)
-    repeated = random_batch(kind)
     rows = np.repeat(np.arange(40), counts)
     options = {"n_classes": 4} if kind == "multiclass" else {}
-    repeated.risk = type(weighted.risk)(weighted.X[rows], weighted.y[rows], **options)
-    repeated.y = weighted.y[rows]
-    repeated.planes = [weighted.planes[i] for i in rows]
+    repeated = type(weighted.risk)(weighted.X[rows], weighted.y[rows], **options)
     settings = {"fit_intercept": fit_intercept, "tol": 0.0, "max_iter": 50}
-    results = [
-        run_pragam(listed(problem), 0.05, **settings) for problem in (weighted, repeated)
-    ]
+    results = [run_pragam(risk, 0.05, **settings) for risk in (weighted.risk, repeated)]
     for column in ("objective", "dual_objective"):
         np.testing.assert_allclose(
             results[0].history[column], results[1].history[column], rtol=1e-9
@@ -139,7 +143,7 @@ def test_an_example_of_weight_two_is_the_same_as_two_at_every_iteration(
 
 def test_an_estimate_that_is_too_small_is_replaced():
     problem, lam = random_batch("multiclass"), 0.05
-    risk = listed(problem)
+    risk = problem.risk
     L = lipschitz_constant(problem, lam)
     method = ExcessiveGap(risk, lam, make_dual(risk), 1e-9 * L)
     assert 1e-3 * L <= method.mu <= GROWTH * L
@@ -158,7 +162,7 @@ def test_an_estimate_that_is_too_small_is_replaced():
 def test_tiny_and_huge_lambdas_leave_an_honest_certificate(lam, fit_intercept):
     problem = random_batch("binary", ties=True)
     result = run_pragam(
-        listed(problem), lam, fit_intercept=fit_intercept, tol=1e-9, max_iter=300
+        problem.risk, lam, fit_intercept=fit_intercept, tol=1e-9, max_iter=300
     )
     b = result.weights[-1] if fit_intercept else 0.0
     w = result.weights[:-1] if fit_intercept else result.weights
@@ -173,6 +177,28 @@ def test_tiny_and_huge_lambdas_leave_an_honest_certificate(lam, fit_intercept):
         assert result.gap > 0.0
 
 
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_a_flat_problem_is_solved_at_once(kind):
+    problem = random_batch(kind)
+    options = {"n_classes": 4} if kind == "multiclass" else {}
+    risk = type(problem.risk)(np.zeros((40, 3)), problem.y, **options)
+    result = run_pragam(risk, 0.1, tol=1e-12, max_iter=3)
+    assert (result.status, result.objective) == ("converged", pytest.approx(1.0))
+
+
+def test_many_iterations_leave_the_estimate_below_the_constant():
+    # Curvatures met by steps of rounding's size once drove the estimate up without end.
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, 40)
+    weights[::7] = 0.0
+    problem, lam = random_batch("binary", weights=weights, ties=True), 0.01
+    method = ExcessiveGap(problem.risk, lam, make_dual(problem.risk), None)
+    L = lipschitz_constant(problem, lam)
+    for _ in range(3000):
+        method.improve()
+        assert method.lipschitz <= GROWTH * L
+    assert method.objective - method.dual_objective <= method.mu * method.dual.radius
+
+
 def test_an_interrupted_run_leaves_a_history_that_is_true():
     problem, history, lam = random_batch("multiclass"), History(), 0.01
 
@@ -181,7 +207,7 @@ def test_an_interrupted_run_leaves_a_history_that_is_true():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_pragam(listed(problem), lam, tol=0.0, on_pass=interrupt, history=history)
+        run_pragam(problem.risk, lam, tol=0.0, on_pass=interrupt, history=history)
     assert [row["n_iter"] for row in history.rows] == list(range(8))
     assert history.rows[-1]["objective"] == pytest.approx(
         problem.objective(history.weights, lam), rel=1e-12
@@ -190,10 +216,10 @@ def test_an_interrupted_run_leaves_a_history_that_is_true():
 
 def test_limits_are_kept_and_threads_change_nothing():
     problem = random_batch("pairs")
-    result = run_pragam(listed(problem), 1e-3, tol=0.0, max_time=0.0)
+    result = run_pragam(problem.risk, 1e-3, tol=0.0, max_time=0.0)
     assert (result.status, result.n_iter) == ("max_time", 1)
     runs = [
-        run_pragam(listed(random_batch(kind, n_threads=n)), 0.01, tol=0.0, max_iter=30)
+        run_pragam(random_batch(kind, n_threads=n).risk, 0.01, tol=0.0, max_iter=30)
         for kind in ("pairs", "multiclass")
         for n in (1, 2)
     ]

@@ -226,19 +226,3 @@ def test_merged_planes_lie_below_the_risk():
     rng = np.random.default_rng(1)
     for w in 10.0 * rng.standard_normal((50, 10)):
         assert (bundle.planes @ w + bundle.offsets).max() <= risk(w)
-
-
-def test_other_offsets_are_solved_from_where_it_stands():
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(20, 6))
-    gram = A @ A.T
-    program, again = SimplexQP(), SimplexQP()
-    first, second = rng.normal(size=(2, 20))
-    for j in range(20):
-        program.add_row(gram[j, : j + 1], first[j])
-        again.add_row(gram[j, : j + 1], second[j])
-    program.solve()
-    program.set_offsets(second)
-    assert program.solve()[1] == pytest.approx(again.solve()[1], rel=1e-12)
-    with pytest.raises(ValueError, match="20 finite numbers"):
-        program.set_offsets(np.zeros(3))
