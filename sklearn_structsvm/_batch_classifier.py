@@ -142,7 +142,6 @@ class BatchClassifier(TrainedClassifier):
         y = encode(y, structure.classes_)
         if isinstance(structure, MulticlassStructure):
             options["rescaled"] = self.loss == "slack_hinge"
-            options["n_classes"] = len(structure.classes_)
             return MulticlassHinge(X, y, problem.weights, **options)
         kind = Logistic if self.loss == "logistic" else BinaryHinge
         return kind(X, y, problem.weights, **options)

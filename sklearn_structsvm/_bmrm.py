@@ -3,7 +3,8 @@
 from functools import partial
 
 from sklearn_structsvm._batch_classifier import BATCH_CONSTRAINTS, BatchClassifier
-from sklearn_structsvm._compat import StrOptions
+from sklearn_structsvm._compat import StrOptions, _fit_context
+from sklearn_structsvm._problem import make_problem
 from sklearn_structsvm.solvers.bmrm import run_bmrm
 from sklearn_structsvm.solvers.cutting_plane import run_cutting_plane
 from sklearn_structsvm.structures import Structure
@@ -124,7 +125,7 @@ class BMRMClassifier(BatchClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn_structsvm._bmrm import BMRMClassifier
+    >>> from sklearn_structsvm import BMRMClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = BMRMClassifier().fit(X, y)
     >>> model.dual_gap_ <= 1e-3
@@ -194,15 +195,34 @@ class BMRMClassifier(BatchClassifier):
         options = {"line_search": self.line_search, "subproblem": self.subproblem}
         return "BMRM", run_bmrm, options
 
-    def _train(self, problem, data, before):
-        if self._lists_labels(problem.structure):
-            super()._train(problem, data, before)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Train on examples and their outputs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
+            Rows, or for other than flat structures a sequence of n items, such as
+            arrays or CSR matrices of shape (T_i, n_features) for chains.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
+            Class labels of any kind, an indicator, or one labeling per example.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the examples.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_or_restore(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, before):
+        self._check_combination()
+        problem = make_problem(self, X, y, sample_weight, self._read_structure)
+        data = (X, y, sample_weight)
+        if isinstance(self.structure, str) and problem.structure.flat:
+            self._train(problem, data, before)
         else:
             self._train_structure(problem, data)
-
-    def _lists_labels(self, structure):
-        """Whether a risk serves: y was read, and as one label or set per row."""
-        return isinstance(self.structure, str) and structure.flat
 
     def _train_structure(self, problem, data):
         solve = partial(
@@ -233,15 +253,14 @@ class BMRMClassifier(BatchClassifier):
 
     def _check_for_structure(self, structure):
         """ValueError for what only the risks know."""
-        for name, default, remedy in (
-            ("loss", "hinge", "SlackRescaledSSVM rescales the slacks of any structure"),
-            ("subproblem", "qp", "cutting planes minimise over all planes"),
-            ("label_costs", None, "a structure has its own loss"),
-            ("warm_start", False, "cutting planes start from nothing"),
+        for name, is_set, reason in (
+            ("loss", self.loss != "hinge", "see SlackRescaledSSVM for their slacks"),
+            ("subproblem", self.subproblem != "qp", "all planes are minimised over"),
+            ("label_costs", self.label_costs is not None, "a structure has its own loss"),
+            ("warm_start", self.warm_start, "cutting planes start from nothing"),
         ):
-            value = getattr(self, name)
-            if value is not default and value != default:
+            if is_set:
                 raise ValueError(
-                    f"{name}={value!r} is for rows whose structure is read from y, and "
-                    f"not for {structure}: {remedy}."
+                    f"{name}={getattr(self, name)!r} is for rows whose structure is read "
+                    f"from y, and not for {structure}: {reason}."
                 )

@@ -101,7 +101,7 @@ class PragamClassifier(BatchClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from sklearn_structsvm._pragam import PragamClassifier
+    >>> from sklearn_structsvm import PragamClassifier
     >>> X, y = make_classification(random_state=0)
     >>> model = PragamClassifier(C=0.1).fit(X, y)
     >>> model.dual_gap_ <= 1e-3

@@ -229,9 +229,9 @@ class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
 
     def _set_result(self, structure, result):
         self._set_weights(structure, result.weights)
-        self.objective_ = result.objective
-        self.dual_objective_ = result.dual_objective
-        self.dual_gap_ = result.gap
+        self.objective_ = float(result.objective)
+        self.dual_objective_ = float(result.dual_objective)
+        self.dual_gap_ = float(result.gap)
         self.n_iter_ = result.n_iter
         self.n_oracle_calls_ = result.n_oracle_calls
         self.history_ = result.history

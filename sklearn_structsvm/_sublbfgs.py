@@ -126,7 +126,7 @@ class SubLBFGSClassifier(BatchClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn_structsvm._sublbfgs import SubLBFGSClassifier
+    >>> from sklearn_structsvm import SubLBFGSClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = SubLBFGSClassifier().fit(X, y)
     >>> model.dual_gap_ <= 1e-3

@@ -136,6 +136,10 @@ class Bundle:
             return
         pair = np.argsort(self.alpha, kind="stable")[:2]
         mass = self.alpha[pair]
+        if mass[0] == 0.0:
+            # Added since the last `solve`, so that it was never idle.
+            self._drop(pair[:1])
+            return
         plane, offset = mass @ self.planes[pair], mass @ self.offsets[pair]
         self._drop(pair)
         self.add(plane / mass.sum(), offset / mass.sum())

@@ -207,9 +207,8 @@ class _Plane:
         self.margins = self.theta - self.theta[steps, self.truth, np.newaxis]
         self.margins[0] += 1.0
         if transition is not None:
-            child = self.parents >= 0
-            own, above = self.truth[child], self.truth[self.parents[child]]
-            self.margins[child] -= self.transition[above, own][:, np.newaxis]
+            edges = self.transition[self.truth[self.parents], self.truth]
+            self.margins -= np.where(self.parents < 0, 0.0, edges)[:, np.newaxis]
 
     def path(self, y):
         """h - 1 and g of y as they add up, of shape (2, T + 1)."""
@@ -352,9 +351,7 @@ def _search(problem, guide, objective, constraints, is_feasible, max_parts):
         point = _end(path)
         if _value(objective, point) > best_value and is_feasible(point):
             best, best_value = labels, _value(objective, point)
-        following, highest = deviations(
-            labels, position, nodes, edges, suffixes, parents
-        )
+        following, highest = deviations(labels, position, nodes, edges, suffixes, parents)
         names = labels.tolist()
         bounds = np.minimum(highest[0] + padding, highest[3])
         open_parts = (highest[1:3] >= lowest).all(axis=0) & (bounds > best_value)

@@ -226,3 +226,14 @@ def test_merged_planes_lie_below_the_risk():
     rng = np.random.default_rng(1)
     for w in 10.0 * rng.standard_normal((50, 10)):
         assert (bundle.planes @ w + bundle.offsets).max() <= risk(w)
+
+
+def test_a_bundle_that_was_not_solved_yet_makes_room():
+    """Planes that came in after the last solution have no mass to be merged by."""
+    rng = np.random.default_rng(2)
+    bundle = Bundle(4, 0.1, max_planes=3)
+    for plane, offset in zip(rng.normal(size=(8, 4)), rng.random(8), strict=True):
+        bundle.add(plane, offset)
+    bundle.solve()
+    assert len(bundle.offsets) == 3
+    assert np.isfinite(bundle.dual_objective)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_structsvm.structures._constrained import coordinate_path
+from sklearn_structsvm.structures._constrained import coordinate_path, deviations
+from sklearn_structsvm.structures._decodings import complete, suffix_scores
 from sklearn_structsvm.structures.constrained import constrained_argmax, in_angle
 
 
@@ -15,6 +16,13 @@ def point(theta, transition, costs, truth, y):
     """h and g, by the routine that the oracle itself goes by."""
     y = np.asarray(y, dtype=np.intc)
     margin, loss = coordinate_path(theta, transition, costs, truth, y)[:, -1].tolist()
+    return 1.0 + margin, loss
+
+
+def tree_point(theta, transition, costs, truth, parents, y):
+    y = np.asarray(y, dtype=np.intc)
+    path = coordinate_path(theta, transition, costs, truth, y, np.asarray(parents))
+    margin, loss = path[:, -1].tolist()
     return 1.0 + margin, loss
 
 
@@ -130,6 +138,174 @@ def test_rays_belong_to_the_angle_unless_strict(
     h, g, alpha, beta, strict_alpha, strict_beta, expected
 ):
     assert in_angle(h, g, alpha, beta, strict_alpha, strict_beta) is expected
+
+
+@st.composite
+def forests(draw, T):
+    """Parents before their children: any, stars, or paths."""
+    kind = draw(st.sampled_from(["any", "star", "path"]))
+    if kind == "any":
+        parents = [draw(st.integers(-1, t - 1)) for t in range(T)]
+    else:
+        parents = [min(t - 1, 0) if kind == "star" else t - 1 for t in range(T)]
+    return np.array(parents, dtype=np.intp)
+
+
+@settings(max_examples=600)
+@given(
+    problems(),
+    st.sampled_from([0.0, 1.0, 0.37, 80.0]),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_the_oracle_of_forests_finds_what_enumeration_finds(
+    problem, lam, strict_alpha, strict_beta, data
+):
+    theta, transition, costs, truth = problem
+    T, K = theta.shape
+    parents = data.draw(forests(T))
+    edges = np.zeros((K, K)) if transition is None else transition
+    size = 1.0 + np.abs(theta).sum() + T * np.abs(edges).max()
+    points = {}
+    for y in product(range(K), repeat=T):
+        h, g = points[y] = tree_point(*problem, parents, y)
+        margin = 1.0
+        for t, p in enumerate(parents):
+            margin += theta[t, y[t]] - theta[t, truth[t]]
+            margin += edges[y[p], y[t]] - edges[truth[p], truth[t]] if p >= 0 else 0.0
+        assert abs(h - margin) <= 1e-14 * size
+        assert g == pytest.approx(costs[range(T), y].sum(), rel=1e-14)
+    slopes = sorted({g / h for h, g in points.values() if h > 0})
+    rays = st.sampled_from([*slopes, 0.0, 0.01, 0.3, 1.0, 7.0])
+    beta, alpha = sorted([data.draw(rays), data.draw(rays | st.just(np.inf))])
+    if beta == np.inf:
+        beta = 0.0
+    angle = (alpha, beta, strict_alpha, strict_beta)
+    values = {y: h + lam * g for y, (h, g) in points.items() if in_angle(h, g, *angle)}
+    found = constrained_argmax(*problem, lam, *angle, parents=parents)
+    if not values:
+        assert found is None
+        return
+    size = max(abs(h) + lam * g for h, g in points.values())
+    assert values[tuple(found.tolist())] >= max(values.values()) - 1e-13 * size
+
+
+@given(problems(), st.data())
+def test_bounds_of_parts_of_a_forest_are_their_maxima(problem, data):
+    theta, transition, costs, truth = problem
+    T, K = theta.shape
+    theta, costs = np.round(theta), np.round(4 * costs)
+    edges = np.zeros((K, K)) if transition is None else np.round(transition)
+    parents = data.draw(forests(T))
+    child = parents >= 0
+    ys = np.array(list(product(range(K), repeat=T)))
+    nodes, pairs = np.stack([theta, costs - theta]), np.stack([edges, -edges])
+    scores = [
+        n[np.arange(T), ys].sum(axis=1) + e[ys[:, parents], ys][:, child].sum(axis=1)
+        for n, e in zip(nodes, pairs, strict=True)
+    ]
+    suffixes = np.stack(
+        [suffix_scores(n, e, parents) for n, e in zip(nodes, pairs, strict=True)]
+    )
+    start = data.draw(st.integers(0, T - 1))
+    labels = np.array(data.draw(st.sampled_from(ys.tolist())), dtype=np.intc)
+    complete(labels, start + 1, suffixes[0], pairs[0], parents)
+    following, highest = deviations(labels, start, nodes, pairs, suffixes, parents)
+    for t in range(start, T):
+        agree = (ys[:, :t] == labels[:t]).all(axis=1)
+        best = [scores[0][agree & (ys[:, t] == c)].max() for c in range(K)]
+        order = np.argsort(-np.array(best), kind="stable").tolist()
+        later = order[order.index(labels[t]) + 1 :]
+        assert following[t] == (later[0] if later else -1)
+        part = agree & np.isin(ys[:, t], later)
+        assert highest[:, t].tolist() == [s[part].max(initial=-np.inf) for s in scores]
+
+
+ANGLES = [(np.inf, 0.0), (2.0, 1.0), (0.7, 0.4), (0.2, 0.1)]
+
+
+@given(problems(), st.sampled_from(ANGLES))
+def test_a_forest_that_is_a_path_has_the_answers_of_the_chain(problem, angle):
+    path = np.arange(len(problem[0])) - 1
+    chain = constrained_argmax(*problem, 1.0, *angle)
+    forest = constrained_argmax(*problem, 1.0, *angle, parents=path)
+    np.testing.assert_equal(forest, chain)
+
+
+@given(problems(), st.sampled_from(ANGLES))
+def test_roots_have_no_transitions(problem, angle):
+    theta, transition, costs, truth = problem
+    problem, roots = (costs, truth, 1.0, *angle), np.full(len(theta), -1)
+    alone = constrained_argmax(theta, None, *problem)
+    forest = constrained_argmax(theta, transition, *problem, parents=roots)
+    points = [
+        None if y is None else point(theta, None, costs, truth, y)
+        for y in (alone, forest)
+    ]
+    assert (points[0] is None) == (points[1] is None)
+    if points[0] is not None:
+        assert sum(points[1]) == pytest.approx(sum(points[0]), rel=1e-12, abs=1e-12)
+
+
+def full_binary_tree(depth, root=0, parent=-1):
+    """Parents, all that is below a position right after it."""
+    if depth == 0:
+        return []
+    left = full_binary_tree(depth - 1, root + 1, root)
+    return [parent, *left, *full_binary_tree(depth - 1, root + 1 + len(left), root)]
+
+
+def test_parts_of_trees_that_are_merged_have_the_same_labelings_left():
+    # The root's label still matters when its first tree is done, and others' do not.
+    ys = np.array(list(product(range(3), repeat=7)))
+    steps = np.arange(7)
+    parents = np.array([-1, 0, 1, 1, 0, 4, 4])
+    for seed in range(250):
+        rng = np.random.default_rng(seed)
+        theta = rng.integers(-2, 3, size=(7, 3)).astype(float)
+        transition = rng.integers(-2, 3, size=(3, 3)).astype(float)
+        truth = rng.integers(3, size=7)
+        costs = np.ones((7, 3))
+        costs[steps, truth] = 0.0
+        beta, alpha = np.sort(rng.uniform(0.2, 2.0, size=2))
+        f = theta[steps, ys].sum(axis=1)
+        f += transition[ys[:, parents[1:]], ys[:, 1:]].sum(axis=1)
+        h = 1.0 + f - f[(ys == truth).all(axis=1)]
+        g = costs[steps, ys].sum(axis=1)
+        values = np.where((beta * h < g) & (g <= alpha * h), h + g, -np.inf)
+        tree = (theta, transition, costs, truth)
+        y = constrained_argmax(*tree, 1.0, alpha, beta, parents=parents)
+        found = -np.inf if y is None else values[(ys == y).all(axis=1)].item()
+        assert found == values.max()
+
+
+@pytest.mark.parametrize("transition", [None, np.zeros((2, 2))])
+def test_a_tree_of_zeros_is_searched_in_few_parts(transition):
+    # All of the 2**31 labelings have h = 1, and 32 values of g.
+    parents, T = full_binary_tree(5), 31
+    costs = np.full((T, 2), 1.0 / T)
+    costs[:, 0] = 0.0
+    tree = (np.zeros((T, 2)), transition, costs, np.zeros(T, dtype=np.intc))
+    found = constrained_argmax(*tree, 1.0, 0.5, 0.1, parents=parents, max_parts=2000)
+    assert found.sum() == 15
+
+
+def test_a_ray_between_labelings_of_real_valued_trees_costs_few_parts():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        parents = full_binary_tree(4)
+        costs = rng.random((15, 5))
+        costs[:, 0] = 0.0
+        theta, transition = rng.normal(size=(15, 5)), rng.normal(size=(5, 5))
+        tree = (theta, transition, costs, np.zeros(15, dtype=np.intc))
+        top = constrained_argmax(*tree, 1.0, np.inf, 0.0, parents=parents)
+        h, g = tree_point(*tree, parents, top)
+        for alpha, beta in [(4 * g / h, 2 * g / h), (g / h / 2, g / h / 4)]:
+            y = constrained_argmax(
+                *tree, 1.0, alpha, beta, parents=parents, max_parts=400
+            )
+            assert in_angle(*tree_point(*tree, parents, y), alpha, beta)
 
 
 def multiclass(theta, costs):
@@ -263,6 +439,10 @@ def test_the_oracle_gives_up_where_it_is_told_to():
         ({"truth": [0]}, r"truth must have shape \(2,\); got \(1,\)"),
         ({"truth": [0, 3]}, r"truth must hold indices in \[0, 3\)"),
         ({"truth": [-1, 0]}, r"truth must hold indices in \[0, 3\)"),
+        ({"parents": [-1]}, r"parents must be 2 integers; got int64 of shape \(1,\)"),
+        ({"parents": [-1.0, 0.0]}, "parents must be 2 integers; got float64"),
+        ({"parents": [-1, 1]}, "got the parent 1 for position 1"),
+        ({"parents": [-2, 0]}, "got the parent -2 for position 0"),
     ],
 )
 def test_arguments_without_a_meaning_are_refused(change, message):

@@ -9,7 +9,9 @@ from _cases import (
     NAMES,
     TOLERANCE,
     Case,
+    angles,
     check_batch_equals_single_calls,
+    check_constrained_decoding,
     check_decoding,
     check_features_and_losses,
     check_loss_augmented_decoding,
@@ -27,6 +29,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm._oracle import CallbackOracle
+from sklearn_structsvm.solvers.slack_search import find_most_violating
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
 
 PARTS = ("emission", "bias", "root_bias", "transition")
@@ -82,9 +86,9 @@ def forests(draw, T):
 
 
 @st.composite
-def tree_cases(draw, parts=PARTS):
+def tree_cases(draw, parts=PARTS, sizes=(1, 2, 3, 4)):
     n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
-    sizes = [draw(st.integers(1, 4)) for _ in range(n)]
+    sizes = [draw(st.sampled_from(sizes)) for _ in range(n)]
     X = [(draw(quarters((T, d))), draw(forests(T))) for T in sizes]
     y = [np.array(draw(st.lists(st.integers(0, k - 1), min_size=T, max_size=T)))
          for T in sizes]  # fmt: skip
@@ -146,6 +150,52 @@ def test_potentials_add_up_to_the_score_of_the_joint_feature(case):
                 transition[labels[p], labels[v]] for v, p in enumerate(parents) if p >= 0
             )
             assert abs(score - case.listed.phi[i][c] @ case.w) <= TOLERANCE
+
+
+# Divided by these the losses stay exact, which decides who lies on a ray.
+DYADIC = (1, 2, 4)
+
+
+@settings(max_examples=100)
+@given(tree_cases(sizes=DYADIC), angles())
+def test_constrained_decode_finds_the_best_labeling_within_the_angle(case, angle):
+    check_constrained_decoding(case, *angle)
+
+
+@settings(max_examples=8)
+@given(tree_cases(("emission", "bias"), DYADIC), angles())
+def test_constrained_decode_needs_no_transitions(case, angle):
+    check_constrained_decoding(case, *angle)
+
+
+@some
+@given(tree_cases(), st.sampled_from([1.0, 0.5]))
+def test_angular_search_by_constrained_decode_finds_the_most_violating(case, one):
+    structure = case.structure
+    oracle = CallbackOracle(structure, case.X, case.y, structure.n_weights_)
+    for i in range(case.listed.n):
+        found = find_most_violating(oracle, i, case.w, search="angular", one=one)
+        exact = find_most_violating(case.oracle(), i, case.w, search="exact", one=one)
+        g, f = case.listed.loss[i], case.listed.values(i, case.w, 0.0)
+        best = max(0.0, (g * (one + f)).max())
+        assert found.value == pytest.approx(best, rel=1e-9, abs=TOLERANCE)
+        assert found.value == pytest.approx(exact.value, rel=1e-9, abs=TOLERANCE)
+
+
+def test_constrained_decode_of_a_path_is_that_of_the_chain_whatever_the_order():
+    rng = np.random.default_rng(0)
+    for T in (1, 2, 5, 12):
+        x, truth = rng.standard_normal((T, 3)), rng.integers(3, size=T)
+        chain = ChainStructure(last_bias=False).fit([x], [truth], classes=np.arange(3))
+        order = rng.permutation(T)
+        place = np.append(np.argsort(order), -1)
+        path = (x[order], place[(np.arange(T) - 1)[order]])
+        tree = TreeStructure().fit([path], [truth[order]], classes=np.arange(3))
+        w = rng.standard_normal(chain.n_weights_)
+        for angle in ((np.inf, 0.0), (0.3, 0.2), (0.1, 0.05), (0.01, 0.0)):
+            expected = chain.constrained_decode(x, truth, w, 1.0, *angle)
+            found = tree.constrained_decode(path, truth[order], w, 1.0, *angle)
+            np.testing.assert_equal(found, None if expected is None else expected[order])
 
 
 @settings(max_examples=10)
