@@ -27,6 +27,9 @@ cdef class Hinge:
     cdef Py_ssize_t segments(
         self, Py_ssize_t i, const double* z, const double* a, double lower,
         double upper, double* work, double* etas, double* steps) noexcept nogil
+    cpdef double quick_step(
+        self, const double[:, ::1] Z, const double[:, ::1] along, double slope,
+        double curvature, double largest, int n_threads) except? -1.0
     cdef Py_ssize_t work_size(self) noexcept nogil
     cdef double weigh(
         self, Py_ssize_t first, Py_ssize_t count, const double* losses) noexcept nogil

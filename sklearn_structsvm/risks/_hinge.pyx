@@ -8,6 +8,7 @@ depends on the number of threads.
 import numpy as np
 
 from cython.parallel cimport prange
+from libc.math cimport NAN
 from libc.stdlib cimport free, malloc
 
 
@@ -45,6 +46,12 @@ cdef class Hinge:
             double upper, double* work, double* etas, double* steps) noexcept nogil:
         """Segments of one loss along the line: where they begin, and their slopes."""
         return 0
+
+    cpdef double quick_step(
+            self, const double[:, ::1] Z, const double[:, ::1] along, double slope,
+            double curvature, double largest, int n_threads) except? -1.0:
+        """The step of an exact line search, or NaN where a longer search is needed."""
+        return NAN
 
     cdef Py_ssize_t work_size(self) noexcept nogil:
         """Doubles of `work`, of `etas` and of `steps` together."""

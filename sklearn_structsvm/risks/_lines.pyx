@@ -24,89 +24,10 @@ cdef extern from "risks/_scan.h" nogil:
         Py_ssize_t first, Py_ssize_t count, Py_ssize_t k, const double* Z,
         const double* A, const int* truth, const double* costs, int kind, double margin,
         double rtol, double* losses, int* labels) noexcept
-    void binary_slopes(
-        Py_ssize_t count, const Py_ssize_t* rows, const double* Z, const double* A,
-        const double* signs, const double* costs, const double* etas,
-        const slopes* out) noexcept
-    void binary_slopes_range(
-        Py_ssize_t begin, Py_ssize_t count, const double* Z, const double* A,
-        const double* signs, const double* costs, const double* etas,
-        const slopes* out) noexcept
     void separable_slopes(
         Py_ssize_t count, const Py_ssize_t* rows, Py_ssize_t k, const double* Z,
         const double* A, const signed char* present, double margin,
         const double* etas, const slopes* out) noexcept
-
-
-cdef class BinaryLines(Hinge):
-    """max(0, cost_i - y_i z_i) with y_i in {-1, 1}."""
-
-    cdef const double[::1] signs
-    cdef const double[::1] costs
-
-    def __init__(self, p, const double[::1] signs, const double[::1] costs):
-        super().__init__(p, 1)
-        self.signs, self.costs = signs, costs
-        self.max_lines = 2
-
-    cdef void derivatives(
-            self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
-            const double* a, const double* etas, const slopes* out) noexcept nogil:
-        # Rows ascend, so that these are all there are between the first and the last.
-        if rows[count - 1] - rows[0] == count - 1:
-            binary_slopes_range(
-                rows[0], count, z, a, &self.signs[0], &self.costs[0], etas, out)
-        else:
-            binary_slopes(
-                count, rows, z, a, &self.signs[0], &self.costs[0], etas, out)
-
-    cdef void losses(
-            self, Py_ssize_t first, Py_ssize_t count, const double* z,
-            double* out) noexcept nogil:
-        cdef Py_ssize_t j, i
-        cdef double value
-        for j in range(count):
-            i = first + j
-            value = self.costs[i] - self.signs[i] * z[i]
-            out[j] = value if value > 0.0 else 0.0
-
-    cdef double choose(
-            self, Py_ssize_t first, Py_ssize_t count, const double* z, const double* a,
-            double rtol, double* B) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef double value, threshold, offset = 0.0
-        cdef bint wrong
-        for i in range(first, first + count):
-            value = self.costs[i] - self.signs[i] * z[i]
-            wrong = value > 0.0
-            if a != NULL:
-                threshold = rtol * (self.costs[i] + fabs(z[i]))
-                if fabs(value) <= threshold:
-                    wrong = self.signs[i] * a[i] < 0.0
-            B[i] = -self.p[i] * self.signs[i] if wrong else 0.0
-            offset += self.p[i] * self.costs[i] if wrong else 0.0
-        return offset
-
-    cdef Py_ssize_t segments(
-            self, Py_ssize_t i, const double* z, const double* a, double lower,
-            double upper, double* work, double* etas, double* steps) noexcept nogil:
-        cdef double slope = -self.signs[i] * a[i]
-        cdef double offset = self.costs[i] - self.signs[i] * z[i]
-        cdef double value = offset + lower * slope, hinge
-        cdef bint positive = value > 0.0 or (value == 0.0 and slope > 0.0)
-        etas[0] = lower
-        steps[0] = slope if positive else 0.0
-        if slope == 0.0 or positive == (slope > 0.0):
-            return 1
-        hinge = -offset / slope
-        if hinge > upper:
-            return 1
-        if hinge <= lower:
-            steps[0] = 0.0 if positive else slope
-            return 1
-        etas[1] = hinge
-        steps[1] = 0.0 if positive else slope
-        return 2
 
 
 cdef class MulticlassLines(Hinge):

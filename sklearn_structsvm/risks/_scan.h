@@ -229,52 +229,6 @@ static void multiclass_worst(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k,
                  labels);
 }
 
-/* Left and right derivative of max(0, value) where the value has this slope. */
-#define HINGE_SLOPES(value, slope, left, right)                                       \
-    do {                                                                              \
-        const double least_ = slope < 0.0 ? slope : 0.0;                              \
-        const double most_ = slope > 0.0 ? slope : 0.0;                               \
-        left = value > 0.0 ? slope : (value == 0.0 ? least_ : 0.0);                   \
-        right = value > 0.0 ? slope : (value == 0.0 ? most_ : 0.0);                   \
-    } while (0)
-
-/* Derivatives of max(0, cost - y (z + eta a)), `costs` and `signs` by example. */
-FOR_EACH_WIDTH
-static void binary_slopes(ptrdiff_t count, const ptrdiff_t *rows, const double *Z,
-                          const double *A, const double *signs, const double *costs,
-                          const double *etas, const struct slopes *out)
-{
-    double *left = out->left[0], *right = out->right[0];
-    double *left2 = out->left[1], *right2 = out->right[1];
-    const double first = etas[0], second = etas[1];
-    for (ptrdiff_t j = 0; j < count; j++) {
-        const ptrdiff_t i = rows[j];
-        const double slope = -signs[i] * A[i], start = costs[i] - signs[i] * Z[i];
-        const double value = start + first * slope, value2 = start + second * slope;
-        HINGE_SLOPES(value, slope, left[j], right[j]);
-        HINGE_SLOPES(value2, slope, left2[j], right2[j]);
-    }
-}
-
-/* The same where the examples are those from `begin` on: nothing is gathered. */
-FOR_EACH_WIDTH
-static void binary_slopes_range(ptrdiff_t begin, ptrdiff_t count, const double *Z,
-                                const double *A, const double *signs,
-                                const double *costs, const double *etas,
-                                const struct slopes *out)
-{
-    double *left = out->left[0], *right = out->right[0];
-    double *left2 = out->left[1], *right2 = out->right[1];
-    const double first = etas[0], second = etas[1];
-    for (ptrdiff_t j = 0; j < count; j++) {
-        const ptrdiff_t i = begin + j;
-        const double slope = -signs[i] * A[i], start = costs[i] - signs[i] * Z[i];
-        const double value = start + first * slope, value2 = start + second * slope;
-        HINGE_SLOPES(value, slope, left[j], right[j]);
-        HINGE_SLOPES(value2, slope, left2[j], right2[j]);
-    }
-}
-
 /* Derivatives of max(0, margin + max of absent labels - min of present labels). */
 FOR_EACH_WIDTH
 static void separable_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,

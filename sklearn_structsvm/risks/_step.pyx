@@ -30,7 +30,7 @@ cdef double NARROWING = 0.1
 # A first guess comes from so many examples, where there are at least that many times
 # more, and holds the minimum unless the sample's slopes err by more than so many times
 # their standard error.
-cdef Py_ssize_t SAMPLE = 2048
+cdef Py_ssize_t SAMPLE = 512
 cdef Py_ssize_t LEAST_RATIO = 4
 cdef double STANDARD_ERRORS = 2.0
 
@@ -308,6 +308,9 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
     cdef LineSearch search
     if largest == 0.0:
         return 0.0
+    first = hinge.quick_step(Z, along, slope, curvature, largest, n_threads)
+    if first >= 0.0:
+        return first
     first, second = guess(
         hinge, Z, along, slope, curvature, largest, min(start, largest), n_threads)
     search = LineSearch(hinge, Z, along, np.arange(hinge.n_samples), 1.0, n_threads)

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg.blas import daxpy
 
 from sklearn_structsvm.risks._products import as_products
 from sklearn_structsvm.risks._step import exact_step
@@ -34,6 +36,8 @@ class Risk(ABC):
     Attributes
     ----------
     n_samples, n_scores, n_weights : int
+    n_entries : int
+        Of X, those that are stored.
     weights : ndarray of shape (n_samples,)
         p.
     n_threads : int
@@ -47,6 +51,7 @@ class Risk(ABC):
     def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
         self.products = as_products(X, bias)
         self.n_samples = self.products.n_samples
+        self.n_entries = X.nnz if sparse.issparse(X) else np.size(X)
         self.n_scores = n_scores
         self.n_weights = self.products.n_features * n_scores
         self.weights = normalised(sample_weight, self.n_samples)
@@ -90,6 +95,44 @@ class Risk(ABC):
             np.ascontiguousarray(B), out.reshape(-1, self.n_scores), self.n_threads
         )
         return out
+
+    def empty(self):
+        """Room for scores, or for the coefficients of a plane."""
+        return np.empty((self.n_samples, self.n_scores))
+
+    def random_scores(self, seed=0, first=0):
+        """Scores drawn from [0, 1), a direction for what is tied.
+
+        Parameters
+        ----------
+        seed, first : int
+            Of more examples drawn with this seed, the rows from `first` on.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_scores)
+        """
+        rng = np.random.default_rng(seed)
+        rng.bit_generator.advance(first * self.n_scores)
+        return rng.random((self.n_samples, self.n_scores))
+
+    def moved(self, Z, along, step, out=None):
+        """Z + step · along; in place where `out` is Z."""
+        if out is Z:
+            daxpy(along.ravel(), Z.ravel(), a=step)
+            return Z
+        out = np.multiply(along, step, out=out)
+        out += Z
+        return out
+
+    def mixed(self, A, B, share, out=None):
+        """A + share · (B - A); in place where `out` is A."""
+        change = share * (B - A)
+        return np.add(A, change, out=out)
+
+    def dot(self, B, Z):
+        """⟨B, Z⟩, which is ⟨Xᵀ B, W⟩ for Z = X W."""
+        return float(np.vdot(B, Z))
 
     @abstractmethod
     def value(self, Z):

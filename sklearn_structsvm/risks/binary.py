@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.risks._lines import BinaryLines
+from sklearn_structsvm.risks._binary_lines import BinaryLines
 from sklearn_structsvm.risks.base import HingeRisk, check_encoded
 from sklearn_structsvm.structures.labels import label_cost_matrix
 

@@ -1,7 +1,7 @@
 """The logistic loss of two classes, which is smooth."""
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 from sklearn_structsvm.risks.base import Risk, check_encoded
 
@@ -50,6 +50,21 @@ class Logistic(Risk):
         B = np.empty((self.n_samples, 1)) if out is None else out
         B[:, 0] = -self.weights * self.signs * expit(-self.signs * z)
         return B, self.value(Z) - float(B[:, 0] @ z)
+
+    def dual_values(self, pairs):
+        """inf R(W) - ⟨scale · Xᵀ B, W⟩ over scores, for each pair of B and a scale."""
+        return [self.dual_value(B, scale) for B, scale in pairs]
+
+    def dual_value(self, B, scale=1.0):
+        """inf R(W) - ⟨scale · Xᵀ B, W⟩ over scores, the dual's value.
+
+        With a_i = scale |B_i| / p_i in [0, 1], it is the entropy
+        -Σ_i p_i [a_i ln a_i + (1 - a_i) ln(1 - a_i)].
+        """
+        used = self.weights > 0.0
+        p = self.weights[used]
+        a = np.minimum(scale * np.abs(B[used, 0]) / p, 1.0)
+        return -float(p @ (xlogy(a, a) + xlogy(1.0 - a, 1.0 - a)))
 
     def line_search(self, Z, along, wp, pp, lam, method="select", largest=np.inf):
         """A smooth loss has no breakpoints to search: this always raises.

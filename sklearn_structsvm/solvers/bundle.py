@@ -111,23 +111,43 @@ class Bundle:
         self.alpha = np.append(self.alpha, 0.0)
         self.qp.add_row(self.planes @ plane / self.lam, offset)
 
+    def cut(self, risk, B, offset, plane=None):
+        """Add the plane Xᵀ B of a risk.
+
+        Parameters
+        ----------
+        risk : Risk
+        B : ndarray of shape (n_samples, n_scores)
+        offset : float
+        plane : ndarray of shape (d,) or None
+            Xᵀ B, where it is known.
+        """
+        self.add(risk.gradient(B) if plane is None else plane, offset)
+
     def solve(self):
         """Move to the minimiser; planes that were idle for long are dropped."""
         self.alpha, _, _ = self.qp.solve()
         self._drop(np.flatnonzero(self.qp.idle >= self.max_idle))
-        # Planes without mass are read too: to copy the others out would take longer.
-        self.weights = self.alpha @ self.planes / -self.lam
+        self.weights = self._mean() / -self.lam
         self.dual_objective = float(
             self.alpha @ self.offsets - 0.5 * self.lam * self.weights @ self.weights
         )
+
+    def _mean(self):
+        """Σ α_j a_j."""
+        # Planes without mass are read too: to copy the others out would take longer.
+        return self.alpha @ self.planes
 
     def _drop(self, indices):
         if len(indices) == 0:
             return
         keep = np.setdiff1d(np.arange(len(self.offsets)), indices)
-        self.rows[: len(keep)] = self.rows[keep]
+        self._keep(keep)
         self.offsets, self.alpha = self.offsets[keep], self.alpha[keep]
         self.qp.remove(indices)
+
+    def _keep(self, indices):
+        self.rows[: len(indices)] = self.rows[indices]
 
     def _make_room(self):
         idle = self.qp.idle
@@ -140,6 +160,13 @@ class Bundle:
             # Added since the last `solve`, so that it was never idle.
             self._drop(pair[:1])
             return
-        plane, offset = mass @ self.planes[pair], mass @ self.offsets[pair]
+        mass /= mass.sum()
+        plane, offset = self._merged(pair, mass), mass @ self.offsets[pair]
         self._drop(pair)
-        self.add(plane / mass.sum(), offset / mass.sum())
+        self._add_merged(plane, offset)
+
+    def _merged(self, pair, mass):
+        return mass @ self.planes[pair]
+
+    def _add_merged(self, plane, offset):
+        self.add(plane, offset)

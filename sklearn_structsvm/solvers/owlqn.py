@@ -1,7 +1,6 @@
 """Orthant-wise quasi-Newton methods for the L1-regularised logistic loss."""
 
 import numpy as np
-from scipy.special import xlogy
 
 from sklearn_structsvm.solvers._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.bcfw import History, run_passes
@@ -141,33 +140,30 @@ class L1Risk:
         shrunk = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
         self.gradient = np.where(w == 0.0, shrunk, g + self.lam * np.sign(w))
         self._average()
-        bounds = [self._lower_bound(*pair) for pair in ((self.coef, g), self.mean)]
+        bounds = self.risk.dual_values(
+            [(coef, self._scale(g)) for coef, g in ((self.coef, g), self.mean)]
+        )
+        if bounds[1] == -np.inf:
+            # The mean was lost with a worker.
+            self.mean = None
         self.dual_objective = max(self.dual_objective, *bounds)
 
     def _average(self):
         """Mix the gradient into a mean of those before, for the least ||XᵀB||∞."""
         if self.mean is None:
-            self.mean = self.coef.copy(), self.smooth_gradient.copy()
+            coef = self.risk.mixed(self.coef, self.coef, 0.0)
+            self.mean = coef, self.smooth_gradient.copy()
             return
         coef, g = self.mean
         mixed = g + SHARES[:, np.newaxis] * (self.smooth_gradient - g)
         share = SHARES[np.abs(mixed).max(axis=1).argmin()]
-        coef += share * (self.coef - coef)
-        g += share * (self.smooth_gradient - g)
+        coef = self.risk.mixed(coef, self.coef, share, out=coef)
+        self.mean = coef, g + share * (self.smooth_gradient - g)
 
-    def _lower_bound(self, coef, gradient):
-        """The dual objective at coefficients B, scaled until ||XᵀB||∞ <= λ.
-
-        With a_i = |B_i| / p_i in [0, 1], the dual is the entropy
-        -Σ_i p_i [a_i ln a_i + (1 - a_i) ln(1 - a_i)].
-        """
-        p = self.risk.weights
+    def _scale(self, gradient):
+        """What makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
         largest = float(np.abs(gradient).max(initial=0.0))
-        scale = min(1.0, self.lam / largest) if largest > 0.0 else 1.0
-        used = p > 0.0
-        p = p[used]
-        a = np.minimum(scale * np.abs(coef[used, 0]) / p, 1.0)
-        return -float(p @ (xlogy(a, a) + xlogy(1.0 - a, 1.0 - a)))
+        return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
 
     def slope(self, direction):
         """sup ⟨g, p⟩ over the subgradients at w."""

@@ -1,11 +1,10 @@
 """subLBFGS on regularised risks, with a certificate, and its hybrid with BMRM."""
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
 from sklearn_structsvm.solvers.bcfw import History, run_passes
-from sklearn_structsvm.solvers.bmrm import CUT_AT
-from sklearn_structsvm.solvers.bundle import MAX_PLANES, Bundle
+from sklearn_structsvm.solvers.bmrm import default_cut
+from sklearn_structsvm.solvers.product_bundle import has_long_planes, make_bundle
 from sklearn_structsvm.solvers.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
@@ -17,7 +16,7 @@ from sklearn_structsvm.solvers.quasi_newton import (
 # The hybrid goes over to bundle steps where the objective has fallen by less than this
 # share of itself per iteration over the last ones. Whether it fell by more tells fast
 # early progress (letter: 40 iterations) from none (a9a: 10 iterations).
-HANDOVER_DECREASE = 1e-3
+HANDOVER_DECREASE = 5e-3
 HANDOVER_WINDOW = 5
 
 # Iterations between two solutions of the bundle's program while its planes serve the
@@ -26,9 +25,6 @@ GAP_CHECK_INTERVAL = 10
 
 # Scores are updated with each step; they are formed anew after so many.
 REFRESH_SCORES = 50
-
-# Planes may take this many bytes.
-PLANE_MEMORY = 2**29
 
 # Bundle steps in a row that change neither objective: what is left is rounding.
 MAX_UNCHANGED = 20
@@ -58,13 +54,12 @@ class RegularizedRisk(Objective):
         self.risk, self.lam = risk, lam
         self.weights = np.zeros(risk.n_weights) if w0 is None else np.array(w0, float)
         self.scores = risk.scores(self.weights)
-        self.along = np.empty_like(self.scores)
+        self.along = risk.empty()
         self.direction = None
         self.n_planes = self.n_sums = 0
         # Labels that are tied, as all but the true one are at zero, are drawn for each
         # example: near the mean of the subgradients, and not at one of its extremes.
-        rng = np.random.default_rng(0)
-        self._touch(rng.random(self.scores.shape))
+        self._touch(risk.random_scores())
 
     def _touch(self, along):
         self.coef, self.offset = self.risk.plane(self.scores, along)
@@ -78,7 +73,7 @@ class RegularizedRisk(Objective):
     def _look(self, direction):
         """Scores of the direction, and of its products with itself and with w."""
         if direction is not self.direction:
-            self.risk.scores(direction, out=self.along)
+            self.along = self.risk.scores(direction, out=self.along)
             self.direction = direction
             self.wp = float(self.weights @ direction)
             self.pp = float(direction @ direction)
@@ -86,7 +81,7 @@ class RegularizedRisk(Objective):
     def slope(self, direction):
         self._look(direction)
         self.tied, _ = self.risk.plane(self.scores, self.along)
-        return self.lam * self.wp + float(np.vdot(self.tied, self.along))
+        return self.lam * self.wp + self.risk.dot(self.tied, self.along)
 
     def steepest(self, direction):
         self.slope(direction)
@@ -99,12 +94,12 @@ class RegularizedRisk(Objective):
 
     def probe(self, direction, step):
         self._look(direction)
-        scores = self.scores + step * self.along
+        scores = self.risk.moved(self.scores, self.along, step)
         coef, offset = self.risk.plane(scores, self.along)
         w = self.weights
         square = w @ w + step * (2.0 * self.wp + step * self.pp)
-        value = 0.5 * self.lam * square + offset + float(np.vdot(coef, scores))
-        slope = self.lam * (self.wp + step * self.pp) + np.vdot(coef, self.along)
+        value = 0.5 * self.lam * square + offset + self.risk.dot(coef, scores)
+        slope = self.lam * (self.wp + step * self.pp) + self.risk.dot(coef, self.along)
         return float(value), float(slope)
 
     def move(self, direction, step):
@@ -120,11 +115,13 @@ class RegularizedRisk(Objective):
         if self.n_sums >= REFRESH_SCORES:
             self.refresh()
         else:
-            daxpy(self.along.ravel(), self.scores.ravel(), a=step)
+            self.scores = self.risk.moved(
+                self.scores, self.along, step, out=self.scores
+            )
 
     def refresh(self):
         """Form the scores anew from w."""
-        self.risk.scores(self.weights, out=self.scores)
+        self.scores = self.risk.scores(self.weights, out=self.scores)
         self.n_sums = 0
 
     def move_towards(self, target):
@@ -141,10 +138,9 @@ class RegularizedRisk(Objective):
         return step
 
     def cut(self, step):
-        """The plane a further `step` along the last direction."""
+        """B and offset of the plane a further `step` along the last direction."""
         self.n_planes += 1
-        B, offset = self.risk.plane(self.scores + step * self.along)
-        return self.risk.gradient(B), offset
+        return self.risk.plane(self.risk.moved(self.scores, self.along, step))
 
 
 def run_sublbfgs(
@@ -239,15 +235,20 @@ class _Certified:
     def __init__(self, objective, steps, hybrid):
         self.objective, self.steps = objective, steps
         self.hybrid = hybrid
-        self.bundling = False
-        n_weights = len(objective.weights)
-        room = max(PLANE_MEMORY // (8 * n_weights), 2 * BUFFER)
-        self.bundle = Bundle(
-            n_weights, objective.lam, max_planes=min(MAX_PLANES, room)
-        )
+        self.cut_at = default_cut(objective.risk)
+        self.bundle = make_bundle(objective.risk, objective.lam)
         # Losses are not negative.
-        self.bundle.add(np.zeros(n_weights), 0.0)
-        self.bundle.add(objective.plane, objective.offset)
+        self.bundle.cut(
+            objective.risk,
+            np.zeros_like(objective.coef),
+            0.0,
+            np.zeros_like(objective.plane),
+        )
+        self._take_plane()
+        # Where planes are long, so are the pairs of quasi-Newton steps.
+        self.bundling = hybrid and has_long_planes(objective.risk)
+        if self.bundling:
+            self.bundle.solve()
         self.values = [objective.value]
         self.dual_objective = -np.inf
         self.n_unchanged = 0
@@ -257,13 +258,17 @@ class _Certified:
             return self._bundle_move()
         failed = self.steps.move()
         if not failed:
-            self.bundle.add(self.objective.plane, self.objective.offset)
+            self._take_plane()
             self.values.append(self.objective.value)
         if self.hybrid and (failed or self._slow()):
             self.bundle.solve()
             self.bundling = True
             return False
         return failed
+
+    def _take_plane(self):
+        now = self.objective
+        self.bundle.cut(now.risk, now.coef, now.offset, now.plane)
 
     def _slow(self):
         if len(self.values) <= HANDOVER_WINDOW:
@@ -276,7 +281,8 @@ class _Certified:
         objective, bundle = self.objective, self.bundle
         before = objective.value, self.dual_objective
         step = objective.move_towards(bundle.weights)
-        bundle.add(*objective.cut(CUT_AT * (1.0 - step)))
+        B, offset = objective.cut(self.cut_at * (1.0 - step))
+        bundle.cut(objective.risk, B, offset)
         bundle.solve()
         self._bound()
         unchanged = before == (objective.value, self.dual_objective)

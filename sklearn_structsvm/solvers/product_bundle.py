@@ -1,0 +1,126 @@
+"""A bundle whose planes are products Xᵀ B, kept as B where they would be long."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.bundle import MAX_PLANES, Bundle
+
+# A bundle reads every plane it has twice an iteration, for its Gram matrix and for its
+# minimiser. With about this many of them that takes longer than two products with X where
+# rows have fewer entries, relative to the number of features, than one in as many.
+TYPICAL_PLANES = 50
+
+# Shorter ones are no burden.
+LONG = 10_000
+
+# Planes may take this many bytes.
+PLANE_MEMORY = 2**29
+
+
+def make_bundle(risk, lam):
+    """An empty bundle for the planes of a risk, of the kind that takes less time.
+
+    Parameters
+    ----------
+    risk : Risk
+    lam : float
+        λ > 0.
+
+    Returns
+    -------
+    Bundle
+    """
+    if has_long_planes(risk) and not getattr(risk, "is_remote", False):
+        return ProductBundle(risk, lam)
+    room = max(PLANE_MEMORY // (8 * risk.n_weights), 2 * TYPICAL_PLANES)
+    return Bundle(risk.n_weights, lam, max_planes=min(MAX_PLANES, room))
+
+
+def has_long_planes(risk):
+    """Whether to read `TYPICAL_PLANES` planes takes longer than a product with X."""
+    n_entries = getattr(risk, "n_entries", np.inf)
+    long = risk.n_weights >= LONG
+    return long and TYPICAL_PLANES * risk.n_weights > n_entries * risk.n_scores
+
+
+class ProductBundle(Bundle):
+    """The bundle of planes a_j = Xᵀ B_j that is made of the B_j alone.
+
+    ⟨a_j, a_i⟩ = ⟨X a_j, B_i⟩, and of the entries of B_i, those of a hinge, few are not
+    zero: a plane's row of the Gram matrix takes a product with X and these entries, and
+    no plane is stored. So does the minimiser: w = -Xᵀ (Σ α_j B_j) / λ.
+
+    Parameters
+    ----------
+    risk : Risk
+    lam : float
+        λ > 0.
+    max_idle, max_planes : int
+        As for `Bundle`.
+    """
+
+    def __init__(self, risk, lam, **options):
+        super().__init__(0, lam, **options)
+        self.risk = risk
+        self.weights = np.zeros(risk.n_weights)
+        self.entries = []
+        self.image = np.empty((risk.n_samples, risk.n_scores))
+
+    @property
+    def planes(self):
+        return np.array([self._product([entry], [1.0]) for entry in self.entries])
+
+    def at(self, lam):
+        bundle = ProductBundle(
+            self.risk, lam, max_idle=self.max_idle, max_planes=self.max_planes
+        )
+        for entry, offset in zip(self.entries, self.offsets, strict=True):
+            bundle._append(entry, offset)
+        if self.entries:
+            bundle.solve()
+        return bundle
+
+    def add(self, plane, offset):
+        raise TypeError("This bundle takes planes as products: use `cut`.")
+
+    def cut(self, risk, B, offset, plane=None):
+        if len(self.offsets) >= self.max_planes:
+            self._make_room()
+        flat = B.ravel()
+        where = np.flatnonzero(flat)
+        self._append((where, flat[where]), offset, plane)
+
+    def _append(self, entry, offset, plane=None):
+        if plane is None:
+            plane = self._product([entry], [1.0])
+        self.entries.append(entry)
+        self.offsets = np.append(self.offsets, offset)
+        self.alpha = np.append(self.alpha, 0.0)
+        image = self.risk.scores(plane, out=self.image).ravel()
+        row = np.array([image[where] @ values for where, values in self.entries])
+        self.qp.add_row(row / self.lam, offset)
+
+    def _product(self, entries, shares):
+        """Xᵀ of a sum of coefficients."""
+        flat = self._sum(entries, shares)
+        return self.risk.gradient(flat.reshape(self.image.shape))
+
+    def _sum(self, entries, shares):
+        flat = np.zeros(self.image.size)
+        for (where, values), share in zip(entries, shares, strict=True):
+            if share != 0.0:
+                flat[where] += share * values
+        return flat
+
+    def _mean(self):
+        return self._product(self.entries, self.alpha)
+
+    def _keep(self, indices):
+        self.entries = [self.entries[j] for j in indices]
+
+    def _merged(self, pair, mass):
+        flat = self._sum([self.entries[j] for j in pair], mass)
+        where = np.flatnonzero(flat)
+        return where, flat[where]
+
+    def _add_merged(self, plane, offset):
+        self._append(plane, offset)
