@@ -1,9 +1,11 @@
 """All of scikit-learn that is private, or not in every supported version."""
 
 from sklearn.base import _fit_context
+from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -25,7 +27,10 @@ __all__ = [
     "CallbackSupportMixin",
     "Interval",
     "StrOptions",
+    "_BaseScorer",
+    "_check_method_params",
     "_check_sample_weight",
     "_fit_context",
     "_safe_indexing",
+    "_safe_split",
 ]

@@ -1,403 +1,106 @@
-"""Scores on sequences of labels, and scorers for the parameter ``scoring``."""
+"""Scores, metrics and constraints: all that users import to measure and to optimise.
 
-import operator
-import warnings
-from collections import defaultdict
-from numbers import Real
+Scores of sequences of labels; scores of labels that scikit-learn does not have; and the
+metrics and constraints that `ComplexMetricClassifier` takes, which are callables as well
+and have `.scorer()` for the parameter ``scoring``.
+"""
 
-import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import make_scorer
+from sklearn_structsvm._sequence_scores import (
+    entity_f1_score,
+    entity_f1_scorer,
+    entity_precision_score,
+    entity_recall_score,
+    token_accuracy_score,
+    token_accuracy_scorer,
+)
+from sklearn_structsvm.confusion.churn import Churn
+from sklearn_structsvm.confusion.counts import confusion_tensor
+from sklearn_structsvm.confusion.fairness import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+)
+from sklearn_structsvm.confusion.gaps import (
+    demographic_parity_difference,
+    demographic_parity_ratio,
+    equal_opportunity_difference,
+    equal_opportunity_ratio,
+    equalized_odds_difference,
+    equalized_odds_ratio,
+)
+from sklearn_structsvm.confusion.linear import LinearLoss, Ordinal, ZeroOne
+from sklearn_structsvm.confusion.matthews import MatthewsCorrelation
+from sklearn_structsvm.confusion.metric_bound import MetricBound
+from sklearn_structsvm.confusion.quantification import Quantification
+from sklearn_structsvm.confusion.rates import (
+    Coverage,
+    FalsePositiveRate,
+    Precision,
+    Recall,
+)
+from sklearn_structsvm.confusion.ratios import (
+    CohenKappa,
+    FBeta,
+    Jaccard,
+    MacroF1,
+    MicroF1,
+)
+from sklearn_structsvm.confusion.recalls import Balanced, GMean, HMean, MinMax, QMean
+from sklearn_structsvm.confusion.scores import (
+    cost_loss,
+    g_mean_score,
+    h_mean_score,
+    micro_f1_score,
+    min_recall_score,
+    ordinal_loss,
+    q_mean_score,
+    quantification_loss,
+)
 
 __all__ = [
+    "Balanced",
+    "Churn",
+    "CohenKappa",
+    "Coverage",
+    "DemographicParity",
+    "EqualOpportunity",
+    "EqualizedOdds",
+    "FBeta",
+    "FalsePositiveRate",
+    "GMean",
+    "HMean",
+    "Jaccard",
+    "LinearLoss",
+    "MacroF1",
+    "MatthewsCorrelation",
+    "MetricBound",
+    "MicroF1",
+    "MinMax",
+    "Ordinal",
+    "Precision",
+    "QMean",
+    "Quantification",
+    "Recall",
+    "ZeroOne",
+    "confusion_tensor",
+    "cost_loss",
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
     "entity_f1_score",
     "entity_f1_scorer",
     "entity_precision_score",
     "entity_recall_score",
+    "equal_opportunity_difference",
+    "equal_opportunity_ratio",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+    "g_mean_score",
+    "h_mean_score",
+    "micro_f1_score",
+    "min_recall_score",
+    "ordinal_loss",
+    "q_mean_score",
+    "quantification_loss",
     "token_accuracy_score",
     "token_accuracy_scorer",
 ]
-
-
-def _as_label_list(labels, name, i):
-    """One sequence of labels as a list of Python objects."""
-    if isinstance(labels, (list, tuple)):
-        return labels
-    if not isinstance(labels, (str, bytes)):
-        labels = np.asarray(labels)
-        if labels.ndim == 1:
-            return labels.tolist()
-    raise ValueError(f"{name}[{i}] must be a 1-D sequence of labels, got {labels!r}.")
-
-
-def _paired_sequences(y_true, y_pred):
-    """List of pairs of label lists of equal lengths; ValueError names the odd item."""
-    for name, y in (("y_true", y_true), ("y_pred", y_pred)):
-        if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
-            raise ValueError(f"{name} must be a list of label sequences, got {y!r}.")
-    if len(y_true) != len(y_pred):
-        raise ValueError(
-            f"y_true has {len(y_true)} sequences but y_pred has {len(y_pred)}."
-        )
-    pairs = []
-    for i, (true, pred) in enumerate(zip(y_true, y_pred, strict=True)):
-        true = _as_label_list(true, "y_true", i)
-        pred = _as_label_list(pred, "y_pred", i)
-        if len(true) != len(pred):
-            raise ValueError(
-                f"y_true[{i}] has {len(true)} labels but y_pred[{i}] has {len(pred)}."
-            )
-        pairs.append((true, pred))
-    return pairs
-
-
-def _check_sequence_weights(sample_weight, n_sequences):
-    """Float weights, one a sequence: finite, none negative, not all zero."""
-    if sample_weight is None:
-        return np.ones(n_sequences)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_sequences,):
-        raise ValueError(
-            f"sample_weight must have one weight a sequence, shape ({n_sequences},), "
-            f"got shape {weights.shape}."
-        )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise ValueError(
-            f"sample_weight[{bad[0]}] must be finite and not negative, "
-            f"got {weights[bad[0]]}."
-        )
-    if n_sequences and not weights.any():
-        raise ValueError("sample_weight must not be zero for every sequence.")
-    return weights
-
-
-def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
-    r"""Share of tokens whose label is right, over all sequences together.
-
-    .. math:: \frac{\sum_i s_i \sum_t [\hat y_{it} = y_{it}]}{\sum_i s_i T_i}
-
-    Parameters
-    ----------
-    y_true : sequence of n label sequences
-        True labels, of any kind: ragged lists, an object array of 1-D arrays, or a 2-D
-        array where all sequences are of one length.
-
-    y_pred : sequence of n label sequences
-        Predicted labels, of the same lengths.
-
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its tokens).
-
-    Returns
-    -------
-    score : float
-        Between 0 and 1; a long sequence counts for more than a short one.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ (the message names the item), if there is no token of
-        positive weight, or if the weights are not finite and non-negative.
-
-    See Also
-    --------
-    entity_f1_score : For labels that spell chunks in IOB tags.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.metrics import token_accuracy_score
-    >>> token_accuracy_score([["a", "b"], ["c"]], [["a", "a"], ["c"]])
-    0.666...
-    """
-    pairs = _paired_sequences(y_true, y_pred)
-    weights = _check_sequence_weights(sample_weight, len(pairs))
-    correct = np.array([sum(map(operator.eq, *pair)) for pair in pairs], dtype=float)
-    lengths = np.array([len(true) for true, _ in pairs], dtype=float)
-    n_tokens = weights @ lengths
-    if n_tokens == 0:
-        raise ValueError("y_true has no token of positive weight: no accuracy.")
-    return float(weights @ correct / n_tokens)
-
-
-def _split_tag(tag, name, i, t):
-    """``("B", "NP")`` of ``"B-NP"``, as conlleval and seqeval split a tag."""
-    if isinstance(tag, str) and tag[:1] in ("O", "B", "I", "E", "S"):
-        if len(tag) == 1:
-            return tag, "_"
-        if tag[1] == "-" and tag[0] != "O":
-            return tag[0], tag[2:] or "_"
-    raise ValueError(
-        f"{name}[{i}][{t}] must be an entity tag such as 'B-NP', 'I-NP' or 'O', "
-        f"got {tag!r}."
-    )
-
-
-def _entities(tags, name, i, seen):
-    """Set of the ``(type, first, last)`` that the tags of one sequence spell.
-
-    ``seen`` caches the tags split so far. The rules are conlleval's: an entity ends
-    before ``O``, ``B`` and ``S``, after ``E`` and ``S``, and where the type changes;
-    whatever tag comes next, if not ``O``, starts another.
-    """
-    found = set()
-    open_type = start = None
-    closed = True
-    for t, tag in enumerate(tags):
-        parts = seen.get(tag) if isinstance(tag, str) else None
-        if parts is None:
-            parts = seen[tag] = _split_tag(tag, name, i, t)
-        prefix, type_ = parts
-        starts = prefix in "BS" or closed or type_ != open_type
-        if not closed and (starts or prefix == "O"):
-            found.add((open_type, start, t - 1))
-        if prefix == "O":
-            closed = True
-            continue
-        if starts:
-            open_type, start = type_, t
-        closed = prefix in "ES"
-        if closed:
-            found.add((open_type, start, t))
-    if not closed:
-        found.add((open_type, start, len(tags) - 1))
-    return found
-
-
-def _entity_counts(y_true, y_pred, sample_weight):
-    """Weighted numbers of right, predicted and true entities, each (n_types,).
-
-    The types are sorted by name.
-    """
-    pairs = _paired_sequences(y_true, y_pred)
-    weights = _check_sequence_weights(sample_weight, len(pairs))
-    counts = defaultdict(lambda: np.zeros(3))
-    seen = {}
-    for i, ((tags_true, tags_pred), weight) in enumerate(
-        zip(pairs, weights.tolist(), strict=True)
-    ):
-        true = _entities(tags_true, "y_true", i, seen)
-        pred = _entities(tags_pred, "y_pred", i, seen)
-        for column, entities in enumerate((true & pred, pred, true)):
-            for type_, _, _ in entities:
-                counts[type_][column] += weight
-    table = [counts[type_] for type_ in sorted(counts)]
-    return np.array(table, dtype=float).reshape(-1, 3).T
-
-
-def _check_zero_division(zero_division):
-    """The value that stands for 0/0."""
-    if isinstance(zero_division, str) and zero_division == "warn":
-        return 0.0
-    if isinstance(zero_division, Real) and (
-        zero_division in (0, 1) or np.isnan(zero_division)
-    ):
-        return float(zero_division)
-    raise ValueError(
-        f"zero_division must be 'warn', 0, 1 or np.nan, got {zero_division!r}."
-    )
-
-
-def _entity_score(metric, y_true, y_pred, average, sample_weight, zero_division):
-    """Shared body of the three entity scores; ``metric`` names the one wanted."""
-    if average not in ("micro", "macro", "weighted", None):
-        raise ValueError(
-            f"average must be 'micro', 'macro', 'weighted' or None, got {average!r}."
-        )
-    filler = _check_zero_division(zero_division)
-    counts = _entity_counts(y_true, y_pred, sample_weight)
-    if average == "micro" or (average is not None and not counts[2].any()):
-        # Without a true entity there is nothing to average by, and only the pooled
-        # counts say whether anything was predicted.
-        counts = counts.sum(axis=1, keepdims=True)
-    right, predicted, true = counts
-    numerator, denominator = {
-        "precision": (right, predicted),
-        "recall": (right, true),
-        "f1": (2 * right, predicted + true),
-    }[metric]
-    undefined = denominator == 0
-    if undefined.any() and isinstance(zero_division, str):
-        lack = {"precision": "predicted", "recall": "true"}
-        warnings.warn(
-            f"Entity {metric} is ill-defined and set to 0.0 where there is no "
-            f"{lack.get(metric, 'true nor predicted')} entity. Use the parameter "
-            "zero_division to control this.",
-            UndefinedMetricWarning,
-            stacklevel=3,
-        )
-    scores = np.full(len(numerator), filler)
-    np.divide(numerator, denominator, out=scores, where=~undefined)
-    if average is None:
-        return scores
-    weighted = average == "weighted" and true.any()
-    weights = true if weighted else np.ones(len(scores))
-    used = ~np.isnan(scores) & (weights > 0)  # np.nan leaves a type out of the mean
-    if not used.any():
-        return float("nan")
-    return float(np.average(scores[used], weights=weights[used]))
-
-
-def entity_f1_score(
-    y_true, y_pred, *, average="micro", sample_weight=None, zero_division="warn"
-):
-    r"""F1 score of the entities that IOB tags spell (conlleval's convention).
-
-    .. math:: F_1 = \frac{2 \, |E \cap \hat E|}{|E| + |\hat E|}
-
-    with :math:`E` the true and :math:`\hat E` the predicted entities. An entity is a
-    triple of type, first and last token, so it is right when all three agree. Entities
-    are read off the tags as conlleval [1]_ and the default mode of seqeval [2]_ do:
-    ``B-X`` starts an entity of type ``X``; ``I-X`` continues one, or starts one after
-    ``O`` or another type; ``O`` is outside; ``E-X`` ends an entity and ``S-X`` is a
-    whole one (IOBES tags).
-
-    Parameters
-    ----------
-    y_true : sequence of n sequences of str
-        True tags: ragged lists, an object array of 1-D arrays, or a 2-D array where
-        all sequences are of one length.
-
-    y_pred : sequence of n sequences of str
-        Predicted tags, of the same lengths.
-
-    average : {'micro', 'macro', 'weighted'} or None, default='micro'
-        Pool the entities of all types; or average the scores of the types; or average
-        them by the number of true entities; or return the score of each type.
-
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its entities).
-
-    zero_division : {'warn', 0, 1, np.nan}, default='warn'
-        Value of a score that is 0/0. 'warn' is 0 with an `UndefinedMetricWarning`;
-        with `np.nan` a type without a score is left out of an average.
-
-    Returns
-    -------
-    score : float, or ndarray of shape (n_types,) if `average=None`
-        Types are those found in `y_true` and `y_pred`, sorted by name.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ or a label is not an entity tag (the message names the item),
-        or if the weights are not finite and non-negative.
-
-    See Also
-    --------
-    entity_precision_score : Share of the predicted entities that are right.
-    entity_recall_score : Share of the true entities that are found.
-
-    References
-    ----------
-    .. [1] E. F. Tjong Kim Sang, S. Buchholz, "Introduction to the CoNLL-2000 Shared
-       Task: Chunking", CoNLL-2000 and LLL-2000.
-    .. [2] H. Nakayama, "seqeval: A Python framework for sequence labeling
-       evaluation", 2018.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.metrics import entity_f1_score
-    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP"]]
-    >>> y_pred = [["B-NP", "I-NP", "B-VP"], ["B-VP"]]
-    >>> entity_f1_score(y_true, y_pred)
-    0.8
-    """
-    return _entity_score("f1", y_true, y_pred, average, sample_weight, zero_division)
-
-
-def entity_precision_score(
-    y_true, y_pred, *, average="micro", sample_weight=None, zero_division="warn"
-):
-    r"""Precision of predicted entities, :math:`|E \cap \hat E| / |\hat E|`.
-
-    Entities are read off the tags as :func:`entity_f1_score` says.
-
-    Parameters
-    ----------
-    y_true, y_pred : sequence of n sequences of str
-        True and predicted tags, of the same lengths.
-
-    average : {'micro', 'macro', 'weighted'} or None, default='micro'
-        How the types of entities are pooled; see :func:`entity_f1_score`.
-
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its entities).
-
-    zero_division : {'warn', 0, 1, np.nan}, default='warn'
-        Value of a score that is 0/0: no entity was predicted.
-
-    Returns
-    -------
-    score : float, or ndarray of shape (n_types,) if `average=None`
-        Types are those found in `y_true` and `y_pred`, sorted by name.
-
-    Raises
-    ------
-    ValueError
-        As :func:`entity_f1_score`.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.metrics import entity_precision_score
-    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP"]]
-    >>> y_pred = [["B-NP", "I-NP", "B-VP"], ["B-VP"]]
-    >>> entity_precision_score(y_true, y_pred)
-    0.666...
-    """
-    return _entity_score(
-        "precision", y_true, y_pred, average, sample_weight, zero_division
-    )
-
-
-def entity_recall_score(
-    y_true, y_pred, *, average="micro", sample_weight=None, zero_division="warn"
-):
-    r"""Recall of true entities, :math:`|E \cap \hat E| / |E|`.
-
-    Entities are read off the tags as :func:`entity_f1_score` says.
-
-    Parameters
-    ----------
-    y_true, y_pred : sequence of n sequences of str
-        True and predicted tags, of the same lengths.
-
-    average : {'micro', 'macro', 'weighted'} or None, default='micro'
-        How the types of entities are pooled; see :func:`entity_f1_score`.
-
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its entities).
-
-    zero_division : {'warn', 0, 1, np.nan}, default='warn'
-        Value of a score that is 0/0: there is no true entity.
-
-    Returns
-    -------
-    score : float, or ndarray of shape (n_types,) if `average=None`
-        Types are those found in `y_true` and `y_pred`, sorted by name.
-
-    Raises
-    ------
-    ValueError
-        As :func:`entity_f1_score`.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.metrics import entity_recall_score
-    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP"]]
-    >>> y_pred = [["B-NP", "I-NP", "B-VP"], ["B-VP"]]
-    >>> entity_recall_score(y_true, y_pred)
-    1.0
-    """
-    return _entity_score(
-        "recall", y_true, y_pred, average, sample_weight, zero_division
-    )
-
-
-# Objects shared by the whole process: set_score_request would change them for all.
-#: Scorer of :func:`token_accuracy_score`, for ``scoring=``. Under metadata routing, use
-#: ``make_scorer(token_accuracy_score).set_score_request(sample_weight=True)``.
-token_accuracy_scorer = make_scorer(token_accuracy_score)
-
-#: Scorer of :func:`entity_f1_score`, for ``scoring=``, to be weighted likewise.
-entity_f1_scorer = make_scorer(entity_f1_score)

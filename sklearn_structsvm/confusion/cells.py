@@ -1,0 +1,135 @@
+"""Cells of the confusion tensor: which examples are counted apart, and their names."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The m cells of a confusion tensor C of shape (m, k, k), and what is known of them.
+
+    C[a, i, j] is the weighted share of the examples that are in cell a, have label i and
+    are predicted j; C sums to 1. A cell is a group of examples (one value of the
+    sensitive features), or the part of a group to which a baseline classifier gives one
+    label; there is a single cell where there are neither. No classifier can change the
+    row sums Σ_j C[a, i, j], so they are kept here.
+
+    Parameters
+    ----------
+    priors : ndarray of shape (m, k)
+        Row sums: the share of the examples that are in cell a and have label i.
+    classes : ndarray of shape (k,)
+        The labels, in the order of the rows and columns.
+    groups : ndarray of shape (m,) or None, default=None
+        Index of each cell's group in `group_names`; None where there are no groups.
+    group_names : sequence or None, default=None
+        What the user calls the groups: labels, or tuples of them.
+    baseline : ndarray of shape (m,) or None, default=None
+        Index in `classes` of the label that the baseline gives to the cell's examples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion import Cells
+    >>> priors = np.array([[0.3, 0.2], [0.1, 0.4]])
+    >>> cells = Cells(priors, np.array(["no", "yes"]), np.array([0, 1]), ["old", "young"])
+    >>> cells.shape, cells.n_groups
+    ((2, 2, 2), 2)
+    >>> cells.cells_of(cells.group_index("young")).tolist()
+    [False, True]
+    """
+
+    priors: np.ndarray
+    classes: np.ndarray
+    groups: np.ndarray | None = None
+    group_names: object = None
+    baseline: np.ndarray | None = None
+
+    @classmethod
+    def single(cls, class_priors, classes=None):
+        """One cell: class priors of shape (k,), labels 0..k-1 if not given."""
+        priors = np.array(class_priors, dtype=np.float64).reshape(1, -1)
+        return cls(priors, np.arange(priors.shape[1]) if classes is None else classes)
+
+    @property
+    def n_cells(self):
+        """m."""
+        return self.priors.shape[0]
+
+    @property
+    def n_classes(self):
+        """k."""
+        return self.priors.shape[1]
+
+    @property
+    def shape(self):
+        """(m, k, k), the shape of the confusion tensor."""
+        return self.n_cells, self.n_classes, self.n_classes
+
+    @property
+    def class_priors(self):
+        """Share of each label among all examples, shape (k,)."""
+        return self.priors.sum(axis=0)
+
+    @property
+    def n_groups(self):
+        """How many groups there are; 1 where there are none."""
+        return 1 if self.groups is None else len(self.group_names)
+
+    def total(self, C):
+        """Sum over the cells, (m, k, k) → (k, k)."""
+        return np.asarray(C).sum(axis=0)
+
+    def by_group(self, C):
+        """Sum over the cells of each group, (m, k, k) → (n_groups, k, k)."""
+        C = np.asarray(C)
+        if self.groups is None:
+            return C.sum(axis=0, keepdims=True)
+        out = np.zeros((self.n_groups, *C.shape[1:]))
+        np.add.at(out, self.groups, C)
+        return out
+
+    def class_index(self, label, name="label"):
+        """Index of a label; a ValueError names the parameter and the label."""
+        return label_index(self.classes, label, name)
+
+    def group_index(self, group, name="group"):
+        """Index of a group; a ValueError names the parameter and the group."""
+        if self.groups is None:
+            raise ValueError(
+                f"{name}={group!r} needs sensitive_features: none were given."
+            )
+        for index, known in enumerate(self.group_names):
+            if _same_name(known, group):
+                return index
+        known = [_plain_name(name) for name in self.group_names]
+        raise ValueError(f"{name}={group!r} is not a group: they are {known}.")
+
+    def cells_of(self, group_index):
+        """Boolean mask (m,) of the cells of a group, all of them for None."""
+        if group_index is None or self.groups is None:
+            return np.ones(self.n_cells, dtype=bool)
+        return np.asarray(self.groups) == group_index
+
+
+def label_index(classes, label, name):
+    """Index of a label among classes; a ValueError names the parameter and the label."""
+    classes = np.asarray(classes).tolist()
+    found = [i for i, known in enumerate(classes) if known == label]
+    if not found:
+        raise ValueError(f"{name}={label!r} is not a class: they are {classes}.")
+    return found[0]
+
+
+def _plain_name(name):
+    """A group's name as Python objects, so that a message shows no NumPy types."""
+    if isinstance(name, (tuple, list, np.ndarray)):
+        return tuple(_plain_name(part) for part in name)
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def _same_name(known, group):
+    """Do two names of groups agree? A name of one part may be given without a tuple."""
+    known, group = _plain_name(known), _plain_name(group)
+    return known == group or known == (group,) or (known,) == group

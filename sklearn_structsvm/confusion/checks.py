@@ -1,0 +1,182 @@
+"""Checks of a user's own metric: is it what it says of itself?"""
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sklearn_structsvm.confusion.differences import gradient_by_differences
+
+# Differences of a function of moderate curvature are right to about 1e-9, and at the edge
+# of the set, where they are one-sided, to 1e-6 of the largest slope.
+GRADIENT_RTOL = 1e-4
+
+# By how much a value may be on the wrong side for rounding.
+VALUE_ATOL = 1e-9
+
+
+def check_gradient(metric, C):
+    """Compare `metric.gradient(C)` with differences of `metric.value`.
+
+    Only products with changes of C that keep the row sums are compared: a gradient is
+    determined up to a constant for each row.
+
+    Parameters
+    ----------
+    metric : ConfusionMetric
+        Resolved, if it has labels among its parameters.
+    C : ndarray of shape (k, k), or (n_groups, k, k)
+        Where ψ is not smooth, not at one of its kinks.
+
+    Raises
+    ------
+    ValueError
+        Which names the entry that is most wrong, and both numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion import ConfusionMetric, check_gradient
+    >>> class Square(ConfusionMetric):
+    ...     def value(self, C):
+    ...         return float(np.square(C).sum())
+    ...     def gradient(self, C):
+    ...         return C
+    >>> check_gradient(Square(), np.array([[0.5, 0.1], [0.1, 0.3]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: gradient of Square is wrong at entry (0, 1): -0.4, by differences -0.8...
+    """
+    C = np.asarray(C, dtype=np.float64)
+    expected = gradient_by_differences(metric.value, C)
+    found = np.array(metric.gradient(C), dtype=np.float64)
+    name = type(metric).__name__
+    if found.shape != C.shape:
+        raise ValueError(f"gradient of {name} has shape {found.shape}, not {C.shape}.")
+    if not np.isfinite(found).all():
+        raise ValueError(f"gradient of {name} is not finite.")
+    largest = C.argmax(axis=-1)[..., None]
+    found -= np.take_along_axis(found, largest, axis=-1)
+    found[C.sum(axis=-1) == 0.0] = 0.0
+    wrong = np.abs(found - expected)
+    worst = np.unravel_index(np.argmax(wrong), C.shape)
+    if wrong[worst] > GRADIENT_RTOL * max(1.0, np.abs(expected).max()):
+        raise ValueError(
+            f"gradient of {name} is wrong at entry {tuple(map(int, worst))}: "
+            f"{found[worst]:.6g}, by differences {expected[worst]:.6g} (both relative to "
+            "the row's largest entry)."
+        )
+
+
+def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0):
+    """Try a metric's claims on random confusion matrices of common row sums.
+
+    The gradient against differences; if it is `convex`, that ψ is below its chords and
+    above its tangents; that `ratio` and `pieces` have the value of ψ and `parts` are
+    below it; that ψ depends on no other `entries` than it says. A metric that passes may
+    still be wrong: these are trials.
+
+    Parameters
+    ----------
+    metric : ConfusionMetric
+        Resolved, if it has labels among its parameters.
+    n_classes : int, default=3
+    n_groups : int, default=2
+        For a metric with `needs_groups`.
+    n_trials : int, default=20
+    random_state : int, RandomState instance or None, default=0
+
+    Raises
+    ------
+    ValueError
+        Which says what claim is not true, and by how much.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.confusion import check_metric
+    >>> from sklearn_structsvm.metrics import GMean, MacroF1
+    >>> check_metric(GMean())
+    >>> class Wishful(MacroF1):
+    ...     convex = True
+    >>> check_metric(Wishful())
+    Traceback (most recent call last):
+    ...
+    ValueError: Wishful is not convex: ...
+    """
+    rng = check_random_state(random_state)
+    groups = (n_groups,) if metric.needs_groups else ()
+    for _ in range(n_trials):
+        priors = rng.dirichlet(np.ones(int(np.prod(groups)) * n_classes))
+        priors = priors.reshape(*groups, n_classes)
+        C, other = (_random_confusion(priors, rng) for _ in range(2))
+        if metric.smooth:
+            check_gradient(metric, C)
+        if metric.convex:
+            _check_convex(metric, C, other, rng)
+        if not metric.needs_groups:
+            _check_forms(metric, priors, C)
+            _check_entries(metric, C, rng)
+
+
+def _random_confusion(priors, rng):
+    """Row sums `priors`; from even rows to rows that are nearly all of one entry."""
+    concentration = 10.0 ** rng.uniform(-1, 1)
+    rows = rng.gamma(concentration, size=(*priors.shape, priors.shape[-1])) + 1e-3
+    return rows / rows.sum(axis=-1, keepdims=True) * priors[..., None]
+
+
+def _check_convex(metric, C, other, rng):
+    name = type(metric).__name__
+    t = rng.uniform()
+    middle = (1 - t) * C + t * other
+    chord = (1 - t) * metric.value(C) + t * metric.value(other)
+    if metric.value(middle) > chord + VALUE_ATOL:
+        raise ValueError(
+            f"{name} is not convex: between two matrices of the same row sums its value "
+            f"is {metric.value(middle):.6g}, above the chord's {chord:.6g}."
+        )
+    G, h = metric.tangent(C)
+    below, value = np.vdot(G, other) + h, metric.value(other)
+    # A tangent by differences is as wrong as the gradient is.
+    if below > value + max(VALUE_ATOL, 1e-8 * np.abs(G).max()):
+        raise ValueError(
+            f"tangent of {name} is not below it: {below:.6g} where the value is "
+            f"{value:.6g}."
+        )
+
+
+def _check_forms(metric, priors, C):
+    value = metric.value(C)
+    found = {}
+    ratio, pieces, parts = (
+        form(priors) for form in (metric.ratio, metric.pieces, metric.parts)
+    )
+    if ratio is not None:
+        found["ratio"] = np.vdot(ratio[0], C) / np.vdot(ratio[1], C)
+    if pieces is not None:
+        found["pieces"] = np.max(np.tensordot(pieces[0], C, axes=2) + pieces[1])
+    for form, result in found.items():
+        if not np.isclose(result, value, rtol=1e-9, atol=VALUE_ATOL):
+            raise ValueError(
+                f"{form} of {type(metric).__name__} gives {result:.6g} where the value "
+                f"is {value:.6g}."
+            )
+    if parts is not None:
+        below = sum(w * np.vdot(A, C) / np.vdot(B, C) for w, A, B in parts)
+        if below > value + VALUE_ATOL:
+            raise ValueError(
+                f"parts of {type(metric).__name__} give {below:.6g}, above the value "
+                f"{value:.6g}."
+            )
+
+
+def _check_entries(metric, C, rng):
+    mask = np.asarray(metric.entries(len(C)))
+    moved = C.copy()
+    for row, used in zip(moved, mask, strict=True):
+        free = row[~used]
+        row[~used] = free.sum() * rng.dirichlet(np.ones(len(free))) if len(free) else 0.0
+    if not np.isclose(metric.value(moved), metric.value(C), rtol=1e-9, atol=VALUE_ATOL):
+        raise ValueError(
+            f"{type(metric).__name__} depends on more entries than it says: moving mass "
+            f"between others changes it from {metric.value(C):.6g} to "
+            f"{metric.value(moved):.6g}."
+        )

@@ -1,0 +1,183 @@
+"""Confusion tensors of predictions: labels and groups of any kind, counted by cell."""
+
+import numpy as np
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import type_of_target, unique_labels
+
+from sklearn_structsvm._compat import _check_sample_weight
+from sklearn_structsvm._sensitive_groups import Groups
+from sklearn_structsvm.confusion.cells import Cells
+
+
+def confusion_tensor(
+    y_true,
+    y_pred,
+    *,
+    labels=None,
+    sample_weight=None,
+    sensitive_features=None,
+    y_baseline=None,
+):
+    """Weighted shares of the examples by cell, label and prediction.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels: strings, numbers or booleans.
+    y_pred : array-like of shape (n,) or (n, k)
+        Predicted labels; or, with `labels`, the probability with which each of them is
+        predicted, for the expectation over a randomised classifier's draws.
+    labels : array-like of shape (k,) or None, default=None
+        All classes, in the order of the rows and columns. Those that occur, sorted, by
+        default.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Not negative, and not all 0.
+    sensitive_features : array-like of shape (n,) or (n, p), data frame or None, \
+default=None
+        The group of each example; with several columns, their combinations that occur.
+    y_baseline : array-like of shape (n,) or None, default=None
+        Labels that a baseline classifier gives: each group is divided by them.
+
+    Returns
+    -------
+    C : ndarray of shape (m, k, k)
+        C[a, i, j] is the share in cell a with label i predicted j; sums to 1.
+    cells : Cells
+        What the cells, rows and columns are.
+
+    Raises
+    ------
+    ValueError
+        For lengths that differ, labels that are no classes or not among `labels`, weights
+        that are negative or all zero.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import confusion_tensor
+    >>> C, cells = confusion_tensor(
+    ...     ["n", "n", "y", "y"], ["n", "y", "y", "y"], sensitive_features=[0, 1, 0, 1]
+    ... )
+    >>> C.tolist()
+    [[[0.25, 0.0], [0.0, 0.25]], [[0.0, 0.25], [0.0, 0.25]]]
+    >>> cells.group_names, cells.classes.tolist()
+    ([0, 1], ['n', 'y'])
+    """
+    y_true = _as_labels(y_true, "y_true")
+    probable = np.ndim(y_pred) == 2 and np.shape(y_pred)[1] != 1
+    if probable and labels is None:
+        raise ValueError("y_pred of shape (n, k) needs labels, those of its columns.")
+    y_pred = np.asarray(y_pred) if probable else _as_labels(y_pred, "y_pred")
+    check_consistent_length(y_true, y_pred, sample_weight, y_baseline)
+    if y_baseline is not None:
+        y_baseline = _as_labels(y_baseline, "y_baseline")
+    weights = check_weights(sample_weight, y_true)
+    if labels is None:
+        known = [y for y in (y_true, y_pred, y_baseline) if y is not None]
+        classes = unique_labels(*known)
+    else:
+        classes = column_or_1d(labels)
+    groups = None
+    if sensitive_features is not None:
+        groups = Groups(sensitive_features, len(y_true))
+    y = encode_labels(y_true, classes, "y_true")
+    baseline = None
+    if y_baseline is not None:
+        baseline = encode_labels(y_baseline, classes, "y_baseline")
+    codes, cells = make_cells(y, weights, classes, groups, baseline)
+    predicted = y_pred if probable else encode_labels(y_pred, classes, "y_pred")
+    # Counts of whole weights are exact, so that they are divided and not the weights.
+    return count(codes, y, predicted, weights, cells.shape) / weights.sum(), cells
+
+
+def make_cells(y, weights, classes, groups=None, baseline=None):
+    """The cells that groups and baseline labels make: every pair of the two.
+
+    Parameters
+    ----------
+    y : ndarray of int, shape (n,)
+        Codes of the labels in `classes`.
+    weights : ndarray of shape (n,)
+        Not negative, not all 0.
+    classes : ndarray of shape (k,)
+    groups : Groups or None
+    baseline : ndarray of int, shape (n,), or None
+        Codes of the baseline's labels.
+
+    Returns
+    -------
+    codes : ndarray of int, shape (n,)
+        The cell of each example.
+    cells : Cells
+        Baseline labels vary fastest. Cells without examples are there too, so that a
+        new example always has one.
+    """
+    k = len(classes)
+    n_groups = 1 if groups is None else len(groups.names)
+    n_parts = 1 if baseline is None else k
+    codes = np.zeros(len(y), dtype=np.intp)
+    if groups is not None:
+        codes += groups.codes * n_parts
+    if baseline is not None:
+        codes += baseline
+    m = n_groups * n_parts
+    priors = np.bincount(codes * k + y, weights=weights, minlength=m * k)
+    cells = Cells(
+        priors.reshape(m, k) / weights.sum(),
+        classes,
+        groups=None if groups is None else np.repeat(np.arange(n_groups), n_parts),
+        group_names=None if groups is None else groups.names,
+        baseline=None if baseline is None else np.tile(np.arange(k), n_groups),
+    )
+    return codes, cells
+
+
+def count(codes, y, predicted, weights, shape):
+    """Sums of weights, (m, k, k); `predicted` is codes (n,) or probabilities (n, k)."""
+    m, k, _ = shape
+    rows = codes * k + y
+    if predicted.ndim == 1:
+        C = np.bincount(rows * k + predicted, weights=weights, minlength=m * k * k)
+        return C.reshape(shape)
+    if predicted.shape[1] != k:
+        raise ValueError(
+            f"y_pred has {predicted.shape[1]} columns, but there are {k} labels."
+        )
+    columns = [
+        np.bincount(rows, weights=weights * column, minlength=m * k)
+        for column in predicted.T
+    ]
+    return np.stack(columns, axis=1).reshape(shape)
+
+
+def encode_labels(y, classes, name):
+    """Indices of labels in `classes`; a ValueError names the first that is not there."""
+    where = {label: i for i, label in enumerate(np.asarray(classes).tolist())}
+    found, inverse = np.unique(y, return_inverse=True)
+    missing = [label for label in found.tolist() if label not in where]
+    if missing:
+        raise ValueError(
+            f"{name} contains {missing[0]!r}, which is not among the labels "
+            f"{list(where)}."
+        )
+    return np.array([where[label] for label in found.tolist()], dtype=np.intp)[inverse]
+
+
+def check_weights(sample_weight, y):
+    """Weights, none negative and not all 0; ones where `sample_weight` is None."""
+    weights = _check_sample_weight(
+        sample_weight, np.zeros((len(y), 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.sum() > 0.0:
+        raise ValueError("sample_weight must not be zero for every example.")
+    return weights
+
+
+def _as_labels(y, name):
+    """A 1-D array of labels of a classification problem."""
+    y = column_or_1d(y)
+    if not len(y):
+        raise ValueError(f"{name} is empty.")
+    kind = type_of_target(y, input_name=name)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"{name} must hold class labels, one each; it is {kind}.")
+    return y

@@ -1,0 +1,205 @@
+"""Rates that must agree between groups: demographic parity, equal opportunity, odds."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.rates import check_number
+
+
+class GroupParity(Constraint):
+    """Base: the rates of events in the groups are close, by difference or ratio.
+
+    A subclass gives `events(cells)`. The parameters of all are those of
+    :class:`EqualOpportunity`. A group without an example that an event is about is left
+    out of that event.
+    """
+
+    needs_groups = True
+
+    def __init__(
+        self,
+        *,
+        slack=0.05,
+        ratio=0.8,
+        bound="difference",
+        reference="overall",
+        pos_label=None,
+    ):
+        self.slack = slack
+        self.ratio = ratio
+        self.bound = bound
+        self.reference = reference
+        self.pos_label = pos_label
+
+    def events(self, cells):
+        """Pairs (label, prediction) of class indices, whose rates must agree.
+
+        The rate is that of the prediction among the examples with the label, or among
+        all examples where label is None.
+        """
+        raise NotImplementedError
+
+    def positives(self, cells):
+        """Class indices: of `pos_label`, of the second of two, or else of all."""
+        if self.pos_label is not None:
+            return [cells.class_index(self.pos_label, "pos_label")]
+        return [1] if cells.n_classes == 2 else list(range(cells.n_classes))
+
+    def check(self, cells):
+        check_number(self.slack, "slack", 0.0, 1.0)
+        check_number(self.ratio, "ratio", 0.0, 1.0)
+        for name, options in (
+            ("bound", ("difference", "ratio")),
+            ("reference", ("overall", "groups")),
+        ):
+            value = getattr(self, name)
+            if value not in options:
+                raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+        super().check(cells)
+
+    def rates(self, cells):
+        """For each event the rates of the groups and the overall one, as tensors.
+
+        Returns
+        -------
+        list of (R, overall)
+            R has shape (g, m, k, k) for the g groups that have a rate; overall (m, k, k).
+        """
+        found = []
+        for label, prediction in self.events(cells):
+            rows = slice(None) if label is None else [label]
+            event = np.zeros(cells.shape)
+            event[:, rows, prediction] = 1.0
+            sizes = cells.priors[:, rows].sum(axis=1)
+            masks = [cells.cells_of(a) for a in range(cells.n_groups)]
+            shares = [sizes[mask].sum() for mask in masks]
+            present = [a for a, share in enumerate(shares) if share > 0.0]
+            if not present:
+                continue
+            R = np.stack([event * masks[a][:, None, None] / shares[a] for a in present])
+            found.append((R, event / sizes.sum()))
+        return found
+
+    def linear(self, cells):
+        G = [np.zeros((0, *cells.shape))]
+        for R, overall in self.rates(cells):
+            pairs = self._pairs(R, overall)
+            if self.bound == "difference":
+                G.extend((one - other)[None] for one, other in pairs)
+            else:
+                G.extend((self.ratio * one - other)[None] for one, other in pairs)
+        G = np.concatenate(G)
+        return G, np.full(len(G), -self.slack if self.bound == "difference" else 0.0)
+
+    def _pairs(self, R, overall):
+        """Ordered pairs of rates, of which the first must not be above the second."""
+        if self.reference == "overall":
+            return [pair for rate in R for pair in ((rate, overall), (overall, rate))]
+        return [(R[a], R[b]) for a in range(len(R)) for b in range(len(R)) if a != b]
+
+    def disparity(self, C, cells):
+        """The largest difference, or the smallest ratio, of two rates at C.
+
+        A pair of rates that are both 0 has ratio 1. Without two groups to compare, the
+        difference is 0 and the ratio 1.
+        """
+        differences, ratios = [0.0], [1.0]
+        for R, overall in self.rates(cells):
+            rates = np.tensordot(R, C, axes=3)
+            if self.reference == "overall":
+                against = np.array([np.vdot(overall, C)])
+            else:
+                against = rates
+            high = np.maximum(rates[:, None], against)
+            low = np.minimum(rates[:, None], against)
+            differences.append((high - low).max())
+            defined = high > 0.0
+            ratios.extend(low[defined] / high[defined])
+        return float(max(differences) if self.bound == "difference" else min(ratios))
+
+    def violation(self, C, cells):
+        disparity = self.disparity(C, cells)
+        if self.bound == "difference":
+            return disparity - self.slack
+        return self.ratio - disparity
+
+
+class DemographicParity(GroupParity):
+    r"""Each group is predicted the positive class equally often (Example 7).
+
+    .. math:: \Big| \frac{1}{\mu_a} \sum_j C^a_{ji} - \sum_j C_{ji} \Big| \le \epsilon
+       \quad \text{for each group } a
+
+    with μ_a the group's share. Its parameters are those of :class:`EqualOpportunity`.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import DemographicParity
+    >>> constraint = DemographicParity(slack=0.1)
+    >>> groups = ["f", "f", "m", "m"]
+    >>> round(constraint([0, 1, 0, 1], [1, 1, 0, 1], sensitive_features=groups), 3)
+    0.15
+    """
+
+    def events(self, cells):
+        return [(None, i) for i in self.positives(cells)]
+
+
+class EqualOpportunity(GroupParity):
+    r"""Each group has the same recall of the positive class (Example 8).
+
+    .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ii} - \frac{1}{\pi_i} C_{ii} \Big|
+       \le \epsilon \quad \text{for each group } a
+
+    with μ_ai the share of the examples that are in group a with label i, and π_i that of
+    label i.
+
+    Parameters
+    ----------
+    slack : float, default=0.05
+        ε, the largest difference, for `bound="difference"`.
+    ratio : float, default=0.8
+        The smallest ratio of the lower to the higher rate, for `bound="ratio"`: 0.8 is
+        the "four fifths" rule.
+    bound : {'difference', 'ratio'}, default='difference'
+        Which of the two is bounded; the other parameter is not used.
+    reference : {'overall', 'groups'}, default='overall'
+        What a group's rate is compared with: the rate of all examples together (the
+        paper's form), or that of each other group (fairlearn's `between_groups`).
+    pos_label : label or None, default=None
+        The class that counts. None is the second of two classes, or of more each in turn.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import EqualOpportunity
+    >>> constraint = EqualOpportunity(slack=0.1)
+    >>> groups = ["f", "f", "m", "m"]
+    >>> round(constraint([1, 1, 1, 0], [1, 1, 0, 1], sensitive_features=groups), 3)
+    0.567
+    """
+
+    def events(self, cells):
+        return [(i, i) for i in self.positives(cells)]
+
+
+class EqualizedOdds(GroupParity):
+    r"""Each group has the same rate of each prediction for each label.
+
+    .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ij} - \frac{1}{\pi_i} C_{ij} \Big|
+       \le \epsilon \quad \text{for each group } a \text{ and all } i, j
+
+    With two classes these are the true and false positive rates; with `pos_label`, only
+    predictions of that class count. Its parameters are those of
+    :class:`EqualOpportunity`.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import EqualizedOdds
+    >>> constraint = EqualizedOdds(slack=0.1)
+    >>> groups = ["f", "f", "m", "m"]
+    >>> round(constraint([0, 1, 0, 1], [1, 1, 0, 1], sensitive_features=groups), 3)
+    0.4
+    """
+
+    def events(self, cells):
+        return [(i, j) for i in range(cells.n_classes) for j in self.positives(cells)]

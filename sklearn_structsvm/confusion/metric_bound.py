@@ -1,0 +1,150 @@
+"""Any convex or ratio-of-linear metric as a constraint."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.names import METRICS, get_metric
+from sklearn_structsvm.confusion.rates import check_number, selected_groups
+
+
+class MetricBound(Constraint):
+    r"""Bound a metric: ψ(C) ≤ `at_most`, or its score 1 - ψ(C) ≥ `at_least`.
+
+    Linear metrics, maxima of them and ratios of linear functions become linear
+    conditions; other convex metrics stay as they are.
+
+    Parameters
+    ----------
+    metric : str or ConfusionMetric
+    at_most : float, default=None
+        Upper bound of the loss ψ.
+    at_least : float, default=None
+        Lower bound of the score 1 - ψ, what the metric gives when it is called (except
+        for costs, for which only `at_most` makes sense). One of the two is given.
+    group : group, default=None
+        Of the examples of this group only; None is all.
+    per_group : bool, default=False
+        In every group.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import MetricBound
+    >>> constraint = MetricBound("f1", at_least=0.9)
+    >>> round(constraint(["n", "n", "y", "y"], ["n", "y", "y", "y"]), 3)
+    0.1
+    """
+
+    def __init__(
+        self, metric, *, at_most=None, at_least=None, group=None, per_group=False
+    ):
+        self.metric = metric
+        self.at_most = at_most
+        self.at_least = at_least
+        self.group = group
+        self.per_group = per_group
+
+    @property
+    def needs_groups(self):
+        """Whether groups are selected, or the metric is one of groups."""
+        of_groups = getattr(self.metric, "needs_groups", False)
+        return self.group is not None or bool(self.per_group) or of_groups
+
+    @property
+    def has_convex(self):
+        """Whether the metric is convex without being a maximum of linear functions."""
+        metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
+        kind = metric if isinstance(metric, type) else type(metric)
+        if not getattr(metric, "convex", False) or not issubclass(kind, ConfusionMetric):
+            return False
+        return (
+            kind.pieces is ConfusionMetric.pieces and kind.ratio is ConfusionMetric.ratio
+        )
+
+    def bound(self, metric):
+        """The upper bound of the loss."""
+        if (self.at_most is None) == (self.at_least is None):
+            raise ValueError("MetricBound needs either at_most or at_least.")
+        if self.at_most is not None:
+            return check_number(self.at_most, "at_most", -np.inf, np.inf)
+        if not metric.greater_is_better:
+            raise ValueError(
+                f"{type(metric).__name__} is a cost: bound it with at_most, not at_least."
+            )
+        return 1.0 - check_number(self.at_least, "at_least", -np.inf, np.inf)
+
+    def check(self, cells):
+        metric = get_metric(self.metric, cells.classes)
+        self.bound(metric)
+        if metric.needs_groups and (self.group is not None or self.per_group):
+            raise ValueError(
+                f"{type(metric).__name__} is a metric of groups: it takes neither group "
+                "nor per_group."
+            )
+        super().check(cells)
+
+    def linear(self, cells):
+        G, h = [np.zeros((0, *cells.shape))], []
+        if self.has_convex:
+            return G[0], np.zeros(0)
+        metric = get_metric(self.metric, cells.classes)
+        bound = self.bound(metric)
+        for mask, mass in self._masses(cells):
+            priors = cells.priors[mask].sum(axis=0) / mass
+            forms = metric.pieces(priors)
+            if forms is None:
+                ratio = metric.ratio(priors)
+                if ratio is None:
+                    raise ValueError(
+                        f"{type(metric).__name__} cannot be bounded: it is neither "
+                        "convex nor a ratio of linear functions."
+                    )
+                A, B = ratio
+                forms = (A - bound * B)[None], np.array([bound])
+            for piece, offset in zip(*forms, strict=True):
+                G.append((mask[:, None, None] * piece / mass)[None])
+                h.append(offset - bound)
+        return np.concatenate(G), np.array(h)
+
+    def violation(self, C, cells):
+        metric = get_metric(self.metric, cells.classes)
+        return max((v for v, *_ in self._values(C, cells, metric)), default=-np.inf)
+
+    def convex_value(self, C, cells):
+        return self.violation(C, cells)
+
+    def convex_gradient(self, C, cells):
+        return self.convex_tangent(C, cells)[0]
+
+    def convex_tangent(self, C, cells):
+        metric = get_metric(self.metric, cells.classes)
+        bound = self.bound(metric)
+        if metric.needs_groups:
+            G, h = metric.tangent(cells.by_group(C))
+            return G[np.asarray(cells.groups)], h - bound
+        G = np.zeros(cells.shape)
+        values = list(self._values(C, cells, metric))
+        if not values:
+            return G, -1.0  # nothing is bounded
+        _, mask, mass = max(values, key=lambda found: found[0])
+        piece, h = metric.tangent(C[mask].sum(axis=0) / mass)
+        G[mask] = piece / mass
+        return G, h - bound
+
+    def _values(self, C, cells, metric):
+        """(ψ - bound, mask, mass) of what is selected."""
+        bound = self.bound(metric)
+        if metric.needs_groups:
+            yield float(metric.value(cells.by_group(C)) - bound), None, 1.0
+            return
+        for mask, mass in self._masses(cells):
+            value = metric.value(C[mask].sum(axis=0) / mass)
+            yield float(value - bound), mask, mass
+
+    def _masses(self, cells):
+        """Masks of the cells that are selected, with their share of the sample."""
+        for group in selected_groups(self, cells):
+            mask = cells.cells_of(group)
+            mass = cells.priors[mask].sum()
+            if mass > 0.0:
+                yield mask, mass

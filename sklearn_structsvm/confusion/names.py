@@ -1,0 +1,99 @@
+"""The metrics that have a name, and how a parameter `metric` becomes one."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.checks import check_gradient
+from sklearn_structsvm.confusion.linear import Ordinal, ZeroOne
+from sklearn_structsvm.confusion.matthews import MatthewsCorrelation
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.ratios import (
+    CohenKappa,
+    FBeta,
+    Jaccard,
+    MacroF1,
+    MicroF1,
+)
+from sklearn_structsvm.confusion.recalls import Balanced, GMean, HMean, MinMax, QMean
+
+#: What a parameter `metric` may be besides an object.
+METRICS = {
+    "zero_one": ZeroOne,
+    "balanced": Balanced,
+    "ordinal": Ordinal,
+    "g_mean": GMean,
+    "h_mean": HMean,
+    "q_mean": QMean,
+    "min_max": MinMax,
+    "micro_f1": MicroF1,
+    "macro_f1": MacroF1,
+    "f1": FBeta,
+    "jaccard": Jaccard,
+    "mcc": MatthewsCorrelation,
+    "kappa": CohenKappa,
+}
+
+
+def get_metric(metric, classes):
+    """The metric that a name or an object stands for, resolved to the classes.
+
+    Parameters
+    ----------
+    metric : str or ConfusionMetric
+        A key of `METRICS`, or an object, which is left as it is.
+    classes : array-like of shape (k,)
+        The labels, in order.
+
+    Returns
+    -------
+    metric : ConfusionMetric
+        A copy that knows the rows and columns of its labels.
+
+    Raises
+    ------
+    ValueError
+        If there is no such name, the metric is not defined for these classes, or the
+        gradient of a user's own metric is not that of its value.
+    TypeError
+        If it is neither.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.confusion import get_metric
+    >>> get_metric("f1", ["no", "yes"])
+    FBeta()
+    """
+    if isinstance(metric, str):
+        if metric not in METRICS:
+            raise ValueError(
+                f"metric={metric!r} is unknown: the names are {sorted(METRICS)}."
+            )
+        metric = METRICS[metric]()
+    if not isinstance(metric, ConfusionMetric) or isinstance(metric, type):
+        raise TypeError(
+            "metric must be a name or an instance of a subclass of ConfusionMetric, "
+            f"got {metric!r}."
+        )
+    metric = metric.resolve(classes)
+    if _has_gradient_of_a_user(metric):
+        check_gradient(metric, _some_confusion(len(classes)))
+    return metric
+
+
+def _has_gradient_of_a_user(metric):
+    """Is there a gradient that could disagree with the value, neither of them ours?"""
+    if metric.needs_groups:  # how many are not known here
+        return False
+    kinds = [
+        next(kind for kind in type(metric).__mro__ if name in vars(kind))
+        for name in ("value", "gradient", "tangent")
+    ]
+    if kinds[1:] == [ConfusionMetric, ConfusionMetric]:
+        return False
+    package = __name__.partition(".")[0] + "."
+    return any(not kind.__module__.startswith(package) for kind in kinds)
+
+
+def _some_confusion(k):
+    """A matrix without zeros or ties, mostly right."""
+    C = np.eye(k) + np.random.default_rng(0).uniform(0.5, 1.0, size=(k, k)) / k
+    return C / C.sum()

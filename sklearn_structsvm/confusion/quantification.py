@@ -1,0 +1,109 @@
+"""Predicted shares of the classes that are close to given ones in divergence."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.rates import check_number, selected_groups
+
+# No logarithm is taken below this share of a class's own target.
+TINY_RATIO = 1e-12
+
+
+class Quantification(Constraint):
+    r"""Bound the divergence of the predicted from the true class shares (Example 6).
+
+    .. math:: \sum_i p_i \log \frac{p_i}{q_i} \le \epsilon, \qquad q_i = \sum_j C_{ji}
+
+    Convex in C, and not linear. A class that is hardly ever predicted would make it
+    infinite: below the least q_i that any C within the bound can have,
+    p_i exp(-1 - ε / p_i), the logarithm is continued by its tangent, so that what C meet
+    the bound is the same, and all values are finite.
+
+    Parameters
+    ----------
+    at_most : float
+        ε > 0, in nats.
+    target : array-like of shape (k,), dict or None, default=None
+        p, the shares to be matched: by class, of sum 1; or ``{label: share}``, others 0;
+        None is the shares of the labels (in the group).
+    group : group, default=None
+        Count the examples of this group only; None is all of them.
+    per_group : bool, default=False
+        Bound the divergence in every group.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import Quantification
+    >>> constraint = Quantification(at_most=0.1)
+    >>> round(constraint(["a", "a", "b", "b"], ["a", "b", "b", "b"]), 4)
+    0.0438
+    """
+
+    has_convex = True
+
+    def __init__(self, at_most=0.01, *, target=None, group=None, per_group=False):
+        self.at_most = at_most
+        self.target = target
+        self.group = group
+        self.per_group = per_group
+
+    @property
+    def needs_groups(self):
+        """Whether `group` or `per_group` is set."""
+        return self.group is not None or bool(self.per_group)
+
+    def shares(self, cells, group=None):
+        """p of a group (by index, None for all examples), of shape (k,)."""
+        k = cells.n_classes
+        if self.target is None:
+            priors = cells.priors[cells.cells_of(group)].sum(axis=0)
+            return priors / priors.sum() if priors.any() else priors
+        if isinstance(self.target, dict):
+            shares = np.zeros(k)
+            for label, share in self.target.items():
+                shares[cells.class_index(label, "target")] = share
+        else:
+            shares = np.asarray(self.target, dtype=np.float64)
+        valid = shares.shape == (k,) and (shares >= 0.0).all()
+        if not (valid and np.isclose(shares.sum(), 1.0)):
+            raise ValueError(
+                f"target must be {k} shares of sum 1, none negative, got {self.target!r}."
+            )
+        return shares
+
+    def check(self, cells):
+        if check_number(self.at_most, "at_most", 0.0, np.inf) == 0.0:
+            raise ValueError("at_most must be positive, got 0.")
+        self.shares(cells)
+        super().check(cells)
+
+    def convex_value(self, C, cells):
+        G, h = self.convex_tangent(C, cells)
+        return float(np.vdot(G, C) + h)
+
+    def convex_gradient(self, C, cells):
+        return self.convex_tangent(C, cells)[0]
+
+    def convex_tangent(self, C, cells):
+        tangents = [
+            self._tangent(C, cells, group) for group in selected_groups(self, cells)
+        ]
+        return max(tangents, key=lambda tangent: np.vdot(tangent[0], C) + tangent[1])
+
+    def _tangent(self, C, cells, group):
+        """(G, h) of one group's divergence."""
+        p = self.shares(cells, group)
+        mask = cells.cells_of(group)
+        mass = cells.priors[mask].sum()
+        G = np.zeros(cells.shape)
+        if not mass > 0.0:
+            return G, -float(self.at_most)
+        q = C[mask].sum(axis=(0, 1)) / mass
+        used = p > 0.0
+        least = np.maximum(np.exp(-1.0 - self.at_most / p[used]), TINY_RATIO)
+        ratio = np.maximum(q[used] / p[used], least)
+        slopes = np.zeros(len(p))
+        slopes[used] = -1.0 / ratio
+        G[mask] = slopes / mass
+        # p log(p / q) is p (1 - log r) - p / (p r) q where q = p r, the tangent's r.
+        return G, float(p[used] @ (1.0 - np.log(ratio)) - self.at_most)

@@ -1,0 +1,341 @@
+"""Losses that are ratios of linear functions: F-beta, Jaccard, micro-F1, kappa."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+
+# No gradient is taken of a ratio whose denominator is below this share of the sample.
+TINY_SHARE = 1e-9
+
+
+class RatioMetric(ConfusionMetric):
+    """Base: ψ(C) = <A, C> / <B, C>; a subclass gives `ratio(priors)`.
+
+    Both the sets where such a loss is at most t and where it is at least t are convex,
+    but ψ itself is not; bisection and Dinkelbach's method find its minimum all the same.
+    0/0 is a loss of 1, a score of 0, as scikit-learn's `zero_division` is by default.
+    """
+
+    smooth = True
+
+    def value(self, C):
+        A, B = self.ratio(C.sum(axis=1))
+        denominator = np.vdot(B, C)
+        return float(np.vdot(A, C) / denominator) if denominator > 0.0 else 1.0
+
+    def gradient(self, C):
+        A, B = self.ratio(C.sum(axis=1))
+        return (A - self.value(C) * B) / max(np.vdot(B, C), TINY_SHARE)
+
+
+def one_class_ratio(index, n_classes, hit, kept, label_weight):
+    """(A, B) of the loss 1 - N / D of one class against all others.
+
+    N = `hit` TP and D = `label_weight` (TP + FN) + (TP + FP) - `kept` TP.
+    """
+    B = np.zeros((n_classes, n_classes))
+    B[:, index] += 1.0
+    B[index] += label_weight
+    B[index, index] -= kept
+    A = B.copy()
+    A[index, index] -= hit
+    return A, B
+
+
+class OneClassMetric(RatioMetric):
+    """Base: a ratio of one class's true positives, false positives and false negatives.
+
+    A subclass gives `weights()`, the (hit, kept, label_weight) of `one_class_ratio`, and
+    has a parameter `pos_label`.
+    """
+
+    def positive(self, n_classes):
+        """Index of the class that counts: `pos_label`, or the second of two."""
+        if self.pos_label is not None:
+            return self.index_of(self.pos_label, "pos_label")
+        if n_classes == 2:
+            return 1
+        raise ValueError(
+            f"{type(self).__name__} is of one class against the others: with {n_classes} "
+            "classes pos_label must say which."
+        )
+
+    def ratio(self, priors):
+        k = len(priors)
+        return one_class_ratio(self.positive(k), k, *self.weights())
+
+    def entries(self, n_classes):
+        mask = np.zeros((n_classes, n_classes), dtype=bool)
+        mask[:, self.positive(n_classes)] = True
+        return mask
+
+    def check(self, n_classes):
+        self.positive(n_classes)
+
+
+def macro_value(C, hit, kept, label_weight):
+    """1 - mean_i N_i / D_i, over the classes that are in the sample or predicted."""
+    scores, _ = _class_scores(C, hit, kept, label_weight)
+    return float(1.0 - scores.mean()) if len(scores) else 1.0
+
+
+def macro_gradient(C, hit, kept, label_weight):
+    """Gradient of `macro_value`, with the set of classes in the mean held fixed."""
+    scores, (counted, denominators) = _class_scores(C, hit, kept, label_weight)
+    G = np.zeros_like(C, dtype=np.float64)
+    slope = 1.0 / (len(counted) * denominators)
+    G[:, counted] = scores * slope
+    G[counted, counted] -= (hit + kept * scores) * slope
+    return G
+
+
+def macro_parts(priors, hit, kept, label_weight):
+    """The ratio of each class that the sample has, weighted equally."""
+    k, present = len(priors), np.flatnonzero(np.asarray(priors) > 0.0)
+    return [
+        (1.0 / len(present), *one_class_ratio(i, k, hit, kept, label_weight))
+        for i in present
+    ]
+
+
+def _class_scores(C, hit, kept, label_weight):
+    hits, rows, columns = C.diagonal(), C.sum(axis=1), C.sum(axis=0)
+    counted = np.flatnonzero(rows + columns > 0.0)
+    denominators = (label_weight * rows + columns - kept * hits)[counted]
+    return hit * hits[counted] / denominators, (counted, denominators)
+
+
+class FBeta(OneClassMetric):
+    r"""One minus the F-measure of one class (Example 2 of the paper).
+
+    .. math:: \psi(C) = 1 - \frac{(1 + \beta^2) \, TP}
+       {(1 + \beta^2) \, TP + \beta^2 \, FN + FP}
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        > 0; how many times as important recall is as precision.
+    pos_label : label or None, default=None
+        The class; None is the second of two. With more than two classes it must be given,
+        and all the others together are the negative class.
+
+    Notes
+    -----
+    Where the class neither occurs nor is predicted (0/0) the score is 0. There is no
+    average over classes here: see :class:`MacroF1` and :class:`MicroF1`.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import FBeta
+    >>> FBeta()(["n", "n", "y", "y", "y"], ["n", "y", "y", "y", "n"])
+    0.666...
+    """
+
+    def __init__(self, beta=1.0, pos_label=None):
+        self.beta = beta
+        self.pos_label = pos_label
+
+    def weights(self):
+        """(hit, kept, label_weight), see `one_class_ratio`."""
+        return 1.0 + self.beta**2, 0.0, self.beta**2
+
+    def check(self, n_classes):
+        if not (np.isreal(self.beta) and 0.0 < self.beta < np.inf):
+            raise ValueError(f"beta must be a positive number, got {self.beta!r}.")
+        super().check(n_classes)
+
+
+class Jaccard(OneClassMetric):
+    r"""One minus the Jaccard index: hits among all that are labelled or predicted so.
+
+    .. math:: \psi(C) = 1 - \frac{TP}{TP + FP + FN}
+
+    Parameters
+    ----------
+    average : {'binary', 'macro', 'micro'}, default='binary'
+        Of one class; or the mean over the classes, which is neither convex nor a ratio;
+        or of the pooled counts of all classes, where it is a function of the accuracy.
+    pos_label : label or None, default=None
+        The class for 'binary', as for :class:`FBeta`.
+
+    Notes
+    -----
+    Where a class neither occurs nor is predicted (0/0) the score is 0, and the macro
+    average leaves the class out.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import Jaccard
+    >>> Jaccard()(["n", "n", "y", "y", "y"], ["n", "y", "y", "y", "n"])
+    0.5
+    """
+
+    def __init__(self, average="binary", pos_label=None):
+        self.average = average
+        self.pos_label = pos_label
+
+    def weights(self):
+        """(hit, kept, label_weight), see `one_class_ratio`."""
+        return 1.0, 1.0, 1.0
+
+    def value(self, C):
+        if self.average == "macro":
+            return macro_value(C, *self.weights())
+        return super().value(C)
+
+    def gradient(self, C):
+        if self.average == "macro":
+            return macro_gradient(C, *self.weights())
+        return super().gradient(C)
+
+    def ratio(self, priors):
+        if self.average == "macro":
+            return None
+        if self.average == "micro":
+            eye = np.eye(len(priors))
+            return 2.0 * (1.0 - eye), 2.0 - eye
+        return super().ratio(priors)
+
+    def parts(self, priors):
+        if self.average == "macro":
+            return macro_parts(priors, *self.weights())
+        return super().parts(priors)
+
+    def entries(self, n_classes):
+        if self.average == "macro":
+            return np.ones((n_classes, n_classes), dtype=bool)
+        if self.average == "micro":
+            return np.eye(n_classes, dtype=bool)
+        return super().entries(n_classes)
+
+    def check(self, n_classes):
+        if self.average not in ("binary", "macro", "micro"):
+            raise ValueError(
+                f"average must be 'binary', 'macro' or 'micro', got {self.average!r}."
+            )
+        if self.average == "binary":
+            super().check(n_classes)
+
+
+class MacroF1(ConfusionMetric):
+    r"""One minus the mean of the classes' F1.
+
+    .. math:: \psi(C) = 1 - \frac{1}{k} \sum_i
+       \frac{2 C_{ii}}{\sum_j C_{ij} + \sum_j C_{ji}}
+
+    A sum of ratios is neither convex nor quasi-convex: solvers find a local minimum, and
+    bound it by the mean of the classes' own best F1. A class that is neither in the
+    sample nor predicted is left out; one that is only predicted has an F1 of 0.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import MacroF1
+    >>> MacroF1()(["a", "a", "b", "b", "c"], ["a", "a", "b", "c", "c"])
+    0.777...
+    """
+
+    smooth = True
+    _weights = (2.0, 0.0, 1.0)  # see `one_class_ratio`
+
+    def value(self, C):
+        return macro_value(C, *self._weights)
+
+    def gradient(self, C):
+        return macro_gradient(C, *self._weights)
+
+    def parts(self, priors):
+        return macro_parts(priors, *self._weights)
+
+
+class MicroF1(RatioMetric):
+    r"""One minus the F1 of all classes but a default one, counts pooled (Example 4).
+
+    .. math:: \psi(C) = 1 - \frac{2 \sum_{i \neq 0} C_{ii}}
+       {2 - \sum_j C_{0j} - \sum_j C_{j0}}
+
+    with 0 the default class ("nothing here"): the measure of information extraction.
+    The micro-average over all classes is plain accuracy, :class:`ZeroOne`.
+
+    Parameters
+    ----------
+    default_label : label or None, default=None
+        The default class; None is the first of the sorted labels.
+
+    Notes
+    -----
+    Where there is nothing but the default class (0/0) the score is 0.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import MicroF1
+    >>> MicroF1(default_label="O")(["O", "O", "x", "y", "y"], ["O", "x", "x", "y", "O"])
+    0.666...
+    """
+
+    def __init__(self, default_label=None):
+        self.default_label = default_label
+
+    def default(self):
+        """Index of the default class."""
+        if self.default_label is None:
+            return 0
+        return self.index_of(self.default_label, "default_label")
+
+    def ratio(self, priors):
+        k, default = len(priors), self.default()
+        B = np.full((k, k), 2.0)
+        B[default] -= 1.0
+        B[:, default] -= 1.0
+        A = B.copy()
+        others = np.flatnonzero(np.arange(k) != default)
+        A[others, others] -= 2.0
+        return A, B
+
+    def entries(self, n_classes):
+        mask = np.eye(n_classes, dtype=bool)
+        mask[:, self.default()] = True
+        return mask
+
+    def check(self, n_classes):
+        if n_classes < 2:
+            raise ValueError("MicroF1 needs a class besides the default one.")
+        self.default()
+
+
+class CohenKappa(RatioMetric):
+    r"""One minus Cohen's kappa, agreement beyond that of chance.
+
+    .. math:: \psi(C) = \frac{\sum_{ij} w_{ij} C_{ij}}{\sum_{ij} w_{ij} \pi_i q_j},
+       \qquad q_j = \sum_i C_{ij}
+
+    The label shares π_i do not change, so this is a ratio of linear functions. Where all
+    labels and predictions are of one class (0/0) the score is 0.
+
+    Parameters
+    ----------
+    weights : {None, 'linear', 'quadratic'}, default=None
+        w_ij = [i ≠ j], |i - j| or (i - j)², with the ranks of the sorted labels.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import CohenKappa
+    >>> CohenKappa()(["a", "a", "b", "b"], ["a", "a", "b", "a"])
+    0.5
+    """
+
+    def __init__(self, weights=None):
+        self.weights = weights
+
+    def ratio(self, priors):
+        ranks = np.arange(len(priors), dtype=np.float64)
+        distance = np.abs(ranks[:, None] - ranks)
+        powers = {None: 0.0, "linear": 1.0, "quadratic": 2.0}
+        A = np.where(distance > 0.0, distance ** powers[self.weights], 0.0)
+        chance = np.asarray(priors) @ A / np.sum(priors)
+        return A, np.broadcast_to(chance, A.shape).copy()
+
+    def check(self, n_classes):
+        if self.weights not in (None, "linear", "quadratic"):
+            raise ValueError(
+                f"weights must be None, 'linear' or 'quadratic', got {self.weights!r}."
+            )

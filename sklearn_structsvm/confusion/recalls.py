@@ -1,0 +1,184 @@
+"""Losses that are functions of the classes' recalls: G-mean, H-mean, Q-mean, min-max."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+
+# Gradients are taken with no recall below this. The G-mean's slope at 0 is infinite;
+# here it is at most 1e4 times a plain recall's, and no classifier worth having has a
+# recall as low.
+TINY_RECALL = 1e-4
+
+
+class RecallMetric(ConfusionMetric):
+    """Base: ψ(C) = f(r), r_i = C_ii / Σ_j C_ij over the classes that the sample has.
+
+    A subclass gives `loss(recalls)` and `slopes(recalls)`, its gradient. A class with an
+    empty row has no recall and is left out, as by scikit-learn's balanced accuracy.
+    """
+
+    convex = True
+    smooth = True
+
+    def loss(self, recalls):
+        """f(r), a float."""
+        raise NotImplementedError
+
+    def slopes(self, recalls):
+        """The gradient of f, of the shape of `recalls`, none of which is 0."""
+        raise NotImplementedError
+
+    def value(self, C):
+        priors = C.sum(axis=1)
+        present = priors > 0.0
+        return float(self.loss(C.diagonal()[present] / priors[present]))
+
+    def tangent(self, C):
+        priors = C.sum(axis=1)
+        present = np.flatnonzero(priors > 0.0)
+        recalls = np.maximum(C.diagonal()[present] / priors[present], TINY_RECALL)
+        slopes = self.slopes(recalls)
+        G = np.zeros_like(C, dtype=np.float64)
+        G[present, present] = slopes / priors[present]
+        return G, float(self.loss(recalls) - slopes @ recalls)
+
+    def gradient(self, C):
+        return self.tangent(C)[0]
+
+    def entries(self, n_classes):
+        return np.eye(n_classes, dtype=bool)
+
+
+class Balanced(RecallMetric):
+    r"""Balanced error, 1 - mean recall: linear in C, whose row sums do not change.
+
+    .. math:: \psi(C) = 1 - \frac{1}{k} \sum_i r_i, \qquad r_i = C_{ii} / \sum_j C_{ij}
+
+    With two classes it is the balanced error rate (BER); its score is scikit-learn's
+    `balanced_accuracy_score`.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import Balanced
+    >>> Balanced()(["a", "a", "a", "b"], ["a", "a", "b", "b"])
+    0.833...
+    """
+
+    def loss(self, recalls):
+        return 1.0 - recalls.mean()
+
+    def slopes(self, recalls):
+        return np.full(len(recalls), -1.0 / len(recalls))
+
+    def pieces(self, priors):
+        G, h = self.tangent(np.diag(priors))
+        return G[None], np.array([h])
+
+    def ratio(self, priors):
+        (G,), (h,) = self.pieces(priors)
+        ones = np.ones_like(G)
+        # <ones, C> is the constant Σ priors, so that the offset is a matrix too.
+        return G + h / np.sum(priors) * ones, ones / np.sum(priors)
+
+
+class GMean(RecallMetric):
+    r"""One minus the geometric mean of the recalls (Example 3 of the paper).
+
+    .. math:: \psi(C) = 1 - \Big(\prod_i r_i\Big)^{1/k},
+       \qquad r_i = C_{ii} / \sum_j C_{ij}
+
+    Convex: the geometric mean is concave. It falls infinitely fast where a recall leaves
+    0; gradients are taken with recalls of at least 1e-4.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import GMean
+    >>> GMean()([0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0])
+    0.707...
+    """
+
+    def loss(self, recalls):
+        if not recalls.all():
+            return 1.0
+        return 1.0 - np.exp(np.log(recalls).mean())
+
+    def slopes(self, recalls):
+        return -np.exp(np.log(recalls).mean()) / (len(recalls) * recalls)
+
+
+class HMean(RecallMetric):
+    r"""One minus the harmonic mean of the recalls.
+
+    .. math:: \psi(C) = 1 - k \Big(\sum_i 1 / r_i\Big)^{-1},
+       \qquad r_i = C_{ii} / \sum_j C_{ij}
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import HMean
+    >>> HMean()([0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0])
+    0.666...
+    """
+
+    def loss(self, recalls):
+        if not recalls.all():
+            return 1.0
+        return 1.0 - len(recalls) / (1.0 / recalls).sum()
+
+    def slopes(self, recalls):
+        return -len(recalls) / ((1.0 / recalls).sum() * recalls) ** 2
+
+
+class QMean(RecallMetric):
+    r"""Root of the mean square of the classes' error rates.
+
+    .. math:: \psi(C) = \sqrt{\frac{1}{k} \sum_i (1 - r_i)^2},
+       \qquad r_i = C_{ii} / \sum_j C_{ij}
+
+    Smooth but where no mistake is made; the gradient there is 0.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import QMean
+    >>> QMean()([0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0])
+    0.646...
+    """
+
+    def loss(self, recalls):
+        return np.sqrt(np.square(1.0 - recalls).mean())
+
+    def slopes(self, recalls):
+        loss = self.loss(recalls)
+        if loss == 0.0:
+            return np.zeros(len(recalls))
+        return (recalls - 1.0) / (len(recalls) * loss)
+
+
+class MinMax(RecallMetric):
+    r"""The worst class's error rate: minimised, it is the min-max classifier's.
+
+    .. math:: \psi(C) = \max_i (1 - r_i), \qquad r_i = C_{ii} / \sum_j C_{ij}
+
+    Convex and not smooth; its gradient is that of the first of the worst classes.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import MinMax
+    >>> MinMax()([0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0])
+    0.5
+    """
+
+    smooth = False
+
+    def loss(self, recalls):
+        return 1.0 - recalls.min()
+
+    def slopes(self, recalls):
+        slopes = np.zeros(len(recalls))
+        slopes[np.argmin(recalls)] = -1.0
+        return slopes
+
+    def pieces(self, priors):
+        present = np.flatnonzero(np.asarray(priors) > 0.0)
+        G = np.zeros((len(present), len(priors), len(priors)))
+        G[np.arange(len(present)), present, present] = -1.0 / priors[present]
+        return G, np.ones(len(present))

@@ -1,0 +1,201 @@
+"""Metrics and constraints as scikit-learn's users expect: callables and scorers."""
+
+import re
+from inspect import Parameter, signature
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from sklearn_structsvm._compat import _BaseScorer
+from sklearn_structsvm.confusion.counts import confusion_tensor
+
+# Where a new word of a name such as GMean or MicroF1 begins.
+WORD_START = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+
+
+class Scored:
+    """Mixin: makes a callable of an object that has `measured(C, cells)`.
+
+    Attributes
+    ----------
+    greater_is_better : bool
+        Of what `measured` returns.
+    """
+
+    greater_is_better = True
+
+    def measured(self, C, cells):
+        """What users see of the confusion tensor C of shape (m, k, k), a float."""
+        raise NotImplementedError
+
+    @property
+    def __name__(self):
+        """What scikit-learn calls the object where it shows a scorer."""
+        return re.sub(WORD_START, "_", type(self).__name__).lower()
+
+    def __call__(
+        self,
+        y_true,
+        y_pred,
+        *args,
+        sample_weight=None,
+        labels=None,
+        sensitive_features=None,
+        y_baseline=None,
+    ):
+        """The measure of predictions; or, given (estimator, X, y), of an estimator.
+
+        Parameters
+        ----------
+        y_true, y_pred : array-like of shape (n,)
+            Labels of any kind; `y_pred` may be probabilities, of shape (n, k), with
+            `labels`.
+        sample_weight : array-like of shape (n,) or None, default=None
+        labels : array-like of shape (k,) or None, default=None
+            All classes, in order; those that occur, sorted, by default.
+        sensitive_features : array-like of shape (n,) or (n, p) or None, default=None
+            The groups, for what needs them.
+        y_baseline : array-like of shape (n,) or None, default=None
+            The labels of a baseline classifier, for what needs them.
+
+        Returns
+        -------
+        measure : float
+            Of an estimator (so that the object itself can be given as ``scoring=``) the
+            measure with the sign that makes greater better.
+        """
+        if args:
+            if len(args) > 1 or not hasattr(y_true, "predict"):
+                raise TypeError(
+                    f"{self.__name__} takes y_true and y_pred, or estimator, X and y, by "
+                    "position; all else by name."
+                )
+            scorer = self.scorer()
+            return scorer(
+                y_true,
+                y_pred,
+                *args,
+                sample_weight=sample_weight,
+                sensitive_features=sensitive_features,
+            )
+        return self.measured(
+            *confusion_tensor(
+                y_true,
+                y_pred,
+                sample_weight=sample_weight,
+                labels=labels,
+                sensitive_features=sensitive_features,
+                y_baseline=y_baseline,
+            )
+        )
+
+    def scorer(self, *, response="predict"):
+        """A scorer for ``scoring=``: greater is better, and metadata is routed.
+
+        Under metadata routing it asks for `sensitive_features`, and hands them on to
+        the estimator's `predict` where that takes them; for `sample_weight` it must be
+        told, ``.scorer().set_score_request(sample_weight=True)``.
+
+        Parameters
+        ----------
+        response : {'predict', 'predict_proba'}, default='predict'
+            Count predicted labels; or their probabilities, so that the score of a
+            randomised classifier is that of its expected confusion matrix and not of one
+            draw. (For other classifiers that is as if they drew from their
+            probabilities.)
+
+        Returns
+        -------
+        scorer : callable
+            scorer(estimator, X, y, sample_weight=None, sensitive_features=None) → float.
+        """
+        if response not in ("predict", "predict_proba"):
+            raise ValueError(
+                f"response must be 'predict' or 'predict_proba', got {response!r}."
+            )
+        sign = 1 if self.greater_is_better else -1
+        return ConfusionScorer(self, sign, {}, response_method=response)
+
+
+class ConfusionScorer(_BaseScorer):
+    """What `Scored.scorer` returns: scikit-learn's scorer, with groups for `predict`."""
+
+    # What is asked for where the user says nothing: see scikit-learn's metadata routing.
+    __metadata_request__score = {"sensitive_features": True}
+
+    def __call__(self, estimator, X, y_true, *, sample_weight=None, **kwargs):
+        """Score an estimator; `sensitive_features` may be given by name.
+
+        Unlike scikit-learn's own scorers, it takes them without metadata routing too.
+        """
+        if sample_weight is not None:
+            kwargs["sample_weight"] = sample_weight
+        return self._score(None, estimator, X, y_true, **kwargs)
+
+    def set_score_request(self, **kwargs):
+        """Say what metadata is wanted: ``set_score_request(sample_weight=True)``.
+
+        What is not named stays as it is.
+        """
+        request = self._get_metadata_request()
+        for name, alias in kwargs.items():
+            request.score.add_request(param=name, alias=alias)
+        self._metadata_request = request
+        return self
+
+    def _score(
+        self,
+        method_caller,
+        estimator,
+        X,
+        y_true,
+        sample_weight=None,
+        sensitive_features=None,
+    ):
+        measure = self._score_func
+        response = respond(estimator, self._response_method, X, sensitive_features)
+        classes = getattr(estimator, "classes_", None)
+        if self._response_method == "predict":
+            known = [y_true, response] + ([] if classes is None else [classes])
+            labels = np.unique(np.concatenate([np.unique(y) for y in known]))
+        else:
+            labels = np.unique(np.concatenate([np.unique(y_true), classes]))
+            probabilities = np.zeros((len(response), len(labels)))
+            probabilities[:, np.isin(labels, classes)] = response
+            response = probabilities
+        baseline = getattr(measure, "baseline", None)
+        if baseline is not None:
+            baseline = respond(baseline, "predict", X, sensitive_features)
+        value = measure(
+            y_true,
+            response,
+            labels=labels,
+            sample_weight=sample_weight,
+            sensitive_features=sensitive_features,
+            y_baseline=baseline,
+        )
+        return self._sign * value
+
+
+def respond(estimator, method, X, sensitive_features):
+    """`estimator.method(X)`, with the groups where they are given and understood."""
+    call = getattr(estimator, method)
+    if sensitive_features is not None and takes_groups(estimator, method):
+        return call(X, sensitive_features=sensitive_features)
+    return call(X)
+
+
+def takes_groups(estimator, method):
+    """Would `estimator.method(X, sensitive_features=...)` be understood?"""
+    name = "sensitive_features"
+    parameters = signature(getattr(estimator, method)).parameters
+    if name in parameters:
+        return True
+    if all(p.kind is not Parameter.VAR_KEYWORD for p in parameters.values()):
+        return False
+    if get_config().get("enable_metadata_routing"):
+        return bool(get_routing_for_object(estimator).consumes(method, [name]))
+    # Without routing, a pipeline hands all that it does not know to its last step.
+    steps = getattr(estimator, "steps", None)
+    return bool(steps) and takes_groups(steps[-1][1], method)

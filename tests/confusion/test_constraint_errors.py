@@ -1,0 +1,94 @@
+"""Constraints that make no sense are refused before any work."""
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+
+from sklearn_structsvm.confusion import Cells
+from sklearn_structsvm.metrics import (
+    Churn,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    MetricBound,
+    Quantification,
+    Recall,
+)
+
+BASELINE = DummyClassifier(strategy="constant", constant="a").fit([[0], [0]], ["a", "b"])
+CELLS = Cells(
+    np.full((6, 3), 1 / 18),
+    np.array(["a", "b", "c"]),
+    groups=np.repeat([0, 1], 3),
+    group_names=["f", "m"],
+    baseline=np.tile([0, 1, 2], 2),
+)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (Recall(), "needs at_least, at_most, or target"),
+        (Recall(at_least=1.5), "at_least must be a number from 0.0 to 1.0, got 1.5"),
+        (Recall(at_least="priors"), "at_least must be a number, got 'priors'"),
+        (Recall(at_least=0.5, at_most=0.4), "at_least=0.5 is above at_most=0.4"),
+        (Recall(target=0.5), "target goes with slack"),
+        (Recall(at_least=0.5, target=0.5, slack=0.1), "target goes with slack"),
+        (Recall(at_least=0.5, slack=0.1), "slack goes with target only"),
+        (Recall(at_least=0.5, label="x"), "label='x' is not a class"),
+        (Recall(at_least={"x": 0.5}), "at_least='x' is not a class"),
+        (Recall(at_least=[0.1, 0.2]), "a dict by label or 3 numbers"),
+        (Recall(at_least=[0.1] * 3, label="a"), "at_least must be a number"),
+        (Recall(at_least=0.5, group="x"), "group='x' is not a group"),
+        (Recall(at_least=0.5, group="f", per_group=True), "but not both"),
+        (DemographicParity(slack=-1), "slack must be a number from 0.0"),
+        (DemographicParity(bound="ratio", ratio=1.2), "ratio must be a number"),
+        (DemographicParity(bound="both"), "bound must be one of"),
+        (EqualizedOdds(reference="all"), "reference must be one of"),
+        (EqualOpportunity(pos_label=1), "pos_label=1 is not a class"),
+        (Churn(None, 0.1), "baseline must be a fitted classifier"),
+        (Churn(BASELINE, 2), "at_most must be a number from 0.0 to 1.0"),
+        (Churn(BASELINE, 0.1, label="x"), "label='x' is not a class"),
+        (Quantification(0.0), "at_most must be positive"),
+        (Quantification(-1.0), "at_most must be a number"),
+        (Quantification(0.1, target=[1.0]), "target must be 3 shares"),
+        (Quantification(0.1, target={"x": 1.0}), "target='x' is not a class"),
+        (MetricBound("g_mean"), "either at_most or at_least"),
+        (MetricBound("g_mean", at_most=0.1, at_least=0.9), "either at_most"),
+        (MetricBound("macro_f1", at_least=0.5), "MacroF1 cannot be bounded"),
+        (MetricBound("mcc", at_least=0.5), "MatthewsCorrelation cannot be bounded"),
+        (MetricBound("ordinal", at_least=0.5), "Ordinal is a cost"),
+        (MetricBound("f1", at_least=0.5), "pos_label must say which"),
+        (MetricBound("nothing", at_least=0.5), "metric='nothing' is unknown"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else repr(value),
+)
+def test_constraints_that_make_no_sense_are_refused(constraint, message):
+    with pytest.raises(ValueError, match=message):
+        constraint.check(CELLS)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        DemographicParity(),
+        EqualOpportunity(),
+        EqualizedOdds(),
+        Recall(at_least=0.5, per_group=True),
+        Recall(at_least=0.5, group="m"),
+        Quantification(0.1, group="m"),
+        Quantification(0.1, per_group=True),
+        MetricBound("g_mean", at_least=0.5, per_group=True),
+        Churn(BASELINE, 0.1, group="m"),
+    ],
+    ids=repr,
+)
+def test_constraints_on_groups_ask_for_them(constraint):
+    assert constraint.needs_groups
+    with pytest.raises(ValueError, match="needs sensitive_features"):
+        constraint(["a", "b"], ["a", "b"], y_baseline=["a", "b"])
+
+
+def test_churn_asks_for_the_baselines_labels():
+    with pytest.raises(ValueError, match="y_baseline"):
+        Churn(BASELINE, 0.1)(["a", "b"], ["a", "b"])

@@ -1,0 +1,371 @@
+"""Constraints: linear and convex forms against values computed from labels."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+
+from sklearn_structsvm.confusion import Cells, ConfusionMetric, Constraint
+from sklearn_structsvm.metrics import (
+    Churn,
+    Coverage,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRate,
+    FBeta,
+    GMean,
+    LinearLoss,
+    MetricBound,
+    Precision,
+    Quantification,
+    Recall,
+    confusion_tensor,
+)
+
+CLASSES = np.array(["a", "b", "c"])
+GROUPS = ["f", "m"]
+BASELINE = DummyClassifier(strategy="constant", constant="a").fit([[0], [0]], ["a", "b"])
+
+LINEAR = [
+    Recall(at_least=0.6),
+    Recall(at_most=0.4, label="b"),
+    Recall(target=0.5, slack=0.1, group="m"),
+    Recall(at_least={"a": 0.7, "c": 0.2}, at_most={"a": 0.9}, per_group=True),
+    FalsePositiveRate(at_most=0.1, label="c"),
+    FalsePositiveRate(at_most=[0.1, 0.2, 0.3], per_group=True),
+    Coverage(target="priors", slack=0.01),
+    Coverage(target=[0.2, 0.3, 0.5], slack=0.0, group="f"),
+    Coverage(target="priors", slack=0.05, label="a"),
+    Coverage(at_most=0.2, label="a", per_group=True),
+    DemographicParity(slack=0.02),
+    DemographicParity(reference="groups", pos_label="b"),
+    EqualOpportunity(slack=0.02),
+    EqualOpportunity(reference="groups", slack=0.0),
+    EqualizedOdds(slack=0.02),
+    EqualizedOdds(reference="groups", pos_label="c"),
+    Churn(BASELINE, 0.3),
+    Churn(BASELINE, 0.3, label="b"),
+    Churn(BASELINE, 0.3, label="c", per_group=True),
+    MetricBound("balanced", at_least=0.5),
+    MetricBound("min_max", at_most=0.3, group="m"),
+    MetricBound("zero_one", at_most=0.3, per_group=True),
+    MetricBound(LinearLoss([[0, 1, 2], [3, 0, 1], [1, 1, 0]]), at_most=0.5),
+]
+# Linear after multiplication by what is positive: of the same sign as the violation.
+SCALED = [
+    Precision(at_least=0.5),
+    Precision(at_most=0.5, label="b", group="f"),
+    Precision(target=0.5, slack=0.1, per_group=True),
+    DemographicParity(bound="ratio"),
+    EqualOpportunity(bound="ratio", reference="groups"),
+    EqualizedOdds(bound="ratio", ratio=0.5),
+    MetricBound("micro_f1", at_least=0.5),
+    MetricBound(FBeta(2.0, pos_label="b"), at_least=0.5, per_group=True),
+    MetricBound("kappa", at_most=0.5, group="f"),
+]
+CONVEX = [
+    Quantification(0.05),
+    Quantification(0.01, target=[0.2, 0.3, 0.5]),
+    Quantification(0.01, target={"a": 0.5, "b": 0.5}, group="m"),
+    Quantification(0.01, per_group=True),
+    MetricBound("g_mean", at_least=0.5),
+    MetricBound("h_mean", at_least=0.5, group="f"),
+    MetricBound("q_mean", at_most=0.4, per_group=True),
+]
+ALL = [*LINEAR, *SCALED, *CONVEX]
+
+
+def tensor(rng, concentration=1.0, priors=None):
+    """A random tensor with two groups and three baseline labels, and its cells."""
+    if priors is None:
+        priors = rng.dirichlet(np.ones(18)).reshape(6, 3)
+    rows = rng.gamma(concentration, size=(6, 3, 3)) + 1e-12
+    cells = Cells(
+        priors,
+        CLASSES,
+        groups=np.repeat([0, 1], 3),
+        group_names=GROUPS,
+        baseline=np.tile([0, 1, 2], 2),
+    )
+    return rows / rows.sum(axis=-1, keepdims=True) * priors[:, :, None], cells
+
+
+def sample(seed=0, n=150):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    guess = np.where(rng.random(n) < 0.6, y, rng.integers(3, size=n))
+    groups = np.array(GROUPS)[rng.integers(2, size=n)]
+    return CLASSES[y], CLASSES[guess], groups, rng.integers(4, size=n) / 2.0
+
+
+@pytest.mark.parametrize("constraint", LINEAR, ids=repr)
+def test_linear_conditions_have_the_value_of_the_violation(constraint):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        C, cells = tensor(rng, 10 ** rng.uniform(-1, 1))
+        constraint.check(cells)
+        G, h = constraint.linear(cells)
+        assert G.shape == (len(h), 6, 3, 3)
+        values = np.tensordot(G, C, axes=3) + h
+        assert values.max() == pytest.approx(constraint.violation(C, cells), abs=1e-12)
+
+
+@pytest.mark.parametrize("constraint", SCALED, ids=repr)
+def test_scaled_conditions_have_the_sign_of_the_violation(constraint):
+    rng = np.random.default_rng(0)
+    signs = set()
+    for _ in range(60):
+        C, cells = tensor(rng, 10 ** rng.uniform(-1, 2))
+        constraint.check(cells)
+        G, h = constraint.linear(cells)
+        met = (np.tensordot(G, C, axes=3) + h).max() <= 0.0
+        assert met == (constraint.violation(C, cells) <= 0.0)
+        signs.add(bool(met))
+    assert not constraint.has_convex
+    assert False in signs
+
+
+@pytest.mark.parametrize("constraint", CONVEX, ids=repr)
+def test_convex_conditions_are_above_their_tangents(constraint):
+    assert constraint.has_convex
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        C, cells = tensor(rng, 10 ** rng.uniform(-1, 1))
+        constraint.check(cells)
+        assert len(constraint.linear(cells)[1]) == 0
+        value = partial(constraint.convex_value, cells=cells)
+        assert value(C) == constraint.violation(C, cells)
+        G, h = constraint.convex_tangent(C, cells)
+        np.testing.assert_array_equal(G, constraint.convex_gradient(C, cells))
+        assert np.vdot(G, C) + h == pytest.approx(value(C), abs=1e-12)
+        for concentration in (0.1, 1.0, 10.0):
+            other, _ = tensor(rng, concentration, cells.priors)
+            assert np.vdot(G, other) + h <= value(other) + 1e-12
+            middle = 0.3 * C + 0.7 * other
+            assert value(middle) <= 0.3 * value(C) + 0.7 * value(other) + 1e-12
+
+
+@pytest.mark.parametrize("constraint", ALL, ids=repr)
+def test_constraints_are_cloned_and_pickled(constraint):
+    C, cells = tensor(np.random.default_rng(1))
+    expected = constraint.violation(C, cells)
+    for copy in (clone(constraint), pickle.loads(pickle.dumps(constraint))):
+        assert copy is not constraint
+        assert copy.get_params().keys() == constraint.get_params().keys()
+        assert copy.violation(C, cells) == expected
+
+
+def test_cloning_churn_keeps_the_fitted_baseline():
+    constraint = Churn(BASELINE, 0.1)
+    assert clone(constraint).baseline is BASELINE
+    nested = clone([constraint, Recall(at_least=0.5)])
+    assert nested[0].baseline is BASELINE
+
+
+@pytest.mark.parametrize("group", [None, "f", "m"])
+@pytest.mark.parametrize("label", CLASSES)
+def test_rates_agree_with_scikit_learn(label, group):
+    y, guess, groups, weights = sample()
+    rows = np.ones(len(y), dtype=bool) if group is None else groups == group
+    s = {"sample_weight": weights[rows]}
+    one = {"labels": [label], "average": "macro", **s}
+    others = y[rows] != label
+    expected = {
+        Recall: sk.recall_score(y[rows], guess[rows], **one),
+        Precision: sk.precision_score(y[rows], guess[rows], **one),
+        Coverage: np.average(guess[rows] == label, **{"weights": weights[rows]}),
+        FalsePositiveRate: np.average(
+            guess[rows][others] == label, weights=weights[rows][others]
+        ),
+    }
+    for kind, rate in expected.items():
+        for bounds, violation in (
+            ({"at_least": 0.5}, 0.5 - rate),
+            ({"at_most": 0.2}, rate - 0.2),
+            ({"target": 0.4, "slack": 0.05}, abs(rate - 0.4) - 0.05),
+        ):
+            constraint = kind(label=label, group=group, **bounds)
+            found = constraint(y, guess, sensitive_features=groups, sample_weight=weights)
+            assert found == pytest.approx(violation, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [Recall, Precision, Coverage, FalsePositiveRate])
+def test_bounds_without_a_label_or_in_every_group_are_the_worst_of_each(kind):
+    y, guess, groups, _ = sample()
+    call = {"sensitive_features": groups}
+    each = [kind(at_least=0.5, label=c)(y, guess, **call) for c in CLASSES]
+    assert kind(at_least=0.5)(y, guess) == pytest.approx(max(each), abs=1e-12)
+    each = [kind(at_least=0.5, group=g)(y, guess, **call) for g in GROUPS]
+    assert kind(at_least=0.5, per_group=True)(y, guess, **call) == max(each)
+
+
+def test_bounds_by_class_are_one_for_each():
+    y, guess, _, _ = sample()
+    bounds = {"a": 0.9, "b": 0.1, "c": 0.6}
+    each = [Recall(at_least=v, label=c)(y, guess) for c, v in bounds.items()]
+    assert Recall(at_least=bounds)(y, guess) == max(each)
+    assert Recall(at_least=list(bounds.values()))(y, guess) == max(each)
+    assert Recall(at_least={"b": 0.1})(y, guess) == each[1]
+
+
+def test_coverage_of_the_priors_is_the_papers_constraint():
+    y, guess, _, _ = sample()
+    differences = [abs(np.mean(guess == c) - np.mean(y == c)) for c in CLASSES]
+    found = Coverage(target="priors", slack=0.01)(y, guess)
+    assert found == pytest.approx(max(differences) - 0.01)
+
+
+def test_a_class_that_is_never_predicted_meets_every_bound_on_precision():
+    constraint = Precision(label="b", at_least=0.9)
+    assert constraint(["a", "b"], ["a", "a"]) == 0.0
+    C, cells = confusion_tensor(["a", "b"], ["a", "a"])
+    G, h = constraint.linear(cells)
+    assert np.tensordot(G, C, axes=3) + h <= 0.0
+
+
+def test_parity_is_the_papers_table():
+    y, guess, groups, weights = sample()
+    parity, opportunity, odds = [0.0], [0.0], [0.0]
+    for group in GROUPS:
+        inside = groups == group
+        for i in CLASSES:
+            share = np.average(guess[inside] == i, weights=weights[inside])
+            parity.append(abs(share - np.average(guess == i, weights=weights)))
+            for j in CLASSES:
+                rows, all_rows = inside & (y == i), y == i
+                rate = np.average(guess[rows] == j, weights=weights[rows])
+                overall = np.average(guess[all_rows] == j, weights=weights[all_rows])
+                odds.append(abs(rate - overall))
+                if i == j:
+                    opportunity.append(odds[-1])
+    call = {"sensitive_features": groups, "sample_weight": weights}
+    for constraint, differences in (
+        (DemographicParity(slack=0.03), parity),
+        (EqualOpportunity(slack=0.03), opportunity),
+        (EqualizedOdds(slack=0.03), odds),
+    ):
+        assert constraint(y, guess, **call) == pytest.approx(max(differences) - 0.03)
+
+
+def test_a_ratio_bound_is_met_when_the_lower_rate_is_that_share_of_the_higher():
+    y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
+    guess = np.array([0, 0, 0, 0, 1, 1, 0, 1, 1, 1])
+    groups = np.array([0, 0, 1, 1, 0, 0, 0, 1, 1, 1])
+    call = partial(
+        EqualOpportunity(bound="ratio", reference="groups", ratio=0.8),
+        y, guess, sensitive_features=groups,
+    )  # fmt: skip
+    assert call() == pytest.approx(0.8 - 2 / 3)
+    constraint = EqualOpportunity(bound="ratio", ratio=2 / 3, reference="groups")
+    found = constraint(y, guess, sensitive_features=groups)
+    assert found == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_group_without_examples_of_a_class_is_left_out():
+    y, guess = [0, 1, 0, 0], [0, 1, 1, 0]
+    C, cells = confusion_tensor(y, guess, sensitive_features=["f", "f", "m", "m"])
+    assert EqualOpportunity().violation(C, cells) == pytest.approx(-0.05)
+    for constraint in (
+        EqualOpportunity(),
+        EqualOpportunity(reference="groups"),
+        Recall(at_least=0.5, per_group=True),
+        MetricBound("balanced", at_least=0.3, per_group=True),
+    ):
+        G, h = constraint.linear(cells)
+        assert np.isfinite(G).all() and np.isfinite(h).all()
+        assert np.isfinite(constraint.violation(C, cells))
+
+
+def test_churn_is_the_share_of_changed_predictions():
+    y, guess, groups, weights = sample()
+    baseline = np.where(np.arange(len(y)) % 3 == 0, "b", guess)
+    call = {"sensitive_features": groups, "sample_weight": weights,
+            "y_baseline": baseline}  # fmt: skip
+    for rows, constraint in (
+        (slice(None), Churn(BASELINE, 0.1)),
+        (baseline == "b", Churn(BASELINE, 0.1, label="b")),
+        (groups == "m", Churn(BASELINE, 0.1, group="m")),
+    ):
+        changed = guess[rows] != baseline[rows]
+        expected = np.average(changed, weights=weights[rows]) - 0.1
+        assert constraint(y, guess, **call) == pytest.approx(expected, abs=1e-12)
+
+
+def test_quantification_is_the_divergence_and_finite_where_that_is_not():
+    y, guess, groups, _ = sample()
+    p, q = (np.array([np.mean(v == c) for c in CLASSES]) for v in (y, guess))
+    found = Quantification(0.01)(y, guess)
+    assert found == pytest.approx(p @ np.log(p / q) - 0.01)
+    each = [
+        Quantification(0.01, group=g)(y, guess, sensitive_features=groups) for g in GROUPS
+    ]
+    constraint = Quantification(0.01, per_group=True)
+    assert constraint(y, guess, sensitive_features=groups) == max(each)
+    never = Quantification(0.01)(y, np.where(guess == "a", "b", guess))
+    assert 0.0 < never < np.inf
+
+
+def test_continuing_the_logarithm_changes_no_point_within_the_bound():
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        p = rng.dirichlet(np.full(3, 0.3)) * 0.97 + 0.01
+        q = rng.dirichlet(np.full(3, 0.3)) * (1 - 1e-9) + 1e-9 / 3
+        constraint = Quantification(10 ** rng.uniform(-3, 0), target=p / p.sum())
+        C = np.outer([0.2, 0.3, 0.5], q)[None]
+        cells = Cells.single([0.2, 0.3, 0.5], CLASSES)
+        exact = p / p.sum() @ np.log(p / p.sum() / q) - constraint.at_most
+        found = constraint.violation(C, cells)
+        assert (found <= 0.0) == (exact <= 0.0)
+        assert found <= exact + 1e-12
+        if exact <= 0.0:
+            assert found == pytest.approx(exact, abs=1e-12)
+
+
+def test_bounds_of_metrics_are_in_the_metrics_own_units():
+    y, guess, groups, weights = sample()
+    g_mean = GMean()(y, guess, sample_weight=weights)
+    for bound in ({"at_least": 0.9}, {"at_most": 0.1}):
+        found = MetricBound(GMean(), **bound)(y, guess, sample_weight=weights)
+        assert found == pytest.approx(0.9 - g_mean)
+    rows = groups == "m"
+    f1 = sk.f1_score(y[rows], guess[rows], labels=["c"], average="macro")
+    constraint = MetricBound(FBeta(pos_label="c"), at_least=0.9, group="m")
+    assert constraint(y, guess, sensitive_features=groups) == pytest.approx(0.9 - f1)
+
+
+def test_a_metric_of_groups_can_be_bounded():
+    class WorstGroup(ConfusionMetric):
+        convex = needs_groups = True
+
+        def value(self, C):
+            return float((1 - C.trace(axis1=1, axis2=2) / C.sum(axis=(1, 2))).max())
+
+    constraint = MetricBound(WorstGroup(), at_most=0.3)
+    assert constraint.needs_groups and constraint.has_convex
+    y, guess, groups, _ = sample()
+    worst = max(np.mean(y[groups == g] != guess[groups == g]) for g in GROUPS)
+    found = constraint(y, guess, sensitive_features=groups)
+    assert found == pytest.approx(worst - 0.3)
+    C, cells = tensor(np.random.default_rng(0))
+    G, h = constraint.convex_tangent(C, cells)
+    assert G.shape == cells.shape
+    assert np.vdot(G, C) + h == pytest.approx(constraint.violation(C, cells))
+    with pytest.raises(ValueError, match="takes neither group nor per_group"):
+        MetricBound(WorstGroup(), at_most=0.3, group="m").check(cells)
+
+
+def test_a_users_constraint_needs_linear_alone():
+    class NoMoreLastThanFirst(Constraint):
+        def linear(self, cells):
+            G = np.zeros((1, *cells.shape))
+            G[..., -1], G[..., 0] = 1.0, -1.0
+            return G, np.zeros(1)
+
+    y, guess, _, _ = sample()
+    expected = np.mean(guess == "c") - np.mean(guess == "a")
+    assert NoMoreLastThanFirst()(y, guess) == pytest.approx(expected)
