@@ -58,7 +58,7 @@ def load_yeast(data_home):
 
     They are read from yeast/data.npz: X_train, Y_train, X_test and Y_test.
     """
-    path = _data_file(data_home, "yeast", "data.npz")
+    path = data_file(data_home, "yeast", "data.npz")
     if path is None:
         return None
     with np.load(path) as data:
@@ -72,7 +72,7 @@ def load_reuters(data_home, n_topics):
     They are read from reuters90/: X_train.npz, X_test.npz (CSR), Y_train.npy, Y_test.npy.
     Documents without any of the topics are left out.
     """
-    path = _data_file(data_home, "reuters90", "X_train.npz")
+    path = data_file(data_home, "reuters90", "X_train.npz")
     if path is None:
         return None
     parts, topics = [], None
@@ -86,7 +86,7 @@ def load_reuters(data_home, n_topics):
     return parts
 
 
-def _data_file(data_home, folder, name):
+def data_file(data_home, folder, name):
     path = Path(data_home or ".", folder, name)
     if path.exists():
         return path

@@ -6,6 +6,8 @@ from numbers import Integral, Real
 import numpy as np
 
 from sklearn_structsvm._compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm._dask import make_dask_problem
+from sklearn_structsvm._dask_parts import holds_dask
 from sklearn_structsvm._problem import make_problem, read_structure
 from sklearn_structsvm._training import TrainedClassifier
 from sklearn_structsvm.risks import (
@@ -19,7 +21,6 @@ from sklearn_structsvm.structures import (
     MulticlassStructure,
     MultilabelStructure,
 )
-from sklearn_structsvm.structures.labels import encode
 from sklearn_structsvm.structures.ranking import RankingStructure
 
 BATCH_CONSTRAINTS = {
@@ -48,6 +49,7 @@ class BatchClassifier(TrainedClassifier):
     # y decides. A subclass may make it a parameter.
     structure = "auto"
     takes_sequences = False
+    takes_dask = True
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -63,6 +65,7 @@ class BatchClassifier(TrainedClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or, if y and sample_weight are too, a Dask collection chunked by rows.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Class labels of any kind, or an indicator.
         sample_weight : array-like of shape (n_samples,) or None
@@ -76,8 +79,19 @@ class BatchClassifier(TrainedClassifier):
 
     def _fit(self, X, y, sample_weight, before):
         self._check_combination()
-        problem = make_problem(self, X, y, sample_weight, self._read_structure)
+        problem = self._make_problem(X, y, sample_weight)
         self._train(problem, (X, y, sample_weight), before)
+
+    def _make_problem(self, X, y, sample_weight):
+        data = X, y, sample_weight
+        if not holds_dask(*data):
+            return make_problem(self, *data, self._read_structure)
+        if not self.takes_dask:
+            raise TypeError(
+                f"{type(self).__name__} takes no Dask collections, as its dual point has "
+                "numbers for each example: SubLBFGSClassifier and BMRMClassifier do."
+            )
+        return make_dask_problem(self, *data, self._read_structure)
 
     def _check_combination(self):
         """ValueError for parameters that contradict each other, whatever the data."""
@@ -134,17 +148,18 @@ class BatchClassifier(TrainedClassifier):
 
     def _make_risk(self, problem, **options):
         """The risk of the problem's rows, with the arguments that all risks take."""
-        structure, X, y = problem.structure, problem.X, problem.y
-        if self.loss != "logistic":
+        structure = problem.structure
+        kind = BinaryHinge
+        if self.loss == "logistic":
+            kind = Logistic
+        else:
             options["label_costs"] = structure.label_costs_
         if isinstance(structure, RankingStructure):
-            return MultilabelHinge(X, y, problem.weights, **options)
-        y = encode(y, structure.classes_)
-        if isinstance(structure, MulticlassStructure):
+            kind = MultilabelHinge
+        elif isinstance(structure, MulticlassStructure):
+            kind = MulticlassHinge
             options["rescaled"] = self.loss == "slack_hinge"
-            return MulticlassHinge(X, y, problem.weights, **options)
-        kind = Logistic if self.loss == "logistic" else BinaryHinge
-        return kind(X, y, problem.weights, **options)
+        return problem.make_risk(kind, options)
 
     def _start(self, structure, before):
         """Weights of the previous fit, where they are asked for and of use."""
@@ -167,9 +182,6 @@ class BatchClassifier(TrainedClassifier):
         return attributes
 
     def _structure_at(self, problem, weights):
-        structure = problem.structure
-        if isinstance(structure, RankingStructure):
-            return structure.with_threshold(
-                problem.X, problem.y, weights, problem.weights
-            )
-        return structure
+        if isinstance(problem.structure, RankingStructure):
+            return problem.with_threshold(weights)
+        return problem.structure

@@ -4,7 +4,6 @@ from functools import partial
 
 from sklearn_structsvm._batch_classifier import BATCH_CONSTRAINTS, BatchClassifier
 from sklearn_structsvm._compat import StrOptions, _fit_context
-from sklearn_structsvm._problem import make_problem
 from sklearn_structsvm.solvers.bmrm import run_bmrm
 from sklearn_structsvm.solvers.cutting_plane import run_cutting_plane
 from sklearn_structsvm.structures import Structure
@@ -203,7 +202,8 @@ class BMRMClassifier(BatchClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains.
+            arrays or CSR matrices of shape (T_i, n_features) for chains. Or, if y and
+            sample_weight are too, a Dask collection chunked by rows.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any kind, an indicator, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None
@@ -217,7 +217,7 @@ class BMRMClassifier(BatchClassifier):
 
     def _fit(self, X, y, sample_weight, before):
         self._check_combination()
-        problem = make_problem(self, X, y, sample_weight, self._read_structure)
+        problem = self._make_problem(X, y, sample_weight)
         data = (X, y, sample_weight)
         if isinstance(self.structure, str) and problem.structure.flat:
             self._train(problem, data, before)

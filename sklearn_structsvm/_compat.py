@@ -3,7 +3,7 @@
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
@@ -25,6 +25,7 @@ except ImportError:  # scikit-learn < 1.9
 
 __all__ = [
     "CallbackSupportMixin",
+    "HasMethods",
     "Interval",
     "StrOptions",
     "_BaseScorer",

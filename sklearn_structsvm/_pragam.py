@@ -109,6 +109,7 @@ class PragamClassifier(BatchClassifier):
     """
 
     _parameter_constraints: dict = BATCH_CONSTRAINTS
+    takes_dask = False
 
     def __init__(
         self,

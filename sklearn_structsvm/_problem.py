@@ -16,6 +16,7 @@ from sklearn_structsvm.structures import (
     MultilabelStructure,
     Structure,
 )
+from sklearn_structsvm.structures.labels import encode
 
 
 @dataclass
@@ -44,6 +45,17 @@ class Problem:
 
     def lam(self, C):
         return 1.0 / (C * self.total)
+
+    def make_risk(self, kind, options):
+        """A risk of the class `kind`, with these further arguments."""
+        y = self.y
+        if not self.structure.multi_label:
+            y = encode(y, self.structure.classes_)
+        return kind(self.X, y, self.weights, **options)
+
+    def with_threshold(self, weights):
+        """The structure, a ranking, with the threshold that suits the scores best."""
+        return self.structure.with_threshold(self.X, self.y, weights, self.weights)
 
 
 def is_flat(structure):

@@ -27,9 +27,12 @@ class PassReporter:
             self._next_task()
 
     def __call__(self, n_iter, row, done):
-        """After a pass, the last one where `done`; whether a callback asks to stop."""
+        """After a pass, the last one where `done`; whether a callback asks to stop.
+
+        `row` is the last one of the history, None before the first.
+        """
         name = type(self.estimator).__name__
-        if self.estimator.verbose and row["n_iter"] == n_iter:
+        if self.estimator.verbose and row is not None and row["n_iter"] == n_iter:
             print(
                 f"[{name}] pass {n_iter}, {row['seconds']:.1f} s: "
                 f"objective {row['objective']:.6g}, duality gap {row['dual_gap']:.3g}"

@@ -1,6 +1,5 @@
 """What the estimators over a structure share: all but `fit`."""
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -9,9 +8,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_structsvm import __version__
 from sklearn_structsvm._compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._problem import is_flat
+from sklearn_structsvm._whole_fits import WholeFitsMixin
 from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.base import as_object_array
 
@@ -37,11 +36,9 @@ def _knows(name):
     return check
 
 
-def _is_fitted_attribute(name):
-    return name == "_dual_state" or (name.endswith("_") and not name.startswith("_"))
-
-
-class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class StructuredClassifier(
+    WholeFitsMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+):
     """Prediction, scores and pickles of an estimator with a fitted structure."""
 
     def __sklearn_tags__(self):
@@ -63,42 +60,6 @@ class StructuredClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
             tags.classifier_tags = None
             tags.input_tags.two_d_array = False
         return tags
-
-    def __getstate__(self):
-        return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
-
-    def __setstate__(self, state):
-        version = state.pop("_sklearn_structsvm_version", "unknown")
-        if version != __version__:
-            warnings.warn(
-                f"This {type(self).__name__} was saved by sklearn-structsvm {version} "
-                f"and is read by {__version__}, which may break or mislead.",
-                UserWarning,
-                stacklevel=2,
-            )
-        super().__setstate__(state)
-
-    def _fit_or_restore(self, X, y, sample_weight):
-        """`_fit` from a clean slate; where it fails, all is as it was before.
-
-        `_fit` gets the attributes of the previous fit. By `_keep_fitted` it says that
-        what it has set is to stay although it raises, be it a warning turned error.
-        """
-        before = {k: v for k, v in vars(self).items() if _is_fitted_attribute(k)}
-        self._drop_fitted()
-        try:
-            self._fit(X, y, sample_weight, before)
-        except BaseException:
-            if not vars(self).pop("_keep_fitted", False):
-                self._drop_fitted()
-                vars(self).update(before)
-            raise
-        vars(self).pop("_keep_fitted", None)
-        return self
-
-    def _drop_fitted(self):
-        for name in [k for k in vars(self) if _is_fitted_attribute(k)]:
-            delattr(self, name)
 
     @property
     def _weights(self):

@@ -16,7 +16,12 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    ComplexMetricClassifier,
+    SlackRescaledSSVM,
+)
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -41,8 +46,18 @@ FLAT = [
     SlackRescaledSSVM(solver="cutting_plane"),
     SlackRescaledSSVM(solver="cutting_plane", formulation="one-slack"),
 ]
+COMPLEX = [
+    ComplexMetricClassifier(),
+    ComplexMetricClassifier(metric="h_mean", confusion="labels"),
+    ComplexMetricClassifier(metric="min_max"),
+    ComplexMetricClassifier(metric="micro_f1"),
+    ComplexMetricClassifier(metric="f1"),
+    ComplexMetricClassifier(cv=3),
+    ComplexMetricClassifier(lmo="weighted", max_iter=20),
+]
 ALL = [
     *FLAT,
+    *COMPLEX,
     BCFWClassifier(MultilabelStructure()),
     BCFWClassifierCV(MultilabelStructure()),
     BCFWClassifier(ChainStructure()),
@@ -88,6 +103,30 @@ def listed(mark):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @listed(parametrize_with_checks(FLAT, expected_failed_checks=expected_failed_checks))
 def test_flat_estimators_pass_the_generated_checks(estimator, check):
+    check(estimator)
+
+
+def complex_expected_failed_checks(estimator):
+    if estimator.metric != "min_max":
+        return {}
+    return {
+        "check_classifiers_train": "asks that predict is the argmax of predict_proba. "
+        "These are the probabilities of a mixture, and their argmax is another "
+        "classifier, which is not the best one"
+    }
+
+
+# Labels that nothing tells apart, folds of three examples, iterations of no end.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:The classifier predicts .* for every training")
+@pytest.mark.filterwarnings("ignore:The least populated class")
+@pytest.mark.filterwarnings("ignore:A fold trains without examples")
+@listed(
+    parametrize_with_checks(
+        COMPLEX, expected_failed_checks=complex_expected_failed_checks
+    )
+)
+def test_complex_metrics_pass_the_generated_checks(estimator, check):
     check(estimator)
 
 

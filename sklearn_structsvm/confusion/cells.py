@@ -27,6 +27,9 @@ class Cells:
         What the user calls the groups: labels, or tuples of them.
     baseline : ndarray of shape (m,) or None, default=None
         Index in `classes` of the label that the baseline gives to the cell's examples.
+    label_priors : ndarray of shape (m, k) or None, default=None
+        Shares of the sample's labels, where `priors` are those of class probabilities;
+        None where they are the same.
 
     Examples
     --------
@@ -45,6 +48,7 @@ class Cells:
     groups: np.ndarray | None = None
     group_names: object = None
     baseline: np.ndarray | None = None
+    label_priors: np.ndarray | None = None
 
     @classmethod
     def single(cls, class_priors, classes=None):
@@ -71,6 +75,11 @@ class Cells:
     def class_priors(self):
         """Share of each label among all examples, shape (k,)."""
         return self.priors.sum(axis=0)
+
+    @property
+    def label_shares(self):
+        """Share of each label in each cell of the sample, shape (m, k)."""
+        return self.priors if self.label_priors is None else self.label_priors
 
     @property
     def n_groups(self):

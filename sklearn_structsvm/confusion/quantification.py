@@ -56,7 +56,7 @@ class Quantification(Constraint):
         """p of a group (by index, None for all examples), of shape (k,)."""
         k = cells.n_classes
         if self.target is None:
-            priors = cells.priors[cells.cells_of(group)].sum(axis=0)
+            priors = cells.label_shares[cells.cells_of(group)].sum(axis=0)
             return priors / priors.sum() if priors.any() else priors
         if isinstance(self.target, dict):
             shares = np.zeros(k)

@@ -257,7 +257,7 @@ class Coverage(RateConstraint):
 
     def _by_class(self, value, name, cells, free=np.nan):
         if name == "target" and isinstance(value, str) and value == "priors":
-            value = cells.class_priors
+            value = cells.label_shares.sum(axis=0)
             if self.label is not None:
                 value = float(value[cells.class_index(self.label)])
         return super()._by_class(value, name, cells, free)

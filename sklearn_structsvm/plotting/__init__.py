@@ -1,11 +1,19 @@
-"""Displays of how a fit converged, of regularization paths and of labelings.
+"""Displays of fits, regularization paths, labelings and confusion matrices.
 
 Needs matplotlib, which ``pip install "sklearn-structsvm[plot]"`` brings; it is imported
 when the first plot is drawn.
 """
 
+from sklearn_structsvm.plotting._achievable_set import AchievableSetDisplay
 from sklearn_structsvm.plotting._convergence import ConvergenceDisplay
 from sklearn_structsvm.plotting._label_map import LabelMapDisplay
 from sklearn_structsvm.plotting._path import RegularizationPathDisplay
+from sklearn_structsvm.plotting._tradeoff import TradeoffDisplay
 
-__all__ = ["ConvergenceDisplay", "LabelMapDisplay", "RegularizationPathDisplay"]
+__all__ = [
+    "AchievableSetDisplay",
+    "ConvergenceDisplay",
+    "LabelMapDisplay",
+    "RegularizationPathDisplay",
+    "TradeoffDisplay",
+]

@@ -1,0 +1,126 @@
+"""Milliseconds of a linear minimisation over confusion tensors, and of its predictions.
+
+Beside each call stand the same steps in NumPy, and how often the probabilities could have
+been read meanwhile by one core (a BLAS dot product of them with themselves): no rule that
+looks at every probability takes less than one such reading a core. Costs that a metric of
+the recalls gives are "diagonal", others "any". Medians; the contenders take turns.
+"""
+
+import sys
+from time import perf_counter
+
+from _common import make_parser, np, print_table
+
+from sklearn_structsvm.confusion.lmo import (
+    PluginLMO,
+    mixture_proba,
+    predict_plugin,
+    row_uniforms,
+)
+from sklearn_structsvm.confusion.thresholds import ThresholdLMO
+
+# Of seven kinds of forest cover.
+SHARES = np.array([0.365, 0.488, 0.062, 0.005, 0.016, 0.030, 0.035])
+
+
+def make_sample(n, k, rng):
+    """Class probabilities, as of a model that tells something, and labels drawn so."""
+    shares = np.resize(SHARES, k)
+    scores = 1.5 * rng.standard_normal((n, k)) + np.log(shares / shares.sum())
+    P = np.exp(scores - scores.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    return P, (P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+
+
+def medians(contenders, repeats):
+    """Median milliseconds of functions that are called in turns."""
+    seconds = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, function in contenders.items():
+            start = perf_counter()
+            function()
+            seconds[name].append(perf_counter() - start)
+    return {name: 1e3 * float(np.median(times)) for name, times in seconds.items()}
+
+
+def in_numpy(P, y, L, confusion):
+    """One call, the straightforward way."""
+    k = P.shape[1]
+    predicted = np.argmin(P @ L, axis=1)
+    if confusion == "labels":
+        return np.bincount(y * k + predicted, minlength=k * k).reshape(k, k) / len(y)
+    sums = [P[predicted == j].sum(axis=0) for j in range(k)]
+    return np.stack(sums, axis=1) / len(y)
+
+
+def losses(lmo, rng):
+    """Costs of the two kinds."""
+    k = lmo.shape[1]
+    costs = rng.uniform(0.5, 1.5, k) / lmo.priors[0]
+    return {"diagonal": -np.diag(costs)[None], "any": rng.random((1, k, k))}
+
+
+def time_calls(P, y, args, rng):
+    rows = []
+    for dtype in (np.float64, np.float32):
+        Q = np.ascontiguousarray(P, dtype=dtype)
+        flat = Q.ravel()
+        for confusion in ("labels", "probabilities"):
+            lmos = {
+                t: PluginLMO(Q, y, confusion=confusion, n_threads=t) for t in args.threads
+            }
+            for kind, L in losses(lmos[args.threads[0]], rng).items():
+                once = {"reading": lambda flat=flat: flat.dot(flat)}
+                for t, lmo in lmos.items():
+                    once[t] = lambda lmo=lmo, L=L: lmo(L)
+                fast = medians(once, args.repeats)
+                plain = {0: lambda Q=Q, L=L, c=confusion: in_numpy(Q, y, L[0], c)}
+                slow = medians(plain, args.peer_repeats)[0]
+                for t in args.threads:
+                    name = [np.dtype(dtype).name, confusion, kind, t]
+                    ratios = [slow / fast[t], fast[t] / fast["reading"]]
+                    rows.append([*name, fast[t], slow, *ratios])
+    print(f"A call on {args.n} x {args.k}\n")
+    header = ["", "counts", "costs", "threads", "ms", "NumPy ms", "NumPy / ms"]
+    print_table([*header, "readings"], rows)
+
+
+def time_the_rest(P, y, args, rng):
+    k = args.k
+    L, Ls = -np.diag(rng.random(k))[None], -rng.random((10, 1, k, 1)) * np.eye(k)
+    mixture = np.full(10, 0.1)
+    X = rng.standard_normal((args.n, 54))
+    scores = P[:, 1:2] / (P[:, :1] + P[:, 1:2])
+    two, cells = np.hstack([1 - scores, scores]), rng.integers(0, 4, args.n)
+    labels = (rng.random(args.n) < scores[:, 0]).astype(int)
+    thresholds = ThresholdLMO(two, labels, cells)
+    costs = rng.standard_normal((4, 2, 2))
+    contenders = {
+        "set up PluginLMO": lambda: PluginLMO(P, y),
+        "predict_plugin": lambda: predict_plugin(P, L),
+        "mixture_proba of 10": lambda: mixture_proba(P, Ls, mixture),
+        "row_uniforms of 54 columns": lambda: row_uniforms(X),
+        "set up ThresholdLMO, 4 cells": lambda: ThresholdLMO(two, labels, cells),
+        "call of ThresholdLMO": lambda: thresholds(costs),
+    }
+    times = medians(contenders, args.peer_repeats)
+    print(f"All else with {args.n} rows, float64, one thread\n")
+    print_table(["", "ms"], list(times.items()))
+
+
+def main():
+    parser = make_parser(__doc__)
+    parser.add_argument("--n", type=int, default=400_000, help="rows")
+    parser.add_argument("--k", type=int, default=7, help="classes")
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=51, help="of a call")
+    parser.add_argument("--peer-repeats", type=int, default=7, help="of all else")
+    args = parser.parse_args()
+    rng = np.random.default_rng(0)
+    P, y = make_sample(args.n, args.k, rng)
+    time_calls(P, y, args, rng)
+    time_the_rest(P, y, args, rng)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""Sensitive features as groups: from columns of any kind to numbers 0 to m - 1."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _num_samples
+
+# No error message lists more groups than this.
+MAX_NAMED = 5
+
+
+class Groups:
+    """The groups that sensitive features divide the training examples into.
+
+    With several columns, a group is a combination of values that occurs.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n,) or (n, n_columns), or data frame
+        Strings, numbers, booleans or other hashable values; none missing.
+    n_samples : int
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n,)
+        The group of each example.
+    names : list of length m
+        Sorted, where they can be: values, or for several columns tuples of values.
+    n_columns : int
+    """
+
+    def __init__(self, sensitive_features, n_samples):
+        columns = _columns(sensitive_features, n_samples)
+        self.n_columns = len(columns)
+        names, codes = _combined(columns)
+        order = _sorted_order(names)
+        self.names = [names[i] for i in order]
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        self.codes = rank[codes]
+
+    @property
+    def array(self):
+        """The names as an array of shape (m,), of tuples for several columns."""
+        kinds = {type(name) for name in self.names}
+        if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+            return np.array(self.names)
+        result = np.empty(len(self.names), dtype=object)
+        for i, name in enumerate(self.names):
+            result[i] = name
+        return result
+
+    def forget_codes(self):
+        """Without the training examples: what a fitted estimator keeps."""
+        self.codes = None
+        return self
+
+    def encode(self, sensitive_features, n_samples):
+        """Codes of other examples; ValueError for a group that was not in training."""
+        columns = _columns(sensitive_features, n_samples)
+        if len(columns) != self.n_columns:
+            raise ValueError(
+                f"sensitive_features has {len(columns)} column(s), and had "
+                f"{self.n_columns} in fit."
+            )
+        names, codes = _combined(columns)
+        where = {name: code for code, name in enumerate(self.names)}
+        unseen = [name for name in names if name not in where]
+        if unseen:
+            raise ValueError(
+                f"sensitive_features holds {_listed(unseen)}, not among the groups in "
+                f"fit, which were {_listed(self.names)}."
+            )
+        return np.array([where[name] for name in names], dtype=np.intp)[codes]
+
+
+def _listed(names):
+    text = ", ".join(repr(name) for name in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _columns(features, n_samples):
+    """A list of arrays of shape (n_samples,)."""
+    if sparse.issparse(features):
+        raise TypeError("sensitive_features must be dense; got a sparse matrix.")
+    if hasattr(features, "columns") and hasattr(features, "shape"):
+        names = list(features.columns)
+        columns = [np.asarray(features[name]) for name in names]
+    else:
+        features = np.asarray(features)
+        if features.ndim not in (1, 2):
+            raise ValueError(
+                "sensitive_features must have one or two dimensions; got shape "
+                f"{features.shape}."
+            )
+        columns = [features] if features.ndim == 1 else list(features.T)
+    if not columns:
+        raise ValueError("sensitive_features has no columns.")
+    found = _num_samples(columns[0])
+    if found != n_samples:
+        raise ValueError(
+            f"sensitive_features has {found} rows, where X has {n_samples}."
+        )
+    return columns
+
+
+def _combined(columns):
+    """Names of the combinations of values that occur, and codes into them."""
+    parts = [_factorized(column) for column in columns]
+    if len(parts) == 1:
+        return parts[0]
+    joint = np.zeros(len(columns[0]), dtype=np.int64)
+    for values, codes in parts:
+        # Compact after each column, so that many columns do not overflow.
+        _, joint = np.unique(joint * len(values) + codes, return_inverse=True)
+    _, first, joint = np.unique(joint, return_index=True, return_inverse=True)
+    names = [tuple(values[codes[i]] for values, codes in parts) for i in first]
+    return names, joint
+
+
+def _factorized(column):
+    """Distinct values as Python scalars, and codes into them."""
+    if column.dtype == object:
+        where = {}
+        codes = np.array([where.setdefault(v, len(where)) for v in column.tolist()])
+        values = list(where)
+    else:
+        values, codes = np.unique(column, return_inverse=True)
+        values = values.tolist()
+    if any(_is_missing(value) for value in values):
+        raise ValueError(
+            "sensitive_features has missing values: give those examples a group of "
+            "their own, or leave them out."
+        )
+    return values, codes.astype(np.intp)
+
+
+def _is_missing(value):
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # as pandas.NA says of its truth
+        return True
+
+
+def _sorted_order(names):
+    indices = range(len(names))
+    try:
+        return sorted(indices, key=lambda i: names[i])
+    except TypeError:
+        return sorted(indices, key=lambda i: (str(type(names[i])), str(names[i])))

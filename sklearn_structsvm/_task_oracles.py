@@ -1,0 +1,128 @@
+"""Oracles of a task: what they find for a loss tensor, and what that becomes."""
+
+import numpy as np
+from sklearn.base import clone
+
+from sklearn_structsvm._mixtures import ClassifierMixture, PluginMixture
+from sklearn_structsvm.confusion.lmo import PluginLMO
+from sklearn_structsvm.confusion.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.weighted import BoundLMO, WeightedLMO
+from sklearn_structsvm.solvers.column_generation import run_column_generation
+from sklearn_structsvm.solvers.mixture import MET, InfeasibleConstraintError
+
+
+def counted_as(confusion, n_classes):
+    """What confusion="auto" stands for."""
+    if confusion != "auto":
+        return confusion
+    return "labels" if n_classes == 2 else "probabilities"
+
+
+class PluginOracle:
+    """The plug-in rule as the oracle of a task.
+
+    Attributes
+    ----------
+    lmo : PluginLMO or ThresholdLMO
+    """
+
+    def __init__(self, task, probabilities, counted, n_threads):
+        self.task, self.counted = task, counted
+        self.data = (probabilities, task.y, task.codes, task.weights)
+        self.options = {"n_cells": task.cells.n_cells, "n_threads": n_threads}
+        if counted == "labels" and task.cells.n_classes == 2:
+            self.lmo = ThresholdLMO(*self.data, **self.options)
+        else:
+            self.lmo = PluginLMO(*self.data, confusion=counted, **self.options)
+
+    def attributes(self, mixture):
+        """Fitted attributes of a `solvers.mixture.Mixture`, heaviest classifier first."""
+        weights, handles, _ = _sorted(mixture)
+        losses = np.array(handles).reshape(len(weights), *self.task.cells.shape)
+        return {
+            "mixture_": PluginMixture(weights, losses),
+            "mixture_weights_": weights,
+            "loss_matrices_": losses,
+            "cell_confusions_": self.lmo.mixture_confusion(losses, weights, "labels"),
+        }
+
+    def certificate(self, result, tol, max_iter):
+        """(bound, gap) of a result.
+
+        Where the rule is not the best for what is counted, both are those of the model:
+        its own bound, and how much the mixture's value under the model is above that. A
+        mixture that does not meet the constraints under the model has no gap.
+        """
+        if self.lmo.exact:
+            return result.bound, result.gap
+        model = PluginLMO(*self.data, confusion="probabilities", **self.options)
+        problem = self.task.problem(model)
+        C = model.mixture_confusion(result.handles, result.weights)
+        if problem.violation(C) > MET:
+            return -np.inf, np.inf
+        try:
+            best = run_column_generation(problem, tol=tol, max_iter=max_iter)
+        except InfeasibleConstraintError:
+            return -np.inf, np.inf
+        return best.bound, problem.value(C) - best.bound
+
+
+class ClassifierOracle:
+    """An LMO that finds classifiers as the oracle of a task.
+
+    Parameters
+    ----------
+    lmo : LMO
+        Fitted to a copy.
+    """
+
+    def __init__(self, task, lmo, X):
+        lmo = clone(lmo, safe=False)
+        # Weights that average to 1, as fits to so many examples expect.
+        weights = task.weights * len(task.y)
+        m, k = task.cells.n_cells, task.cells.n_classes
+        lmo = lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)
+        bounded = BoundLMO(
+            lmo, task.y, task.codes, task.weights, n_cells=m, n_classes=k
+        )
+        self.task = task
+        # What a fitted WeightedLMO has beside its estimator are the examples.
+        self.predictor = clone(lmo) if isinstance(lmo, WeightedLMO) else lmo
+        self.lmo = _Remembering(bounded)
+
+    def attributes(self, mixture):
+        """As of `PluginOracle`."""
+        weights, handles, confusions = _sorted(mixture)
+        classifiers = [classifier for _, classifier in handles]
+        k = self.task.cells.n_classes
+        return {
+            "mixture_": ClassifierMixture(weights, classifiers, self.predictor, k),
+            "mixture_weights_": weights,
+            "loss_matrices_": np.array([L for L, _ in handles]),
+            "classifiers_": classifiers,
+            "cell_confusions_": np.tensordot(weights, confusions, axes=1),
+        }
+
+    def certificate(self, result, tol, max_iter):
+        """As of `PluginOracle`; an estimate, for an LMO that need not find the best."""
+        return result.bound, result.gap
+
+
+class _Remembering:
+    """An LMO whose handles are pairs of the loss tensor and its own handle."""
+
+    def __init__(self, lmo):
+        self.lmo = lmo
+
+    def __getattr__(self, name):
+        return getattr(self.lmo, name)
+
+    def __call__(self, L):
+        C, handle, bound = self.lmo(L)
+        return C, (np.array(L), handle), bound
+
+
+def _sorted(mixture):
+    order = np.argsort(-mixture.weights, kind="stable")
+    handles = [mixture.handles[i] for i in order]
+    return mixture.weights[order], handles, mixture.confusions[order]

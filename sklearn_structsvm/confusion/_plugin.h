@@ -1,0 +1,108 @@
+/* The plug-in rule on blocks of rows: which class is cheapest, and what was predicted for
+ * how much of the sample. A block holds its rows class by class: k runs of `padded`
+ * numbers, those after its last row being zeros.
+ *
+ * Comparing, choosing and counting is what compilers make vector code of least reliably,
+ * so vectors are spelled out where the compiler has them, at each width of a processor's
+ * vector unit, and the widest is taken when the program runs. */
+#ifndef SKLEARN_STRUCTSVM_PLUGIN_H
+#define SKLEARN_STRUCTSVM_PLUGIN_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Rows of a block: for a few classes, it and the choices made in it fit in the
+ * first-level cache. */
+#define BLOCK_ROWS 512
+
+/* A group is what one turn of the loops takes, four vectors: as many chains of
+ * operations as hide the latency of one. Runs are padded to whole groups of floats. */
+#define GROUP 4
+#define WIDEST_BYTES 64
+#define PADDING (GROUP * WIDEST_BYTES / 4)
+
+#if defined(__GNUC__) && !defined(SKLEARN_STRUCTSVM_PLAIN_LOOPS)
+#define HAS_VECTORS
+#define EACH_OF_GROUP _Pragma("GCC unroll 4") for (int u = 0; u < GROUP; u++)
+#define ALIGNED __attribute__((aligned(WIDEST_BYTES)))
+#else
+#define ALIGNED
+#endif
+
+/* One block, and what predictions cost in its cell: either 2 k numbers, c and then d,
+ * where predicting j costs c_j + d_j η_j (`separable`), or k x k costs of predicting j
+ * for label i, at j k + i. Numbers are floats (`single`) or doubles. */
+typedef struct {
+    ptrdiff_t rows, padded, k;
+    int single, separable;
+    const void *costs, *P;
+} plugin_block;
+
+typedef struct {
+    void (*tally)(const plugin_block *, const double *, double *, double *);
+    void (*sums)(const plugin_block *, const void *, double *);
+    void (*choices)(const plugin_block *, int32_t *);
+} plugin_kernels;
+
+#define KERNELS(kind) {tally_##kind, sums_##kind, write_choices_##kind}
+
+#define TARGET
+#define VECTOR_BYTES 16
+#define OF_WIDTH(name) name##_16
+#include "_plugin_width.h"
+
+#if defined(HAS_VECTORS) && defined(__x86_64__)
+#define TARGET __attribute__((target("avx2,fma")))
+#define VECTOR_BYTES 32
+#define OF_WIDTH(name) name##_32
+#include "_plugin_width.h"
+
+#define TARGET __attribute__((target("avx512f")))
+#define VECTOR_BYTES 64
+#define OF_WIDTH(name) name##_64
+#include "_plugin_width.h"
+
+static const plugin_kernels *kernels_for(int single)
+{
+    static const plugin_kernels kernels[3][2] = {
+        {KERNELS(double_16), KERNELS(float_16)},
+        {KERNELS(double_32), KERNELS(float_32)},
+        {KERNELS(double_64), KERNELS(float_64)},
+    };
+    if (__builtin_cpu_supports("avx512f"))
+        return &kernels[2][single];
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &kernels[1][single];
+    return &kernels[0][single];
+}
+#else
+static const plugin_kernels *kernels_for(int single)
+{
+    static const plugin_kernels kernels[2] = {KERNELS(double_16), KERNELS(float_16)};
+    return &kernels[single];
+}
+#endif
+
+/* tally[j] = Σ_{r: choice j} w_r, or how many there are where w is NULL. `room` is for
+ * 4 k doubles. */
+static void block_tally(const plugin_block *block, const double *w, double *room,
+                        double *tally)
+{
+    kernels_for(block->single)->tally(block, w, room, tally);
+}
+
+/* sums[i * k + j] += Σ_{r: choice j} w_r η_ri; w, if any, in the numbers of the block */
+static void block_sums(const plugin_block *block, const void *w, double *sums)
+{
+    kernels_for(block->single)->sums(block, w, sums);
+}
+
+/* chosen[r] = the choice for row r */
+static void block_choices(const plugin_block *block, int32_t *chosen)
+{
+    kernels_for(block->single)->choices(block, chosen);
+}
+
+#endif

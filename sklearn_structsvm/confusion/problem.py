@@ -1,0 +1,176 @@
+"""A metric, constraints and an oracle as the solvers see them."""
+
+import numpy as np
+
+
+class ConfusionProblem:
+    """Minimise ψ(C) over the achievable confusion tensors C that meet the constraints.
+
+    min ψ(C)  over C in 𝒞  with  <G[p], C> + h[p] <= 0 for all p and φ_q(C) <= 0 for all q
+
+    (OP2 of the paper; OP1 without constraints). 𝒞 is known through `lmo` alone. All
+    tensors here are of shape (m, k, k); a metric of the (k, k) matrix of all examples
+    gets the sum over the cells, and one that needs groups the sum over each group.
+
+    Parameters
+    ----------
+    metric : ConfusionMetric
+        Resolved to the classes.
+    oracle : callable
+        L (m, k, k) → (C, handle, bound): a classifier of small <L, C>, whatever stands
+        for it, and a number that <L, C'> is not below for any C' in 𝒞 if `exact`.
+        `PluginLMO`, `ThresholdLMO` and `BoundLMO` are such.
+    cells : Cells
+        Its `priors` are the row sums of all of 𝒞.
+    constraints : sequence of Constraint, default=()
+
+    Attributes
+    ----------
+    shape : tuple
+        (m, k, k).
+    priors : ndarray of shape (m, k)
+    convex, smooth : bool
+        As the metric is.
+    exact : bool
+        Whether the oracle's bounds hold.
+    linear : (ndarray of shape (p, m, k, k), ndarray of shape (p,))
+        G and h.
+    convex_constraints : list of ConvexConstraint
+        The φ_q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.cells import Cells
+    >>> from sklearn_structsvm.confusion.lmo import PluginLMO
+    >>> from sklearn_structsvm.confusion.names import get_metric
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.column_generation import run_column_generation
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> lmo = PluginLMO(probabilities)
+    >>> cells = Cells(lmo.priors, np.arange(3))
+    >>> problem = ConfusionProblem(get_metric("g_mean", cells.classes), lmo, cells)
+    >>> result = run_column_generation(problem, tol=1e-3)
+    >>> result.status, result.gap <= 1e-3
+    ('converged', True)
+    """
+
+    def __init__(self, metric, oracle, cells, constraints=()):
+        self.metric = metric
+        self.oracle = oracle
+        self.cells = cells
+        self.constraints = tuple(constraints)
+        self.shape = cells.shape
+        self.priors = np.asarray(cells.priors, dtype=np.float64)
+        self.convex = bool(metric.convex)
+        self.smooth = bool(metric.smooth)
+        self.exact = bool(getattr(oracle, "exact", False))
+        parts = [constraint.linear(cells) for constraint in self.constraints]
+        self.linear = (
+            np.concatenate([np.zeros((0, *self.shape)), *(G for G, _ in parts)]),
+            np.concatenate([np.zeros(0), *(h for _, h in parts)]),
+        )
+        self.convex_constraints = [
+            ConvexConstraint(constraint, cells)
+            for constraint in self.constraints
+            if constraint.has_convex
+        ]
+
+    @property
+    def constrained(self):
+        """Whether there is any constraint."""
+        return len(self.linear[1]) > 0 or len(self.convex_constraints) > 0
+
+    @property
+    def uniform(self):
+        """The confusion tensor of the classifier that draws any label: inside of 𝒞."""
+        k = self.shape[-1]
+        return np.repeat(self.priors[:, :, None] / k, k, axis=2)
+
+    def lmo(self, L):
+        """(C, handle, bound) of the oracle; L is of shape (m, k, k)."""
+        return self.oracle(L)
+
+    def value(self, C):
+        """ψ(C)."""
+        return float(self.metric.value(self._gather(C)))
+
+    def gradient(self, C):
+        """∇ψ(C), of shape (m, k, k)."""
+        return self._spread(self.metric.gradient(self._gather(C)))
+
+    def tangent(self, C):
+        """(G, h): <G, C'> + h touches ψ at C or nearby, and is below it if convex."""
+        G, h = self.metric.tangent(self._gather(C))
+        return self._spread(G), float(h)
+
+    def ratio(self):
+        """(A, B) with ψ(C) = <A, C> / <B, C>, or None."""
+        ratio = self._closed_form(self.metric.ratio)
+        return None if ratio is None else tuple(map(self._spread, ratio))
+
+    def pieces(self):
+        """(G, h) with ψ(C) = max_p <G[p], C> + h[p], or None; G (p, m, k, k)."""
+        pieces = self._closed_form(self.metric.pieces)
+        if pieces is None:
+            return None
+        G, h = pieces
+        return np.array([self._spread(piece) for piece in G]), np.asarray(h, dtype=float)
+
+    def parts(self):
+        """List of (weight, A, B) with Σ weight <A, C> / <B, C> <= ψ(C), or None."""
+        parts = self._closed_form(self.metric.parts)
+        if parts is None:
+            return None
+        return [(w, self._spread(A), self._spread(B)) for w, A, B in parts]
+
+    def entries(self):
+        """Mask (m, k, k) of the entries that ψ or a constraint depends on."""
+        mask = np.zeros(self.shape, dtype=bool)
+        mask |= self._spread(self.metric.entries(self.shape[-1]))
+        mask |= (self.linear[0] != 0.0).any(axis=0)
+        if self.convex_constraints:
+            mask[:] = True
+        return mask
+
+    def violation(self, C):
+        """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints."""
+        G, h = self.linear
+        values = [phi.value(C) for phi in self.convex_constraints]
+        if len(h):
+            values.append(float((np.tensordot(G, C, axes=3) + h).max()))
+        return max(values, default=-np.inf)
+
+    def _closed_form(self, method):
+        """A form that a metric of all examples has for the class priors."""
+        return None if self.metric.needs_groups else method(self.priors.sum(axis=0))
+
+    def _gather(self, C):
+        return self.cells.by_group(C) if self.metric.needs_groups else C.sum(axis=0)
+
+    def _spread(self, G):
+        """What is multiplied with a sum over cells, for each cell."""
+        if self.metric.needs_groups and np.ndim(G) == 3:
+            groups = self.cells.groups
+            return np.asarray(G)[np.zeros(len(self.priors), int) if groups is None
+                                 else groups]
+        return np.broadcast_to(G, self.shape)
+
+
+class ConvexConstraint:
+    """φ(C) <= 0, for the cells of a problem."""
+
+    def __init__(self, constraint, cells):
+        self.constraint, self.cells = constraint, cells
+
+    def value(self, C):
+        """φ(C)."""
+        return float(self.constraint.convex_value(C, self.cells))
+
+    def gradient(self, C):
+        """∇φ(C), of shape (m, k, k)."""
+        return self.constraint.convex_gradient(C, self.cells)
+
+    def tangent(self, C):
+        """(G, h) with φ(C') >= <G, C'> + h for all C'."""
+        return self.constraint.convex_tangent(C, self.cells)

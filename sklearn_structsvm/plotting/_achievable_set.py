@@ -1,0 +1,418 @@
+"""The achievable confusion matrices in a plane, and what a solver finds among them."""
+
+import numpy as np
+
+from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend
+from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
+from sklearn_structsvm.plotting._plane import ConfusionPlane
+
+# The axes end this much beyond the largest coordinates.
+_MARGIN = 0.03
+
+_SET_STYLE = {"alpha": 0.12, "linewidth": 0, "zorder": 0.5}
+_FEASIBLE_STYLE = {"color": "C2", "alpha": 0.3, "linewidth": 0, "zorder": 0.6}
+_CONTOUR_STYLE = {"colors": "0.6", "linewidths": 0.8, "levels": 9, "zorder": 0.8}
+_MARK_COLOR = "C3"
+
+# The legend is so many of its font's sizes below the axes.
+_LEGEND_BELOW = 4.5
+
+
+class AchievableSetDisplay:
+    r"""Which confusion matrices can be achieved, and where the best one is.
+
+    The confusion matrices of all randomised classifiers that decide by the given class
+    probabilities are a convex set 𝒞. Two entries of them are drawn, by default the recalls
+    of two classes: the outline of the projection of 𝒞, found by calling the linear
+    minimisation oracle in as many directions as it takes. With it:
+
+    - contours of the metric's score, where the two entries determine it: for two classes,
+      one entry of each, of all examples. The dashed one touches the set in the best point;
+    - shaded, what the constraints leave of the set, for any constraint and any number of
+      classes: the projection of {C ∈ 𝒞 : φ(C) <= 0};
+    - a star for the mixture that was found, crosses for the classifiers in it, and a line
+      for the solver's way there; a circle for the prediction of the most probable class.
+
+    For two classes with labels counted, 𝒞 is that of all thresholds; see the parameter
+    `confusion` of :class:`~sklearn_structsvm.ComplexMetricClassifier`.
+
+    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`. All
+    parameters are stored as attributes.
+
+    Parameters
+    ----------
+    achievable : array-like of shape (n_vertices, 2)
+        Outline of the projection of 𝒞, counterclockwise.
+    axis_names : pair of str
+    limits : pair of float, default=(1, 1)
+        The largest coordinates that there are.
+    feasible : array-like of shape (n, 2), default=None
+        Outline of what the constraints leave; n = 0 for nothing.
+    contours : tuple (x, y, values) of ndarray of shapes (n,), (n,) and (n, n), default=None
+        Score of the metric at x[a] and y[b] as values[b, a].
+    found : array-like of shape (2,), default=None
+        The mixture.
+    classifiers : array-like of shape (n_mixture, 2), default=None
+        Those in the mixture.
+    path : array-like of shape (n_iter, 2), default=None
+        The mixtures on the way.
+    most_probable : array-like of shape (2,), default=None
+        The classifier that predicts the most probable class.
+    name : str, default=None
+        Name of the set in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+        The outline.
+    set_, feasible_ : matplotlib Polygon
+        The filled sets; `feasible_` is None where there are no constraints, or nothing
+        is left.
+    contours_ : matplotlib QuadContourSet or None
+    best_contour_ : matplotlib QuadContourSet or None
+        The score of the mixture.
+    path_, classifiers_, found_, most_probable_ : matplotlib Line2D or None
+
+    See Also
+    --------
+    TradeoffDisplay : The metric against the level of a constraint.
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", JMLR, 2024, Figures 2,
+       3, 5 and 6.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn_structsvm import ComplexMetricClassifier
+    >>> from sklearn_structsvm.plotting import AchievableSetDisplay
+    >>> X, y = make_classification(weights=[0.8], flip_y=0.2, random_state=0)
+    >>> model = ComplexMetricClassifier(metric="h_mean").fit(X, y)
+    >>> display = AchievableSetDisplay.from_estimator(model, X, y)
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('Recall of 0', 'Recall of 1')
+    """
+
+    def __init__(
+        self,
+        *,
+        achievable,
+        axis_names,
+        limits=(1.0, 1.0),
+        feasible=None,
+        contours=None,
+        found=None,
+        classifiers=None,
+        path=None,
+        most_probable=None,
+        name=None,
+    ):
+        self.achievable = achievable
+        self.axis_names = axis_names
+        self.limits = limits
+        self.feasible = feasible
+        self.contours = contours
+        self.found = found
+        self.classifiers = classifiers
+        self.path = path
+        self.most_probable = most_probable
+        self.name = name
+
+    def plot(self, ax=None, *, name=None, contour_kw=None, mark_kw=None, **line_kw):
+        """Draw the sets, contours and marks.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw into, also one with other sets in it. None makes a new figure.
+        name : str, default=None
+            Name of the set in the legend; None takes the display's.
+        contour_kw : dict, default=None
+            Passed to `contour`, which draws the metric.
+        mark_kw : dict, default=None
+            Passed to `plot`, which draws the path; its color is that of the classifiers
+            and the mixture too.
+        **line_kw : dict
+            Passed to `plot`, which draws the outline.
+
+        Returns
+        -------
+        display : AchievableSetDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        ax = axes_or_new(ax, "AchievableSetDisplay.plot")
+        name = self.name if name is None else name
+        prefix = "" if name is None else f"{name}, "
+        marks = {"color": _MARK_COLOR, **full_names(mark_kw or {})}
+        self._draw_sets(ax, name, prefix, full_names(line_kw))
+        self._draw_contours(ax, {**_CONTOUR_STYLE, **(contour_kw or {})}, marks)
+        self._draw_marks(ax, prefix, marks)
+        margin = _MARGIN * np.asarray(self.limits)
+        ends = np.column_stack([-margin, np.asarray(self.limits) + margin])
+        ax.set(xlim=ends[0], ylim=ends[1])
+        ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        # Below the axes: the set may reach any corner of them.
+        show_legend(
+            ax,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.0),
+            borderaxespad=_LEGEND_BELOW,
+            ncols=2,
+            fontsize="small",
+        )
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+    def _draw_sets(self, ax, name, prefix, style):
+        outline = np.asarray(self.achievable, dtype=np.float64)
+        closed = np.vstack([outline, outline[:1]])
+        label = style.pop("label", "achievable" if name is None else name)
+        (self.line_,) = ax.plot(*closed.T, label=label, **{"linewidth": 1.2, **style})
+        (self.set_,) = ax.fill(*outline.T, color=self.line_.get_color(), **_SET_STYLE)
+        self.feasible_ = None
+        if self.feasible is not None and len(self.feasible):
+            (self.feasible_,) = ax.fill(
+                *np.transpose(self.feasible),
+                label=f"{prefix}constraints met",
+                **_FEASIBLE_STYLE,
+            )
+
+    def _draw_contours(self, ax, style, marks):
+        self.contours_ = self.best_contour_ = None
+        if self.contours is None:
+            return
+        x, y, values = self.contours
+        self.contours_ = ax.contour(x, y, values, **style)
+        ax.clabel(self.contours_, fontsize="x-small", fmt="%.3g")
+        if self.found is None:
+            return
+        at_x = [np.interp(self.found[0], x, row) for row in values]
+        score = np.interp(self.found[1], y, at_x)
+        if values.min() < score < values.max():
+            self.best_contour_ = ax.contour(
+                x,
+                y,
+                values,
+                levels=[score],
+                colors=[marks["color"]],
+                linewidths=1.0,
+                linestyles="--",
+                zorder=0.9,
+            )
+
+    def _draw_marks(self, ax, prefix, style):
+        def draw(points, label, **defaults):
+            if points is None or not len(points):
+                return None
+            points = np.reshape(points, (-1, 2))
+            style_here = {"linestyle": "none", **defaults, "label": prefix + label}
+            return ax.plot(*points.T, **style_here)[0]
+
+        self.path_ = draw(
+            self.path,
+            "solver's path",
+            **{"linestyle": "-", "linewidth": 1.0, "marker": ".", "zorder": 3, **style},
+        )
+        # One classifier is the mixture itself.
+        several = self.classifiers is not None and len(self.classifiers) > 1
+        self.classifiers_ = draw(
+            self.classifiers if several else None,
+            "classifiers in the mixture",
+            **{"marker": "x", "markersize": 8, "zorder": 4, "color": style["color"]},
+        )
+        self.most_probable_ = draw(
+            self.most_probable,
+            "most probable class",
+            **{"marker": "o", "markerfacecolor": "none", "zorder": 4},
+            color=self.line_.get_color(),
+        )
+        self.found_ = draw(
+            self.found,
+            "mixture",
+            **{"marker": "*", "markersize": 12, "zorder": 5, "color": style["color"]},
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        y,
+        *,
+        entries=None,
+        normalize=True,
+        group=None,
+        path=True,
+        sample_weight=None,
+        sensitive_features=None,
+        ax=None,
+        name=None,
+        contour_kw=None,
+        mark_kw=None,
+        **line_kw,
+    ):
+        """Draw what a fitted classifier could achieve on some examples, and what it does.
+
+        Parameters
+        ----------
+        estimator : ComplexMetricClassifier
+            Fitted, with ``lmo="plugin"``: the set is that of the class probabilities of
+            its `estimator_`.
+        X, y : as for its `fit`
+            The training examples to see what the fit saw (with `cv`, nearly so), or
+            others.
+        entries : pair, default=None
+            Which two entries: each a label, for the diagonal one, or a pair (label,
+            prediction). None is the first two classes.
+        normalize : bool, default=True
+            Share of the label's examples, so that a diagonal entry is a recall; False is
+            the share of all examples.
+        group : group, default=None
+            Count the examples of this group only.
+        path : bool, default=True
+            Draw the solver's path: it is run once more, on these examples.
+        sample_weight : array-like of shape (n_samples,), default=None
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
+default=None
+            As for `predict`.
+        ax, name, contour_kw, mark_kw, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : AchievableSetDisplay
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If it is another estimator, or its `lmo` is not "plugin".
+        ValueError
+            For labels or groups that are not there.
+        ImportError
+            If matplotlib is missing.
+        """
+        sample = ConfusionSample.of_estimator(
+            estimator, X, y, sample_weight, sensitive_features
+        )
+        losses, weights = estimator.loss_matrices_, estimator.mixture_weights_
+        confusions = np.array([sample.lmo.confusion(L) for L in losses])
+        way = []
+        if path:
+            names = ("tol", "max_iter", "max_time")
+            options = {name: getattr(estimator, name) for name in names}
+            options |= estimator.solver_options or {}
+            _, way = sample.solve(estimator.solver, options)
+        plane = ConfusionPlane(sample.cells, entries, normalize=normalize, group=group)
+        display = cls._of(sample, plane, confusions, weights, way, name)
+        return display.plot(ax, contour_kw=contour_kw, mark_kw=mark_kw, **line_kw)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true,
+        y_proba,
+        *,
+        metric=None,
+        constraints=(),
+        labels=None,
+        confusion="auto",
+        solver="auto",
+        solver_options=None,
+        entries=None,
+        normalize=True,
+        group=None,
+        path=True,
+        sample_weight=None,
+        sensitive_features=None,
+        ax=None,
+        name=None,
+        contour_kw=None,
+        mark_kw=None,
+        **line_kw,
+    ):
+        """Draw what can be achieved with given class probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels.
+        y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+            Class probabilities; 1-D for the second of two classes.
+        metric : str or ConfusionMetric, default=None
+            Find the best mixture for it, as
+            :class:`~sklearn_structsvm.ComplexMetricClassifier` does; None draws the set
+            alone.
+        constraints : Constraint or sequence of Constraint, default=()
+        labels : array-like of shape (n_classes,), default=None
+            The columns of `y_proba`; None is the sorted labels that occur.
+        confusion, solver, solver_options
+            As for :class:`~sklearn_structsvm.ComplexMetricClassifier`.
+        entries, normalize, group, path, sample_weight, sensitive_features
+            As for :meth:`from_estimator`.
+        ax, name, contour_kw, mark_kw, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : AchievableSetDisplay
+
+        Raises
+        ------
+        ValueError, ImportError
+            As for :meth:`from_estimator`, and where `y_proba` does not fit the labels.
+        """
+        sample = ConfusionSample.of_predictions(
+            y_true,
+            y_proba,
+            metric=metric,
+            constraints=constraints,
+            labels=labels,
+            sample_weight=sample_weight,
+            sensitive_features=sensitive_features,
+            confusion=confusion,
+        )
+        plane = ConfusionPlane(sample.cells, entries, normalize=normalize, group=group)
+        confusions, weights, way = [], [], []
+        if metric is not None:
+            mixture, way = sample.solve(solver, solver_options or {})
+            if mixture is not None:
+                confusions, weights = mixture.confusions, mixture.weights
+        way = way if path else []
+        display = cls._of(
+            sample, plane, confusions, weights, way, name, contours=metric is not None
+        )
+        return display.plot(ax, contour_kw=contour_kw, mark_kw=mark_kw, **line_kw)
+
+    @classmethod
+    def _of(cls, sample, plane, confusions, weights, path, name, contours=True):
+        """A display of a sample, and of a mixture of classifiers with `confusions`."""
+        feasible = found = classifiers = None
+        if sample.task.constraints:
+            feasible = plane.feasible(sample.lmo, sample.task.constraints)
+            feasible = np.empty((0, 2)) if feasible is None else feasible
+        if len(confusions):
+            classifiers = plane.project(confusions)
+            found = weights @ classifiers
+        return cls(
+            achievable=plane.achievable(sample.lmo),
+            axis_names=plane.names,
+            limits=plane.limits,
+            feasible=feasible,
+            contours=plane.scores(sample.task.metric) if contours else None,
+            found=found,
+            classifiers=classifiers,
+            path=plane.project(path) if len(path) else None,
+            most_probable=plane.project(sample.most_probable()),
+            name=name,
+        )

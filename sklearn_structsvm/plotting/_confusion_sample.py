@@ -1,0 +1,155 @@
+"""Examples with class probabilities, on which confusion tensors are counted."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from sklearn_structsvm._confusion_solvers import find_solver
+from sklearn_structsvm._confusion_task import Task, make_task, read_constraints
+from sklearn_structsvm._task_oracles import PluginOracle, counted_as
+from sklearn_structsvm.confusion.counts import check_weights, encode_labels, make_cells
+from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError, MixtureHistory
+
+# A metric for where none is asked for: `make_task` wants one.
+_ANY_METRIC = "zero_one"
+
+
+class ConfusionSample:
+    """A task, the oracle of its examples' class probabilities, and a solver for it.
+
+    Attributes
+    ----------
+    task : Task
+    cells : Cells
+        With the row sums that the oracle counts.
+    lmo : PluginLMO or ThresholdLMO
+    """
+
+    def __init__(self, task, probabilities, confusion):
+        counted = counted_as(confusion, len(task.classes))
+        self.task = task
+        self.lmo = PluginOracle(task, probabilities, counted, n_threads=1).lmo
+        self.cells = replace(task.cells, priors=np.asarray(self.lmo.priors))
+
+    @classmethod
+    def of_estimator(cls, estimator, X, y, sample_weight, sensitive_features):
+        """That of a fitted ComplexMetricClassifier on any examples.
+
+        Raises
+        ------
+        NotFittedError
+        TypeError
+            For other estimators, and where `lmo` is not "plugin".
+        """
+        check_is_fitted(estimator)
+        mixture = getattr(estimator, "mixture_", None)
+        if not getattr(mixture, "needs_probabilities", False):
+            raise TypeError(
+                "estimator must be a ComplexMetricClassifier with lmo='plugin'; got "
+                f"{estimator!r}."
+            )
+        y = column_or_1d(y)
+        weights = check_weights(sample_weight, y)
+        finder, classes = estimator.cell_finder_, estimator.classes_
+        probabilities, codes = estimator._mixture_input(
+            "predict_proba", X, sensitive_features, {}
+        )
+        groups = finder.groups
+        if groups is not None:
+            known = groups.encode(sensitive_features, len(y))
+            groups = SimpleNamespace(names=groups.names, codes=known)
+        baseline = finder.baseline_codes(X, sensitive_features)
+        labels = encode_labels(y, classes, "y")
+        weights = weights / weights.sum()
+        _, cells = make_cells(labels, weights, classes, groups, baseline)
+        task = Task(
+            estimator.metric_,
+            read_constraints(estimator.constraints),
+            finder,
+            classes,
+            labels,
+            weights,
+            codes,
+            cells,
+        )
+        return cls(task, probabilities, estimator.confusion)
+
+    @classmethod
+    def of_predictions(
+        cls,
+        y_true,
+        y_proba,
+        *,
+        metric,
+        constraints,
+        labels,
+        sample_weight,
+        sensitive_features,
+        confusion,
+    ):
+        """That of labels and probabilities, without an estimator.
+
+        Raises
+        ------
+        ValueError
+            For probabilities that do not fit the labels, and for what metric or
+            constraints refuse.
+        """
+        y = column_or_1d(y_true)
+        classes = np.unique(y) if labels is None else column_or_1d(labels)
+        probabilities = np.asarray(y_proba)
+        if probabilities.ndim == 1:
+            probabilities = np.column_stack([1 - probabilities, probabilities])
+        if probabilities.shape != (len(y), len(classes)):
+            raise ValueError(
+                f"y_proba must have a column for each of the labels {classes.tolist()} "
+                f"and {len(y)} rows; got shape {probabilities.shape}."
+            )
+        constraints = read_constraints(constraints)
+        if any(constraint.needs_baseline for constraint in constraints):
+            raise ValueError(
+                "A baseline predicts from X: use from_estimator for constraints with one."
+            )
+        weights = check_weights(sample_weight, y)
+        task = make_task(
+            _ANY_METRIC if metric is None else metric,
+            constraints,
+            classes,
+            None,
+            y,
+            weights / weights.sum(),
+            sensitive_features,
+        )
+        return cls(task, probabilities, confusion)
+
+    def most_probable(self):
+        """Confusion tensor of the classifier that predicts the most probable class."""
+        k = len(self.task.classes)
+        return self.lmo.confusion(np.broadcast_to(1.0 - np.eye(k), self.cells.shape))
+
+    def solve(self, solver, options):
+        """The mixture that a solver finds, and the confusion tensors on its way.
+
+        Returns
+        -------
+        mixture : Mixture or None
+            None where no classifier meets the constraints.
+        path : list of ndarray of shape (m, k, k)
+            One for each row of the history.
+        """
+        problem = self.task.problem(self.lmo)
+        history, path = MixtureHistory(), []
+
+        def look(n_iter, row, done):
+            if history.mixture is not None and len(history.rows) > len(path):
+                path.append(history.mixture.confusion)
+
+        _, run = find_solver(solver, problem)
+        try:
+            result = run(problem, on_iteration=look, history=history, **options)
+        except InfeasibleConstraintError:
+            return None, path
+        path.append(result.confusion)
+        return result, path

@@ -1,0 +1,123 @@
+"""Fits at several levels of a constraint, and what they reach on held-out examples."""
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
+
+from sklearn_structsvm._compat import _safe_indexing
+from sklearn_structsvm._confusion_task import read_constraints
+from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
+
+# A parity between groups has both parameters, and `bound` says which of them counts.
+_NOT_USED_WITH = {"slack": "ratio", "ratio": "difference"}
+
+MEASURES = ("train_scores", "test_scores", "train_violations", "test_violations")
+
+
+def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jobs):
+    """Cross-validate at each level.
+
+    Parameters
+    ----------
+    estimator : ComplexMetricClassifier
+        Cloned.
+    param_name : str
+        Of the constraints that have it set.
+    weights, groups : array-like of shape (n,) or None
+        `sample_weight` and `sensitive_features`.
+
+    Returns
+    -------
+    results : dict of ndarray of shape (n_levels, n_splits)
+        `MEASURES`; NaN where no classifier meets the constraints.
+    unconstrained : ndarray of shape (n_splits,)
+        Held-out scores of fits without constraints.
+    """
+    constraints = [_at_level(estimator, param_name, level) for level in levels]
+    X, y, weights, groups = indexable(X, y, weights, groups)
+    splits = list(check_cv(cv, y, classifier=True).split(X, y))
+    by_split = Parallel(n_jobs=n_jobs)(
+        delayed(_fit_split)(
+            estimator,
+            constraints,
+            *(_Part(X, y, weights, groups, rows) for rows in split),
+        )
+        for split in splits
+    )
+    table = np.array([measures for measures, _ in by_split])
+    results = {key: table[:, :, j].T for j, key in enumerate(MEASURES)}
+    return results, np.array([score for _, score in by_split])
+
+
+def _at_level(estimator, param_name, level):
+    """Copies of the constraints, at a level; ValueError where none has it."""
+    found, copies = False, []
+    for constraint in read_constraints(estimator.constraints):
+        copy = clone(constraint)
+        params = copy.get_params(deep=False)
+        is_used = params.get("bound") != _NOT_USED_WITH.get(param_name, "")
+        if params.get(param_name) is not None and is_used:
+            copy.set_params(**{param_name: level})
+            found = True
+        copies.append(copy)
+    if not found:
+        raise ValueError(
+            f"No constraint of the estimator has {param_name!r} set: they are "
+            f"{copies}."
+        )
+    return copies
+
+
+class _Part:
+    """The rows of a split's part."""
+
+    def __init__(self, X, y, weights, groups, rows):
+        self.X, self.y = _safe_indexing(X, rows), _safe_indexing(y, rows)
+        given = {"sample_weight": weights, "sensitive_features": groups}
+        self.metadata = {
+            name: _safe_indexing(values, rows)
+            for name, values in given.items()
+            if values is not None
+        }
+
+
+def _fit_split(estimator, constraints, train, test):
+    """((n_levels, 4) measures, unconstrained score) of one split."""
+
+    def fit(**params):
+        model = clone(estimator).set_params(**params)
+        return model.fit(train.X, train.y, **train.metadata)
+
+    free = fit(constraints=())
+    # Without folds of its own, the class probabilities are the same at all levels.
+    reused = {}
+    if estimator.cv is None and hasattr(free, "estimator_"):
+        reused = {"estimator": FrozenEstimator(free.estimator_)}
+    table = np.full((len(constraints), len(MEASURES)), np.nan)
+    for row, at_level in zip(table, constraints, strict=True):
+        try:
+            model = fit(constraints=at_level, **reused)
+        except InfeasibleConstraintError:
+            continue
+        row[:2] = [_score(model, part) for part in (train, test)]
+        row[2:] = [_violation(model, at_level, part) for part in (train, test)]
+    return table, _score(free, test)
+
+
+def _score(model, part):
+    """Of the expected confusion matrix."""
+    scorer = model.metric_.scorer(response="predict_proba")
+    return scorer(model, part.X, part.y, **part.metadata)
+
+
+def _violation(model, constraints, part):
+    """The largest of the constraints, of the expected confusion matrix."""
+    return max(
+        -constraint.scorer(response="predict_proba")(
+            model, part.X, part.y, **part.metadata
+        )
+        for constraint in constraints
+    )

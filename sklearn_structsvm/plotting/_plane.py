@@ -1,0 +1,191 @@
+"""Confusion tensors seen in a plane of two of their entries."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.plotting._hull import convex_outline, swept_outline
+from sklearn_structsvm.solvers.column_generation import run_column_generation
+from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
+
+# Points to a side at which a metric is evaluated for its contours.
+_N_GRID = 81
+
+# How exactly outlines are found, as a share of the set's larger side: less than a pixel;
+# about a pixel where each point takes a program of its own.
+OUTLINE_TOL = 1e-3
+FEASIBLE_TOL = 3e-3
+
+# The tolerance and the most iterations of these programs: a tenth of what is seen.
+_PROGRAM_TOL = 3e-4
+_PROGRAM_ITER = 200
+
+
+class ConfusionPlane:
+    """Two entries of a confusion tensor as coordinates.
+
+    Parameters
+    ----------
+    cells : Cells
+    entries : pair, each a label or a pair (label, prediction), or None
+        A label stands for its diagonal entry; None for the first two labels.
+    normalize : bool
+        Divide by the row sum: recalls, and shares of a label's examples.
+    group : group or None
+        Count the examples of this group only.
+
+    Attributes
+    ----------
+    U : ndarray of shape (2, m, k, k)
+        The coordinates of C are <U[0], C> and <U[1], C>.
+    names : list of two str
+    limits : ndarray of shape (2,)
+        What the coordinates cannot be above.
+
+    Raises
+    ------
+    ValueError
+        For entries, labels or groups that are not there, or without examples.
+    """
+
+    def __init__(self, cells, entries=None, *, normalize=True, group=None):
+        self.cells, self.normalize = cells, normalize
+        self.is_all = group is None
+        mask = cells.cells_of(None if self.is_all else cells.group_index(group))
+        if entries is None:
+            entries = np.asarray(cells.classes)[:2].tolist()
+        self.indices = _read_entries(entries, cells)
+        self.U = np.zeros((2, *cells.shape))
+        self.names, self.limits = [], np.ones(2)
+        for axis, (i, j) in enumerate(self.indices):
+            label, prediction = np.asarray(cells.classes)[[i, j]].tolist()
+            share = cells.priors[mask, i].sum()
+            if not share > 0.0:
+                where = "" if self.is_all else f" in group {group!r}"
+                raise ValueError(f"There is no example with label {label!r}{where}.")
+            self.U[axis, mask, i, j] = 1.0 / share if normalize else 1.0
+            if not normalize:
+                self.limits[axis] = share
+            self.names.append(_axis_name(label, prediction, normalize, group))
+
+    def project(self, C):
+        """Coordinates (..., 2) of tensors of shape (..., m, k, k)."""
+        flat = np.asarray(C, dtype=np.float64)
+        flat = flat.reshape(*flat.shape[:-3], -1)
+        return flat @ self.U.reshape(2, -1).T
+
+    def achievable(self, lmo):
+        """Outline of all confusion tensors that an LMO's classifiers and mixtures have."""
+
+        def support(direction):
+            C, _, _ = lmo(-np.tensordot(direction, self.U, axes=1))
+            return self.project(C)
+
+        if lmo.exact:
+            return convex_outline(support, tol=OUTLINE_TOL)
+        return swept_outline(support)
+
+    def feasible(self, lmo, constraints):
+        """Outline of those that meet constraints; None where none does."""
+
+        def support(direction):
+            L = -np.tensordot(direction, self.U, axes=1)
+            problem = _LinearProblem(L, lmo, self.cells, constraints)
+            result = run_column_generation(
+                problem, tol=_PROGRAM_TOL, max_iter=_PROGRAM_ITER
+            )
+            return self.project(result.confusion)
+
+        try:
+            return convex_outline(support, tol=FEASIBLE_TOL)
+        except InfeasibleConstraintError:
+            return None
+
+    def scores(self, metric):
+        """A metric over the plane, where two coordinates determine the confusion matrix.
+
+        So they do for two classes with one coordinate of each label.
+
+        Returns
+        -------
+        (x, y, values), arrays of shape (n,), (n,) and (n, n), or None
+            values[b, a] is the score at x[a] and y[b].
+        """
+        (first, _), (second, _) = self.indices
+        if (
+            self.cells.n_classes != 2
+            or first == second
+            or metric.needs_groups
+            or not self.is_all
+        ):
+            return None
+        x, y = (np.linspace(0.0, limit, _N_GRID) for limit in self.limits)
+        values = [[metric.score_of(self._matrix(a, b)) for a in x] for b in y]
+        return x, y, np.array(values)
+
+    def _matrix(self, *coordinates):
+        """The (2, 2) confusion matrix with these coordinates."""
+        priors = self.cells.class_priors
+        C = np.empty((2, 2))
+        for (i, j), value in zip(self.indices, coordinates, strict=True):
+            C[i, j] = value * priors[i] if self.normalize else value
+            C[i, 1 - j] = priors[i] - C[i, j]
+        return C
+
+
+class _Linear(ConfusionMetric):
+    """What `_LinearProblem` says of its function; it has the values itself."""
+
+    convex = True
+    smooth = True
+    needs_groups = True
+
+
+class _LinearProblem(ConfusionProblem):
+    """min <L, C> under constraints, for an L of all cells."""
+
+    def __init__(self, L, lmo, cells, constraints):
+        super().__init__(_Linear(), lmo, cells, constraints)
+        self.L = L
+
+    def value(self, C):
+        return float(np.vdot(self.L, C))
+
+    def gradient(self, C):
+        return self.L
+
+    def tangent(self, C):
+        return self.L, 0.0
+
+    def pieces(self):
+        return self.L[None], np.zeros(1)
+
+
+def _read_entries(entries, cells):
+    """Two pairs of indices (label, prediction)."""
+    if isinstance(entries, str) or not hasattr(entries, "__len__") or len(entries) != 2:
+        raise ValueError(
+            "entries must be two, each a label or a pair (label, prediction); got "
+            f"{entries!r}."
+        )
+    found = []
+    for entry in entries:
+        pair = entry if isinstance(entry, tuple) else (entry, entry)
+        if len(pair) != 2:
+            raise ValueError(
+                f"An entry is a label or a pair (label, prediction); got {entry!r}."
+            )
+        found.append(tuple(cells.class_index(label, "entries") for label in pair))
+    if found[0] == found[1]:
+        raise ValueError(f"entries must be two different ones; got {entries!r}.")
+    return found
+
+
+def _axis_name(label, prediction, normalize, group):
+    if label == prediction:
+        name = f"Recall of {label}" if normalize else f"Share of right {label}"
+    elif normalize:
+        name = f"Share of {label} predicted {prediction}"
+    else:
+        name = f"Share that is {label}, predicted {prediction}"
+    return name if group is None else f"{name}, group {group}"

@@ -1,0 +1,188 @@
+"""Sorted lists that lie in parts: summaries of each part, and searches over their sum.
+
+A part summarises its list as buckets of neighbours: the first and the last value and the
+masses' sums. From the buckets of all parts follow bounds of the sum, and from those the
+few intervals that are worth a closer look. When every bucket left is a single value, the
+search is exact.
+"""
+
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from sklearn_structsvm.risks.line_search import ROUNDING
+
+# Buckets that a part answers with at first, and how many more each time that they did
+# not do: a million values take two rounds, and any list ends.
+RESOLUTION = 1024
+GROWTH = 8
+
+# Sums of weights that differ by this share of all are the same but for rounding.
+SAME = 1e-12
+
+
+@dataclass
+class Reply:
+    """What a part answers: numbers to be added up, lists to be joined, a range."""
+
+    sums: tuple = ()
+    lists: tuple = ()
+    span: tuple = (np.inf, -np.inf)
+
+
+def merge(replies):
+    """One reply for several; None where one of them is."""
+    if any(reply is None for reply in replies):
+        return None
+    lows, highs = zip(*(reply.span for reply in replies), strict=True)
+    return Reply(
+        tuple(sum(terms) for terms in zip(*(r.sums for r in replies), strict=True)),
+        tuple(
+            np.concatenate(lists)
+            for lists in zip(*(r.lists for r in replies), strict=True)
+        ),
+        (min(lows), max(highs)),
+    )
+
+
+def merge_equal(values, masses):
+    """The list sorted, equal values as one with the sum of their masses."""
+    if len(values) == 0:
+        return values, masses
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    starts = np.flatnonzero(np.append(True, values[1:] > values[:-1]))
+    return values[starts], np.add.reduceat(masses[order], starts, axis=0)
+
+
+def make_buckets(values, masses, size):
+    """First and last values, and masses, of buckets of `size` values each."""
+    starts = np.arange(0, len(values), size)
+    if len(starts) == 0:
+        return values, values, masses
+    last = values[np.minimum(starts + size, len(values)) - 1]
+    return values[starts], last, np.add.reduceat(masses, starts, axis=0)
+
+
+def _running(values, masses, points):
+    """Σ of the masses whose values are at most each of the points."""
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(masses[order], axis=0)
+    sums = np.concatenate([np.zeros_like(sums[:1]), sums])
+    return sums[np.searchsorted(values[order], points, side="right")]
+
+
+def search_line(pieces, slope, curvature, lower, upper):
+    """argmin over [lower, upper] of slope η + curvature η²/2 + a sum of maxima of lines.
+
+    Parameters
+    ----------
+    pieces : callable
+        (lower, upper, resolution) -> rise, size, first, last, jump: derivative of the sum
+        to the right of `lower`, Σ of its terms' sizes, and buckets of the breakpoints in
+        (lower, upper].
+    slope, curvature : float
+    lower, upper : float
+        That the least minimiser is known to lie between.
+
+    Returns
+    -------
+    float
+        The least point where a subgradient vanishes up to rounding.
+    """
+    resolution = RESOLUTION
+    while lower < upper:
+        rise, size, first, last, jump = pieces(lower, upper, resolution)
+        size = ROUNDING * (abs(slope) + size)
+        rise += slope
+        if rise + curvature * lower >= -size - ROUNDING * curvature * lower:
+            return lower
+        if np.array_equal(first, last):
+            return _walk(rise, curvature, lower, upper, size, first, jump)
+        points = np.unique(np.concatenate([first, last]))
+        line = rise + curvature * points
+        tol = size + ROUNDING * curvature * points
+        below = line + _running(first, jump, points) < -tol
+        reached = line + _running(last, jump, points) >= 0.0
+        lower = points[below].max(initial=lower)
+        upper = points[reached].min(initial=upper)
+        resolution *= GROWTH
+    return upper
+
+
+def _walk(slope, curvature, lower, upper, size, points, jumps):
+    """Zero of slope + curvature η + Σ of the jumps at points <= η, below zero at lower."""
+    points, jumps = merge_equal(points, jumps)
+    derivative = slope + np.cumsum(jumps) + curvature * points
+    reached = np.flatnonzero(derivative >= -size - ROUNDING * curvature * points)
+    passed = reached[0] if len(reached) else len(points)
+    end = points[passed] if len(reached) else upper
+    if curvature > 0.0:
+        zero = -fsum([slope, *jumps[:passed]]) / curvature
+        end = min(end, max(zero, lower))
+    return float(end)
+
+
+def search_cut(entries):
+    """The threshold of least weight of (score > threshold) != present.
+
+    Of equally good ones the middle of the widest gap between scores.
+
+    Parameters
+    ----------
+    entries : callable
+        (intervals, resolution) -> below, owner, first, last, masses: for each of the
+        closed intervals, of shape (m, 2), the weights of present and of absent labels
+        with scores below it, of shape (m, 2); and buckets of the scores inside, with the
+        interval that each belongs to.
+
+    Returns
+    -------
+    float
+    """
+    intervals = np.array([[-np.inf, np.inf]])
+    resolution, ends = RESOLUTION, None
+    while True:
+        below, owner, first, last, masses = entries(intervals, resolution)
+        if ends is None:
+            weights = masses.sum(axis=0)
+            ends = [(0.0, first.min() - 1.0)]
+            ends.append((weights[0] - weights[1], last.max() + 1.0))
+        low, high, left, right = _gaps(below, owner, first, last, masses)
+        least = min(high.min(initial=np.inf), ends[0][0], ends[1][0])
+        least += SAME * weights.sum()
+        kept = low <= least
+        if not (low < high)[kept].any():
+            break
+        intervals = _joined(left[kept], right[kept])
+        resolution *= GROWTH
+    if not kept.any():
+        return float(min(ends, key=lambda end: end[0] > least)[1])
+    widest = np.argmax(np.where(kept, right - left, 0.0))
+    left, right = left[widest], right[widest]
+    middle = left + 0.5 * (right - left)
+    return float(middle if middle < right else left)
+
+
+def _gaps(below, owner, first, last, masses):
+    """Bounds of the wrong weight for cuts between neighbouring values, and these."""
+    found = [np.empty((4, 0))]
+    for j, start in enumerate(below):
+        inside = owner == j
+        begin, end, mass = first[inside], last[inside], masses[inside]
+        points = np.unique(np.concatenate([begin, end]))
+        complete = start + _running(end, mass, points)
+        begun = start + _running(begin, mass, points)
+        # Cut off: present labels are wrong, absent ones no longer. Of a bucket that is
+        # cut in two, any part of either may be.
+        low, high = complete[:, 0] - begun[:, 1], begun[:, 0] - complete[:, 1]
+        found.append(np.stack([low[:-1], high[:-1], points[:-1], points[1:]]))
+    return np.concatenate(found, axis=1)
+
+
+def _joined(left, right):
+    """The union of intervals whose ends ascend, as few closed intervals."""
+    starts = np.append(True, left[1:] > right[:-1])
+    stops = np.append(starts[1:], True)
+    return np.stack([left[starts], right[stops]], axis=1)

@@ -1,0 +1,178 @@
+"""Column generation: the best mixture of the classifiers that an oracle has found."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.bounds import Minorant
+from sklearn_structsvm.solvers.gathering import Gathering
+from sklearn_structsvm.solvers.master import (
+    RatioMaster,
+    SmoothMaster,
+    make_master,
+)
+from sklearn_structsvm.solvers.mixture import (
+    MET,
+    MixtureHistory,
+    run_iterations,
+)
+
+# The master problem is solved to the gap over this: multipliers from the middle of its
+# central path swing less from one iteration to the next than those of its corners. On
+# the four multiclass sets, min-max takes 10 to 30 calls so, and 27 to 78 with corners.
+CENTRAL = 2.0
+
+# Share of the new multipliers in the ones that are priced, the rest being those of the
+# best bound.
+NEW_SHARE = 0.6
+
+# How much more exactly the master problem is solved where its multipliers found nothing.
+SHARPER = 10.0
+
+# Largest such factor: beyond, the answer would be the same.
+SHARPEST = 1e8
+
+# The least change of a bound that counts.
+SMALLEST_RISE = 1e-13
+
+# Of the class priors that costs are divided by.
+SMALLEST_PRIOR = 1e-12
+
+# Accuracy of the last program of a run, relative to `tol`.
+FINAL = 1e-4
+
+# Programs per call of the oracle where each of them is but an approximation.
+MAX_ROUNDS = 10
+
+# Columns kept in the master problem; the least weights leave.
+MAX_COLUMNS = 300
+
+
+def run_column_generation(
+    problem,
+    *,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    on_iteration=None,
+    history=None,
+):
+    """Minimise ψ over the achievable confusion tensors that meet the constraints."""
+    history = MixtureHistory() if history is None else history
+    search = _Search(problem, tol)
+    return run_iterations(
+        search.move,
+        search.gathering,
+        history,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_iteration=on_iteration,
+    )
+
+
+class _Search:
+    """The master problem over what has been gathered, and what to ask next."""
+
+    def __init__(self, problem, tol):
+        self.problem, self.tol = problem, tol
+        self.gathering = _Finishing(self, problem, tol)
+        self.columns, self.bounds = self.gathering.columns, self.gathering.bounds
+        self.master = make_master(problem, self.columns)
+        self.sharpness = 1.0
+        # Of the merit, ψ plus the price of the violation.
+        self.gap, self.merit = 1.0, np.inf
+        self.minorants = [self.master.first_minorant()]
+        if not self.bounds.known:
+            self.minorants += self.starts()
+        # A program is not all of the master problem where there are cuts.
+        self.rounds = MAX_ROUNDS if self.master.bends else 1
+        # Multipliers swing, the slopes of a smooth metric do not.
+        curved = isinstance(self.master, (SmoothMaster, RatioMaster))
+        self.damped = self.bounds.known and (problem.constrained or not curved)
+
+    def starts(self):
+        """More to price at first, where what is found depends on the start."""
+        k = self.problem.shape[-1]
+        priors = np.maximum(self.problem.priors.sum(axis=0), SMALLEST_PRIOR)
+        for costs in (np.ones(k), 1.0 / priors):
+            L = np.broadcast_to(np.diag(-costs), self.problem.shape)
+            yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
+
+    def move(self):
+        """One call of the oracle (or more, at the start) and one program."""
+        before = self.bounds.value
+        while self.minorants:
+            C, index, is_new, low = self.gathering.certify(self.minorants.pop(0))
+        if is_new:
+            self.sharpness = max(self.sharpness / SHARPER, 1.0)
+        else:
+            self.sharpness *= SHARPER
+            if self.sharpness > SHARPEST and self.bounds.value <= before + SMALLEST_RISE:
+                return "stalled"
+            self.sharpness = min(self.sharpness, SHARPEST)
+        if len(self.columns) > MAX_COLUMNS:
+            self.forget()
+        if not self.bounds.known and self.go_on_from(C, index, low):
+            return "stationary"
+        self.optimise(CENTRAL * self.sharpness)
+        return None
+
+    def go_on_from(self, C, index, low):
+        """Without convexity: start at the better point; whether it is stationary."""
+        if not np.isfinite(self.merit):
+            merits = [self.master.merit(C)[0] for C in self.columns.tensors]
+            self.start_at(int(np.argmin(merits)))
+            return False
+        if self.master.merit(C)[0] < self.merit:
+            self.start_at(index)
+            return False
+        self.gap = max(self.merit - low, 0.0)
+        return self.gap <= self.tol and self.violation <= MET
+
+    def start_at(self, index):
+        self.master.start_at(index)
+        self.note()
+
+    def optimise(self, sharpness):
+        """Solve the master problem, note the mixture, and choose what to price next."""
+        gap = min(self.gap, 1.0)
+        for _ in range(self.rounds):
+            new = self.master.solve(gap, gap / sharpness)
+            self.note()
+            within = float((self.columns.flat @ new.L.ravel()).min()) + new.h
+            low = self.bounds.lower(new, within)
+            if self.merit - low <= gap / sharpness or self.master.stuck:
+                break
+        if self.bounds.known:
+            self.gap = max(self.merit - self.bounds.value, 0.0)
+        self.master.set_price(self.gap)
+        old = self.bounds.minorant
+        if self.damped and old is not None and self.sharpness == 1.0:
+            ratio = isinstance(self.master, RatioMaster)
+            new = old.toward(new, NEW_SHARE, keep_objective=ratio)
+        self.minorants = [new]
+
+    def note(self):
+        """Keep the mixture if it is the best so far."""
+        self.merit, _, self.violation = self.master.merit(
+            self.columns.mix(self.master.weights)
+        )
+        self.gathering.take(self.master.weights)
+
+    def forget(self):
+        """Leave out the columns of least weight."""
+        self.master.extend()
+        heaviest = np.sort(np.argsort(self.master.weights)[-MAX_COLUMNS // 2 :])
+        self.master.keep(heaviest)
+        self.gathering.keep(heaviest)
+
+
+class _Finishing(Gathering):
+    """Solves the master problem once more, and exactly, at the end of the run."""
+
+    def __init__(self, search, problem, tol):
+        super().__init__(problem, tol)
+        self.search = search
+
+    def finish(self):
+        self.search.optimise(1.0 / (FINAL * self.tol))
+        super().finish()

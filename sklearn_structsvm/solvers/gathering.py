@@ -1,0 +1,140 @@
+"""What a run has found so far: classifiers, the best mixture of them, a lower bound."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.bounds import Bounds, bound_by_parts
+from sklearn_structsvm.solvers.feasibility import infeasible
+from sklearn_structsvm.solvers.mixture import MET, Columns
+from sklearn_structsvm.solvers.pruning import best_weights, settle
+
+# Columns that `recombine` optimises over; beyond, those of the best mixture and the
+# latest stay.
+MAX_COLUMNS = 200
+
+# Weights are optimised to this share of `tol`.
+SHARE = 0.1
+
+
+class Gathering:
+    """The classifiers of a run, the best mixture of them, and the best bound.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    tol : float
+
+    Attributes
+    ----------
+    columns : Columns
+    bounds : Bounds
+        By minorants.
+    dual : float
+        By dual functions.
+    n_calls : int
+    C : ndarray of shape (m, k, k) or None
+        The best mixture's tensor.
+    value, violation : float
+        Its ψ, and the largest violation of a constraint.
+    """
+
+    def __init__(self, problem, tol):
+        self.problem, self.tol = problem, tol
+        self.columns, self.bounds = Columns(problem.shape), Bounds(problem)
+        self.n_calls = 0
+        self.dual = -np.inf
+        self.C, self.value, self.violation = None, np.inf, np.inf
+        # One of them is what the best mixture is made of.
+        self._weights = self._mixture = None
+
+    @property
+    def bound(self):
+        """The best lower bound."""
+        return max(self.bounds.value, self.dual)
+
+    @property
+    def gap(self):
+        """The best mixture's value above the bound; inf if a constraint is violated."""
+        return self.value - self.bound if self.violation <= MET else np.inf
+
+    @property
+    def best(self):
+        """The best mixture."""
+        if self._mixture is None:
+            self._mixture = self.columns.mixture(self._weights)
+        return self._mixture
+
+    def ask(self, L):
+        """Call the oracle: its tensor, the column's index, if it is new, its bound."""
+        C, handle, bound = self.problem.lmo(L)
+        self.n_calls += 1
+        return C, *self.columns.add(C, handle), bound
+
+    def certify(self, minorant):
+        """Call the oracle for a minorant: as `ask`, with the bound on ψ that it gives.
+
+        Raises
+        ------
+        InfeasibleConstraintError
+            If the constraints turn out not to be met by any classifier.
+        """
+        C, index, is_new, bound = self.ask(minorant.L)
+        low = self.bounds.note(minorant, bound, self.columns)
+        if self.bounds.violation > MET:
+            raise infeasible(self.problem, self.bounds.violation)
+        return C, index, is_new, low
+
+    def note_dual(self, value):
+        """Take the value of a dual function, a lower bound if the oracle is exact."""
+        if self.problem.exact:
+            self.dual = max(self.dual, value)
+
+    def take(self, weights):
+        """Keep a mixture of the columns if it is the best so far."""
+        C = self.columns.mix(weights)
+        value, violation = self.problem.value(C), self.problem.violation(C)
+        key = max(violation - MET, 0.0), value
+        if self.C is None or key < (max(self.violation - MET, 0.0), self.value):
+            self.C, self.value, self.violation = C, value, violation
+            self._weights, self._mixture = np.array(weights), None
+
+    def keep(self, indices):
+        """Forget all columns but these; the best mixture stays."""
+        # Which is made of them before they go.
+        self._mixture = self.best
+        self.columns.keep(indices)
+
+    def recombine(self):
+        """Optimise over the columns, and bound what no other column can beat."""
+        if len(self.columns) > MAX_COLUMNS:
+            mixture, n = self.best, len(self.columns)
+            self.keep(np.arange(n - MAX_COLUMNS // 2, n))
+            for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
+                self.columns.add(C, handle)
+        weights, minorant = best_weights(
+            self.problem, self.columns, tol=SHARE * self.tol
+        )
+        self.take(weights)
+        self.certify(minorant)
+
+    def row(self, done=False):
+        """A row of the history; finished where the run ends."""
+        if done or (self.gap <= self.tol and self.violation <= MET):
+            self.finish()
+        return {
+            "objective": self.value,
+            "dual_objective": self.bound,
+            "dual_gap": self.gap,
+            "constraint_violation": self.violation,
+            "n_oracle_calls": self.n_calls,
+        }
+
+    def finish(self):
+        """Make the best mixture smaller; bound a metric that is not convex."""
+        self._mixture = settle(self.problem, self.best, tol=self.tol)
+        self.C = self._mixture.confusion
+        self.value = self.problem.value(self.C)
+        self.violation = self.problem.violation(self.C)
+        if not self.bounds.known and self.problem.exact:
+            value, n_calls = bound_by_parts(self.problem, self.tol)
+            self.n_calls += n_calls
+            self.note_dual(value)

@@ -1,0 +1,157 @@
+"""Numbers hashed from rows: functions of the row alone, and as good as drawn."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse, stats
+
+from sklearn_structsvm.confusion.row_hash import row_uniforms
+
+MASK = 2**64 - 1
+STEP = 0x9E3779B97F4A7C15
+
+
+def mix(z):
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def hash_by_loops(row, seed=0):
+    total = 0
+    for j, value in enumerate(np.asarray(row, dtype=np.float64)):
+        if value != 0.0:
+            bits = int(np.array(value).view(np.uint64))
+            total += mix(bits ^ mix((j + 1) * STEP & MASK))
+    return (mix(total + (seed + 1) * STEP & MASK) >> 11) / 2**53
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=8), st.integers(0, 2**64 - 1))
+def test_it_is_what_integers_of_any_length_give(row, seed):
+    X = np.array([row], dtype=np.float64).reshape(1, -1)
+    assert row_uniforms(X, seed).tolist() == [hash_by_loops(row, seed)]
+
+
+def some_rows(n=200, f=6):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, f)).astype(np.float32)
+    X[rng.random((n, f)) < 0.5] = 0.0
+    return X
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_are_hashed_like_dense_ones(form, dtype):
+    X = some_rows().astype(dtype)
+    np.testing.assert_array_equal(row_uniforms(form(X)), row_uniforms(X))
+
+
+def test_the_form_of_a_sparse_matrix_does_not_matter():
+    expected = row_uniforms([[3.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    untidy = sparse.csr_array(
+        # Unsorted columns, a column twice, a zero that is stored.
+        (np.array([2.0, 1.0, 2.0, 0.0]), np.array([2, 0, 0, 1]), np.array([0, 3, 4])),
+        shape=(2, 3),
+    )
+    before = untidy.data.copy(), untidy.indices.copy()
+    np.testing.assert_array_equal(row_uniforms(untidy), expected)
+    np.testing.assert_array_equal(before[0], untidy.data)
+    np.testing.assert_array_equal(before[1], untidy.indices)
+
+
+def test_there_may_be_more_columns_than_an_int_can_count():
+    wide = sparse.csr_array(([2.0], ([0], [2])), shape=(1, 2**33))
+    assert wide.indices.dtype == np.int64
+    assert row_uniforms(wide) == row_uniforms([[0.0, 0.0, 2.0]])
+    far = sparse.csr_array(([2.0], ([0], [2**32 + 2])), shape=(1, 2**33))
+    assert row_uniforms(far) != row_uniforms(wide)
+
+
+def test_equal_numbers_are_hashed_alike_whatever_their_type():
+    X = some_rows()
+    np.testing.assert_array_equal(row_uniforms(X), row_uniforms(X.astype(np.float64)))
+    whole = np.array([[0, 1, -3], [1, 0, 0]])
+    expected = row_uniforms(whole.astype(np.float64))
+    for other in (whole, whole.astype(np.int8), whole.tolist(), np.asfortranarray(whole)):
+        np.testing.assert_array_equal(row_uniforms(other), expected)
+    assert row_uniforms([[True, False]]) == row_uniforms([[1.0, 0.0]])
+    assert row_uniforms([[-0.0, 1.0]]) == row_uniforms([[0.0, 1.0]])
+    other_nan = np.array([[0x7FF8000000000001]], dtype=np.uint64).view(np.float64)
+    assert row_uniforms(other_nan) == row_uniforms([[-np.nan]])
+
+
+def test_rows_are_hashed_one_by_one():
+    X = some_rows()
+    u = row_uniforms(X)
+    order = np.random.default_rng(1).permutation(len(X))
+    np.testing.assert_array_equal(row_uniforms(X[order]), u[order])
+    np.testing.assert_array_equal(np.concatenate([row_uniforms(x[None]) for x in X]), u)
+    np.testing.assert_array_equal(row_uniforms(X[::-2]), u[::-2])
+
+
+def test_values_belong_to_their_columns():
+    u = row_uniforms([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0], [1, 0]])
+    assert len(np.unique(u)) == 6
+
+
+def grids():
+    """Rows that differ little: whole numbers, one-hot rows, floats in a narrow range."""
+    whole = np.indices((60, 60)).reshape(2, -1).T.astype(float)
+    near = 1.0 + np.arange(4000)[:, None] * 2.0**-52
+    return {
+        "whole": whole,
+        "one-hot": np.eye(2000),
+        "near": near,
+        "normal": np.random.default_rng(0).standard_normal((4000, 3)),
+        "multiples": np.arange(4000)[:, None] * np.ones((1, 5)),
+    }
+
+
+@pytest.mark.parametrize("kind", grids())
+def test_they_look_uniform_and_unrelated(kind):
+    X = grids()[kind]
+    for seed in (0, 1):
+        u = row_uniforms(X, seed)
+        assert ((u >= 0.0) & (u < 1.0)).all()
+        assert len(np.unique(u)) == len(u)
+        assert stats.kstest(u, "uniform").pvalue > 1e-3
+        assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 4 / np.sqrt(len(u))
+    other = np.corrcoef(row_uniforms(X, 0), row_uniforms(X, 1))[0, 1]
+    assert abs(other) < 4 / np.sqrt(len(X))
+
+
+def test_each_bit_of_a_value_changes_each_bit_half_of_the_time():
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 3))
+    before = (row_uniforms(X) * 2**53).astype(np.uint64)
+    for bit in range(64):
+        changed = X.copy()
+        changed.view(np.uint64)[:, 1] ^= np.uint64(1) << np.uint64(bit)
+        with np.errstate(invalid="ignore"):
+            different = np.not_equal(changed[:, 1], X[:, 1]) & ~np.isnan(changed[:, 1])
+        after = (row_uniforms(changed) * 2**53).astype(np.uint64)
+        flips = (before ^ after)[different]
+        shares = [((flips >> np.uint64(b)) & np.uint64(1)).mean() for b in range(53)]
+        # Six standard deviations of a share of 500 fair flips.
+        assert np.abs(np.array(shares) - 0.5).max() < 6 * 0.5 / np.sqrt(len(flips))
+
+
+def test_rows_without_values_are_all_the_same():
+    assert len(np.unique(row_uniforms(np.zeros((3, 4))))) == 1
+    assert row_uniforms(np.empty((0, 4))).shape == (0,)
+    assert (
+        row_uniforms(np.empty((2, 0))).tolist() == row_uniforms(np.zeros((2, 4))).tolist()
+    )
+
+
+@pytest.mark.parametrize("X", [[["a"]], np.array([[1.0 + 1j]]), np.array([[None]])])
+def test_what_is_not_a_number_is_refused(X):
+    with pytest.raises(TypeError, match="must hold numbers"):
+        row_uniforms(X)
+
+
+@pytest.mark.parametrize("X", [[1.0, 2.0], np.ones((1, 1, 1))])
+def test_what_has_no_rows_is_refused(X):
+    with pytest.raises(ValueError, match="2-D"):
+        row_uniforms(X)

@@ -1,0 +1,444 @@
+"""What AchievableSetDisplay draws, against enumeration of thresholds and rules."""
+
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from _mixtures import make_data
+from matplotlib.path import Path
+from scipy.spatial import ConvexHull
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.metrics import (
+    Churn,
+    Coverage,
+    DemographicParity,
+    EqualOpportunity,
+    HMean,
+    Quantification,
+    Recall,
+    confusion_tensor,
+)
+from sklearn_structsvm.plotting import AchievableSetDisplay
+
+draw = AchievableSetDisplay.from_estimator
+draw_predictions = AchievableSetDisplay.from_predictions
+
+# An outline leaves out so much of the set at most, in both recalls.
+MISSED = 5e-3
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left_open():
+    plt.close("all")
+    yield
+    plt.close("all")
+
+
+def fitted(k=2, metric="h_mean", groups=False, **params):
+    """(X, y, metadata, model)."""
+    X, y, of_group = make_data(k)
+    metadata = {"sensitive_features": of_group} if groups else {}
+    model = ComplexMetricClassifier(metric=metric, **params)
+    return X, y, metadata, model.fit(X, y, **metadata)
+
+
+def thresholdings(eta):
+    """Predictions of class 1 (n_rules, n) by all thresholds, and turned round."""
+    above = eta >= np.append(np.unique(eta), np.inf)[:, None]
+    return np.concatenate([above, ~above])
+
+
+def recalls_of(decided, y):
+    """Recalls of both classes (n_rules, 2)."""
+    right = (~decided[:, y == 0]).mean(axis=1), decided[:, y == 1].mean(axis=1)
+    return np.column_stack(right)
+
+
+def is_within(outline, points, slack=MISSED):
+    """Whether each point is in a polygon, or not further than `slack` outside."""
+    hull = ConvexHull(outline)
+    return (points @ hull.equations[:, :2].T + hull.equations[:, 2] <= slack).all(axis=1)
+
+
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+class TestSet:
+    def test_two_classes_have_the_hull_of_all_thresholds(self):
+        X, y, _, model = fitted()
+        both = thresholdings(model.estimator_.predict_proba(X)[:, 1])
+        points = recalls_of(both, y)
+        display = draw(model, X, y)
+        assert is_within(display.achievable, points).all()
+        assert is_within(points, display.achievable, 1e-12).all()
+        np.testing.assert_array_equal(
+            display.line_.get_xydata()[:-1], display.achievable
+        )
+
+    def test_groups_have_a_threshold_each(self):
+        X, y, metadata, model = fitted(
+            groups=True, constraints=DemographicParity(slack=1.0)
+        )
+        eta = model.estimator_.predict_proba(X)[:, 1]
+        old = metadata["sensitive_features"] == "old"
+        both = thresholdings(eta)
+        rng = np.random.default_rng(0)
+        pairs = rng.integers(len(both), size=(500, 2))
+        points = recalls_of(np.where(old, both[pairs[:, 0]], both[pairs[:, 1]]), y)
+        display = draw(model, X, y, **metadata)
+        assert is_within(display.achievable, points).all()
+        alone = draw_predictions(y, eta)
+        assert is_within(display.achievable, alone.achievable).all()
+        assert not is_within(alone.achievable, display.achievable).all()
+
+    @pytest.mark.parametrize("confusion", ["probabilities", "labels"])
+    def test_rules_of_several_classes_are_in_the_set(self, confusion):
+        X, y, _, model = fitted(3, confusion=confusion)
+        eta = model.estimator_.predict_proba(X)
+        display = draw(model, X, y, entries=(0, 2), path=False)
+        rng = np.random.default_rng(0)
+        for _ in range(300):
+            gains = np.diag(rng.uniform(0.05, 1.0, size=3))
+            gains[1] = 0.0  # its recall is not drawn
+            rule = np.eye(3)[np.argmax(eta @ gains, axis=1)]
+            truth = eta if confusion == "probabilities" else np.eye(3)[y]
+            C = truth.T @ rule
+            point = (C.diagonal() / C.sum(axis=1))[[0, 2]]
+            # Rules that are not the best for what is counted leave steps of an example.
+            slack = MISSED if confusion == "probabilities" else 1 / (y == 2).sum()
+            assert is_within(display.achievable, point[None], slack).all()
+
+    def test_entries_may_be_off_the_diagonal_of_a_group_and_shares_of_all(self):
+        X, y, metadata, model = fitted(
+            3, groups=True, constraints=DemographicParity(slack=0.3)
+        )
+        display = draw(
+            model, X, y, entries=(2, (0, 1)), normalize=False, group="old", **metadata
+        )
+        eta, h = model.estimator_.predict_proba(X), model.predict_proba(X, **metadata)
+        old = metadata["sensitive_features"] == "old"
+        C = eta[old].T @ h[old] / len(X)
+        np.testing.assert_allclose(display.found, [C[2, 2], C[0, 1]], atol=1e-9)
+        shares = eta[old].sum(axis=0) / len(X)
+        np.testing.assert_allclose(display.achievable.max(axis=0), shares[[2, 0]])
+        assert display.ax_.get_xlabel() == "Share of right 2, group old"
+        assert display.ax_.get_ylabel() == "Share that is 0, predicted 1, group old"
+
+    def test_weights_count_as_repeated_rows(self):
+        X, y, _, model = fitted()
+        weights = np.random.default_rng(0).integers(0, 3, size=len(y))
+        weighted = draw(model, X, y, sample_weight=weights)
+        rows = np.repeat(np.arange(len(y)), weights)
+        repeated = draw(model, X[rows], y[rows])
+        np.testing.assert_allclose(weighted.achievable, repeated.achievable)
+        np.testing.assert_allclose(weighted.found, repeated.found)
+        np.testing.assert_allclose(weighted.most_probable, repeated.most_probable)
+
+
+class TestMarks:
+    def test_star_is_the_mixture_and_crosses_are_its_classifiers(self):
+        X, y, _, model = fitted(metric="min_max", constraints=Coverage(label=1, at_most=0.3))
+        display = draw(model, X, y)
+        C = model.confusion_
+        np.testing.assert_allclose(display.found, C.diagonal() / C.sum(axis=1))
+        assert len(model.mixture_weights_) > 1
+        np.testing.assert_allclose(
+            display.classifiers_.get_xydata(), display.classifiers
+        )
+        np.testing.assert_allclose(
+            model.mixture_weights_ @ display.classifiers, display.found
+        )
+        np.testing.assert_allclose(display.found_.get_xydata(), display.found[None])
+
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_path_ends_at_the_mixture_and_has_a_point_for_each_check(self, k):
+        X, y, _, model = fitted(k, metric="min_max")
+        display = draw(model, X, y)
+        np.testing.assert_allclose(display.path[-1], display.found, atol=1e-9)
+        assert len(display.path) >= len(model.history_["n_iter"])
+        np.testing.assert_array_equal(display.path_.get_xydata(), display.path)
+        without = draw(model, X, y, path=False)
+        assert without.path_ is None
+        np.testing.assert_array_equal(without.found, display.found)
+
+    def test_one_classifier_has_no_crosses(self):
+        X, y, _, model = fitted(metric="zero_one")
+        display = draw(model, X, y)
+        assert len(model.mixture_weights_) == 1 and display.classifiers_ is None
+        assert "classifiers in the mixture" not in legend(display)
+
+    def test_circle_is_the_prediction_of_the_probability_model(self):
+        X, y, _, model = fitted()
+        C, _ = confusion_tensor(y, model.estimator_.predict(X))
+        display = draw(model, X, y)
+        np.testing.assert_allclose(
+            display.most_probable, C[0].diagonal() / C[0].sum(axis=1)
+        )
+
+    def test_other_examples_than_those_of_the_fit_can_be_looked_at(self):
+        X, y, _, model = fitted()
+        display = draw(model, X[:150], y[:150], path=False)
+        h = model.predict_proba(X[:150])
+        expected = [h[y[:150] == i, i].mean() for i in (0, 1)]
+        np.testing.assert_allclose(display.found, expected)
+
+
+class TestContours:
+    @pytest.mark.parametrize("normalize", [True, False])
+    @pytest.mark.parametrize("entries", [(0, 1), (1, (0, 1))])
+    def test_contours_are_those_of_the_score(self, normalize, entries):
+        X, y, _, model = fitted()
+        display = draw(model, X, y, entries=entries, normalize=normalize)
+        x_grid, y_grid, values = display.contours
+        assert values.shape == (len(y_grid), len(x_grid))
+        priors = np.bincount(y) / len(y)
+        a, b = 30, 50
+        scale = np.ones(2)
+        if not normalize:
+            scale = priors if entries == (0, 1) else priors[::-1]
+        first, second = x_grid[a] / scale[0], y_grid[b] / scale[1]
+        recalls = (first, second) if entries == (0, 1) else (1 - second, first)
+        # Predictions of these recalls, as probabilities of class 1.
+        h = np.where(y == 1, recalls[1], 1 - recalls[0])
+        expected = HMean()(y, np.column_stack([1 - h, h]), labels=[0, 1])
+        assert values[b, a] == pytest.approx(expected)
+        assert display.contours_ is not None
+
+    def test_dashed_contour_is_the_score_of_the_mixture(self):
+        X, y, _, model = fitted()
+        display = draw(model, X, y)
+        assert display.best_contour_.levels[0] == pytest.approx(
+            1 - model.objective_, abs=1e-3
+        )
+
+    @pytest.mark.parametrize(
+        "params", [{"k": 3}, {"groups": True, "constraints": EqualOpportunity()}]
+    )
+    def test_there_are_none_where_the_entries_do_not_determine_the_metric(self, params):
+        X, y, metadata, model = fitted(**params)
+        group = "old" if metadata else None
+        display = draw(model, X, y, group=group, path=False, **metadata)
+        assert display.contours is None and display.contours_ is None
+        assert display.best_contour_ is None
+        if metadata:
+            assert draw(model, X, y, path=False, **metadata).contours is not None
+
+    def test_two_entries_of_a_row_determine_nothing(self):
+        X, y, _, model = fitted()
+        display = draw(model, X, y, entries=(0, (0, 1)))
+        assert display.contours is None
+        # A segment: the two sum to 1.
+        np.testing.assert_allclose(display.achievable.sum(axis=1), 1.0)
+        assert len(display.achievable) == 2
+
+
+class TestFeasible:
+    def test_of_thresholds_and_their_mixtures_it_has_those_that_meet_the_constraint(self):
+        X, y, _, model = fitted(constraints=Coverage(label=1, at_most=0.2))
+        display = draw(model, X, y)
+        priors = np.bincount(y) / len(y)
+
+        def coverage(points):
+            return (1 - points[:, 0]) * priors[0] + points[:, 1] * priors[1]
+
+        assert (coverage(display.feasible) <= 0.2 + 1e-6).all()
+        both = thresholdings(model.estimator_.predict_proba(X)[:, 1])
+        points, rng = recalls_of(both, y), np.random.default_rng(0)
+        shares = rng.dirichlet(np.ones(3) / 3, size=3000)
+        mixed = np.einsum("nt,ntd->nd", shares, points[rng.integers(len(points), size=(3000, 3))])  # fmt: skip
+        met = coverage(mixed) <= 0.2
+        assert met.sum() > 100
+        assert is_within(display.feasible, mixed[met], 2 * MISSED).all()
+        assert is_within(display.achievable, display.feasible, 1e-9).all()
+
+    def test_constraints_of_groups_leave_what_pairs_of_thresholds_can_do(self):
+        X, y, metadata, model = fitted(
+            groups=True, constraints=EqualOpportunity(slack=0.05)
+        )
+        eta = model.estimator_.predict_proba(X)[:, 1]
+        old = metadata["sensitive_features"] == "old"
+        both = thresholdings(eta)
+        pairs = np.random.default_rng(0).integers(len(both), size=(4000, 2))
+        decided = np.where(old, both[pairs[:, 0]], both[pairs[:, 1]])
+        rates = [decided[:, (y == 1) & part].mean(axis=1) for part in (old, ~old)]
+        overall = decided[:, y == 1].mean(axis=1)
+        met = np.abs(np.array(rates) - overall).max(axis=0) <= 0.05
+        assert met.sum() > 100
+        display = draw(model, X, y, **metadata)
+        points = recalls_of(decided[met], y)
+        assert is_within(display.feasible, points, 2 * MISSED).all()
+        assert is_within(display.feasible, display.found[None], 2 * MISSED).all()
+        assert "constraints met" in legend(display)
+
+    def test_convex_constraints_of_several_classes_contain_the_mixture(self):
+        X, y, _, model = fitted(3, constraints=Quantification(at_most=0.02))
+        display = draw(model, X, y)
+        assert is_within(display.feasible, display.found[None], 2 * MISSED).all()
+        assert is_within(display.achievable, display.feasible, 1e-3).all()
+        # Where one class is never predicted, the divergence is large.
+        assert display.feasible.min() > 0.05
+
+    def test_where_nothing_is_left_the_set_is_drawn_without_a_mixture(self):
+        X, y, _, model = fitted()
+        impossible = [Recall(at_least=0.99)]
+        display = draw_predictions(
+            y, model.estimator_.predict_proba(X), metric="g_mean", constraints=impossible
+        )
+        assert display.feasible.shape == (0, 2)
+        assert display.feasible_ is None and display.found_ is None
+        assert len(display.achievable) > 2
+
+    def test_without_constraints_there_is_none(self):
+        X, y, _, model = fitted()
+        display = draw(model, X, y)
+        assert display.feasible is None and display.feasible_ is None
+
+
+class TestPredictions:
+    def test_same_is_drawn_from_probabilities_as_from_the_estimator(self):
+        X, y, metadata, model = fitted(
+            groups=True, constraints=EqualOpportunity(slack=0.05)
+        )
+        one = draw(model, X, y, **metadata)
+        other = draw_predictions(
+            y,
+            model.estimator_.predict_proba(X),
+            metric="h_mean",
+            constraints=EqualOpportunity(slack=0.05),
+            **metadata,
+        )
+        for name in ("achievable", "feasible", "found", "path", "most_probable"):
+            np.testing.assert_allclose(
+                getattr(one, name), getattr(other, name), atol=model.tol / 10
+            )
+
+    def test_probabilities_of_two_classes_may_be_those_of_the_second(self):
+        X, y, _, model = fitted()
+        eta = model.estimator_.predict_proba(X)
+        names = np.array(["no", "yes"])[y]
+        one, other = draw_predictions(names, eta), draw_predictions(names, eta[:, 1])
+        np.testing.assert_allclose(one.achievable, other.achievable)
+        assert other.ax_.get_xlabel() == "Recall of no"
+
+    def test_without_a_metric_the_set_alone_is_drawn(self):
+        X, y, _, model = fitted()
+        display = draw_predictions(y, model.estimator_.predict_proba(X), name="mine")
+        assert display.contours is None and display.found is None
+        assert display.path_ is None and display.classifiers_ is None
+        assert legend(display) == ["mine", "mine, most probable class"]
+
+    def test_labels_say_what_the_columns_are(self):
+        X, y, _, model = fitted(3)
+        eta = model.estimator_.predict_proba(X)
+        display = draw_predictions(y, eta[:, ::-1], labels=[2, 1, 0], entries=(0, 2))
+        expected = draw_predictions(y, eta, entries=(0, 2))
+        np.testing.assert_allclose(display.achievable, expected.achievable)
+
+    def test_probabilities_of_another_shape_are_refused(self):
+        with pytest.raises(ValueError, match=r"column for each of the labels \[0, 1\]"):
+            draw_predictions([0, 1, 1], np.full((3, 3), 1 / 3))
+
+    def test_a_baseline_needs_the_rows(self):
+        X, y, _, model = fitted()
+        churn = Churn(model.estimator_, at_most=0.2)
+        with pytest.raises(ValueError, match="baseline predicts from X"):
+            draw_predictions(y, model.estimator_.predict_proba(X), constraints=churn)
+        bounded = ComplexMetricClassifier(constraints=churn).fit(X, y)
+        display = draw(bounded, X, y)
+        assert len(display.feasible) > 2
+
+
+class TestStyle:
+    def test_axes_are_used_again_in_other_colors(self):
+        X, y, _, model = fitted()
+        first = draw(model, X, y, name="a")
+        second = draw(model, X, y, name="b", ax=first.ax_, mark_kw={"c": "black"})
+        assert second.ax_ is first.ax_ and len(plt.get_fignums()) == 1
+        assert first.line_.get_color() != second.line_.get_color()
+        assert second.found_.get_color() == second.path_.get_color() == "black"
+        assert {text.split(",")[0] for text in legend(second)} == {"a", "b"}
+
+    def test_short_names_of_properties_replace_the_defaults(self):
+        X, y, _, model = fitted()
+        display = draw(model, X, y, ls=":", contour_kw={"levels": [0.2, 0.4]})
+        assert display.line_.get_linestyle() == ":"
+        assert display.contours_.levels.tolist() == [0.2, 0.4]
+
+    def test_display_is_drawn_again(self):
+        X, y, _, model = fitted()
+        display = draw(model, X, y)
+        before = display.ax_
+        assert display.plot(name="again") is display and display.ax_ is not before
+        assert legend(display)[0] == "again"
+
+    def test_legend_is_below_the_axes_and_not_cut_off(self):
+        X, y, _, model = fitted(constraints=Coverage(label=1, at_most=0.2))
+        display = draw(model, X, y)
+        display.figure_.canvas.draw()
+        box = display.ax_.get_legend().get_window_extent()
+        assert box.y1 < display.ax_.xaxis.label.get_window_extent().y0
+        assert box.y0 >= 0 and box.x0 >= 0 and box.x1 <= display.figure_.bbox.x1
+
+    def test_filled_set_is_the_outline(self):
+        X, y, _, model = fitted()
+        display = draw(model, X, y)
+        path = Path(display.set_.get_xy())
+        assert path.contains_point(display.achievable.mean(axis=0))
+
+    def test_missing_matplotlib_is_reported_with_the_extra_to_install(self, monkeypatch):
+        X, y, _, model = fitted()
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+        with pytest.raises(ImportError, match=r"Display.plot needs .*structsvm\[plot\]"):
+            draw(model, X, y)
+
+
+class TestRefused:
+    def test_estimators_of_another_kind(self):
+        X, y, _ = make_data(2)
+        with pytest.raises(NotFittedError):
+            draw(ComplexMetricClassifier(), X, y)
+        with pytest.raises(TypeError, match="lmo='plugin'; got LogisticRegression"):
+            draw(LogisticRegression().fit(X, y), X, y)
+        weighted = ComplexMetricClassifier(lmo="weighted", tol=0.1).fit(X, y)
+        with pytest.raises(TypeError, match="lmo='plugin'; got ComplexMetric"):
+            draw(weighted, X, y)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"entries": (0, 7)}, "entries=7 is not a class"),
+            ({"entries": (0, (1, 7))}, "entries=7 is not a class"),
+            ({"entries": (0, 0)}, "two different ones"),
+            ({"entries": (0, (0, 0))}, "two different ones"),
+            ({"entries": (0, 1, 2)}, r"must be two.*\(0, 1, 2\)"),
+            ({"entries": 0}, "must be two.*got 0"),
+            ({"entries": (0, (1, 1, 1))}, r"a pair \(label, prediction\); got \(1, 1, 1"),
+            ({"group": "old"}, "group='old' needs sensitive_features"),
+        ],
+    )
+    def test_what_is_not_there_is_named_before_a_figure_is_made(self, options, message):
+        X, y, _, model = fitted()
+        with pytest.raises(ValueError, match=message):
+            draw(model, X, y, **options)
+        assert plt.get_fignums() == []
+
+    def test_class_without_examples_has_no_recall(self):
+        X, y, _, model = fitted(3, confusion="labels")
+        known = y < 2
+        with pytest.raises(ValueError, match="no example with label 2"):
+            draw(model, X[known], y[known], entries=(0, 2))
+        assert len(draw(model, X[known], y[known], path=False).achievable) > 2
+
+    def test_the_estimator_stays_as_it_was(self):
+        X, y, _, model = fitted()
+        before = clone(model).get_params(), dict(vars(model))
+        draw(model, X, y)
+        assert list(vars(model)) == list(before[1])
+        assert all(vars(model)[name] is value for name, value in before[1].items())

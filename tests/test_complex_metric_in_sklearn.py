@@ -1,0 +1,390 @@
+"""ComplexMetricClassifier among pipelines, searches, calibrators, and with routing."""
+
+import pickle
+import re
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from _callbacks import Recorder
+from _mixtures import Boosted, Spy, make_data, no_complaint_of_convergence
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    cross_val_predict,
+    cross_validate,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    ComplexMetricClassifier,
+    SubLBFGSClassifier,
+)
+from sklearn_structsvm.metrics import EqualOpportunity, GMean, HMean, g_mean_score
+
+try:
+    from sklearn.callback import ScoringMonitor
+except ImportError:  # scikit-learn < 1.9
+    ScoringMonitor = None
+
+FAIR = EqualOpportunity(slack=0.05)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+class TestParameters:
+    def test_it_is_a_classifier(self):
+        assert is_classifier(ComplexMetricClassifier())
+
+    def test_parameters_of_its_parts_are_reached(self):
+        model = ComplexMetricClassifier(LogisticRegression(), HMean())
+        model.set_params(estimator__C=0.5, metric=GMean())
+        assert clone(model).estimator.C == 0.5
+        assert clone(model).get_params()["metric"].__class__ is GMean
+
+    def test_constraints_are_cloned_with_it(self):
+        model = ComplexMetricClassifier(constraints=[FAIR])
+        assert clone(model).constraints[0].slack == 0.05
+        assert clone(model).constraints[0] is not FAIR
+
+    def test_it_is_sparse_where_its_estimator_is(self):
+        def takes_sparse(model):
+            return sklearn.utils.get_tags(model).input_tags.sparse
+
+        assert takes_sparse(ComplexMetricClassifier())
+        dense = CalibratedClassifierCV(Boosted())
+        assert not takes_sparse(ComplexMetricClassifier(dense))
+
+    def test_it_shows_in_a_notebook(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier().fit(X, y)
+        assert "ComplexMetricClassifier" in model._repr_html_()
+
+
+class TestOverOtherClassifiers:
+    @pytest.mark.parametrize("kind", [BCFWClassifier, SubLBFGSClassifier])
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_calibrated_margins_are_probabilities(self, kind, k):
+        X, y, _ = make_data(k)
+        calibrated = CalibratedClassifierCV(kind(C=0.1), cv=3)
+        model = ComplexMetricClassifier(calibrated, "h_mean").fit(X, y)
+        assert model.dual_gap_ <= 1e-3
+        assert model.score(X, y) >= HMean()(y, calibrated.fit(X, y).predict(X))
+        assert model.n_features_in_ == X.shape[1]
+
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_classifiers_in_the_manner_of_xgboost(self, k):
+        X, y, _ = make_data(k)
+        model = ComplexMetricClassifier(Boosted(), "h_mean", cv=3)
+        model.fit(X, y, sample_weight=np.ones(len(y)), eval_set=[(X, y)])
+        assert model.estimator_.evaluated is not None
+        assert model.dual_gap_ <= 1e-3
+        assert model.predict(X).shape == y.shape
+        assert clone(model).get_params()["estimator__n_estimators"] == 3
+        frozen = FrozenEstimator(model.estimator_)
+        again = ComplexMetricClassifier(frozen, "h_mean").fit(X, y)
+        prefit = ComplexMetricClassifier(model.estimator_, "h_mean", cv="prefit")
+        prefit.fit(X, y)
+        np.testing.assert_array_equal(again.predict(X), prefit.predict(X))
+        with pytest.raises(NotFittedError):
+            ComplexMetricClassifier(Boosted(), cv="prefit").fit(X, y)
+
+    def test_single_precision_stays_so_until_the_end(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(Boosted(), "h_mean").fit(X, y)
+        assert model.predict_proba(X).dtype == np.float64
+        C = model.cell_confusions_[0]
+        found = np.array([model.predict_proba(X)[y == i].sum(axis=0) for i in (0, 1)])
+        np.testing.assert_allclose(C, found / len(X), atol=1e-12)
+
+    def test_it_may_itself_be_calibrated_or_held_out(self):
+        X, y, _ = make_data(2)
+        assert cross_val_predict(ComplexMetricClassifier(), X, y).shape == y.shape
+        P = cross_val_predict(ComplexMetricClassifier(), X, y, method="predict_proba")
+        np.testing.assert_allclose(P.sum(axis=1), 1)
+
+    def test_an_evaluation_by_group_takes_its_predictions(self):
+        fairlearn = pytest.importorskip("fairlearn.metrics")
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(constraints=FAIR)
+        model.fit(X, y, sensitive_features=groups)
+        frame = fairlearn.MetricFrame(
+            metrics=accuracy_score, y_true=y, sensitive_features=groups,
+            y_pred=model.predict(X, sensitive_features=groups),
+        )  # fmt: skip
+        assert set(frame.by_group.index) == {"old", "young"}
+
+
+class TestWithoutRouting:
+    def test_a_pipeline_hands_groups_to_its_last_step(self):
+        X, y, groups = make_data(2)
+        model = make_pipeline(StandardScaler(), ComplexMetricClassifier(constraints=FAIR))
+        model.fit(X, y, complexmetricclassifier__sensitive_features=groups)
+        predicted = model.predict(X, sensitive_features=groups)
+        P = model.predict_proba(X, sensitive_features=groups)
+        assert FAIR(y, P, labels=[0, 1], sensitive_features=groups) <= 1e-12
+        assert (P[np.arange(len(X)), predicted] > 0).all()
+
+    @pytest.mark.parametrize(
+        "scoring",
+        [
+            None,
+            GMean(),
+            GMean().scorer(),
+            GMean().scorer(response="predict_proba"),
+            make_scorer(g_mean_score),
+            make_scorer(GMean()),
+            "balanced_accuracy",
+        ],
+        ids=str,
+    )
+    def test_a_search_scores_by_any_metric(self, scoring):
+        X, y, _ = make_data(3)
+        names = np.array(["a", "b", "c"])[y]
+        grid = {"estimator__C": [0.01, 1.0], "metric": ["h_mean", GMean()]}
+        search = GridSearchCV(
+            ComplexMetricClassifier(LogisticRegression()), grid, scoring=scoring, cv=3
+        )
+        with no_complaint_of_convergence():
+            search.fit(X, names)
+        assert 0.3 < search.best_score_ <= 1
+        assert search.predict(X).shape == names.shape
+
+    def test_fit_parameters_reach_the_estimator(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(Boosted(), cv=2)
+        model.fit(X, y, eval_set=[(X, y)])
+        assert model.estimator_.evaluated is not None
+        with pytest.raises(TypeError, match="nonsense"):
+            model.fit(X, y, nonsense=1)
+
+
+class Asking(Spy):
+    """Wants groups as well, in `fit` and in `predict_proba`."""
+
+    __metadata_request__fit = {"sensitive_features": True}
+    __metadata_request__predict_proba = {"sensitive_features": True}
+
+    def fit(self, X, y, sample_weight=None, sensitive_features=None):
+        assert len(sensitive_features) == len(X)
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X, sensitive_features=None):
+        assert len(sensitive_features) == len(X)
+        return super().predict_proba(X)
+
+
+@pytest.mark.usefixtures("routing")
+class TestRouting:
+    def test_groups_are_asked_for_without_a_word(self):
+        X, y, groups = make_data(2)
+        model = make_pipeline(StandardScaler(), ComplexMetricClassifier(constraints=FAIR))
+        model.fit(X, y, sensitive_features=groups)
+        P = model.predict_proba(X, sensitive_features=groups)
+        assert FAIR(y, P, labels=[0, 1], sensitive_features=groups) <= 1e-12
+        assert model.score(X, y, sensitive_features=groups) > 0.5
+
+    @pytest.mark.parametrize("inside", [False, True], ids=["alone", "pipeline"])
+    @pytest.mark.parametrize("scoring", [None, GMean().scorer(), FAIR.scorer()], ids=str)
+    def test_a_search_does_not_lose_the_groups(self, inside, scoring):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(LogisticRegression(), constraints=[FAIR])
+        name = "estimator__C"
+        if inside:
+            model = make_pipeline(StandardScaler(), model)
+            name = f"complexmetricclassifier__{name}"
+        search = GridSearchCV(model, {name: [0.01, 1.0]}, scoring=scoring, cv=3)
+        search.fit(X, y, sensitive_features=groups)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        # The search itself takes no metadata to predict.
+        best = search.best_estimator_
+        assert len(best.predict(X, sensitive_features=groups)) == len(X)
+
+    def test_a_search_over_constraints(self):
+        X, y, groups = make_data(2)
+        grid = {"constraints": [(), [EqualOpportunity(slack=0.02)]]}
+        search = GridSearchCV(
+            ComplexMetricClassifier(), grid, scoring=EqualOpportunity(slack=0.0).scorer()
+        )
+        search.fit(X, y, sensitive_features=groups)
+        assert search.best_params_["constraints"] != ()
+
+    def test_several_scores_with_weights_and_groups(self):
+        X, y, groups = make_data(2)
+        weights = np.random.default_rng(0).random(len(y))
+        estimator = LogisticRegression().set_fit_request(sample_weight=True)
+        model = ComplexMetricClassifier(estimator, constraints=FAIR)
+        model.set_fit_request(sample_weight=True)
+        scoring = {
+            "g_mean": GMean().scorer().set_score_request(sample_weight=True),
+            "unfair": FAIR.scorer().set_score_request(sample_weight=False),
+        }
+        params = {"sample_weight": weights, "sensitive_features": groups}
+        scores = cross_validate(
+            model, X, y, scoring=scoring, params=params, cv=3, return_estimator=True
+        )
+        fold = scores["estimator"][0]
+        assert fold.groups_.tolist() == ["old", "young"]
+        assert (scores["test_g_mean"] > 0.5).all()
+
+    def test_weights_reach_only_who_asks_for_them(self):
+        X, y, _ = make_data(2)
+        weights = np.where(y == 1, 5.0, 1.0)
+        for asks in (False, True):
+            estimator = LogisticRegression().set_fit_request(sample_weight=asks)
+            model = ComplexMetricClassifier(estimator).fit(X, y, sample_weight=weights)
+            alone = LogisticRegression().fit(X, y, weights if asks else None)
+            np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
+            share = 5 * (y == 1).sum() / weights.sum()
+            assert model.confusion_[1].sum() == pytest.approx(share)
+        # The one by default asks.
+        model = ComplexMetricClassifier().fit(X, y, sample_weight=weights)
+        alone = LogisticRegression(max_iter=1000).fit(X, y, weights)
+        np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
+        with pytest.raises(ValueError, match="not explicitly set"):
+            silent = ComplexMetricClassifier(LogisticRegression())
+            silent.fit(X, y, sample_weight=weights)
+
+    def test_weights_reach_the_last_step_of_a_pipeline_inside(self):
+        X, y, _ = make_data(2)
+        weights = np.where(y == 1, 5.0, 1.0)
+        inner = LogisticRegression().set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        model = ComplexMetricClassifier(make_pipeline(scaler, inner), cv=2)
+        model.fit(X, y, sample_weight=weights)
+        alone = LogisticRegression().fit(StandardScaler().fit_transform(X), y, weights)
+        np.testing.assert_allclose(model.estimator_[-1].coef_, alone.coef_)
+
+    def test_the_splitter_gets_its_groups(self):
+        X, y, _ = make_data(2)
+        persons = np.arange(len(X)) // 4
+        model = ComplexMetricClassifier(KNeighborsClassifier(1), cv=GroupKFold(5))
+        model.fit(np.repeat(X[::4], 4, axis=0), y, groups=persons)
+        # Copies of a row are never on both sides of a split.
+        assert model.objective_ > 0.2
+        with pytest.raises(ValueError, match="groups"):
+            model.fit(X, y)
+
+    @pytest.mark.parametrize("cv", [None, 3])
+    def test_an_estimator_that_asks_gets_groups_everywhere(self, cv):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(Asking([]), constraints=FAIR, cv=cv)
+        model.fit(X, y, sensitive_features=groups)
+        metadata = {"sensitive_features": groups}
+        model.predict(X, **metadata)
+        model.predict_proba(X, **metadata)
+        model.score(X, y, **metadata)
+
+    def test_what_nobody_asks_for_is_refused(self):
+        X, y, _ = make_data(2)
+        for lmo in ("plugin", "weighted"):
+            with pytest.raises(TypeError, match="nonsense"):
+                ComplexMetricClassifier(lmo=lmo).fit(X, y, nonsense=1)
+            with no_complaint_of_convergence():
+                model = ComplexMetricClassifier(lmo=lmo, max_iter=5).fit(X, y)
+            with pytest.raises(TypeError, match="nonsense"):
+                model.predict(X, nonsense=1)
+
+    def test_weighted_fits_take_weights_and_groups(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(lmo="weighted", constraints=FAIR, max_iter=30)
+        with no_complaint_of_convergence():
+            model.fit(X, y, sample_weight=np.ones(len(y)), sensitive_features=groups)
+        assert len(model.predict(X, sensitive_features=groups)) == len(X)
+
+
+class TestPersistence:
+    @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
+    def test_a_fit_comes_back_whole(self, lmo, tmp_path):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(lmo=lmo, constraints=FAIR, max_iter=50)
+        with no_complaint_of_convergence():
+            model.fit(X, y, sensitive_features=groups)
+        joblib.dump(model, tmp_path / "model")
+        for again in (joblib.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+            assert repr(again) == repr(model)
+            np.testing.assert_array_equal(
+                again.predict_proba(X, sensitive_features=groups),
+                model.predict_proba(X, sensitive_features=groups),
+            )
+            assert again.dual_gap_ == model.dual_gap_
+            assert not [name for name in vars(again) if "version" in name]
+
+    def test_no_examples_are_kept(self):
+        X, y, groups = make_data(2, n=20000)
+        model = ComplexMetricClassifier(constraints=FAIR)
+        model.fit(X, y, sensitive_features=groups)
+        assert len(pickle.dumps(model)) < 20000
+
+    def test_a_state_of_another_version_warns(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier().fit(X, y)
+        saved = model.__getstate__() | {"_sklearn_structsvm_version": "0.0.0"}
+        fresh = ComplexMetricClassifier.__new__(ComplexMetricClassifier)
+        with pytest.warns(UserWarning, match="saved by sklearn-structsvm 0.0.0"):
+            fresh.__setstate__(saved)
+        np.testing.assert_array_equal(fresh.predict(X), model.predict(X))
+
+
+class TestFeatureNames:
+    def test_they_are_the_estimators(self):
+        X, y, _ = make_data(2)
+        frame = pd.DataFrame(X, columns=list("abcde"))
+        for lmo in ("plugin", "weighted"):
+            with no_complaint_of_convergence():
+                model = ComplexMetricClassifier(lmo=lmo, max_iter=20).fit(frame, y)
+            assert model.feature_names_in_.tolist() == list("abcde")
+            with pytest.raises(ValueError, match="feature names"):
+                model.predict(frame[list("edcba")])
+
+
+class TestReports:
+    def test_verbose_prints_a_line_per_iteration(self, capsys):
+        X, y, _ = make_data(3)
+        model = ComplexMetricClassifier(verbose=1).fit(X, y)
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == model.n_iter_
+        assert all(re.match(r"\[ComplexMetricClassifier\] ", line) for line in lines)
+
+    def test_nothing_is_printed_unless_asked_for(self, capsys):
+        X, y, _ = make_data(3)
+        ComplexMetricClassifier().fit(X, y)
+        assert capsys.readouterr() == ("", "")
+
+    @pytest.mark.skipif(ScoringMonitor is None, reason="from scikit-learn 1.9 on")
+    @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
+    def test_a_monitor_sees_the_score_after_each_iteration(self, lmo):
+        X, y, _ = make_data(3)
+        monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X, y)})
+        model = ComplexMetricClassifier(lmo=lmo, max_iter=4, tol=0.05)
+        with no_complaint_of_convergence():
+            model.set_callbacks(monitor).fit(X, y)
+        rows = [row for row in monitor.get_logs().data if row["task_name"] == "pass"]
+        assert len(rows) == model.n_iter_
+        assert all(0 <= row["score"] <= 1 for row in rows)
+
+    @pytest.mark.skipif(ScoringMonitor is None, reason="from scikit-learn 1.9 on")
+    def test_a_callback_ends_a_fit_without_a_warning(self):
+        X, y, _ = make_data(4)
+        recorder = Recorder(stop=2)
+        model = ComplexMetricClassifier(metric="min_max", tol=1e-9)
+        model.set_callbacks(recorder).fit(X, y, sample_weight=np.ones(len(y)))
+        assert model.n_iter_ == recorder.passes == 2
+        assert recorder.data[0] is X and "sample_weight" in recorder.metadata
+        assert recorder.set_up == recorder.torn_down == 1
+        assert model.dual_gap_ > 1e-9
