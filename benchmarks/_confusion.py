@@ -213,6 +213,7 @@ def fit_ours(split, metric, constraint=None, *, by_group=False, lmo="plugin", **
     X = getattr(split.train, features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The classifier predicts")
         start = perf_counter()
         model.fit(X, split.train.y, sensitive_features=group)
         seconds = perf_counter() - start

@@ -169,7 +169,8 @@ def save(figure, axes, path):
     for ax in axes.flat:
         ax.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    columns = min(len(labels), 2 * axes.shape[1])
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
     path.parent.mkdir(exist_ok=True, parents=True)
     figure.savefig(path, dpi=110)
 

@@ -3,15 +3,18 @@
 Beside each call stand the same steps in NumPy, and how often the probabilities could have
 been read meanwhile by one core (a BLAS dot product of them with themselves): no rule that
 looks at every probability takes less than one such reading a core. Costs that a metric of
-the recalls gives are "diagonal", others "any". Medians; the contenders take turns.
+the recalls gives are "diagonal", others "any". Medians; calls and readings take turns.
 """
 
 import sys
+from functools import partial
+from itertools import product
 from time import perf_counter
 
 from _common import make_parser, np, print_table
 
 from sklearn_structsvm.confusion.lmo import (
+    COUNTED,
     PluginLMO,
     mixture_proba,
     predict_plugin,
@@ -60,26 +63,31 @@ def losses(lmo, rng):
     return {"diagonal": -np.diag(costs)[None], "any": rng.random((1, k, k))}
 
 
-def time_calls(P, y, args, rng):
+def call_rows(P, y, confusion, n_threads, args):
+    """A line of the table for each kind of costs."""
+    lmo = PluginLMO(P, y, confusion=confusion, n_threads=n_threads)
+    flat = P.ravel()
+    rows = []
+    for kind, L in losses(lmo, np.random.default_rng(0)).items():
+        fast = medians(
+            {"call": partial(lmo, L), "reading": partial(np.dot, flat, flat)},
+            args.repeats,
+        )
+        plain = {"peer": partial(in_numpy, P, y, L[0], confusion)}
+        peer = medians(plain, args.peer_repeats)["peer"]
+        ratios = [peer / fast["call"], fast["call"] / fast["reading"]]
+        name = [P.dtype.name, confusion, kind, n_threads]
+        rows.append([*name, fast["call"], peer, *ratios])
+    return rows
+
+
+def time_calls(P, y, args):
     rows = []
     for dtype in (np.float64, np.float32):
         Q = np.ascontiguousarray(P, dtype=dtype)
-        flat = Q.ravel()
-        for confusion in ("labels", "probabilities"):
-            lmos = {
-                t: PluginLMO(Q, y, confusion=confusion, n_threads=t) for t in args.threads
-            }
-            for kind, L in losses(lmos[args.threads[0]], rng).items():
-                once = {"reading": lambda flat=flat: flat.dot(flat)}
-                for t, lmo in lmos.items():
-                    once[t] = lambda lmo=lmo, L=L: lmo(L)
-                fast = medians(once, args.repeats)
-                plain = {0: lambda Q=Q, L=L, c=confusion: in_numpy(Q, y, L[0], c)}
-                slow = medians(plain, args.peer_repeats)[0]
-                for t in args.threads:
-                    name = [np.dtype(dtype).name, confusion, kind, t]
-                    ratios = [slow / fast[t], fast[t] / fast["reading"]]
-                    rows.append([*name, fast[t], slow, *ratios])
+        # The threads of a call spin on for a while after it: not beside other calls.
+        for confusion, n_threads in product(COUNTED, args.threads):
+            rows += call_rows(Q, y, confusion, n_threads, args)
     print(f"A call on {args.n} x {args.k}\n")
     header = ["", "counts", "costs", "threads", "ms", "NumPy ms", "NumPy / ms"]
     print_table([*header, "readings"], rows)
@@ -118,7 +126,7 @@ def main():
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     P, y = make_sample(args.n, args.k, rng)
-    time_calls(P, y, args, rng)
+    time_calls(P, y, args)
     time_the_rest(P, y, args, rng)
 
 

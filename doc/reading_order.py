@@ -8,6 +8,12 @@ EXAMPLES = [
     "plot_regularization_path.py",
     "plot_step_sampling.py",
     "plot_custom_structure.py",
+    "plot_hierarchy.py",
+    "plot_slack_rescaling.py",
+    "plot_batch_solvers.py",
+    "plot_complex_metric.py",
+    "plot_fairness.py",
+    "plot_calibration_metric.py",
 ]
 
 

@@ -3,8 +3,8 @@ Probabilities that mean what they say
 =====================================
 
 :class:`~sklearn_structsvm.ComplexMetricClassifier` decides by class probabilities: which
-costs are best, and what score can be reached, is computed as if they were right. Scores of
-support vector machines are no probabilities. scikit-learn's ``CalibratedClassifierCV``
+costs are best, and what score can be reached, is computed as if they were right. Scores
+of support vector machines are no probabilities. scikit-learn's ``CalibratedClassifierCV``
 makes some of them, and this example shows what that is worth.
 """
 
@@ -45,16 +45,17 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 svm = BCFWClassifier(C=0.01, tol=0.01, random_state=0)
 predicted = svm.fit(X_train, y_train).predict(X_test)
-print(f"accuracy {svm.score(X_test, y_test):.3f}, G-mean {g_mean_score(y_test, predicted):.3f}")
+print(f"accuracy {svm.score(X_test, y_test):.3f}")
+print(f"G-mean   {g_mean_score(y_test, predicted):.3f}")
 
 # %%
 # Three kinds of probabilities
 # ----------------------------
-# What comes to mind first is the softmax of the scores, which are positive and sum to 1,
-# and that is all that can be said for them. The others are fitted to held-out scores: one
-# sigmoid for each class, or one monotone function. A fit believes in a score, its
-# ``1 - objective_``, and is certified to be at most ``tol`` from the best that there is if
-# the belief is right. Then the examples decide.
+# What comes to mind first is the softmax of the scores: positive numbers that sum to 1,
+# and that is all that can be said for them. The others are fitted to held-out scores: for
+# each class a sigmoid, or any monotone function. A fit believes in a score, its
+# ``1 - objective_``, and is certified to be at most ``tol`` from the best there is if the
+# belief is right. New examples tell whether it was.
 
 
 class Softmax(ClassifierMixin, BaseEstimator):
@@ -93,10 +94,10 @@ for name, source in sources.items():
 # %%
 # Beliefs and facts
 # -----------------
-# For any costs, the probabilities say what the recalls of the best classifier will be. The
-# set of all such recalls, here those of the largest and the smallest class, is the
-# outline that is believed in. Beside it is that of the recalls that the same rules have on
-# the labels of new examples. Where the probabilities are right, the two are one.
+# The probabilities say what recalls each rule will have, and so which can be achieved:
+# here those of the largest and of the smallest class, on new examples. The other outline
+# is that of the recalls which such rules do have on the labels. Were the probabilities
+# right, the two would be one.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
 for ax, name in zip(axes, ("softmax", "isotonic"), strict=True):
@@ -116,9 +117,9 @@ plt.show()
 # %%
 # Two classes
 # -----------
-# Of two classes, each rule is a threshold, and the thresholds are found on the labels of
+# Of two classes, each rule is a threshold, and the best ones are found on the labels of
 # the training examples, not by belief. All that counts is in which order the
-# probabilities put the examples, which no sigmoid changes.
+# probabilities put the examples, and a sigmoid leaves that as it is.
 
 rare_train, rare_test = np.isin(y_train, ["C", "D"]), np.isin(y_test, ["C", "D"])
 print("          G-mean: in training   on new examples")

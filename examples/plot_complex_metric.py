@@ -51,8 +51,9 @@ fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 print("                        accuracy   G-mean   worst recall")
 for shift, (name, model) in zip((-0.3, -0.1, 0.1, 0.3), models.items(), strict=True):
     predicted = model.fit(X_train, y_train).predict(X_test)
-    scores = [f(y_test, predicted) for f in (accuracy_score, g_mean_score, min_recall_score)]
-    print("{:22}{:10.3f}{:9.3f}{:15.3f}".format(name, *scores))
+    accuracy = accuracy_score(y_test, predicted)
+    g_mean, worst = g_mean_score(y_test, predicted), min_recall_score(y_test, predicted)
+    print(f"{name:22}{accuracy:10.3f}{g_mean:9.3f}{worst:15.3f}")
     recalls = recall_score(y_test, predicted, average=None, labels=names)
     ax.bar(np.arange(len(names)) + shift, recalls, width=0.19, label=name)
 ticks = [f"{name}\n{share:.0%}" for name, share in zip(names, shares, strict=True)]
@@ -75,7 +76,8 @@ plt.show()
 
 for name in ("G-mean", "worst recall"):
     model = models[name]
-    print(f"{name}: {1 - model.objective_:.4f}, and at most {1 - model.dual_objective_:.4f}")
+    score, bound = 1 - model.objective_, 1 - model.dual_objective_
+    print(f"{name}: {score:.4f}, and of no classifier more than {bound:.4f}")
     print(f"  after {model.n_oracle_calls_} calls of the oracle;", end=" ")
     print(f"weights {model.mixture_weights_.round(3).tolist()}")
 
@@ -103,10 +105,12 @@ plt.show()
 # class is: for that, ask ``estimator_``.
 
 model = models["worst recall"]
+h, eta = model.predict_proba(X_test), model.estimator_.predict_proba(X_test)
+row = h.max(axis=1).argmin()
 print(model.classes_)
-print("predicted with probability    ", model.predict_proba(X_test[:1]).round(2))
-print("probabilities of the classes  ", model.estimator_.predict_proba(X_test[:1]).round(2))
-agreed = (model.predict_proba(X_test).max(axis=1) > 1 - 1e-9).mean()
+print(f"predicted with probability   {h[row].round(2)}")
+print(f"probabilities of the classes {eta[row].round(2)}")
+agreed = (h.max(axis=1) > 1 - 1e-9).mean()
 print(f"{agreed:.0%} of the rows get the same label from all rules")
 
 # %%

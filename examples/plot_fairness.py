@@ -14,7 +14,6 @@ under such constraints, and says what they cost.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit, train_test_split
 
 from sklearn_structsvm import ComplexMetricClassifier
@@ -88,9 +87,10 @@ plt.show()
 # What does it cost?
 # ------------------
 # Less and less slack, on five splits. On the training examples all levels are met; on
-# held-out ones the recalls of the groups differ by some more or less, by chance. Without a
-# constraint, the classifier does not see the groups. With one it does, and has a threshold
-# for each, which can be better than that, and overfits sooner.
+# held-out ones the recalls of the groups differ by some more or less, by chance: few of
+# them are from the country and repaid. Without a constraint, the classifier does not see
+# the groups. With one it does, and has a threshold for each, so that with much slack it
+# can be better than without a constraint.
 
 TradeoffDisplay.from_estimator(
     model,

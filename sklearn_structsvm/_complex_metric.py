@@ -117,10 +117,10 @@ class ComplexMetricClassifier(TrainedMixture):
         A lower bound of ψ over all classifiers that meet the constraints.
     dual_gap_ : float
         How far the mixture may be from the best, at most: `objective_ - dual_objective_`.
-        For "labels" of more than two classes it is the gap under the class probabilities
-        instead, inf where the mixture does not meet the constraints under these. inf
-        also for metrics that are neither convex nor made of ratios, and an estimate for
-        other LMOs than "plugin".
+        For "labels" of more than two classes it and `dual_objective_` are of the class
+        probabilities instead: under these, no classifier that violates the constraints as
+        little as the mixture does is better by more. inf for metrics that are neither
+        convex nor made of ratios, and an estimate for other LMOs than "plugin".
     constraint_violation_ : float
         The largest violation of a constraint by `certified_confusions_`, in the
         constraint's own units; not positive where all are met, -inf without constraints.

@@ -12,15 +12,18 @@ from sklearn_structsvm.solvers.mixture import MET
 SOLVERS = {
     "column_generation": ("run_column_generation", "run_column_generation"),
     "frank_wolfe": ("run_frank_wolfe", "run_split_fw"),
-    "gda": ("run_gda", "run_con_gda"),
-    "ellipsoid": ("run_ellipsoid", "run_con_ellipsoid"),
-    "bisection": ("run_bisection", "run_con_bisection"),
+    "gda": ("run_gda", "run_gda"),
+    "ellipsoid": ("run_ellipsoid", "run_ellipsoid"),
+    "bisection": ("run_bisection", "run_bisection"),
 }
 
 # What solver="auto" stands for. Section 8.6 of the paper has Frank-Wolfe for smooth
 # metrics, the ellipsoid for few classes and GDA for all else; column generation reaches a
 # gap of 1e-3 in fewer calls than each of them on every data set tried.
 AUTO = "column_generation"
+
+# A share of the predictions below this is what sums of weights leave of zero.
+ROUNDING = 1e-12
 
 
 def find_solver(name, problem):
@@ -60,7 +63,7 @@ def warn_of_shortfall(estimator, result, stacklevel):
 
 def warn_of_constant(estimator, stacklevel):
     """UserWarning where the mixture predicts one class only."""
-    predicted = estimator.confusion_.sum(axis=0) > 0.0
+    predicted = estimator.confusion_.sum(axis=0) > ROUNDING
     if predicted.sum() != 1:
         return
     (always,) = estimator.classes_[predicted].tolist()

@@ -69,7 +69,9 @@ class RandomisedClassifier(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags = copy.copy(get_tags(self._classifier()).input_tags)
+        classifier = self._classifier()
+        if hasattr(classifier, "__sklearn_tags__"):
+            tags.input_tags = copy.copy(get_tags(classifier).input_tags)
         tags.classifier_tags.multi_class = _is_multi_class(self.metric)
         return tags
 

@@ -1,14 +1,17 @@
 """Oracles of a task: what they find for a loss tensor, and what that becomes."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import clone
 
 from sklearn_structsvm._mixtures import ClassifierMixture, PluginMixture
+from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo import PluginLMO
 from sklearn_structsvm.confusion.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.weighted import BoundLMO, WeightedLMO
 from sklearn_structsvm.solvers.column_generation import run_column_generation
-from sklearn_structsvm.solvers.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.mixture import MET
 
 
 def counted_as(confusion, n_classes):
@@ -50,21 +53,42 @@ class PluginOracle:
         """(bound, gap) of a result.
 
         Where the rule is not the best for what is counted, both are those of the model:
-        its own bound, and how much the mixture's value under the model is above that. A
-        mixture that does not meet the constraints under the model has no gap.
+        how much the mixture's value under the model is above the bound of all that
+        violate the constraints, under the model, as little as it does.
         """
         if self.lmo.exact:
             return result.bound, result.gap
         model = PluginLMO(*self.data, confusion="probabilities", **self.options)
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.handles, result.weights)
-        if problem.violation(C) > MET:
-            return -np.inf, np.inf
-        try:
-            best = run_column_generation(problem, tol=tol, max_iter=max_iter)
-        except InfeasibleConstraintError:
-            return -np.inf, np.inf
+        slack = max(problem.violation(C), 0.0) + MET
+        task = replace(
+            self.task, constraints=[_Relaxed(c, slack) for c in self.task.constraints]
+        )
+        best = run_column_generation(task.problem(model), tol=tol, max_iter=max_iter)
         return best.bound, problem.value(C) - best.bound
+
+
+class _Relaxed(Constraint):
+    """A constraint that may be violated by as much as `slack`."""
+
+    def __init__(self, constraint, slack):
+        self.constraint, self.slack = constraint, slack
+        self.has_convex = constraint.has_convex
+
+    def linear(self, cells):
+        G, h = self.constraint.linear(cells)
+        return G, h - self.slack
+
+    def convex_value(self, C, cells):
+        return self.constraint.convex_value(C, cells) - self.slack
+
+    def convex_gradient(self, C, cells):
+        return self.constraint.convex_gradient(C, cells)
+
+    def convex_tangent(self, C, cells):
+        G, h = self.constraint.convex_tangent(C, cells)
+        return G, h - self.slack
 
 
 class ClassifierOracle:

@@ -1,6 +1,7 @@
 """What scikit-learn asks of all estimators, by the checks that it generates."""
 
 import pytest
+import sklearn
 from _estimators import ACCURATE
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
@@ -107,6 +108,12 @@ def test_flat_estimators_pass_the_generated_checks(estimator, check):
 
 
 def complex_expected_failed_checks(estimator):
+    if estimator.metric == "f1" and sklearn.__version__.startswith("1.6."):
+        reason = "to two classes, 1.6 hands other data with weights than repeated"
+        return {
+            "check_sample_weight_equivalence_on_dense_data": reason,
+            "check_sample_weight_equivalence_on_sparse_data": reason,
+        }
     if estimator.metric != "min_max":
         return {}
     return {

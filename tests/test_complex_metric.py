@@ -27,6 +27,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm._confusion_solvers import SOLVERS
 from sklearn_structsvm.confusion import ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.metrics import (
@@ -124,6 +125,23 @@ class TestCertificate:
         gap = under_model - best
         assert gap - 1e-9 <= model.dual_gap_ <= gap + 1e-3
         assert model.dual_objective_ <= best
+
+    def test_the_gap_under_the_model_is_to_what_violates_constraints_as_little(self):
+        X, y, _ = make_data(3)
+        model = ComplexMetricClassifier(
+            metric="h_mean", confusion="labels", constraints=Recall(at_least=0.6)
+        ).fit(X, y)
+        assert model.constraint_violation_ <= 0
+        eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
+        C = eta.T @ h / len(X)
+        recalls = C.diagonal() / C.sum(axis=1)
+        relaxed = ComplexMetricClassifier(
+            metric="h_mean", confusion="probabilities", tol=1e-6,
+            constraints=Recall(at_least=min(0.6, recalls.min())),
+        ).fit(X, y)  # fmt: skip
+        gap = model.metric_.value(C) - relaxed.objective_
+        assert gap - 1e-6 <= model.dual_gap_ <= gap + 1e-3 + 1e-6
+        assert model.dual_gap_ >= 0
 
     def test_the_history_ends_with_the_fit(self):
         _, _, model = fitted_to(3)
@@ -255,6 +273,14 @@ class TestWhatIsLearned:
         X, y, _ = make_data(4)
         model = ComplexMetricClassifier(metric="min_max", cv=3)
         assert_same_fit_but_objects(clone(model).fit(X, y), clone(model).fit(X, y))
+
+
+    def test_threads_and_processes_change_no_bit(self):
+        X, y, _ = make_data(3)
+        model = ComplexMetricClassifier(metric="min_max", cv=2)
+        one, two = (clone(model).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
+        assert_same_fit_but_objects(one, two)
+        np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
 def assert_same_fit_but_objects(one, other):
@@ -495,6 +521,51 @@ class Truncated:
 
     def predict(self, X):
         return self.model.predict(X[:, :3])
+
+
+class TestSolvers:
+    @pytest.mark.parametrize("fair", [False, True], ids=["free", "fair"])
+    @pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"bisection"}))
+    def test_all_agree_within_their_gaps(self, solver, fair):
+        X, y, groups = make_data(2)
+        constraints = EqualOpportunity(slack=0.02) if fair else ()
+        model = ComplexMetricClassifier(
+            metric="q_mean", constraints=constraints, solver=solver, tol=5e-3
+        ).fit(X, y, sensitive_features=groups)
+        auto = ComplexMetricClassifier(metric="q_mean", constraints=constraints)
+        auto.fit(X, y, sensitive_features=groups)
+        assert model.solver_ == solver and auto.solver_ in SOLVERS
+        assert model.dual_gap_ <= 5e-3
+        assert model.dual_objective_ <= auto.objective_ + 1e-12
+        assert auto.dual_objective_ <= model.objective_ + 1e-12
+        if fair:
+            assert model.constraint_violation_ <= 0
+
+    @pytest.mark.parametrize("fair", [False, True], ids=["free", "fair"])
+    def test_a_ratio_may_be_bisected(self, fair):
+        X, y, groups = make_data(2)
+        constraints = EqualOpportunity(slack=0.02) if fair else ()
+        model = ComplexMetricClassifier(
+            metric="f1", constraints=constraints, solver="bisection"
+        ).fit(X, y, sensitive_features=groups)
+        auto = clone(model).set_params(solver="auto")
+        auto.fit(X, y, sensitive_features=groups)
+        assert model.solver_ == "bisection"
+        assert model.dual_gap_ <= 1e-3
+        assert model.dual_objective_ <= auto.objective_ + 1e-12
+        assert auto.dual_objective_ <= model.objective_ + 1e-12
+
+    def test_options_reach_the_solver(self):
+        X, y, _ = make_data(4)
+        model = ComplexMetricClassifier(
+            metric="h_mean", tol=1e-4, solver="frank_wolfe",
+            solver_options={"step": "paper"},
+        )  # fmt: skip
+        slow = model.fit(X, y).n_oracle_calls_
+        model.set_params(solver_options={"step": "fully_corrective"})
+        assert model.fit(X, y).n_oracle_calls_ < slow
+        with pytest.raises(TypeError, match="nonsense"):
+            model.set_params(solver_options={"nonsense": 1}).fit(X, y)
 
 
 class TestRefusals:

@@ -6,6 +6,7 @@ import pickle
 import signal
 import sys
 from functools import partial
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -49,20 +50,9 @@ def rows(n_classes=4, seed=0):
 
 def divided(data, sizes=SIZES):
     """A dask.array of these chunks, of sparse ones where the data are sparse."""
-    if not sparse.issparse(data):
-        # Of one number per row, the chunks are the sizes.
-        return da.from_array(data, chunks=(sizes, *data.shape[1:]))
-    starts = np.cumsum([0, *sizes])
-    chunks = [
-        da.from_delayed(
-            dask.delayed(data[begin:end]),
-            shape=(end - begin, data.shape[1]),
-            dtype=data.dtype,
-            meta=data[:0],
-        )
-        for begin, end in zip(starts[:-1], starts[1:], strict=True)
-    ]
-    return da.concatenate(chunks, axis=0)
+    if sparse.issparse(data):
+        return divided(data.toarray(), sizes).map_blocks(sparse.csr_array)
+    return da.from_array(data, chunks=(sizes, *data.shape[1:]))
 
 
 def problems():
@@ -127,8 +117,8 @@ def test_a_matrix_estimate_of_the_curvature_leads_the_same_way():
     model = SubLBFGSClassifier(solver="subbfgs", C=0.1, tol=1e-3)
     here = clone(model).fit(X, y)
     model.fit(divided(X), divided(y))
-    assert model.n_iter_ == here.n_iter_
-    check_the_same(model, here)
+    assert max(model.dual_gap_, here.dual_gap_) <= 1e-3
+    assert model.objective_ == pytest.approx(here.objective_, abs=1e-3)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "slack_hinge"])
@@ -182,6 +172,7 @@ def frames(n_partitions=3):
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     frame["tree"] = np.array(["ash", "elm", "fir", "oak"])[y]
     frame["weight"] = s
+    frame["row"] = np.arange(len(y))
     return frame, dd.from_pandas(frame, npartitions=n_partitions)
 
 
@@ -189,8 +180,7 @@ def test_data_frames_of_unknown_length_are_as_good():
     frame, parts = frames()
     names = [name for name in frame if name.startswith("x")]
     # Of the last partition, nothing is left.
-    kept = frame[frame.index < 150]
-    parts = parts[parts.index < 150]
+    kept, parts = frame[frame["row"] < 150], parts[parts["row"] < 150]
     model = SubLBFGSClassifier(**EXACT, class_weight="balanced")
     here = clone(model).fit(kept[names], kept["tree"], sample_weight=kept["weight"])
     model.fit(parts[names], parts["tree"], sample_weight=parts["weight"])
@@ -327,32 +317,40 @@ def test_without_dask_it_is_said_how_to_get_it(monkeypatch):
 # A cluster of two workers, each a process
 
 
-@pytest.fixture(scope="module")
-def client():
+def start_cluster():
     distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(
+    return distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
         processes=True,
         dashboard_address=None,
         silence_logs=logging.CRITICAL,
     )
-    with cluster, distributed.Client(cluster) as client:
+
+
+@pytest.fixture(scope="module")
+def client():
+    from distributed import Client
+
+    with start_cluster() as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def mortal_client():
+    """Of a cluster that one test has to itself."""
+    from distributed import Client
+
+    with start_cluster() as cluster, Client(cluster) as client:
         yield client
 
 
 def tasks(client):
-    """Keys of all that the scheduler knows, once it has forgotten what was released."""
-
-    def keys(dask_scheduler):
-        return sorted(str(key) for key in dask_scheduler.tasks)
-
-    return partial(client.run_on_scheduler, keys)
+    """Keys of all that the scheduler knows."""
+    return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
 
 
-def wait_until(holds, seconds=30.0):
-    from time import monotonic, sleep
-
+def wait_until(holds, seconds=60.0):
     until = monotonic() + seconds
     while not holds() and monotonic() < until:
         sleep(0.05)
@@ -362,21 +360,19 @@ def wait_until(holds, seconds=30.0):
 CLUSTERED = {
     "hybrid": (SubLBFGSClassifier(**EXACT), "four classes"),
     "bmrm": (BMRMClassifier(**EXACT), "several labels"),
-    "owlqn": (
-        SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-9),
-        "two classes",
-    ),
+    "owlqn": (SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-9), "two classes"),
 }
 
 
 @pytest.mark.parametrize(("model", "kind"), CLUSTERED.values(), ids=CLUSTERED)
 def test_a_cluster_reaches_the_optimum_of_the_fit_in_memory(client, model, kind):
     X, y, s, _ = problems()[kind]
+    model = clone(model).set_params(C=0.01)
     here = clone(model).fit(X, y, sample_weight=s)
-    model = clone(model).fit(divided(X), divided(y), sample_weight=divided(s))
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
     check_the_same(model, here)
     # Nothing is left with the workers.
-    wait_until(lambda: tasks(client)() == [])
+    wait_until(lambda: not tasks(client))
 
 
 def test_rows_never_leave_their_worker(client, monkeypatch):
@@ -392,76 +388,63 @@ def test_rows_never_leave_their_worker(client, monkeypatch):
         return results
 
     monkeypatch.setattr(client, "gather", watched)
-    model = SubLBFGSClassifier(C=1e-3, tol=1e-6)
+    model = SubLBFGSClassifier(C=1e-4)
     model.fit(divided(X, chunks), divided(y, chunks))
-    assert len(received) > 20
-    # 12,000 rows of 8 numbers, and as many labels. Of two workers, two lists of
-    # breakpoints, each of at most twice as many buckets as were asked for.
-    assert max(received) < 120_000 < X.nbytes // 5
-    # They were where they are: a part with each of the workers.
-    assert model.objective_ == pytest.approx(
-        clone(model).fit(X, y).objective_, abs=1e-6
-    )
+    # From each of two workers as many breakpoints as were asked for, or twice as many,
+    # of three numbers each.
+    assert len(received) > 20 and max(received) < 2 * 2 * 1024 * 24 + 2000
+    assert max(received) < 0.2 * X.nbytes
+    here = clone(model).fit(X, y)
+    assert model.objective_ == pytest.approx(here.objective_, abs=1e-3)
 
 
 def test_collections_that_are_kept_by_the_workers_stay_there(client):
     X, y, _ = rows()
     data = [d.persist() for d in (divided(X), divided(y))]
-    model = BMRMClassifier(C=0.1).fit(*data)
+    before = tasks(client)
+    model = BMRMClassifier(C=0.01).fit(*data)
     assert model.dual_gap_ <= 1e-3
-    held = {key for key in tasks(client)() if "answer" in key or "make_part" in key}
-    wait_until(lambda: not held & set(tasks(client)()))
-    assert client.gather(client.compute(data[1])).shape == y.shape
-
-
-class Killer:
-    """Kills a worker when the parts are asked for the n-th time, for each n."""
-
-    def __init__(self, client, at, monkeypatch):
-        self.client, self.at = client, at
-        self.count = 0
-        self.killed = []
-        ask = _dask_parts.ClusterParts.ask
-
-        def watched(parts, question):
-            self.count += 1
-            if self.count in self.at:
-                self.kill(next(home for home in parts.homes if home))
-            return ask(parts, question)
-
-        monkeypatch.setattr(_dask_parts.ClusterParts, "ask", watched)
-
-    def kill(self, address):
-        (pid,) = self.client.run(os.getpid, workers=[address]).values()
-        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-        self.killed.append(pid)
-
-
-# What a process that is killed leaves open.
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-@pytest.mark.parametrize("large", [2**20, 0], ids=["sent with tasks", "scattered"])
-@pytest.mark.parametrize(
-    ("model", "at"),
-    [
-        (SubLBFGSClassifier(**EXACT), (25,)),
-        (BMRMClassifier(**EXACT), (10, 40)),
-        (SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-9), (12,)),
-    ],
-    ids=["hybrid", "bmrm, two kills", "owlqn"],
-)
-def test_a_fit_goes_on_where_a_worker_is_killed(client, model, at, large, monkeypatch):
-    X, y, s = rows(2 if model.loss == "logistic" else 4)
-    here = clone(model).fit(X, y, sample_weight=s)
-    wait_until(lambda: len(client.nthreads()) == 2)
-    monkeypatch.setattr(_dask_parts, "LARGE", large)
-    killer = Killer(client, at, monkeypatch)
-    model = clone(model).fit(divided(X), divided(y), sample_weight=divided(s))
-    assert len(killer.killed) == len(at) and killer.count > max(at) + 5
-    check_the_same(model, here)
+    wait_until(lambda: tasks(client) == before)
 
 
 def test_errors_of_the_workers_are_those_of_the_data(client):
     X, y, s = spoilt(("X", 160, 2), np.nan)
     with pytest.raises(ValueError, match="(?s)Chunk 2 of the Dask coll.*X contains NaN"):
         SubLBFGSClassifier().fit(X, y, sample_weight=s)
-    wait_until(lambda: tasks(client)() == [])
+    wait_until(lambda: not tasks(client))
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "large", "at"),
+    [
+        (SubLBFGSClassifier(**EXACT), "two classes", 2**20, 20),
+        # All vectors are scattered.
+        (BMRMClassifier(**EXACT), "two classes", 0, 20),
+        (SubLBFGSClassifier("logistic", penalty="l1", tol=1e-9), "two classes", 2**20, 12),
+    ],
+    ids=["hybrid", "bmrm", "owlqn"],
+)
+def test_a_fit_goes_on_where_a_worker_is_killed(
+    mortal_client, model, kind, large, at, monkeypatch
+):
+    X, y, s, _ = problems()[kind]
+    model = clone(model).set_params(C=0.01)
+    here = clone(model).fit(X, y, sample_weight=s)
+    ask, homes = _dask_parts.ClusterParts.ask, []
+
+    def ask_and_kill(parts, question):
+        homes.append(parts.homes)
+        if len(homes) == at:
+            assert len(set(parts.homes)) == 2
+            (pid,) = mortal_client.run(os.getpid, workers=parts.homes[:1]).values()
+            # Windows knows but one way.
+            os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        return ask(parts, question)
+
+    monkeypatch.setattr(_dask_parts, "LARGE", large)
+    monkeypatch.setattr(_dask_parts.ClusterParts, "ask", ask_and_kill)
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
+    assert len(homes) > at + 10
+    # Another one took over.
+    assert homes[at - 1][0] not in homes[-1]
+    check_the_same(model, here)

@@ -23,6 +23,13 @@
 #define WIDEST_BYTES 64
 #define PADDING (GROUP * WIDEST_BYTES / 4)
 
+/* Lines of 64 bytes to ask for, of the next block, with each group that is summed: so
+ * many that it has come when it is wanted, so few that sums do not wait for it. */
+#define LINES_AHEAD 2
+
+/* One row in so many has a vote on the most frequent choice. */
+#define VOTES_APART 16
+
 #if defined(__GNUC__) && !defined(SKLEARN_STRUCTSVM_PLAIN_LOOPS)
 #define HAS_VECTORS
 #define EACH_OF_GROUP _Pragma("GCC unroll 4") for (int u = 0; u < GROUP; u++)
@@ -42,7 +49,7 @@ typedef struct {
 
 typedef struct {
     void (*tally)(const plugin_block *, const double *, double *, double *);
-    void (*sums)(const plugin_block *, const void *, double *);
+    void (*sums)(const plugin_block *, const void *, const double *, double *, double *);
     void (*choices)(const plugin_block *, int32_t *);
 } plugin_kernels;
 
@@ -93,10 +100,13 @@ static void block_tally(const plugin_block *block, const double *w, double *room
     kernels_for(block->single)->tally(block, w, room, tally);
 }
 
-/* sums[i * k + j] += Σ_{r: choice j} w_r η_ri; w, if any, in the numbers of the block */
-static void block_sums(const plugin_block *block, const void *w, double *sums)
+/* sums[i * k + j] += Σ_{r: choice j} w_r η_ri; w, if any, in the numbers of the block.
+ * Of the choice that is likely the most frequent one, only `totals`, Σ_r w_r η_ri for
+ * each i, less the other sums is taken. `room` is for k doubles. */
+static void block_sums(const plugin_block *block, const void *w, const double *totals,
+                       double *room, double *sums)
 {
-    kernels_for(block->single)->sums(block, w, sums);
+    kernels_for(block->single)->sums(block, w, totals, room, sums);
 }
 
 /* chosen[r] = the choice for row r */

@@ -7,8 +7,10 @@ are added in a fixed order: results are the same bit for bit whatever the thread
 """
 import numpy as np
 
+from sklearn_structsvm.confusion._costs import reduce_costs
+
 from cython.parallel cimport prange
-from libc.math cimport INFINITY, fabs, frexp, ldexp
+from libc.math cimport fabs
 from libc.stdint cimport int32_t
 
 
@@ -28,17 +30,15 @@ cdef extern from "confusion/_plugin.h" nogil:
     void block_tally(
         const plugin_block* block, const double* w, double* room,
         double* tally) noexcept
-    void block_sums(const plugin_block* block, const void* w, double* sums) noexcept
+    void block_sums(
+        const plugin_block* block, const void* w, const double* totals, double* room,
+        double* sums) noexcept
     void block_choices(const plugin_block* block, int32_t* chosen) noexcept
 
 
 ctypedef fused real:
     float
     double
-
-# Off-diagonal costs that are sums r_i + c_j up to so many roundings are taken for such
-# sums: those of solvers are, and then a row costs k multiplications and not k².
-cdef double SEPARABLE_RTOL = 16 * 2.0 ** -52
 
 # How far the probabilities of a row may be from a sum of one: those in half precision
 # are so by about 1e-3.
@@ -50,106 +50,6 @@ cdef Py_ssize_t MIN_NUMBERS = 100_000
 # Blocks whose sums, k² numbers, are added up before they are kept: they are to take less
 # memory than the k numbers of each row.
 cdef Py_ssize_t RUN_BLOCKS = 8
-
-
-cdef void _split_off_diagonal(
-        Py_ssize_t k, const double* L, double* c, double* r) noexcept nogil:
-    """Write the c and r with L_ij = r_i + c_j for i ≠ j, if there are such; k >= 3.
-
-    One of them is free: r_q = 0. Differences are taken of the smallest numbers that will
-    do, lest some large costs blur all the others.
-    """
-    cdef Py_ssize_t i, j, q = 0
-    cdef double size, smallest = INFINITY
-    for i in range(k):
-        size = 0.0
-        for j in range(k):
-            size += fabs(L[i * k + j]) if j != i else 0.0
-        if size < smallest:
-            q, smallest = i, size
-    for j in range(k):
-        c[j] = L[q * k + j]
-    for i in range(k):
-        r[i] = 0.0
-        smallest = INFINITY
-        for j in range(k):
-            size = fabs(L[i * k + j]) + fabs(c[j])
-            if i != q and j != i and j != q and size < smallest:
-                r[i], smallest = L[i * k + j] - c[j], size
-    smallest = INFINITY
-    for i in range(k):
-        size = fabs(L[i * k + q]) + fabs(r[i])
-        if i != q and size < smallest:
-            c[q], smallest = L[i * k + q] - r[i], size
-
-
-cdef bint _separate(
-        Py_ssize_t k, const double* L, double scale, double* costs) noexcept nogil:
-    """Write c and d with L_ij = r_i + c_j + d_j [i = j], or Lᵀ; whether it is the first.
-
-    For a row of probabilities, predicting j then costs c_j + d_j η_j and what does not
-    depend on j. Of two classes the first costs nothing, so that only η_1 matters.
-    """
-    cdef Py_ssize_t i, j, e
-    cdef double excess
-    # Overwritten in the end, if k² numbers are what is wanted.
-    cdef double* r = costs + 2 * k
-    if k <= 2:
-        costs[0] = costs[k] = 0.0
-        if k == 2:
-            costs[1] = (L[1] - L[0]) * scale
-            costs[3] = ((L[3] - L[2]) - (L[1] - L[0])) * scale
-        return True
-    _split_off_diagonal(k, L, costs, r)
-    for i in range(k):
-        for j in range(k):
-            excess = L[i * k + j] - r[i] - costs[j]
-            if j == i:
-                costs[k + j] = excess
-            elif fabs(excess) > SEPARABLE_RTOL * (
-                    fabs(L[i * k + j]) + fabs(r[i]) + fabs(costs[j])):
-                for e in range(k * k):
-                    costs[e] = L[e % k * k + e // k] * scale
-                return False
-    for j in range(2 * k):
-        costs[j] *= scale
-    return True
-
-
-def reduce_costs(const double[:, :, ::1] L, bint single):
-    """Costs of predictions as the kernel reads them.
-
-    Parameters
-    ----------
-    L : ndarray of shape (m, k, k), finite
-    single : bool
-        Whether in float32.
-
-    Returns
-    -------
-    costs : ndarray of shape (m, max(k k, 2 k))
-        Of each cell, k numbers c and then k numbers d, where predicting j costs
-        c_j + d_j η_j up to what does not depend on j; or Lᵀ. Times a power of two, so
-        that float32 holds them.
-    separable : ndarray of shape (m,), uint8
-        Whether it is the first.
-    """
-    cdef Py_ssize_t m = L.shape[0], k = L.shape[1], a, e
-    cdef double largest = 0.0
-    cdef int exponent = 0
-    cdef double[:, ::1] costs
-    cdef unsigned char[::1] separable
-    out = np.zeros((m, max(k * k, 2 * k)))
-    flags = np.zeros(m, dtype=np.uint8)
-    costs, separable = out, flags
-    with nogil:
-        for a in range(m):
-            largest = 0.0
-            for e in range(k * k):
-                largest = max(largest, fabs((&L[a, 0, 0])[e]))
-            frexp(largest, &exponent)
-            separable[a] = _separate(k, &L[a, 0, 0], ldexp(1.0, -exponent), &costs[a, 0])
-    return (out.astype(np.float32) if single else out), flags
 
 
 cdef Py_ssize_t _pack_block(
@@ -262,6 +162,8 @@ cdef class PluginBlocks:
     cdef Py_ssize_t[::1] starts
     cdef Py_ssize_t[::1] cells
     cdef Py_ssize_t[::1] labels
+    # Weighted sums of the probabilities of each class over each block.
+    cdef double[:, ::1] totals
     # Where runs of blocks of one cell start, to be summed together.
     cdef Py_ssize_t[::1] runs
 
@@ -285,6 +187,11 @@ cdef class PluginBlocks:
         self.data_keep, self.data = data, <const char*> <size_t> data.ctypes.data
         if self.weighted:
             self._copy_weights(weights, P.dtype)
+        self.totals = np.empty((self.n_blocks, self.n_classes))
+        if self.single:
+            self._add_totals[float](data)
+        else:
+            self._add_totals[double](data)
 
     def _cut(self, sizes, ends, cells, labels):
         """Cut segments into blocks, and these into runs."""
@@ -325,6 +232,23 @@ cdef class PluginBlocks:
             copied = narrow
         self.own_weights_keep = copied
         self.own_weights = <const char*> <size_t> copied.ctypes.data
+
+    cdef void _add_totals(self, const real[::1] data):
+        cdef Py_ssize_t b, i, r, padded, k = self.n_classes
+        cdef double total
+        cdef const real* p
+        with nogil:
+            for b in range(self.n_blocks):
+                padded = self.starts[b + 1] - self.starts[b]
+                for i in range(k):
+                    p = &data[self.starts[b] * k + i * padded]
+                    total = 0.0
+                    for r in range(self.rows[b]):
+                        if self.weighted:
+                            total += self.weights[self.starts[b] + r] * p[r]
+                        else:
+                            total += p[r]
+                    self.totals[b, i] = total
 
     cdef int _threads(self, int n_threads) noexcept nogil:
         cdef Py_ssize_t numbers = self.starts[self.n_blocks] * self.n_classes
@@ -409,7 +333,8 @@ cdef class PluginBlocks:
         cdef double[:, :, ::1] C
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
-        sums = np.zeros((n_runs, k * k))
+        # Behind the k² sums of a run, room for k.
+        sums = np.zeros((n_runs, k * k + k))
         out = np.zeros((L.shape[0], k, k))
         C = out
         for run in prange(n_runs, nogil=True, num_threads=threads, schedule="static"):
@@ -424,7 +349,7 @@ cdef class PluginBlocks:
     cdef void _sum_run(
             self, Py_ssize_t run, const char* costs, Py_ssize_t stride,
             const unsigned char* separable, double* sums) noexcept nogil:
-        cdef Py_ssize_t b
+        cdef Py_ssize_t b, k = self.n_classes
         cdef plugin_block block
         cdef const char* weights
         for b in range(self.runs[run], self.runs[run + 1]):
@@ -432,7 +357,8 @@ cdef class PluginBlocks:
             weights = NULL
             if self.weighted:
                 weights = self.own_weights + self.starts[b] * self.itemsize
-            block_sums(&block, weights, sums)
+            block_sums(
+                &block, weights, &self.totals[b, 0], sums + k * k, sums)
 
     def predict(self, const double[:, :, ::1] L, int32_t[::1] out, int n_threads=1):
         """Write the prediction for each row that was kept.

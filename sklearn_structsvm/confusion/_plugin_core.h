@@ -24,7 +24,8 @@ typedef INDEX NAMED(indices)
         choice = (less_ & (j)) | (~less_ & (choice));                                 \
     } while (0)
 
-TARGET static void NAMED(choose_separable)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
+TARGET
+static void NAMED(choose_separable)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
                                     const REAL *P, INDEX *choices)
 {
     const VECTOR zeros = {0};
@@ -50,7 +51,8 @@ TARGET static void NAMED(choose_separable)(ptrdiff_t padded, ptrdiff_t k, const 
     }
 }
 
-TARGET static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
+TARGET
+static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
                               const REAL *P, INDEX *choices)
 {
     const VECTOR none = (VECTOR){0} + (REAL)INFINITY;
@@ -78,7 +80,8 @@ TARGET static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *
 }
 
 /* counts[j] = how many of the choices are j */
-TARGET static void NAMED(count)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
+TARGET
+static void NAMED(count)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
                          double *counts)
 {
     const INDICES first = {0};
@@ -95,7 +98,8 @@ TARGET static void NAMED(count)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choi
 }
 
 /* Which labels may be among the choices of each group: bit j modulo the width of INDEX. */
-TARGET static void NAMED(find_present)(ptrdiff_t padded, const INDEX *choices, INDEX *present)
+TARGET
+static void NAMED(find_present)(ptrdiff_t padded, const INDEX *choices, INDEX *present)
 {
     const INDICES ones = (INDICES){0} + (INDEX)1;
     for (ptrdiff_t r = 0; r < padded; r += GROUP_ROWS) {
@@ -109,7 +113,8 @@ TARGET static void NAMED(find_present)(ptrdiff_t padded, const INDEX *choices, I
     }
 }
 
-TARGET static inline double NAMED(add_up)(const REAL *lanes)
+TARGET
+static inline double NAMED(add_up)(const REAL *lanes)
 {
     double sums[LANES];
     for (int l = 0; l < LANES; l++)
@@ -120,22 +125,28 @@ TARGET static inline double NAMED(add_up)(const REAL *lanes)
     return sums[0];
 }
 
-/* For each j, the weights of the rows where it is the choice, and zeros elsewhere, are
- * written down, without the groups where it is not; their products with η go two labels
- * at a time. Rows that are alike stand together, so that a group has few choices. */
-TARGET static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
-                                const INDEX *present, const REAL *P, const REAL *w,
+/* For each j but one, the weights of the rows where it is the choice, and zeros elsewhere,
+ * are written down, without the groups where it is not; their products with η go two
+ * labels at a time. Rows that are alike stand together, so that a group has few choices.
+ * `rest` (k) goes down by what is added. Meanwhile the next block is asked for. */
+TARGET
+static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
+                                INDEX but, const REAL *P, const REAL *w, double *rest,
                                 double *sums)
 {
     VECTOR chosen[BLOCK_ROWS / LANES];
+    INDEX present[BLOCK_ROWS / GROUP_ROWS];
     ptrdiff_t starts[BLOCK_ROWS / GROUP_ROWS];
     const INDICES first = {0};
     const VECTOR ones = (VECTOR){0} + (REAL)1;
+    const char *ahead = (const char *)(P + padded * k);
+    const char *const end = (const char *)(P + 2 * padded * k);
+    NAMED(find_present)(padded, choices, present);
     for (ptrdiff_t j = 0; j < k; j++) {
         const INDICES label = first + (INDEX)j;
         const int bit = (int)(j % (ptrdiff_t)(8 * sizeof(INDEX)));
         ptrdiff_t n_groups = 0;
-        for (ptrdiff_t r = 0; r < padded; r += GROUP_ROWS) {
+        for (ptrdiff_t r = 0; r < padded && j != but; r += GROUP_ROWS) {
             if (!(present[r / GROUP_ROWS] >> bit & 1))
                 continue;
             EACH_OF_GROUP {
@@ -152,6 +163,8 @@ TARGET static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDE
             for (ptrdiff_t g = 0; g < n_groups; g++) {
                 const VECTOR *c = chosen + g * GROUP;
                 const ptrdiff_t r = starts[g];
+                for (int line = 0; line < LINES_AHEAD && ahead < end; line++, ahead += 64)
+                    __builtin_prefetch(ahead, 0, 2);
                 EACH_OF_GROUP {
                     total[u] += c[u] * AT(p + r, u);
                     other[u] += c[u] * AT(q + r, u);
@@ -159,9 +172,14 @@ TARGET static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDE
             }
             total[0] = (total[0] + total[1]) + (total[2] + total[3]);
             other[0] = (other[0] + other[1]) + (other[2] + other[3]);
-            sums[i * k + j] += NAMED(add_up)((const REAL *)total);
-            if (next > i)
-                sums[next * k + j] += NAMED(add_up)((const REAL *)other);
+            const double sum = NAMED(add_up)((const REAL *)total);
+            sums[i * k + j] += sum;
+            rest[i] -= sum;
+            if (next > i) {
+                const double sum_next = NAMED(add_up)((const REAL *)other);
+                sums[next * k + j] += sum_next;
+                rest[next] -= sum_next;
+            }
         }
     }
 }
@@ -212,19 +230,17 @@ static void NAMED(count)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
         counts[choices[r]] += 1.0;
 }
 
-static void NAMED(find_present)(ptrdiff_t padded, const INDEX *choices, INDEX *present)
-{
-    (void)padded, (void)choices, (void)present;
-}
-
 static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
-                                const INDEX *present, const REAL *P, const REAL *w,
+                                INDEX but, const REAL *P, const REAL *w, double *rest,
                                 double *sums)
 {
-    (void)present;
     for (ptrdiff_t i = 0; i < k; i++)
         for (ptrdiff_t r = 0; r < padded; r++)
-            sums[i * k + choices[r]] += (w ? w[r] : 1) * P[i * padded + r];
+            if (choices[r] != but) {
+                const double product = (w ? w[r] : 1) * P[i * padded + r];
+                sums[i * k + choices[r]] += product;
+                rest[i] -= product;
+            }
 }
 
 #endif
@@ -260,13 +276,32 @@ static void NAMED(tally)(const plugin_block *block, const double *w, double *roo
         tally[j] = (room[j] + room[k + j]) + (room[2 * k + j] + room[3 * k + j]);
 }
 
-static void NAMED(sums)(const plugin_block *block, const void *w, double *sums)
+/* A choice that more than half of some rows have, if there is such, and else one of
+ * theirs (Boyer and Moore). */
+static INDEX NAMED(frequent)(ptrdiff_t rows, const INDEX *choices)
 {
-    INDEX choices[BLOCK_ROWS] ALIGNED, present[BLOCK_ROWS / GROUP_ROWS];
+    INDEX found = choices[0];
+    ptrdiff_t votes = 0;
+    for (ptrdiff_t r = 0; r < rows; r += VOTES_APART) {
+        if (votes == 0)
+            found = choices[r];
+        votes += choices[r] == found ? 1 : -1;
+    }
+    return found;
+}
+
+static void NAMED(sums)(const plugin_block *block, const void *w, const double *totals,
+                        double *rest, double *sums)
+{
+    INDEX choices[BLOCK_ROWS] ALIGNED;
+    const ptrdiff_t k = block->k;
     NAMED(choose)(block, choices);
-    NAMED(find_present)(block->padded, choices, present);
-    NAMED(add_products)(block->padded, block->k, choices, present,
-                        (const REAL *)block->P, (const REAL *)w, sums);
+    const INDEX but = NAMED(frequent)(block->rows, choices);
+    memcpy(rest, totals, k * sizeof(double));
+    NAMED(add_products)(block->padded, k, choices, but, (const REAL *)block->P,
+                        (const REAL *)w, rest, sums);
+    for (ptrdiff_t i = 0; i < k; i++)
+        sums[i * k + but] += rest[i] > 0.0 ? rest[i] : 0.0;
 }
 
 static void NAMED(write_choices)(const plugin_block *block, int32_t *chosen)

@@ -174,7 +174,7 @@ class PluginLMO:
         self.n_calls = 0
         self.n_threads = n_threads
         key = cells if y is None else cells * k + y
-        ties = likely_choices(P, n_threads) if self.exact else None
+        ties = likely_choices(P, weights, n_threads) if self.exact else None
         order, ends, keys = segments(key, weights, ties)
         by_label = (keys, None) if y is None else np.divmod(keys, k)
         if np.ptp(weights[order]) == 0.0:

@@ -82,14 +82,15 @@ def _blocks_by_cell(P, cells, m, n_threads):
     return PluginBlocks(P, order, ends, found, None, None, n_threads)
 
 
-def likely_choices(P, n_threads):
+def likely_choices(P, weights, n_threads):
     """A number for each row; rows of one number are treated alike by many rules.
 
     It says which class the rules of equal and of balanced costs choose. Sums over the
     rows that one class is chosen for take less time where these stand together.
     """
-    some = P[:: max(1, len(P) // ROWS_FOR_SHARES)]
-    shares = some.mean(axis=0, dtype=np.float64)
+    rows = np.flatnonzero(weights)
+    rows = rows[:: max(1, len(rows) // ROWS_FOR_SHARES)]
+    shares = P[rows].mean(axis=0, dtype=np.float64)
     balanced = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0.0)
     return top_classes(P, balanced.astype(P.dtype), n_threads)
 

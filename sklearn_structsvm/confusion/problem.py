@@ -70,6 +70,7 @@ class ConfusionProblem:
             np.concatenate([np.zeros((0, *self.shape)), *(G for G, _ in parts)]),
             np.concatenate([np.zeros(0), *(h for _, h in parts)]),
         )
+        self._flat_linear = self.linear[0].reshape(-1, int(np.prod(self.shape)))
         self.convex_constraints = [
             ConvexConstraint(constraint, cells)
             for constraint in self.constraints
@@ -133,12 +134,31 @@ class ConfusionProblem:
             mask[:] = True
         return mask
 
+    def features(self, tensors):
+        """Linear functions of each tensor that ψ and the constraints are functions of.
+
+        Parameters
+        ----------
+        tensors : ndarray of shape (T, m, k, k)
+
+        Returns
+        -------
+        ndarray of shape (T, f)
+        """
+        n = len(tensors)
+        if self.convex_constraints:
+            return tensors[:, self.entries()]
+        mask = self.metric.entries(self.shape[-1])
+        gathered = [self._gather(C)[..., mask].ravel() for C in tensors]
+        rows = tensors.reshape(n, -1) @ self._flat_linear.T
+        return np.concatenate([np.reshape(gathered, (n, -1)), rows], axis=1)
+
     def violation(self, C):
         """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints."""
-        G, h = self.linear
+        h = self.linear[1]
         values = [phi.value(C) for phi in self.convex_constraints]
         if len(h):
-            values.append(float((np.tensordot(G, C, axes=3) + h).max()))
+            values.append(float((self._flat_linear @ C.reshape(-1) + h).max()))
         return max(values, default=-np.inf)
 
     def _closed_form(self, method):

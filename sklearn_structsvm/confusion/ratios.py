@@ -314,7 +314,7 @@ class CohenKappa(RatioMetric):
     Parameters
     ----------
     weights : {None, 'linear', 'quadratic'}, default=None
-        w_ij = [i ≠ j], |i - j| or (i - j)², with the ranks of the sorted labels.
+        w_ij = [i ≠ j], ``|i - j|`` or (i - j)², with the ranks of the sorted labels.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend
+from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend_below
 from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
 from sklearn_structsvm.plotting._plane import ConfusionPlane
 
@@ -12,29 +12,30 @@ _MARGIN = 0.03
 _SET_STYLE = {"alpha": 0.12, "linewidth": 0, "zorder": 0.5}
 _FEASIBLE_STYLE = {"color": "C2", "alpha": 0.3, "linewidth": 0, "zorder": 0.6}
 _CONTOUR_STYLE = {"colors": "0.6", "linewidths": 0.8, "levels": 9, "zorder": 0.8}
+_BEST_STYLE = {"linewidths": 1.0, "linestyles": "--", "zorder": 0.9}
 _MARK_COLOR = "C3"
-
-# The legend is so many of its font's sizes below the axes.
-_LEGEND_BELOW = 4.5
 
 
 class AchievableSetDisplay:
     r"""Which confusion matrices can be achieved, and where the best one is.
 
     The confusion matrices of all randomised classifiers that decide by the given class
-    probabilities are a convex set 𝒞. Two entries of them are drawn, by default the recalls
-    of two classes: the outline of the projection of 𝒞, found by calling the linear
-    minimisation oracle in as many directions as it takes. With it:
+    probabilities are a convex set 𝒞. Two of their entries are drawn, by default the
+    recalls of two classes: the outline of the projection of 𝒞, found by calling the
+    linear minimisation oracle in as many directions as it takes. With it:
 
     - contours of the metric's score, where the two entries determine it: for two classes,
-      one entry of each, of all examples. The dashed one touches the set in the best point;
+      one entry of each, of all examples. The dashed one is that of the mixture, and
+      touches the set there;
     - shaded, what the constraints leave of the set, for any constraint and any number of
       classes: the projection of {C ∈ 𝒞 : φ(C) <= 0};
     - a star for the mixture that was found, crosses for the classifiers in it, and a line
       for the solver's way there; a circle for the prediction of the most probable class.
 
-    For two classes with labels counted, 𝒞 is that of all thresholds; see the parameter
-    `confusion` of :class:`~sklearn_structsvm.ComplexMetricClassifier`.
+    How C is counted is said by the parameter `confusion` of
+    :class:`~sklearn_structsvm.ComplexMetricClassifier`: with "probabilities" it is what
+    these promise; with "labels" of two classes 𝒞 is that of all thresholds, and with
+    "labels" of more the outline is that of the plug-in rules of many losses.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`. All
     parameters are stored as attributes.
@@ -48,8 +49,8 @@ class AchievableSetDisplay:
         The largest coordinates that there are.
     feasible : array-like of shape (n, 2), default=None
         Outline of what the constraints leave; n = 0 for nothing.
-    contours : tuple (x, y, values) of ndarray of shapes (n,), (n,) and (n, n), default=None
-        Score of the metric at x[a] and y[b] as values[b, a].
+    contours : tuple (x, y, values), default=None
+        values[b, a] is the score at x[a] and y[b].
     found : array-like of shape (2,), default=None
         The mixture.
     classifiers : array-like of shape (n_mixture, 2), default=None
@@ -134,8 +135,7 @@ class AchievableSetDisplay:
         contour_kw : dict, default=None
             Passed to `contour`, which draws the metric.
         mark_kw : dict, default=None
-            Passed to `plot`, which draws the path; its color is that of the classifiers
-            and the mixture too.
+            Passed to `plot`, which draws the path; its color is that of all marks.
         **line_kw : dict
             Passed to `plot`, which draws the outline.
 
@@ -155,19 +155,12 @@ class AchievableSetDisplay:
         self._draw_sets(ax, name, prefix, full_names(line_kw))
         self._draw_contours(ax, {**_CONTOUR_STYLE, **(contour_kw or {})}, marks)
         self._draw_marks(ax, prefix, marks)
-        margin = _MARGIN * np.asarray(self.limits)
-        ends = np.column_stack([-margin, np.asarray(self.limits) + margin])
-        ax.set(xlim=ends[0], ylim=ends[1])
-        ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        right, top = np.multiply(self.limits, 1 + _MARGIN)
+        left, bottom = np.multiply(self.limits, -_MARGIN)
+        x_name, y_name = self.axis_names
+        ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=x_name, ylabel=y_name)
         # Below the axes: the set may reach any corner of them.
-        show_legend(
-            ax,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0.0),
-            borderaxespad=_LEGEND_BELOW,
-            ncols=2,
-            fontsize="small",
-        )
+        show_legend_below(ax)
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
@@ -198,24 +191,15 @@ class AchievableSetDisplay:
         at_x = [np.interp(self.found[0], x, row) for row in values]
         score = np.interp(self.found[1], y, at_x)
         if values.min() < score < values.max():
-            self.best_contour_ = ax.contour(
-                x,
-                y,
-                values,
-                levels=[score],
-                colors=[marks["color"]],
-                linewidths=1.0,
-                linestyles="--",
-                zorder=0.9,
-            )
+            style = {**_BEST_STYLE, "colors": [marks["color"]], "levels": [score]}
+            self.best_contour_ = ax.contour(x, y, values, **style)
 
     def _draw_marks(self, ax, prefix, style):
         def draw(points, label, **defaults):
             if points is None or not len(points):
                 return None
-            points = np.reshape(points, (-1, 2))
             style_here = {"linestyle": "none", **defaults, "label": prefix + label}
-            return ax.plot(*points.T, **style_here)[0]
+            return ax.plot(*np.reshape(points, (-1, 2)).T, **style_here)[0]
 
         self.path_ = draw(
             self.path,
@@ -223,7 +207,7 @@ class AchievableSetDisplay:
             **{"linestyle": "-", "linewidth": 1.0, "marker": ".", "zorder": 3, **style},
         )
         # One classifier is the mixture itself.
-        several = self.classifiers is not None and len(self.classifiers) > 1
+        several = np.size(self.classifiers) > 2
         self.classifiers_ = draw(
             self.classifiers if several else None,
             "classifiers in the mixture",
@@ -312,7 +296,7 @@ default=None
             names = ("tol", "max_iter", "max_time")
             options = {name: getattr(estimator, name) for name in names}
             options |= estimator.solver_options or {}
-            _, way = sample.solve(estimator.solver, options)
+            *_, way = sample.solve(estimator.solver, options)
         plane = ConfusionPlane(sample.cells, entries, normalize=normalize, group=group)
         display = cls._of(sample, plane, confusions, weights, way, name)
         return display.plot(ax, contour_kw=contour_kw, mark_kw=mark_kw, **line_kw)
@@ -372,26 +356,16 @@ default=None
         ValueError, ImportError
             As for :meth:`from_estimator`, and where `y_proba` does not fit the labels.
         """
+        metadata = labels, sample_weight, sensitive_features
         sample = ConfusionSample.of_predictions(
-            y_true,
-            y_proba,
-            metric=metric,
-            constraints=constraints,
-            labels=labels,
-            sample_weight=sample_weight,
-            sensitive_features=sensitive_features,
-            confusion=confusion,
+            y_true, y_proba, (metric, constraints), metadata, confusion
         )
         plane = ConfusionPlane(sample.cells, entries, normalize=normalize, group=group)
-        confusions, weights, way = [], [], []
+        solution = [], [], []
         if metric is not None:
-            mixture, way = sample.solve(solver, solver_options or {})
-            if mixture is not None:
-                confusions, weights = mixture.confusions, mixture.weights
-        way = way if path else []
-        display = cls._of(
-            sample, plane, confusions, weights, way, name, contours=metric is not None
-        )
+            solution = sample.solve(solver, solver_options or {})
+            solution = solution if path else (*solution[:2], [])
+        display = cls._of(sample, plane, *solution, name, contours=metric is not None)
         return display.plot(ax, contour_kw=contour_kw, mark_kw=mark_kw, **line_kw)
 
     @classmethod
@@ -400,7 +374,6 @@ default=None
         feasible = found = classifiers = None
         if sample.task.constraints:
             feasible = plane.feasible(sample.lmo, sample.task.constraints)
-            feasible = np.empty((0, 2)) if feasible is None else feasible
         if len(confusions):
             classifiers = plane.project(confusions)
             found = weights @ classifiers

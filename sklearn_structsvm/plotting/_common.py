@@ -3,6 +3,10 @@
 # The band is seen through, so that several of them can overlap.
 BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
 
+# A legend below the axes is so many of its font's sizes below them: in points, so that
+# the x label has its room whatever the size of the axes.
+_LEGEND_BELOW = 4.5
+
 
 def axes_or_new(ax, caller):
     """`ax`, or the axes of a new figure; ImportError where matplotlib is missing."""
@@ -36,3 +40,15 @@ def show_legend(ax, **legend_kw):
     """A legend where there is something to tell apart."""
     if ax.get_legend_handles_labels()[0]:
         ax.legend(**legend_kw)
+
+
+def show_legend_below(ax):
+    """A legend below the axes, for what fills all of them."""
+    show_legend(
+        ax,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        borderaxespad=_LEGEND_BELOW,
+        ncols=2,
+        fontsize="small",
+    )

@@ -1,6 +1,5 @@
 """Examples with class probabilities, on which confusion tensors are counted."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,13 +24,15 @@ class ConfusionSample:
     cells : Cells
         With the row sums that the oracle counts.
     lmo : PluginLMO or ThresholdLMO
+    problem : ConfusionProblem
     """
 
     def __init__(self, task, probabilities, confusion):
         counted = counted_as(confusion, len(task.classes))
         self.task = task
         self.lmo = PluginOracle(task, probabilities, counted, n_threads=1).lmo
-        self.cells = replace(task.cells, priors=np.asarray(self.lmo.priors))
+        self.problem = task.problem(self.lmo)
+        self.cells = self.problem.cells
 
     @classmethod
     def of_estimator(cls, estimator, X, y, sample_weight, sensitive_features):
@@ -77,19 +78,13 @@ class ConfusionSample:
         return cls(task, probabilities, estimator.confusion)
 
     @classmethod
-    def of_predictions(
-        cls,
-        y_true,
-        y_proba,
-        *,
-        metric,
-        constraints,
-        labels,
-        sample_weight,
-        sensitive_features,
-        confusion,
-    ):
+    def of_predictions(cls, y_true, y_proba, problem, metadata, confusion):
         """That of labels and probabilities, without an estimator.
+
+        Parameters
+        ----------
+        problem : (metric or None, constraints)
+        metadata : (labels, sample_weight, sensitive_features), each may be None
 
         Raises
         ------
@@ -97,6 +92,7 @@ class ConfusionSample:
             For probabilities that do not fit the labels, and for what metric or
             constraints refuse.
         """
+        (metric, constraints), (labels, sample_weight, groups) = problem, metadata
         y = column_or_1d(y_true)
         classes = np.unique(y) if labels is None else column_or_1d(labels)
         probabilities = np.asarray(y_proba)
@@ -120,7 +116,7 @@ class ConfusionSample:
             None,
             y,
             weights / weights.sum(),
-            sensitive_features,
+            groups,
         )
         return cls(task, probabilities, confusion)
 
@@ -134,22 +130,22 @@ class ConfusionSample:
 
         Returns
         -------
-        mixture : Mixture or None
-            None where no classifier meets the constraints.
+        confusions : ndarray of shape (n_mixture, m, k, k)
+            Of its classifiers; empty where none meets the constraints.
+        weights : ndarray of shape (n_mixture,)
         path : list of ndarray of shape (m, k, k)
             One for each row of the history.
         """
-        problem = self.task.problem(self.lmo)
         history, path = MixtureHistory(), []
 
         def look(n_iter, row, done):
             if history.mixture is not None and len(history.rows) > len(path):
                 path.append(history.mixture.confusion)
 
-        _, run = find_solver(solver, problem)
+        _, run = find_solver(solver, self.problem)
         try:
-            result = run(problem, on_iteration=look, history=history, **options)
+            result = run(self.problem, on_iteration=look, history=history, **options)
         except InfeasibleConstraintError:
-            return None, path
+            return [], [], path
         path.append(result.confusion)
-        return result, path
+        return result.confusions, result.weights, path

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sklearn_structsvm.plotting._common import axes_or_new, show_legend
+from sklearn_structsvm.plotting._common import axes_or_new, show_legend_below
 from sklearn_structsvm.solvers._slack_oracle import points_of
 from sklearn_structsvm.solvers.slack_search import check_search, find_most_violating
 
@@ -14,8 +14,6 @@ _N_CURVE = 200
 _MARGIN = 1.08
 # Below the axis g = 0, for the true labeling to be seen as a whole.
 _BELOW = 0.04
-# The legend is so many of its font's sizes below the axes.
-_LEGEND_BELOW = 4.5
 # The first query is drawn as pale as this, the last one opaque.
 _PALEST = 0.35
 
@@ -229,16 +227,8 @@ class LabelMapDisplay:
             xlabel="Margin violation h = 1 + f(y) - f(y_true)",
             ylabel="Loss g = L(y_true, y)",
         )
-        # Below the axes: lines and curve run through all of their corners. In points, so
-        # that the x label has its room whatever the size.
-        show_legend(
-            ax,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0.0),
-            borderaxespad=_LEGEND_BELOW,
-            ncols=2,
-            fontsize="small",
-        )
+        # Below the axes: lines and curve run through all of their corners.
+        show_legend_below(ax)
         self.ax_ = ax
         self.figure_ = ax.figure
         return self

@@ -65,8 +65,7 @@ def _at_level(estimator, param_name, level):
         copies.append(copy)
     if not found:
         raise ValueError(
-            f"No constraint of the estimator has {param_name!r} set: they are "
-            f"{copies}."
+            f"No constraint of the estimator has {param_name!r} set: they are {copies}."
         )
     return copies
 

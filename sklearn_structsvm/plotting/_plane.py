@@ -14,10 +14,10 @@ _N_GRID = 81
 # How exactly outlines are found, as a share of the set's larger side: less than a pixel;
 # about a pixel where each point takes a program of its own.
 OUTLINE_TOL = 1e-3
-FEASIBLE_TOL = 3e-3
+FEASIBLE_TOL = 5e-3
 
 # The tolerance and the most iterations of these programs: a tenth of what is seen.
-_PROGRAM_TOL = 3e-4
+_PROGRAM_TOL = 5e-4
 _PROGRAM_ITER = 200
 
 
@@ -75,7 +75,7 @@ class ConfusionPlane:
         return flat @ self.U.reshape(2, -1).T
 
     def achievable(self, lmo):
-        """Outline of all confusion tensors that an LMO's classifiers and mixtures have."""
+        """Outline of the confusion tensors of an LMO's classifiers and their mixtures."""
 
         def support(direction):
             C, _, _ = lmo(-np.tensordot(direction, self.U, axes=1))
@@ -86,7 +86,7 @@ class ConfusionPlane:
         return swept_outline(support)
 
     def feasible(self, lmo, constraints):
-        """Outline of those that meet constraints; None where none does."""
+        """Outline of those that meet constraints; without rows where none does."""
 
         def support(direction):
             L = -np.tensordot(direction, self.U, axes=1)
@@ -99,7 +99,7 @@ class ConfusionPlane:
         try:
             return convex_outline(support, tol=FEASIBLE_TOL)
         except InfeasibleConstraintError:
-            return None
+            return np.empty((0, 2))
 
     def scores(self, metric):
         """A metric over the plane, where two coordinates determine the confusion matrix.

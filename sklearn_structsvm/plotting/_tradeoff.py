@@ -1,4 +1,4 @@
-"""What a constraint costs: the metric and the violation against the constraint's level."""
+"""What a constraint costs: metric and violation against the constraint's level."""
 
 import numpy as np
 

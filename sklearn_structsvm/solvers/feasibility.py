@@ -43,8 +43,8 @@ class ViolationProblem:
     def ratio(self):
         return None
 
-    def entries(self):
-        return np.ones(self.shape, dtype=bool)
+    def features(self, tensors):
+        return tensors.reshape(len(tensors), -1)
 
 
 def infeasible(problem, bound):

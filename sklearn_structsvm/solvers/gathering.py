@@ -9,10 +9,13 @@ from sklearn_structsvm.solvers.pruning import best_weights, settle
 
 # Columns that `recombine` optimises over; beyond, those of the best mixture and the
 # latest stay.
-MAX_COLUMNS = 200
+MAX_COLUMNS = 100
 
-# Weights are optimised to this share of `tol`.
+# Weights are optimised to this share of the gap.
 SHARE = 0.1
+
+# The iterations between two recombinations are at least this share of those made.
+RARELY = 0.2
 
 
 class Gathering:
@@ -22,6 +25,8 @@ class Gathering:
     ----------
     problem : ConfusionProblem
     tol : float
+    recombines : bool
+        Whether to optimise over all classifiers once more at the end.
 
     Attributes
     ----------
@@ -37,14 +42,15 @@ class Gathering:
         Its ψ, and the largest violation of a constraint.
     """
 
-    def __init__(self, problem, tol):
-        self.problem, self.tol = problem, tol
+    def __init__(self, problem, tol, recombines=False):
+        self.problem, self.tol, self.recombines = problem, tol, recombines
         self.columns, self.bounds = Columns(problem.shape), Bounds(problem)
         self.n_calls = 0
         self.dual = -np.inf
         self.C, self.value, self.violation = None, np.inf, np.inf
         # One of them is what the best mixture is made of.
         self._weights = self._mixture = None
+        self._next = 1
 
     @property
     def bound(self):
@@ -97,11 +103,23 @@ class Gathering:
             self.C, self.value, self.violation = C, value, violation
             self._weights, self._mixture = np.array(weights), None
 
+    def replace(self, weights):
+        """Take a mixture in place of the best one, whether it is better or not."""
+        self.C = None
+        self.take(weights)
+
     def keep(self, indices):
         """Forget all columns but these; the best mixture stays."""
         # Which is made of them before they go.
         self._mixture = self.best
         self.columns.keep(indices)
+
+    def is_due(self, t, interval):
+        """Whether to recombine after iteration t; less and less often."""
+        if t < self._next:
+            return False
+        self._next = t + max(interval, int(RARELY * t))
+        return True
 
     def recombine(self):
         """Optimise over the columns, and bound what no other column can beat."""
@@ -111,7 +129,7 @@ class Gathering:
             for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
                 self.columns.add(C, handle)
         weights, minorant = best_weights(
-            self.problem, self.columns, tol=SHARE * self.tol
+            self.problem, self.columns, tol=SHARE * max(self.tol, min(self.gap, 1.0))
         )
         self.take(weights)
         self.certify(minorant)
@@ -130,6 +148,8 @@ class Gathering:
 
     def finish(self):
         """Make the best mixture smaller; bound a metric that is not convex."""
+        if self.recombines and self.gap > self.tol:
+            self.recombine()
         self._mixture = settle(self.problem, self.best, tol=self.tol)
         self.C = self._mixture.confusion
         self.value = self.problem.value(self.C)

@@ -155,16 +155,16 @@ def _reduce(left, points):
     return left
 
 
-def fewest(mixture, entries):
-    """The mixture with as few classifiers as leave these entries of its tensor alone.
+def fewest(problem, mixture):
+    """A mixture of fewer classifiers, with the same ψ and the same constraints' values.
 
     Parameters
     ----------
+    problem : ConfusionProblem
     mixture : Mixture
-    entries : ndarray of bool, shape (m, k, k)
-        That the metric and the constraints depend on.
     """
-    return _part(mixture, reduce_support(mixture.weights, mixture.confusions[:, entries]))
+    features = problem.features(mixture.confusions)
+    return _part(mixture, reduce_support(mixture.weights, features))
 
 
 def settle(problem, mixture, *, tol):
@@ -180,10 +180,9 @@ def settle(problem, mixture, *, tol):
     tol : float
         Of the run; the value rises by no more than a share of it.
     """
-    entries = problem.entries()
     value = problem.value(mixture.confusion)
     allowed = 0.0 if problem.violation(mixture.confusion) <= 0.0 else MET
-    smaller = fewest(mixture, entries)
+    smaller = fewest(problem, mixture)
     for candidate in (smaller, _without_lightest(problem, smaller, tol)):
         C = candidate.confusion
         if problem.violation(C) <= allowed and problem.value(C) <= value + RISE * tol:

@@ -13,7 +13,7 @@ from _plugin_twins import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_structsvm.confusion._plugin import reduce_costs
+from sklearn_structsvm.confusion._costs import reduce_costs
 from sklearn_structsvm.confusion.lmo import PluginLMO, mixture_proba, predict_plugin
 
 BOTH = ["labels", "probabilities"]

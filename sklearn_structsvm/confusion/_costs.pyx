@@ -1,0 +1,108 @@
+"""Costs of predictions, brought to the form that takes the fewest operations a row."""
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, frexp, ldexp
+
+# Off-diagonal costs that are sums r_i + c_j up to so many roundings are taken for such
+# sums: those of solvers are, and then a row costs k multiplications and not k².
+cdef double SEPARABLE_RTOL = 16 * 2.0 ** -52
+
+
+cdef void _split_off_diagonal(
+        Py_ssize_t k, const double* L, double* c, double* r) noexcept nogil:
+    """Write the c and r with L_ij = r_i + c_j for i ≠ j, if there are such; k >= 3.
+
+    One of them is free: r_q = 0. Differences are taken of the smallest numbers that will
+    do, lest some large costs blur all the others.
+    """
+    cdef Py_ssize_t i, j, q = 0
+    cdef double size, smallest = INFINITY
+    for i in range(k):
+        size = 0.0
+        for j in range(k):
+            size += fabs(L[i * k + j]) if j != i else 0.0
+        if size < smallest:
+            q, smallest = i, size
+    for j in range(k):
+        c[j] = L[q * k + j]
+    for i in range(k):
+        r[i] = 0.0
+        smallest = INFINITY
+        for j in range(k):
+            size = fabs(L[i * k + j]) + fabs(c[j])
+            if i != q and j != i and j != q and size < smallest:
+                r[i], smallest = L[i * k + j] - c[j], size
+    smallest = INFINITY
+    for i in range(k):
+        size = fabs(L[i * k + q]) + fabs(r[i])
+        if i != q and size < smallest:
+            c[q], smallest = L[i * k + q] - r[i], size
+
+
+cdef bint _separate(
+        Py_ssize_t k, const double* L, double scale, double* costs) noexcept nogil:
+    """Write c and d with L_ij = r_i + c_j + d_j [i = j], or Lᵀ; whether it is the first.
+
+    For a row of probabilities, predicting j then costs c_j + d_j η_j and what does not
+    depend on j. Of two classes the first costs nothing, so that only η_1 matters.
+    """
+    cdef Py_ssize_t i, j, e
+    cdef double excess
+    # Overwritten in the end, if k² numbers are what is wanted.
+    cdef double* r = costs + 2 * k
+    if k <= 2:
+        costs[0] = costs[k] = 0.0
+        if k == 2:
+            costs[1] = (L[1] - L[0]) * scale
+            costs[3] = ((L[3] - L[2]) - (L[1] - L[0])) * scale
+        return True
+    _split_off_diagonal(k, L, costs, r)
+    for i in range(k):
+        for j in range(k):
+            excess = L[i * k + j] - r[i] - costs[j]
+            if j == i:
+                costs[k + j] = excess
+            elif fabs(excess) > SEPARABLE_RTOL * (
+                    fabs(L[i * k + j]) + fabs(r[i]) + fabs(costs[j])):
+                for e in range(k * k):
+                    costs[e] = L[e % k * k + e // k] * scale
+                return False
+    for j in range(2 * k):
+        costs[j] *= scale
+    return True
+
+
+def reduce_costs(const double[:, :, ::1] L, bint single):
+    """Costs of predictions as the kernel reads them.
+
+    Parameters
+    ----------
+    L : ndarray of shape (m, k, k), finite
+    single : bool
+        Whether in float32.
+
+    Returns
+    -------
+    costs : ndarray of shape (m, max(k k, 2 k))
+        Of each cell, k numbers c and then k numbers d, where predicting j costs
+        c_j + d_j η_j up to what does not depend on j; or Lᵀ. Times a power of two, so
+        that float32 holds them.
+    separable : ndarray of shape (m,), uint8
+        Whether it is the first.
+    """
+    cdef Py_ssize_t m = L.shape[0], k = L.shape[1], a, e
+    cdef double largest = 0.0
+    cdef int exponent = 0
+    cdef double[:, ::1] costs
+    cdef unsigned char[::1] separable
+    out = np.zeros((m, max(k * k, 2 * k)))
+    flags = np.zeros(m, dtype=np.uint8)
+    costs, separable = out, flags
+    with nogil:
+        for a in range(m):
+            largest = 0.0
+            for e in range(k * k):
+                largest = max(largest, fabs((&L[a, 0, 0])[e]))
+            frexp(largest, &exponent)
+            separable[a] = _separate(k, &L[a, 0, 0], ldexp(1.0, -exponent), &costs[a, 0])
+    return (out.astype(np.float32) if single else out), flags

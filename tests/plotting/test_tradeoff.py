@@ -1,0 +1,322 @@
+"""What TradeoffDisplay draws, and that from_estimator's fits are those it says."""
+
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from _mixtures import Spy, make_data
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.metrics import (
+    Coverage,
+    EqualOpportunity,
+    LinearLoss,
+    Recall,
+    confusion_tensor,
+)
+from sklearn_structsvm.plotting import TradeoffDisplay
+
+draw = TradeoffDisplay.from_estimator
+RESULTS = {
+    "levels": [0.2, 0.0, 0.1],
+    "test_scores": [[0.7, 0.8], [0.4, 0.6], [0.5, 0.6]],
+    "test_violations": [[-0.1, 0.0], [0.1, 0.3], [0.0, 0.1]],
+    "train_scores": [[0.8, 0.8], [0.6, 0.6], [0.7, 0.7]],
+    "train_violations": [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]],
+    "unconstrained_scores": [0.8, 0.9],
+}
+ONE_SPLIT = ShuffleSplit(1, test_size=0.4, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left_open():
+    plt.close("all")
+    yield
+    plt.close("all")
+
+
+def plotted(**changes):
+    return TradeoffDisplay(**RESULTS | changes).plot()
+
+
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def bounded(constraints=None, **params):
+    constraints = EqualOpportunity(slack=0.5) if constraints is None else constraints
+    return ComplexMetricClassifier(metric="g_mean", constraints=constraints, **params)
+
+
+class TestPlot:
+    def test_means_over_the_splits_are_drawn_in_the_order_of_the_levels(self):
+        display = plotted()
+        assert [line.get_xdata().tolist() for line in display.lines_] == [
+            [0, 0.1, 0.2]
+        ] * 4
+        expected = [[0.5, 0.55, 0.75], [0.6, 0.7, 0.8], [0.2, 0.05, -0.05], [0, 0, 0]]
+        found = [line.get_ydata() for line in display.lines_]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+        assert [line.axes for line in display.lines_] == list(np.repeat(display.axes_, 2))
+        assert len({line.get_color() for line in display.lines_}) == 1
+        assert [line.get_linestyle() for line in display.lines_] == ["-", "--"] * 2
+
+    def test_band_is_one_standard_deviation_of_held_out_results(self):
+        display = plotted()
+        assert len(display.fill_betweens_) == 2
+        corners = display.fill_betweens_[0].get_paths()[0].vertices
+        at_zero = corners[corners[:, 0] == 0.0][:, 1]
+        assert (at_zero.min(), at_zero.max()) == pytest.approx((0.4, 0.6))
+        one = {key: [row[0] for row in RESULTS[key]] for key in ("test_scores",)}
+        single = plotted(**one, test_violations=[0, 0, 0])
+        assert single.fill_betweens_ == []
+
+    def test_dotted_line_is_the_score_without_the_constraint(self):
+        display = plotted()
+        np.testing.assert_allclose(display.reference_.get_ydata(), 0.85)
+        assert legend(display) == [
+            "held out",
+            "training",
+            "held out, without the constraint",
+        ]
+        assert plotted(unconstrained_scores=None).reference_ is None
+
+    def test_level_that_some_split_cannot_reach_is_a_triangle_and_no_point(self):
+        scores = [[0.7, 0.8], [0.4, np.nan], [0.5, 0.6]]
+        display = plotted(test_scores=scores)
+        assert np.isnan(display.lines_[0].get_ydata()).tolist() == [True, False, False]
+        assert display.infeasible_.get_xdata().tolist() == [0.0]
+        assert "cannot be met" in legend(display)
+        display.figure_.canvas.draw()
+        assert plotted().infeasible_ is None
+
+    def test_training_results_may_be_missing(self):
+        display = plotted(train_scores=None, train_violations=None)
+        assert len(display.lines_) == 2
+
+    def test_axes_of_a_new_figure_stand_one_above_the_other(self):
+        display = plotted(level_name="slack", score_name="G-mean")
+        above, below = display.axes_
+        assert display.ax_ is above and above.get_position().y0 > below.get_position().y1
+        assert below.get_xlabel() == "slack" and above.get_ylabel() == "G-mean"
+        assert display.figure_.axes == [above, below]
+        assert len(plt.get_fignums()) == 1
+
+    def test_two_axes_or_one_are_used_again(self):
+        first = plotted(name="a")
+        second = TradeoffDisplay(**RESULTS, name="b").plot(first.axes_)
+        assert second.ax_ is first.ax_ and len(plt.get_fignums()) == 1
+        assert first.lines_[0].get_color() != second.lines_[0].get_color()
+        assert {text.split(",")[0] for text in legend(second)} == {"a", "b"}
+        _, ax = plt.subplots()
+        alone = TradeoffDisplay(**RESULTS).plot(ax)
+        assert alone.axes_.tolist() == [ax, None] and len(alone.lines_) == 2
+        assert ax.get_xlabel() == "Level of the constraint"
+
+    def test_styles_replace_the_defaults(self):
+        display = TradeoffDisplay(**RESULTS).plot(
+            c="red", ls=":", fill_between_kw={"alpha": 0.7}, name="mine"
+        )
+        assert {line.get_color() for line in display.lines_} == {"red"}
+        assert {line.get_linestyle() for line in display.lines_} == {":"}
+        assert {band.get_alpha() for band in display.fill_betweens_} == {0.7}
+        assert legend(display)[0] == "mine, held out"
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"levels": []}, r"levels must be 1-D and not empty; got shape \(0,\)"),
+            ({"test_scores": [1, 2]}, r"test_scores must have 3 rows.*\(2,\)"),
+            ({"train_violations": np.ones((3, 1, 1))}, r"train_violations.*\(3, 1, 1\)"),
+        ],
+    )
+    def test_shapes_that_do_not_fit_are_refused(self, changes, message):
+        with pytest.raises(ValueError, match=message):
+            plotted(**changes)
+        assert plt.get_fignums() == []
+
+    def test_three_axes_are_refused(self):
+        _, axes = plt.subplots(3)
+        with pytest.raises(ValueError, match="one or two Axes; got 3"):
+            TradeoffDisplay(**RESULTS).plot(axes)
+
+    def test_missing_matplotlib_is_reported_with_the_extra_to_install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+        with pytest.raises(ImportError, match=r"Display.plot needs .*structsvm\[plot\]"):
+            plotted()
+
+
+class TestFits:
+    @pytest.mark.parametrize("cv_inside", [None, 3])
+    def test_results_are_those_of_a_fit_to_the_training_part_at_the_level(
+        self, cv_inside
+    ):
+        X, y, groups = make_data(2)
+        weights = np.random.default_rng(0).integers(0, 3, size=len(y))
+        levels = [0.0, 0.1]
+        display = draw(
+            bounded(cv=cv_inside),
+            X,
+            y,
+            param_name="slack",
+            param_range=levels,
+            cv=ONE_SPLIT,
+            sample_weight=weights,
+            sensitive_features=groups,
+        )
+        ((train, test),) = ONE_SPLIT.split(X, y)
+        for row, level in enumerate(levels):
+            constraint = EqualOpportunity(slack=level)
+            model = bounded(constraint, cv=cv_inside).fit(
+                X[train], y[train], weights[train], sensitive_features=groups[train]
+            )
+            for part, rows in (("train", train), ("test", test)):
+                C, cells = confusion_tensor(
+                    y[rows],
+                    model.predict_proba(X[rows], sensitive_features=groups[rows]),
+                    labels=[0, 1],
+                    sample_weight=weights[rows],
+                    sensitive_features=groups[rows],
+                )
+                recalls = C.sum(axis=0).diagonal() / C.sum(axis=(0, 2))
+                scores = getattr(display, f"{part}_scores")
+                # Two runs of a solver agree as far as its tolerance says.
+                assert scores[row, 0] == pytest.approx(
+                    np.sqrt(recalls.prod()), abs=model.tol
+                )
+                violations = getattr(display, f"{part}_violations")
+                assert violations[row, 0] == pytest.approx(
+                    constraint.violation(C, cells), abs=model.tol
+                )
+        free = ComplexMetricClassifier(metric="g_mean", cv=cv_inside)
+        free.fit(X[train], y[train], weights[train])
+        C, _ = confusion_tensor(
+            y[test], free.predict_proba(X[test]), labels=[0, 1],
+            sample_weight=weights[test],
+        )  # fmt: skip
+        recalls = C[0].diagonal() / C[0].sum(axis=1)
+        assert display.unconstrained_scores == pytest.approx([np.sqrt(recalls.prod())])
+        assert (display.levels == levels).all() and display.level_name == "slack"
+
+    def test_training_examples_meet_every_level_and_more_slack_costs_less(self):
+        X, y, groups = make_data(2)
+        display = draw(
+            bounded(),
+            X,
+            y,
+            param_name="slack",
+            param_range=[0.2, 0.0, 0.05],
+            cv=3,
+            sensitive_features=pd.DataFrame({"age": groups}),
+        )
+        assert display.train_scores.shape == display.test_violations.shape == (3, 3)
+        assert (display.train_violations <= 1e-8).all()
+        in_order = display.train_scores[[1, 2, 0]]
+        assert (np.diff(in_order, axis=0) >= -1e-3).all()
+        assert display.ax_.get_ylabel() == "G mean"
+
+    def test_class_probabilities_are_fitted_once_for_each_split(self):
+        X, y, _ = make_data(2)
+        fits = []
+        draw(
+            bounded(Coverage(at_most=0.9, label=1), estimator=Spy(fits)),
+            X,
+            y,
+            param_name="at_most",
+            param_range=[0.2, 0.3, 0.4],
+            cv=2,
+        )
+        assert len(fits) == 2
+
+    def test_levels_that_cannot_be_met_are_nan(self):
+        X, y, _ = make_data(2)
+        display = draw(
+            bounded(Recall(at_least=0.5)),
+            X,
+            y,
+            param_name="at_least",
+            param_range=[0.3, 0.99],
+            cv=ONE_SPLIT,
+        )
+        assert np.isnan(display.test_scores).ravel().tolist() == [False, True]
+        assert display.infeasible_.get_xdata().tolist() == [0.99]
+
+    def test_all_constraints_that_have_the_parameter_set_get_the_level(self):
+        X, y, _ = make_data(3)
+        constraints = [
+            Coverage(label=0, at_most=0.9),
+            Coverage(label=1, at_least=0.1),
+            Coverage(label=2, at_most=0.9),
+        ]
+        display = draw(
+            bounded(constraints, confusion="labels"),
+            X,
+            y,
+            param_name="at_most",
+            param_range=[0.45],
+            cv=ONE_SPLIT,
+        )
+        ((train, _),) = ONE_SPLIT.split(X, y)
+        model = bounded(
+            [constraints[1], *(Coverage(label=i, at_most=0.45) for i in (0, 2))],
+            confusion="labels",
+        ).fit(X[train], y[train])
+        h = model.predict_proba(X[train]).mean(axis=0)
+        violation = max(h[0] - 0.45, h[2] - 0.45, 0.1 - h[1])
+        assert display.train_violations[0, 0] == pytest.approx(violation, abs=1e-3)
+
+    def test_costs_are_drawn_with_the_sign_that_makes_greater_better(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(
+            metric=LinearLoss([[0, 1], [5, 0]]),
+            constraints=Coverage(label=1, at_most=1.0),
+        )
+        display = draw(model, X, y, param_name="at_most", param_range=[0.5], cv=ONE_SPLIT)
+        assert display.test_scores[0, 0] < 0
+        assert display.ax_.get_ylabel() == "Minus linear loss"
+        named = draw(
+            model, X, y, param_name="at_most", param_range=[0.5], cv=ONE_SPLIT,
+            score_name="minus costs",
+        )  # fmt: skip
+        assert named.ax_.get_ylabel() == "minus costs"
+
+    def test_the_estimator_and_its_constraints_stay_as_they_were(self):
+        X, y, groups = make_data(2)
+        model = bounded()
+        params = clone(model).get_params()
+        draw(
+            model, X, y, param_name="slack", param_range=[0.1], cv=ONE_SPLIT,
+            sensitive_features=groups,
+        )  # fmt: skip
+        assert str(model.get_params()) == str(params)
+        assert not hasattr(model, "classes_")
+
+    @pytest.mark.parametrize(
+        ("constraints", "name"),
+        [
+            (EqualOpportunity(slack=0.1), "at_most"),
+            (EqualOpportunity(slack=0.1), "ratio"),
+            (EqualOpportunity(bound="ratio"), "slack"),
+            (Recall(at_least=0.1), "at_most"),
+            ((), "slack"),
+        ],
+    )
+    def test_level_that_no_constraint_has_is_refused(self, constraints, name):
+        X, y, groups = make_data(2)
+        with pytest.raises(ValueError, match=f"No constraint.* has '{name}' set"):
+            draw(
+                bounded(constraints), X, y, param_name=name, param_range=[0.1],
+                sensitive_features=groups,
+            )  # fmt: skip
+        assert plt.get_fignums() == []
+
+    def test_other_estimators_are_refused(self):
+        X, y, _ = make_data(2)
+        with pytest.raises(TypeError, match="LogisticRegression has no 'metric'"):
+            draw(LogisticRegression(), X, y, param_name="slack", param_range=[0.1])
