@@ -7,7 +7,15 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from _common import HERE, data_file, fetch_ocr_letters, fit_quietly, np, sparse
+from _common import (
+    HERE,
+    data_file,
+    fetch_ocr_letters,
+    fit_quietly,
+    load_reuters,
+    np,
+    sparse,
+)
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -91,13 +99,16 @@ def _satimage(home):
         return data["X"], data["y"]
 
 
-def _topics(home):
-    path = data_file(home, "reuters90", "X_train.npz")
-    return path and (_csr(path), np.load(path.parent / "Y_train.npy"))
+def _topics(n_topics):
+    def load(home):
+        parts = load_reuters(home, n_topics)
+        return parts and parts[:2]
+
+    return load
 
 
 def _single_topics(home):
-    topics = _topics(home)
+    topics = _topics(90)(home)
     if topics is None:
         return None
     X, Y = topics
@@ -127,7 +138,8 @@ PROBLEMS = {
     "ocr-26": _letters,
     "scene": _mulan("scene"),
     "yeast": _mulan("yeast"),
-    "reuters-90": _topics,
+    "reuters-10": _topics(10),
+    "reuters-90": _topics(90),
 }
 
 

@@ -33,7 +33,7 @@ from sklearn.svm import LinearSVC
 CURVES = {
     "binary": {"a9a": 1e-5, "reuters_usa": 1e-4, "polarity": 1e-5, "ocr-2": 1e-4},
     "multiclass": {"letter": 1e-6, "satimage": 1e-5, "reuters-58": 1e-4, "ocr-26": 1e-4},
-    "multilabel": {"scene": 1e-1, "reuters-90": 1e-4},
+    "multilabel": {"scene": 1e-1, "reuters-10": 1e-4},
 }
 QUASI_NEWTON = {
     "SubLBFGS": {"color": "tab:red"},

@@ -30,6 +30,7 @@ from _confusion import (
     Peer,
     balanced,
     fit_ours,
+    largest_class,
     load_splits,
     loss,
     mean_std,
@@ -109,45 +110,44 @@ def our_runs(splits, metric, args):
     }
 
 
-def peer_runs(path, metric, peers, args):
+def peer_runs(path, metric, default, peers, args):
     """The runs of each peer on the saved splits, by name."""
-    found = {}
+    found, options = {}, {"default_class": default}
     if "xcolumns" in peers:
-        found["xCOLUMNs"] = peers["xcolumns"].runs(path, "xcolumns", metric)
+        found["xCOLUMNs"] = peers["xcolumns"].runs(path, "xcolumns", metric, **options)
     if "paper" in peers:
         for method, of in PAPERS_CODE.items():
-            options = {}
+            limit = {}
             if method == "paper_ellipsoid":
-                options = {"calls": args.ellipsoid_calls}
+                limit = {"calls": args.ellipsoid_calls}
             if of == metric:
                 name = f"paper's code: {method[6:]}"
-                found[name] = peers["paper"].runs(path, method, metric, **options)
+                runs = peers["paper"].runs(path, method, metric, **options, **limit)
+                found[name] = runs
     return found
 
 
-def measure(name, args, peers):
-    """{metric: {method: runs}} of a data set, and the metrics; None where it is not."""
-    splits = load_splits(name, args.data, args.splits)
-    if not splits:
-        return None
+def measure(metric, splits, peers, args):
+    """{method: runs} of a metric on a data set."""
     # The first fit of a process pays for imports.
-    fit_ours(splits[0], "g_mean")
-    found = {}
+    fit_ours(splits[0], metric)
+    runs = our_runs(splits, metric, args)
     with saved_splits(splits) as path:
-        for metric in args.metrics:
-            runs = our_runs(splits, metric, args)
-            runs |= peer_runs(path, metric, peers, args)
-            runs["plug-in, 0-1"] = [zero_one(split) for split in splits]
-            runs["plug-in, balanced"] = [balanced(split) for split in splits]
-            found[metric] = metric_of(metric, splits[0]), runs
-    return found
+        runs |= peer_runs(path, metric, largest_class(splits[0]), peers, args)
+    runs["plug-in, 0-1"] = [zero_one(split) for split in splits]
+    runs["plug-in, balanced"] = [balanced(split) for split in splits]
+    return runs
 
 
 def print_metric(name, results, args):
-    """Tables of losses, calls, seconds and ratios of seconds for one metric."""
+    """Tables of losses, calls, seconds and ratios of seconds for one metric.
+
+    Parameters
+    ----------
+    results : dict of {data: (metric, {method: runs})}
+    """
     losses, calls, seconds, ratios = {}, {}, {}, {}
-    for data, found in results.items():
-        metric, runs = found[name]
+    for data, (metric, runs) in results.items():
         our_seconds = median([run.seconds for run in runs[OURS]])
         for method, of_splits in runs.items():
             if not of_splits:
@@ -171,12 +171,11 @@ def print_metric(name, results, args):
     print_by_data(f"{name}: times our seconds", ratios, columns)
 
 
-def print_summary(results, metrics):
+def print_summary(results):
     """How far our test losses are above the least other one, in standard deviations."""
     cells = {}
-    for metric_name in metrics:
-        for data, found in results.items():
-            metric, runs = found[metric_name]
+    for name, of_metric in results.items():
+        for data, (metric, runs) in of_metric.items():
             values = {
                 method: [loss(metric, run.test) for run in of_splits]
                 for method, of_splits in runs.items()
@@ -188,10 +187,10 @@ def print_summary(results, metrics):
             )
             for ours in (OURS, LABELS):
                 above = np.mean(values[ours]) - np.mean(values[least])
-                row = cells.setdefault(f"{metric_name}: {ours}", {})
+                row = cells.setdefault(f"{name}: {ours}", {})
                 row[data] = f"{above / np.std(values[ours]):+.2f} ({least})"
     title = "Our mean test loss less the best of the others, in our standard deviations"
-    print_by_data(title, cells, list(results))
+    print_by_data(title, cells, list(next(iter(results.values()))))
 
 
 def main():
@@ -210,12 +209,17 @@ def main():
     else:
         print("[skipped the paper's code: set CONSTRAINED_CLASSIFICATION]\n")
     peers = {name: Peer(name) for name in names}
-    results = {name: measure(name, args, peers) for name in args.sets}
-    results = {name: found for name, found in results.items() if found is not None}
-    for metric in args.metrics if results else ():
-        print_metric(metric, results, args)
+    sets = {name: load_splits(name, args.data, args.splits) for name in args.sets}
+    sets = {name: splits for name, splits in sets.items() if splits}
+    results = {}
+    for metric in args.metrics if sets else ():
+        results[metric] = {
+            name: (metric_of(metric, splits[0]), measure(metric, splits, peers, args))
+            for name, splits in sets.items()
+        }
+        print_metric(metric, results[metric], args)
     if results:
-        print_summary(results, args.metrics)
+        print_summary(results)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,10 @@ class BatchClassifier(TrainedClassifier):
         if w0 is not None:
             options["w0"] = w0
         solve = partial(run, risk, problem.lam(self.C), **limits, **options)
-        self._run(problem, data, solve, name)
+        try:
+            self._run(problem, data, solve, name)
+        finally:
+            problem.release()
 
     def _solver(self, risk):
         """Name, function of (risk, lam, ...) and further arguments of the solver."""

@@ -63,7 +63,9 @@ class ComplexMetricClassifier(TrainedMixture):
         two classes the best of all thresholds (of each group) is found for these; for
         more, the rule above is only nearly the best. "probabilities": the class
         probabilities of the examples, as if they were right; the rule is the best one
-        for any number of classes. "auto": labels for two classes, probabilities for more.
+        for any number of classes. "auto": labels for two classes, probabilities for more,
+        which has a true bound. Where classes are rare or the probabilities are off, as
+        min-max notices first, "labels" with ``cv=StratifiedKFold(10)`` predicts better.
     cv : int, splitter, iterable, "prefit" or None, default=None
         Where the probabilities come from that the mixture is chosen by. None: a fit to
         all examples gives those of the same examples, which is right for classifiers that

@@ -16,7 +16,7 @@ from sklearn_structsvm._dask_parts import import_dask, n_places, start_parts
 from sklearn_structsvm.risks.base import normalised
 from sklearn_structsvm.risks.distributed import DistributedRisk
 from sklearn_structsvm.risks.part import Part, Rows
-from sklearn_structsvm.structures.labels import class_weight_vector, encode
+from sklearn_structsvm.structures.labels import encode
 
 
 @dataclass
@@ -80,8 +80,9 @@ class DaskProblem:
         for group in self.surveys:
             arguments.append((*whole, self.total, first))
             first += sum(survey.n_samples for survey in group)
-        # The checked chunks go where the parts go that are made of them.
-        self.parts = self.parts.map(make_part, arguments)
+        checked = self.parts
+        self.parts = checked.map(make_part, arguments)
+        checked.release()
         n_features = structure.n_features_in_ + (structure.bias_ != 0.0)
         self.risk = DistributedRisk(
             self.parts.ask,
@@ -92,6 +93,10 @@ class DaskProblem:
             n_entries=sum(s.n_entries for group in self.surveys for s in group),
         )
         return self.risk
+
+    def release(self):
+        """Let the workers forget the parts."""
+        self.parts.release()
 
     def with_threshold(self, weights):
         """The structure with the threshold that suits the scores best."""
@@ -127,12 +132,21 @@ def make_dask_problem(estimator, X, y, sample_weight, read):
             for at, group in zip(first, groups, strict=False)
         ]
     )
+    try:
+        return _fit_structure(estimator, parts, read)
+    except BaseException:
+        parts.release()
+        raise
+
+
+def _fit_structure(estimator, parts, read):
+    """The problem of checked chunks, by what they say of themselves."""
     surveys = parts.collect(survey_chunks)
     found = _merged([survey for group in surveys for survey in group])
     if found.n_features != estimator.n_features_in_:
         raise ValueError(
-            f"X says that it has {estimator.n_features_in_} features, and its chunks have "
-            f"{found.n_features}."
+            f"X says that it has {estimator.n_features_in_} features, but its chunks "
+            f"have {found.n_features}."
         )
     labels = _checked_labels(found)
     structure = read(np.empty((0, found.n_features)), labels, estimator.classes)

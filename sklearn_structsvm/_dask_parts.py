@@ -85,6 +85,10 @@ class LocalParts:
         """What the function says of each part."""
         return [function(part) for part in self.parts]
 
+    def release(self):
+        """Forget the parts."""
+        self.parts = []
+
     def ask(self, question):
         """The merged reply to a `Question`; None where one lacks rows."""
         return merge([answer(part, question) for part in self.parts])
@@ -104,9 +108,12 @@ class ClusterParts:
         return ClusterParts(self.client, futures)
 
     def collect(self, function):
-        return self.client.gather(
-            [self._submit(function, future) for future in self.futures]
-        )
+        return self._gather([self._submit(function, future) for future in self.futures])
+
+    def release(self):
+        # An error would keep its futures, and they what they are made from.
+        for future in self.futures:
+            future.release()
 
     def ask(self, question):
         if self.homes is None:
@@ -115,10 +122,15 @@ class ClusterParts:
             try:
                 reply = self._ask(question)
                 break
-            except (CancelledError, OSError):
-                if question.nbytes <= LARGE or attempt == ATTEMPTS - 1:
-                    raise
-                sleep(PAUSE)
+            except (CancelledError, OSError) as error:
+                if question.nbytes > LARGE and attempt < ATTEMPTS - 1:
+                    sleep(PAUSE)
+                    continue
+                raise RuntimeError(
+                    f"The cluster has given up: {error} Either the fit was cancelled, or "
+                    "rows were lost with a worker that cannot be computed again, as those "
+                    "of client.scatter."
+                ) from error
         if reply is None:
             self._find_homes()
         return reply
@@ -155,7 +167,14 @@ class ClusterParts:
                 self._submit(merge, replies[j : j + FAN_IN])
                 for j in range(0, len(replies), FAN_IN)
             ]
-        return merge(self.client.gather(replies))
+        return merge(self._gather(replies))
+
+    def _gather(self, futures):
+        try:
+            return self.client.gather(futures)
+        finally:
+            for future in futures:
+                future.release()
 
     def _submit(self, function, *args, **options):
         return self.client.submit(function, *args, pure=False, **options)

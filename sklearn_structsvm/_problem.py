@@ -53,6 +53,9 @@ class Problem:
             y = encode(y, self.structure.classes_)
         return kind(self.X, y, self.weights, **options)
 
+    def release(self):
+        """Let go of what is kept elsewhere for a fit: nothing, with data in memory."""
+
     def with_threshold(self, weights):
         """The structure, a ranking, with the threshold that suits the scores best."""
         return self.structure.with_threshold(self.X, self.y, weights, self.weights)

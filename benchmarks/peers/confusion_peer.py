@@ -95,7 +95,7 @@ def xcolumns(train, args, seed):
     from xcolumns.frank_wolfe import find_classifier_using_fw
 
     k = train.P.shape[1]
-    metric = xcolumns_metric(args.target, np.bincount(train.y).argmax())
+    metric = xcolumns_metric(args.target, args.default_class)
     labels = one_hot(train.y, k)
     start = perf_counter()
     found, meta = find_classifier_using_fw(
@@ -289,12 +289,13 @@ def paper_ellipsoid(train, args, seed):
 
 
 def paper_bisection(train, args, seed):
-    """Algorithm 4 for micro-F1; its classes are in order of frequency."""
+    """Algorithm 4 for micro-F1, whose default class comes first there."""
     with papers_modules("MinMax"):
         from algorithm.bisection import bisection
 
-    order = np.argsort(-np.bincount(train.y), kind="stable")
-    ranks, k, n_calls = np.argsort(order), len(order), args.calls or 100
+    k, n_calls = train.P.shape[1], args.calls or 100
+    order = np.append(args.default_class, np.delete(np.arange(k), args.default_class))
+    ranks = np.argsort(order)
     start = perf_counter()
     L = bisection(train.P[:, order], ranks[train.y], identity, n_calls, k)
     seconds = perf_counter() - start
@@ -333,6 +334,7 @@ def main():
     parser.add_argument("--calls", type=int, help="its own limit if not given")
     parser.add_argument("--slack", type=float, default=0.05)
     parser.add_argument("--by-group", type=int, default=0)
+    parser.add_argument("--default-class", type=int, default=0, help="of micro-F1")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     with np.load(args.splits) as data:

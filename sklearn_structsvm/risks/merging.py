@@ -112,7 +112,7 @@ def search_line(pieces, slope, curvature, lower, upper):
 
 
 def _walk(slope, curvature, lower, upper, size, points, jumps):
-    """Zero of slope + curvature η + Σ of the jumps at points <= η, below zero at lower."""
+    """Zero of slope + curvature η + Σ of the jumps at points <= η, negative at lower."""
     points, jumps = merge_equal(points, jumps)
     derivative = slope + np.cumsum(jumps) + curvature * points
     reached = np.flatnonzero(derivative >= -size - ROUNDING * curvature * points)

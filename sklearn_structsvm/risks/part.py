@@ -205,12 +205,11 @@ class Part:
 
     def dual_values(self, pairs):
         """Of each (coefficients, scale)."""
-        return Reply(
-            sums=tuple(
-                sum(share * risk.dual_value(B, scale) for share, risk, B in self._each(key))
-                for key, scale in pairs
-            )
-        )
+        values = []
+        for key, scale in pairs:
+            terms = self._each(key)
+            values.append(sum(s * risk.dual_value(B, scale) for s, risk, B in terms))
+        return Reply(sums=tuple(values))
 
     def minima(self, at, along, wp, pp, lam, largest, start):
         """The range of the chunks' own minima on a line, between which is the sum's."""

@@ -118,12 +118,10 @@ class Bounds:
         ----------
         minorant : Minorant
         bound : float
-            What the oracle says that <L, C> is at least.
+            What <L, C> is at least, as far as the oracle and the columns tell.
         columns : Columns
             What it has found, the last answer included.
         """
-        if not self.problem.exact:
-            bound = min(bound, float((columns.flat @ minorant.L.ravel()).min()))
         q = bound + minorant.h
         if minorant.price > 0.0:
             most = linear_range(self.problem, minorant.objective_L)[1]

@@ -204,7 +204,9 @@ class _Search:
         x = self.ellipsoid.centre
         multipliers, mu = x[: self.n], x[self.n :]
         C, _, _, least = self.gathering.ask(self.coordinates.loss(multipliers))
-        self.xi, value, low = self.slack.minimise(multipliers, mu, self.xi)
+        self.xi, value, low = self.slack.minimise(
+            multipliers, mu, self.xi, enough=self.best - least
+        )
         self.gathering.note_dual(least + low)
         self.best = max(self.best, least + low)
         away = self.coordinates.of(C) - self.xi

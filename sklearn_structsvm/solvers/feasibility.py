@@ -52,14 +52,16 @@ def infeasible(problem, bound):
 
     The smallest violation that there is is found first, for the message.
     """
+    # Its runs raise this error, and are what finds that violation.
     from sklearn_structsvm.solvers.column_generation import run_column_generation
 
     result = run_column_generation(
         ViolationProblem(problem), tol=PRECISION * bound, max_iter=MAX_CALLS
     )
     bound = max(bound, result.bound)
+    found = "No classifier" if problem.exact else "None of the classifiers found"
     return InfeasibleConstraintError(
-        "No classifier meets the constraints on these examples: the largest violation is "
-        f"at least {bound:.3g}, and can be made as small as {result.value:.3g}.",
+        f"{found} meets the constraints on these examples: the largest violation is at "
+        f"least {bound:.3g}, and can be made as small as {result.value:.3g}.",
         bound,
     )

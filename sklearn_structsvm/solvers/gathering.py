@@ -54,8 +54,11 @@ class Gathering:
 
     @property
     def bound(self):
-        """The best lower bound."""
-        return max(self.bounds.value, self.dual)
+        """The best lower bound; an estimate of one where the oracle is not exact."""
+        bound = max(self.bounds.value, self.dual)
+        if not self.problem.exact and self.violation <= MET:
+            return min(bound, self.value)
+        return bound
 
     @property
     def gap(self):
@@ -73,7 +76,10 @@ class Gathering:
         """Call the oracle: its tensor, the column's index, if it is new, its bound."""
         C, handle, bound = self.problem.lmo(L)
         self.n_calls += 1
-        return C, *self.columns.add(C, handle), bound
+        index, is_new = self.columns.add(C, handle)
+        if not self.problem.exact:
+            bound = min(bound, float((self.columns.flat @ np.ravel(L)).min()))
+        return C, index, is_new, bound
 
     def certify(self, minorant):
         """Call the oracle for a minorant: as `ask`, with the bound on ψ that it gives.
@@ -91,8 +97,7 @@ class Gathering:
 
     def note_dual(self, value):
         """Take the value of a dual function, a lower bound if the oracle is exact."""
-        if self.problem.exact:
-            self.dual = max(self.dual, value)
+        self.dual = max(self.dual, value)
 
     def take(self, weights):
         """Keep a mixture of the columns if it is the best so far."""

@@ -12,6 +12,11 @@ TO_THE_BORDER = 0.99
 # the program (weights sum to 1, losses and rates are of the order of 1).
 INTERIOR = 1e-2
 
+# A step shorter than this is worth a second one that balances the pairs, whose products
+# are to be within this factor of their target.
+SHORT = 0.9
+BALANCE = 10.0
+
 # No step aims at a gap below this share of the tolerance.
 BELOW_TOL = 0.1
 
@@ -52,8 +57,8 @@ class QPSolution:
 def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
     """Minimise ½ xᵀQx + cᵀx over x >= 0 with aᵀx = 1 and D x <= b.
 
-    Mehrotra's predictor-corrector method [1]_, from a point that need not be optimal in
-    any sense. It stops in the middle of the central path where `tol` is large: the
+    Mehrotra's predictor-corrector method [1]_ with a centrality corrector [3]_, from any
+    point. It stops in the middle of the central path where `tol` is large: the
     multipliers are then far from the corners of their optimal set, which is what column
     generation wants of them [2]_.
 
@@ -78,6 +83,8 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
     .. [1] Nocedal, Wright, "Numerical optimization", 2006, Algorithms 14.3 and 16.4.
     .. [2] Gondzio, Gonzalez-Brevis, Munari, "New developments in the primal-dual column
        generation technique", European Journal of Operational Research 224, 2013.
+    .. [3] Gondzio, "Multiple centrality corrections in a primal-dual method for linear
+       programming", Computational Optimization and Applications 6, 1996.
 
     Examples
     --------
@@ -124,10 +131,21 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
         dx, ds, _, dy, dz = steps
         ahead = (x + near * dx) @ (z + far * dz) + (s + near * ds) @ (y + far * dy)
         target = max((ahead / gap) ** 3 * gap, BELOW_TOL * tol) / n_pairs
-        steps = newton.direction(target - x * z - dx * dz, target - s * y - ds * dy)
-        near, far = _lengths(
-            x, s, y, z, steps, joint=Q is not None, share=TO_THE_BORDER
-        )
+        for_x, for_s = target - x * z - dx * dz, target - s * y - ds * dy
+        steps = newton.direction(for_x, for_s)
+        near, far = _lengths(x, s, y, z, steps, joint=Q is not None, share=TO_THE_BORDER)
+        if min(near, far) < SHORT:
+            # Pairs that are far too small or too large at the end of the step block the
+            # way: aim at a better balance of them.
+            dx, ds, _, dy, dz = steps
+            for_x += _balance((x + near * dx) * (z + far * dz), target)
+            for_s += _balance((s + near * ds) * (y + far * dy), target)
+            others = newton.direction(for_x, for_s)
+            longer = _lengths(
+                x, s, y, z, others, joint=Q is not None, share=TO_THE_BORDER
+            )
+            if min(longer) > min(near, far):
+                steps, (near, far) = others, longer
         dx, ds, dlevel, dy, dz = steps
         x, s = x + near * dx, s + near * ds
         y, z, level = y + far * dy, z + far * dz, level + far * dlevel
@@ -168,6 +186,12 @@ class _Newton:
         if Q is not None:
             dz += Q @ dx
         return dx, ds, dlevel, dy, dz
+
+
+def _balance(products, target):
+    """What complementary products lack, or have too much, to be near the target."""
+    wanted = np.clip(products, target / BALANCE, target * BALANCE)
+    return np.maximum(wanted - products, -BALANCE * target)
 
 
 def _lengths(x, s, y, z, steps, *, joint, share):

@@ -30,7 +30,7 @@ SUFFICIENT = 1e-4
 SMALLEST_STEP = 1e-3
 
 # Accuracy of the program relative to a gap of the order of 1, and the finest one.
-FINEST = 1e-11
+FINEST = 1e-10
 
 
 def make_master(problem, columns):

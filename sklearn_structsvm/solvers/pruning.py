@@ -11,6 +11,9 @@ from sklearn_structsvm.solvers.mixture import MET, Columns, Mixture
 # the others.
 DEPENDENT = 1e-10
 
+# What rounding leaves of a weight.
+NOTHING = 1e-15
+
 # Points are reduced so many more at a time than their mean has dimensions.
 AT_ONCE = 64
 
@@ -143,12 +146,12 @@ def _reduce(left, points):
     while len(free):
         way, free = free[0], free[1:]
         size = np.abs(way)
-        movable = (size > DEPENDENT * size.max()) & (left > 0.0)
-        if not movable.any():
-            continue
-        reach = np.where(movable, left / np.where(movable, size, 1.0), np.inf)
+        moves = size > DEPENDENT * size.max()
+        # A point that is empty already, by a tie, stays so: it is the first to be reached.
+        reach = np.where(moves, left / np.where(moves, size, 1.0), np.inf)
         out = int(np.argmin(reach))
-        left = np.maximum(left - way * (left[out] / way[out]), 0.0)
+        left = left - way * (left[out] / way[out])
+        left[left < NOTHING] = 0.0
         left[out] = 0.0
         # The other changes are combined with this one so as to leave the point empty.
         free = free - np.outer(free[:, out] / way[out], way)

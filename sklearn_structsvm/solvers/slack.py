@@ -8,6 +8,9 @@ from sklearn_structsvm.solvers.interior_point import solve_qp
 # How far a minimum over the slack variables may be from what it is, relative to `tol`.
 ACCURACY = 1e-2
 
+# And relative to how far it is below what matters.
+ROUGH = 0.1
+
 # Programs for one minimum, and halvings of a step.
 MAX_PROGRAMS = 30
 MAX_HALVINGS = 20
@@ -16,6 +19,9 @@ MAX_HALVINGS = 20
 # differences.
 INSIDE = 1e-4
 DIFFERENCE = 1e-5
+
+# So many with the curvature of a smooth metric; then come tangents.
+CURVED_PROGRAMS = 4
 
 # Tangents of a metric without a gradient everywhere that are kept.
 MAX_CUTS = 200
@@ -78,8 +84,9 @@ class SlackLagrangian:
 class SlackMinimiser:
     """min over ξ in Z of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ), the second half of the dual.
 
-    By quadratic programs with the curvature at hand where ψ is smooth, by linear ones
-    where it is a maximum of linear functions, or is made one by its tangents.
+    By linear programs where ψ is a maximum of linear functions, and by ones that take the
+    largest of its tangents for it where it is not smooth. Where it is, quadratic programs
+    with its curvature come first; with rates of 0 even smooth metrics have kinks.
 
     Parameters
     ----------
@@ -104,57 +111,73 @@ class SlackMinimiser:
         self.slopes = np.vstack([self.slopes, slopes])[-MAX_CUTS:]
         self.offsets = np.append(self.offsets, offset)[-MAX_CUTS:]
 
-    def minimise(self, multipliers, mu, xi):
-        """From ξ: the minimiser, the value there, and a lower bound of the minimum."""
+    def minimise(self, multipliers, mu, xi, enough=-np.inf):
+        """From ξ: the minimiser, the value there, and a lower bound of the minimum.
+
+        Where the value is below `enough` by far, that is all that is asked of it.
+        """
         low, best = -np.inf, (np.inf, xi)
-        for _ in range(MAX_PROGRAMS):
+        for n_programs in range(MAX_PROGRAMS):
             value = self.lagrangian.value(xi, mu) - float(multipliers @ xi)
             best = min(best, (value, xi), key=lambda pair: pair[0])
             slopes, offset = self.lagrangian.tangent(xi, mu)
             low = max(low, offset + self.z.least(slopes - multipliers))
-            if best[0] - low <= self.tol:
+            if best[0] - low <= max(self.tol, ROUGH * (enough - best[0])):
                 break
-            xi, bound = self._step(multipliers, mu, best[1], xi, slopes)
-            low = max(low, bound)
+            if self.smooth and n_programs < CURVED_PROGRAMS:
+                xi = self._curved_step(multipliers, mu, best[1], slopes)
+            else:
+                if not self.exact_pieces:
+                    self._add(*self._metric_tangent(xi))
+                xi, bound = self._piecewise_step(multipliers, mu, best[1])
+                low = max(low, bound)
         return best[1], best[0], low
 
-    def _step(self, multipliers, mu, xi, tried, slopes):
-        """The next point, and a lower bound where a linear program gives one."""
-        n, p = self.z.n, len(self.lagrangian.ends)
-        bends = self.smooth or bool(mu[p:].any())
-        Q = self._curvature(xi, mu) if bends else None
-        c = slopes - multipliers
-        if not self.smooth:
-            if not self.exact_pieces:
-                self._add(*self._metric_tangent(tried))
-            c = c - self._metric_tangent(xi)[0]
+    def _curved_step(self, multipliers, mu, xi, slopes):
+        """Towards the minimiser of the quadratic model, as far as the value falls."""
+        Q = self._curvature(xi, mu, whole=True)
+        target, _ = self._program(slopes - multipliers - Q @ xi, Q, xi, pieces=False)
+        return self._fall(multipliers, mu, xi, target)
+
+    def _piecewise_step(self, multipliers, mu, xi):
+        """The minimiser where ψ is its tangents; a lower bound if all else is linear."""
+        rows, p = self.lagrangian.rows, len(self.lagrangian.ends)
+        c, Q = mu[:p] @ rows - multipliers, None
+        if mu[p:].any():
+            slopes = self.lagrangian.tangent(xi, mu)[0]
+            Q = self._curvature(xi, mu, whole=False)
+            c = slopes - self._metric_tangent(xi)[0] - multipliers - Q @ xi
+        target, y = self._program(c, Q, xi, pieces=True)
         if Q is not None:
-            c = c - Q @ xi
-        target, y = self._program(c, Q, xi)
-        if Q is None:
-            y = y / y.sum()
-            mixed = y @ self.slopes - multipliers + mu @ self.lagrangian.rows
-            ends = y @ self.offsets + mu @ self.lagrangian.ends
-            return target, float(ends) + self.z.least(mixed)
+            return self._fall(multipliers, mu, xi, target), -np.inf
+        y = y / y.sum()
+        bound = y @ self.offsets + mu @ self.lagrangian.ends + self.z.least(
+            y @ self.slopes + c
+        )
+        return target, float(bound)
+
+    def _fall(self, multipliers, mu, xi, target):
+        """The first of ever smaller steps to the target that is one down."""
         before = self.lagrangian.value(xi, mu) - multipliers @ xi
         for k in range(MAX_HALVINGS):
             point = xi + 0.5**k * (target - xi)
             if self.lagrangian.value(point, mu) - multipliers @ point < before:
                 break
-        return point, -np.inf
+        return point
 
     def _metric_tangent(self, xi):
         """The tangent of ψ alone."""
         return self.lagrangian.tangent(xi, np.zeros(self.lagrangian.n_multipliers))
 
-    def _curvature(self, xi, mu):
+    def _curvature(self, xi, mu, whole):
+        """Second derivatives, of the constraints alone if not `whole`."""
         n = self.z.n
         xi = (1.0 - INSIDE) * xi + INSIDE * self.inside
-        if not self.smooth:
-            metric = self._metric_tangent
+
         def slopes(point):
             both = self.lagrangian.tangent(point, mu)[0]
-            return both if self.smooth else both - metric(point)[0]
+            return both if whole else both - self._metric_tangent(point)[0]
+
         base = slopes(xi)
         steps = DIFFERENCE * np.where(xi < 0.5, 1.0, -1.0)
         Q = np.array([(slopes(xi + d) - base) for d in np.diag(steps)]) / steps[:, None]
@@ -162,9 +185,9 @@ class SlackMinimiser:
         Q[np.diag_indices(n)] += 1e-10 * (1.0 + np.abs(Q).max())
         return Q
 
-    def _program(self, c, Q, xi):
+    def _program(self, c, Q, xi, pieces):
         """The program in (ξ, 1, v), v at least all pieces; its multipliers of these."""
-        n, has_v = self.z.n, int(not self.smooth)
+        n, has_v = self.z.n, int(pieces)
         size, groups = n + 1 + has_v, self.z.groups
         D = np.zeros((len(groups) + has_v * len(self.offsets), size))
         D[: len(groups), :n] = groups
@@ -173,7 +196,8 @@ class SlackMinimiser:
         start = np.concatenate([0.9 * self.inside + 0.1 * xi, np.ones(1 + has_v)])
         if has_v:
             values = self.slopes @ start[:n] + self.offsets
-            low = float((self.slopes.clip(max=0.0).sum(axis=1) + self.offsets).min()) - 1.0
+            least = self.slopes.clip(max=0.0).sum(axis=1) + self.offsets
+            low = float(least.min()) - 1.0
             D[len(groups) :, :n] = self.slopes
             D[len(groups) :, -1] = -1.0
             b[len(groups) :] = low - self.offsets

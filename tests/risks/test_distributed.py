@@ -4,13 +4,12 @@ import pickle
 
 import numpy as np
 import pytest
+from _risks import KINDS, make_risk
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from _risks import KINDS, make_risk
 
-from sklearn_structsvm.risks import Logistic, MultilabelHinge
-from sklearn_structsvm.risks import merging
+from sklearn_structsvm.risks import Logistic, MultilabelHinge, merging
 from sklearn_structsvm.risks.base import Risk
 from sklearn_structsvm.risks.distributed import DistributedRisk
 from sklearn_structsvm.risks.line_search import sort_and_walk

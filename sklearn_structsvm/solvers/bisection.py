@@ -1,0 +1,203 @@
+"""Bisection and Dinkelbach's method for ratios of linear functions."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.column_generation import run_column_generation
+from sklearn_structsvm.solvers.dinkelbach import linear_range, ratio_bound
+from sklearn_structsvm.solvers.gathering import Gathering
+from sklearn_structsvm.solvers.gda import run_gda
+from sklearn_structsvm.solvers.mixture import MixtureHistory, run_iterations
+
+# Solvers of the linear problem of each iteration with constraints.
+INNER = {"column_generation": run_column_generation, "gda": run_gda}
+
+STEPS = ("bisection", "dinkelbach")
+
+# Accuracy of the inner problems: the ratio is then known to this share of `tol`.
+INNER_SHARE = 0.25
+
+
+def run_bisection(
+    problem,
+    *,
+    step="bisection",
+    inner="column_generation",
+    inner_max_iter=1000,
+    tol=1e-3,
+    max_iter=100,
+    max_time=None,
+    on_iteration=None,
+    history=None,
+):
+    """Minimise ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
+
+    Algorithms 4 and 8 of [1]_ (Bisection and ConBisection): ψ(C) < γ for some C that
+    meets the constraints if and only if the least <A - γ B, C> over these C is negative,
+    which without constraints is one call of the oracle, and a linear problem with them.
+
+    Lines 7 and 8 of Algorithm 8 are the wrong way round for the classifiers: as its
+    proof (Lemma 47) has it, the new one is kept where ψ(C) <= γ, and becomes the upper
+    end, and where ψ(C) > γ the old one stays and γ becomes the lower end. The ends start
+    not at 0 and 1 but at the least and the largest ratio of its parts that row sums
+    allow, within which ψ is whatever its range.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+        Whose `ratio` is not None.
+    step : {"bisection", "dinkelbach"}
+        γ halves the interval that the minimum is in, or is the least ratio so far, which
+        converges in a few calls.
+    inner : {"column_generation", "gda"}
+        Solves the problems with constraints. The paper has "gda", ConGDA.
+    inner_max_iter : int
+        Iterations of each of these.
+    tol : float
+        Stop where value - bound is at most this.
+    max_iter : int
+        Values of γ.
+    max_time, on_iteration, history
+        As for `run_frank_wolfe`.
+
+    Returns
+    -------
+    MixtureResult
+
+    Raises
+    ------
+    ValueError
+        If the metric is no ratio of linear functions, or an option is unknown.
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", 2022.
+    """
+    for name, value, options in (("step", step, STEPS), ("inner", inner, tuple(INNER))):
+        if value not in options:
+            raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+    if problem.ratio() is None:
+        raise ValueError(
+            "solver 'bisection' is for ratios of linear functions, and "
+            f"{problem.metric!r} is not one: use 'column_generation'."
+        )
+    history = MixtureHistory() if history is None else history
+    options = {"max_iter": inner_max_iter, "max_time": max_time}
+    search = _Search(problem, step, INNER[inner], options, tol)
+    return run_iterations(
+        search.move,
+        search.gathering,
+        history,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_iteration=on_iteration,
+    )
+
+
+run_con_bisection = run_bisection
+
+
+class LinearisedProblem:
+    """A problem with its constraints, of the linear metric <L, C> instead.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    L : ndarray of shape (m, k, k)
+    """
+
+    convex = smooth = True
+
+    def __init__(self, problem, L):
+        self._problem, self.L = problem, L
+
+    def __getattr__(self, name):
+        # Whatever is not about the metric.
+        return getattr(self._problem, name)
+
+    def value(self, C):
+        """<L, C>."""
+        return float(np.vdot(self.L, C))
+
+    def gradient(self, C):
+        """L."""
+        return self.L
+
+    def tangent(self, C):
+        """(L, 0)."""
+        return self.L, 0.0
+
+    def pieces(self):
+        """One piece."""
+        return self.L[None], np.zeros(1)
+
+    def ratio(self):
+        """None: `pieces` says more."""
+        return None
+
+    def parts(self):
+        """None."""
+        return None
+
+
+class _Search:
+    """The interval that the minimum is in."""
+
+    def __init__(self, problem, step, inner, options, tol):
+        self.problem, self.step, self.tol = problem, step, tol
+        self.inner, self.options = inner, options
+        self.gathering = Gathering(problem, tol)
+        self.A, self.B = problem.ratio()
+        self.below = linear_range(problem, self.B)
+        self.low, self.high = self.ends()
+
+    def ends(self):
+        """Bounds of ψ for all tensors of the row sums."""
+        least, most = linear_range(self.problem, self.A)
+        low, high = self.below
+        if not low > 0.0:
+            return min(least, 0.0), max(most, 1.0)
+        lower = least / (low if least < 0.0 else high)
+        return lower, most / (high if most < 0.0 else low)
+
+    def move(self):
+        gathering = self.gathering
+        level = 0.5 * (self.low + self.high)
+        if self.step == "dinkelbach":
+            level = gathering.value if np.isfinite(gathering.value) else self.high
+        before = self.low, self.high, gathering.value
+        weights, least = self.solve(self.A - level * self.B)
+        C = gathering.columns.mix(weights)
+        value = self.problem.value(C)
+        if value <= level:
+            self.high = min(self.high, level)
+        gathering.take(weights)
+        bound = ratio_bound(level, least, self.below)
+        if np.isfinite(bound):
+            gathering.note_dual(bound)
+        if value > level or least >= 0.0:
+            # No C has a ratio below the level, as far as the inner solver can tell.
+            self.low = max(self.low, level)
+        # With ends that do not change, all that is left is the inner solver's accuracy.
+        unchanged = before == (self.low, self.high, gathering.value)
+        return "stalled" if unchanged else None
+
+    def solve(self, L):
+        """Weights of the best mixture for a linear loss, and its lower bound."""
+        gathering = self.gathering
+        if not self.problem.constrained:
+            _, index, _, least = gathering.ask(L)
+            weights = np.zeros(len(gathering.columns))
+            weights[index] = 1.0
+            return weights, least
+        tol = INNER_SHARE * self.tol * max(self.below[0], self.tol)
+        found = self.inner(LinearisedProblem(self.problem, L), tol=tol, **self.options)
+        gathering.n_calls += found.n_oracle_calls
+        places = [
+            gathering.columns.add(C, handle)[0]
+            for C, handle in zip(found.confusions, found.handles, strict=True)
+        ]
+        weights = np.zeros(len(gathering.columns))
+        np.add.at(weights, places, found.weights)
+        return weights, found.bound

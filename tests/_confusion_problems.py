@@ -1,0 +1,163 @@
+"""Confusion problems whose optima are known, or found by scipy."""
+
+import numpy as np
+from scipy.optimize import LinearConstraint, linprog, minimize
+from scipy.stats import norm
+
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.names import get_metric
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+
+
+class FiniteOracle:
+    """All of a list of tensors, and their mixtures, are achievable."""
+
+    exact = True
+
+    def __init__(self, tensors):
+        self.tensors = np.asarray(tensors)
+        self.n_calls = 0
+
+    def __call__(self, L):
+        self.n_calls += 1
+        costs = np.tensordot(self.tensors, L, axes=3)
+        best = int(np.argmin(costs))
+        return self.tensors[best], best, float(costs[best])
+
+
+class GaussianOracle:
+    """Two classes, normal of means -1/2 and 1/2 and variance 1, and all classifiers.
+
+    The distributions NormBal and NormImbal of figure 2: handles are thresholds.
+    """
+
+    exact = True
+
+    def __init__(self, positive=0.5):
+        self.priors = np.array([1.0 - positive, positive])
+        self.n_calls = 0
+
+    def tensor(self, threshold, above=True):
+        """The confusion of predicting 1 above the threshold, or below it."""
+        fpr, tpr = norm.sf(threshold + 0.5), norm.sf(threshold - 0.5)
+        rates = np.array([fpr, tpr]) if above else 1.0 - np.array([fpr, tpr])
+        return (self.priors[:, None] * np.column_stack([1.0 - rates, rates]))[None]
+
+    def __call__(self, L):
+        self.n_calls += 1
+        (L,) = L
+        # Predicting 1 costs more than 0 by (1 - η) a + η b, and the odds rise as e^x.
+        a, b = self.priors * (L[:, 1] - L[:, 0])
+        if a * b >= 0.0:
+            threshold, above = np.inf if a + b > 0.0 else -np.inf, True
+        else:
+            threshold, above = np.log(-a / b), b < 0.0
+        C = self.tensor(threshold, above)
+        return C, (threshold, above), float(np.vdot(L, C))
+
+
+def gaussian_problem(metric, constraints=(), positive=0.5):
+    """The problem of a `GaussianOracle`."""
+    oracle = GaussianOracle(positive)
+    cells = Cells.single(oracle.priors)
+    return ConfusionProblem(get_metric(metric, cells.classes), oracle, cells, constraints)
+
+
+def random_tensors(rng, n_tensors, n_cells, n_classes):
+    """Tensors of the same row sums; classifiers of every quality."""
+    priors = rng.dirichlet(np.full(n_cells * n_classes, 2.0)).reshape(n_cells, -1)
+    rows = rng.dirichlet(np.full(n_classes, 0.5), size=(n_tensors, n_cells, n_classes))
+    # Some know something of the labels.
+    share = rng.random((n_tensors, 1, 1, 1))
+    rows = share * rows + (1.0 - share) * np.eye(n_classes)[:, rng.permutation(n_classes)]
+    return priors[None, :, :, None] * rows, priors
+
+
+def finite_problem(rng, metric, constraints=(), n_tensors=20, n_cells=1, n_classes=3):
+    """A problem of a `FiniteOracle`; each cell is a group."""
+    tensors, priors = random_tensors(rng, n_tensors, n_cells, n_classes)
+    groups = np.arange(n_cells) if n_cells > 1 else None
+    names = list(range(n_cells)) if n_cells > 1 else None
+    cells = Cells(priors, np.arange(n_classes), groups, names)
+    return ConfusionProblem(
+        get_metric(metric, cells.classes), FiniteOracle(tensors), cells, constraints
+    )
+
+
+def linear_optimum(problem, G, h):
+    """min over mixtures that meet the linear constraints of max_p <G[p], C> + h[p]."""
+    tensors = problem.oracle.tensors
+    n = len(tensors)
+    pieces = np.tensordot(G, tensors, axes=([1, 2, 3], [1, 2, 3])) + h[:, None]
+    rows = np.tensordot(problem.linear[0], tensors, axes=([1, 2, 3], [1, 2, 3]))
+    rows = rows + problem.linear[1][:, None]
+    A = np.block(
+        [[pieces, -np.ones((len(h), 1))], [rows, np.zeros((len(rows), 1))]]
+    )
+    found = linprog(
+        np.append(np.zeros(n), 1.0),
+        A_ub=A,
+        b_ub=np.zeros(len(A)),
+        A_eq=np.append(np.ones(n), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0.0, None)] * n + [(None, None)],
+    )
+    return found.fun if found.status == 0 else None
+
+
+def smooth_optimum(problem, rng, n_starts=3):
+    """The least value that scipy's SLSQP finds; at least the optimum, if feasible."""
+    tensors = problem.oracle.tensors
+    n = len(tensors)
+
+    def mix(weights):
+        return np.tensordot(weights, tensors, axes=1)
+
+    def slopes(weights):
+        return np.tensordot(tensors, problem.gradient(mix(weights)), axes=3)
+
+    constraints = [LinearConstraint(np.ones((1, n)), 1.0, 1.0)]
+    if problem.constrained:
+        constraints.append(
+            {"type": "ineq", "fun": lambda weights: -problem.violation(mix(weights))}
+        )
+    values = []
+    for _ in range(n_starts):
+        found = minimize(
+            lambda weights: problem.value(mix(weights)),
+            rng.dirichlet(np.ones(n)),
+            jac=slopes,
+            bounds=[(0.0, 1.0)] * n,
+            constraints=constraints,
+            method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        C = mix(np.clip(found.x, 0.0, 1.0) / np.clip(found.x, 0.0, 1.0).sum())
+        if problem.violation(C) <= 1e-7:
+            values.append(problem.value(C))
+    return min(values, default=None)
+
+
+def check_result(result, problem, tol):
+    """What holds of any result: it is consistent, and says how good it is."""
+    assert (result.weights > 0.0).all()
+    assert abs(result.weights.sum() - 1.0) <= 1e-12
+    assert len(result.handles) == len(result.weights) == len(result.confusions)
+    mixed = np.tensordot(result.weights, result.confusions, axes=1)
+    np.testing.assert_allclose(result.confusion, mixed, atol=1e-15)
+    np.testing.assert_allclose(mixed.sum(axis=2), problem.priors, atol=1e-12)
+    assert result.value == problem.value(result.confusion)
+    assert result.violation == problem.violation(result.confusion)
+    if np.isfinite(result.gap):
+        assert result.gap == result.value - result.bound
+        assert result.gap >= -1e-9
+    if result.status == "converged":
+        assert result.gap <= tol
+        assert result.violation <= 0.0
+    for key, column in result.history.items():
+        assert len(column) == len(result.history["n_iter"]), key
+    assert result.history["dual_objective"][-1] == result.bound
+    assert result.history["objective"][-1] == result.value
+    bounds = result.history["dual_objective"]
+    if problem.exact:
+        assert (np.diff(bounds[np.isfinite(bounds)]) >= 0.0).all()

@@ -1,0 +1,73 @@
+"""Dask collections of small problems, and what their fits must have in common."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import label_binarize
+
+da = pytest.importorskip("dask.array")
+
+# Rows that are no multiple of each other, one alone, and none.
+SIZES = (150, 1, 89, 0, 60)
+COSTS = np.array([[0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 0.5], [1, 1, 3, 0]])
+
+# λ is about 0.03, the gap far below what is asked of the objectives.
+EXACT = {"C": 0.1, "tol": 1e-10, "max_iter": 3000}
+
+
+def rows(n_classes=4, seed=0):
+    n = sum(SIZES)
+    X, y = make_classification(
+        n, 8, n_informative=6, n_classes=n_classes, flip_y=0.2, random_state=seed
+    )
+    return X, y, np.random.default_rng(seed).uniform(0.2, 2.0, n)
+
+
+def divided(data, sizes=SIZES):
+    """A dask.array of these chunks, of sparse ones where the data are sparse."""
+    if sparse.issparse(data):
+        return divided(data.toarray(), sizes).map_blocks(sparse.csr_array)
+    return da.from_array(data, chunks=(sizes, *data.shape[1:]))
+
+
+def problems():
+    X, y, s = rows()
+    two = (y > 1).astype(int)
+    several = label_binarize(y, classes=range(4)) | (X[:, :4] > 1.0)
+    few = sparse.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
+    names = np.array(["ash", "elm", "fir", "oak"])[y]
+    named = {
+        "two classes": (X, two, {}),
+        "costs of two classes": (X, two, {"label_costs": [[0, 1], [3, 0]]}),
+        "without an intercept": (X, two, {"fit_intercept": False}),
+        "four classes": (X, y, {}),
+        "names": (X, names, {"class_weight": {"elm": 3.0}}),
+        "balanced": (X, np.minimum(y, 2), {"class_weight": "balanced"}),
+        "costs": (X, y, {"label_costs": COSTS, "intercept_scaling": 2.0}),
+        "rescaled": (X, y, {"label_costs": COSTS, "loss": "slack_hinge"}),
+        "sparse rows": (few, y, {}),
+        "single precision": (X.astype(np.float32), y, {}),
+        "several labels": (X, several, {}),
+        "pairs of labels": (few, several, {"label_costs": COSTS}),
+        "a class that is not there": (X, y, {"classes": [0, 1, 2, 3, 7]}),
+    }
+    return {name: (X, y, s, options) for name, (X, y, options) in named.items()}
+
+
+def check_the_same(model, other, rel=1e-8):
+    assert model.objective_ == pytest.approx(other.objective_, rel=rel)
+    assert model.coef_.shape == other.coef_.shape
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-4)
+    np.testing.assert_array_equal(model.classes_, other.classes_)
+    assert model.classes_.dtype == other.classes_.dtype
+    assert model.n_features_in_ == other.n_features_in_
+    if hasattr(other, "threshold_"):
+        assert model.threshold_ == pytest.approx(other.threshold_, abs=1e-4)
+
+
+def spoilt(at, value):
+    X, y, s = rows()
+    parts = {"X": X, "y": y.astype(float), "s": s}
+    parts[at[0]][at[1:]] = value
+    return tuple(divided(data) for data in parts.values())
