@@ -3,7 +3,7 @@
 min_max, h_mean (Figures 10 and 11): losses after so many iterations of each solver, with
     one call of the oracle each. Training losses are the solvers' own, under the class
     probabilities, above a dashed line that no classifier can go below (certified to
-    1e-5); test losses are of the labels.
+    1e-5); test losses are of the labels. Frank-Wolfe has the paper's steps, 2 / (t + 1).
 coverage (Figure 12): the same of the H-mean under coverage within 0.01, and how far the
     shares of the test predictions are from those of the classes.
 refit (Tables 8 and 12): test losses of the H-mean after --refit-calls of an oracle that
@@ -55,13 +55,14 @@ ORACLES = {"plug-in": "plugin", "refitted": "weighted"}
 
 def curve(splits, metric, constraint, solver, calls):
     """Array (len(calls), 3): mean training loss, test loss and test deviation."""
+    params = {"solver": solver, "tol": NO_GAP}
+    if solver == "frank_wolfe" and constraint is None:
+        params["solver_options"] = {"step": "paper"}
     rows = []
     for limit in calls:
         found = []
         for split in splits:
-            run, model = fit_ours(
-                split, metric, constraint, solver=solver, max_iter=limit, tol=NO_GAP
-            )
+            run, model = fit_ours(split, metric, constraint, max_iter=limit, **params)
             deviation = violation(coverage(), run.test) + COVERAGE_SLACK
             found.append((model.objective_, loss(metric, run.test), deviation))
         rows.append(np.mean(found, axis=0))

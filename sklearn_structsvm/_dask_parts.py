@@ -127,9 +127,9 @@ class ClusterParts:
                     sleep(PAUSE)
                     continue
                 raise RuntimeError(
-                    f"The cluster has given up: {error} Either the fit was cancelled, or "
-                    "rows were lost with a worker that cannot be computed again, as those "
-                    "of client.scatter."
+                    f"The cluster has given up: {error} Either the fit was cancelled, "
+                    "or rows were lost with a worker that cannot be computed again, as "
+                    "those of client.scatter."
                 ) from error
         if reply is None:
             self._find_homes()

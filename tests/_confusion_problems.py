@@ -63,14 +63,20 @@ def gaussian_problem(metric, constraints=(), positive=0.5):
     return ConfusionProblem(get_metric(metric, cells.classes), oracle, cells, constraints)
 
 
-def random_tensors(rng, n_tensors, n_cells, n_classes):
-    """Tensors of the same row sums; classifiers of every quality."""
-    priors = rng.dirichlet(np.full(n_cells * n_classes, 2.0)).reshape(n_cells, -1)
-    rows = rng.dirichlet(np.full(n_classes, 0.5), size=(n_tensors, n_cells, n_classes))
-    # Some know something of the labels.
-    share = rng.random((n_tensors, 1, 1, 1))
-    rows = share * rows + (1.0 - share) * np.eye(n_classes)[:, rng.permutation(n_classes)]
-    return priors[None, :, :, None] * rows, priors
+def random_tensors(rng, n_tensors, n_cells, n_classes, n_points=12):
+    """Tensors of plug-in classifiers of random costs, each cell with its own.
+
+    Of few points, so that the best mixtures are of several classifiers.
+    """
+    eta = rng.dirichlet(np.full(n_classes, 0.7), size=(n_cells, n_points))
+    weights = rng.dirichlet(np.ones(n_cells * n_points)).reshape(n_cells, n_points)
+    tensors = np.zeros((n_tensors, n_cells, n_classes, n_classes))
+    for t in range(n_tensors):
+        costs = rng.exponential(size=(n_cells, n_classes)) ** 1.5
+        predicted = (eta * costs[:, None]).argmax(axis=2)
+        for a, x in np.ndindex(n_cells, n_points):
+            tensors[t, a, :, predicted[a, x]] += weights[a, x] * eta[a, x]
+    return tensors, tensors[0].sum(axis=2)
 
 
 def finite_problem(rng, metric, constraints=(), n_tensors=20, n_cells=1, n_classes=3):

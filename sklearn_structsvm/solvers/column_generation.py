@@ -241,5 +241,5 @@ class _Finishing(Gathering):
         self.search = search
 
     def finish(self):
-        self.search.optimise(1.0 / (FINAL * self.tol))
+        self.search.optimise(1.0 / max(FINAL * self.tol, 1.0 / SHARPEST))
         super().finish()

@@ -5,7 +5,6 @@ import numpy as np
 from sklearn_structsvm.solvers.gathering import Gathering
 from sklearn_structsvm.solvers.mixture import MixtureHistory, run_iterations
 from sklearn_structsvm.solvers.slack import (
-    ACCURACY,
     SlackLagrangian,
     SlackMinimiser,
     check_convex,
@@ -166,7 +165,7 @@ class _Search:
     def __init__(self, problem, radius, deep_cuts, tol, check_interval):
         self.gathering = Gathering(problem, tol, recombines=True)
         self.lagrangian = SlackLagrangian(problem)
-        self.slack = SlackMinimiser(self.lagrangian, ACCURACY * tol)
+        self.slack = SlackMinimiser(self.lagrangian, tol)
         self.coordinates = self.lagrangian.coordinates
         self.n = self.coordinates.n
         self.ellipsoid = Ellipsoid(self.n + self.lagrangian.n_multipliers, radius)

@@ -147,7 +147,7 @@ def _reduce(left, points):
         way, free = free[0], free[1:]
         size = np.abs(way)
         moves = size > DEPENDENT * size.max()
-        # A point that is empty already, by a tie, stays so: it is the first to be reached.
+        # A point that is empty already, by a tie, is the first to be reached.
         reach = np.where(moves, left / np.where(moves, size, 1.0), np.inf)
         out = int(np.argmin(reach))
         left = left - way * (left[out] / way[out])

@@ -103,7 +103,9 @@ class FullMatrix:
         return self.matrix @ vector
 
 
-def descent_direction(objective, multiply, *, tol=DIRECTION_TOL, max_directions):
+def descent_direction(
+    objective, multiply, *, tol=DIRECTION_TOL, max_directions, patience=PATIENCE
+):
     """Minimise the model ½ pᵀ B⁻¹ p + sup ⟨g, p⟩ over directions p, approximately.
 
     Algorithm 2: each round takes in the subgradient that is steepest along p, and moves
@@ -117,7 +119,9 @@ def descent_direction(objective, multiply, *, tol=DIRECTION_TOL, max_directions)
     tol : float
         Accuracy in the model's value.
     max_directions : int
-        k_max; ten times as many where none of descent was among them.
+        k_max.
+    patience : int
+        So many times as many where none of descent was among them.
 
     Returns
     -------
@@ -137,7 +141,7 @@ def descent_direction(objective, multiply, *, tol=DIRECTION_TOL, max_directions)
     gap = slope + square
     n = 1
     # With (10) strict: at a slope of zero no step is possible either.
-    while (best[1] >= 0.0 and n < PATIENCE * max_directions) or (
+    while (best[1] >= 0.0 and n < patience * max_directions) or (
         (slope >= 0.0 or gap > tol) and n < max_directions
     ):
         g = objective.steepest(p)
@@ -204,6 +208,8 @@ class QuasiNewtonSteps:
     direction_tol : float
     max_directions : int
     full_matrix : bool
+    patience : int
+        As for `descent_direction`.
 
     Attributes
     ----------
@@ -220,8 +226,10 @@ class QuasiNewtonSteps:
         direction_tol=DIRECTION_TOL,
         max_directions=MAX_DIRECTIONS,
         full_matrix=False,
+        patience=PATIENCE,
     ):
         self.objective = objective
+        self.patience = patience
         self.line_search = line_search
         self.direction_tol, self.max_directions = direction_tol, max_directions
         n_weights = len(objective.weights)
@@ -247,6 +255,7 @@ class QuasiNewtonSteps:
             inverse.multiply,
             tol=self.direction_tol,
             max_directions=self.max_directions,
+            patience=self.patience,
         )
         self.n_directions += n - 1
         if not slope < 0.0:

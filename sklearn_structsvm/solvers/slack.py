@@ -5,8 +5,10 @@ import numpy as np
 from sklearn_structsvm.solvers.coordinates import Coordinates
 from sklearn_structsvm.solvers.interior_point import solve_qp
 
-# How far a minimum over the slack variables may be from what it is, relative to `tol`.
+# How far a minimum over the slack variables may be from what it is, relative to `tol`;
+# and the finest accuracy asked for.
 ACCURACY = 1e-2
+FINEST = 1e-8
 
 # And relative to how far it is below what matters.
 ROUGH = 0.1
@@ -92,11 +94,11 @@ class SlackMinimiser:
     ----------
     lagrangian : SlackLagrangian
     tol : float
-        Of the minimum.
+        Of the run: minima are a share of it from what they are.
     """
 
     def __init__(self, lagrangian, tol):
-        self.lagrangian, self.tol = lagrangian, tol
+        self.lagrangian, self.tol = lagrangian, max(ACCURACY * tol, FINEST)
         self.problem, self.z = lagrangian.problem, lagrangian.coordinates
         self.inside = self.z.of(self.problem.uniform)
         pieces = self.problem.pieces()
@@ -151,7 +153,7 @@ class SlackMinimiser:
         if Q is not None:
             return self._fall(multipliers, mu, xi, target), -np.inf
         y = y / y.sum()
-        bound = y @ self.offsets + mu @ self.lagrangian.ends + self.z.least(
+        bound = y @ self.offsets + mu[:p] @ self.lagrangian.ends + self.z.least(
             y @ self.slopes + c
         )
         return target, float(bound)

@@ -9,6 +9,7 @@ from sklearn_structsvm.solvers.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
     MAX_DIRECTIONS,
+    PATIENCE,
     Objective,
     QuasiNewtonSteps,
 )
@@ -214,6 +215,8 @@ def run_sublbfgs(
         direction_tol=direction_tol,
         max_directions=max_directions,
         full_matrix=full_matrix,
+        # Bundle steps take over where no direction of descent is found.
+        patience=1 if hybrid else PATIENCE,
     )
     method = _Certified(objective, steps, hybrid)
     return run_passes(

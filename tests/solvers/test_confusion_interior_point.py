@@ -52,14 +52,16 @@ def test_a_quadratic_program_ends_at_its_optimum(rank):
         assert (D @ found.x - b).max() <= 1e-9
 
 
-def test_a_loose_tolerance_stops_in_the_middle_of_the_optimal_set():
-    # Each x of the simplex is optimal; the centre is where the path leads.
-    found = solve_qp(
-        np.ones(4), np.ones(4), np.zeros((0, 4)), np.zeros(0),
-        np.array([0.97, 0.01, 0.01, 0.01]), tol=1e-2,
-    )  # fmt: skip
-    assert found.n_steps <= 5
-    assert found.x.min() >= 0.1
+def test_multipliers_are_those_of_the_middle_and_not_of_a_corner():
+    # v >= x0 twice, and 1 - x0 is free: either row may have all of the multiplier.
+    D = np.array([[1.0, 0.0, -1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0]])
+    for tol in (1e-1, 1e-9):
+        found = solve_qp(
+            np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0]), D,
+            np.array([0.0, 0.0, -1.0]), np.array([0.7, 0.3, 2.0]), tol=tol,
+        )  # fmt: skip
+        assert found.y[0] == pytest.approx(found.y[1], rel=1e-6)
+    np.testing.assert_allclose(found.y, [0.25, 0.25, 0.5], atol=1e-6)
 
 
 def test_multipliers_belong_to_the_rows_that_bind():
