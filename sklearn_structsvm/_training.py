@@ -1,6 +1,7 @@
 """How an estimator over a structure runs its solver: callbacks, warm starts, warnings."""
 
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from pickle import PicklingError
 
@@ -11,12 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._compat import Interval, StrOptions
+from sklearn_structsvm._flat_problem import make_ascent
 from sklearn_structsvm._progress import PassReporter
 from sklearn_structsvm._structured_classifier import (
     PROBLEM_CONSTRAINTS,
     StructuredClassifier,
 )
-from sklearn_structsvm.solvers.bcfw import History, run_bcfw, start_bcfw
+from sklearn_structsvm.solvers import flat_ascent
+from sklearn_structsvm.solvers.bcfw import History, certify, run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.flat_ascent import run_flat_ascent
 
 TRAINING_CONSTRAINTS = {
     **PROBLEM_CONSTRAINTS,
@@ -92,17 +96,55 @@ class TrainedClassifier(StructuredClassifier):
             bounds=bounds,
             state=start_from,
         )
-        n_threads = effective_n_jobs(self.n_jobs)
+        solve = self._keeping_the_dual_point(
+            problem.structure,
+            iterate,
+            (key, step, cache),
+            partial(run_bcfw, iterate, average=average, **run),
+            lambda: certify(iterate, average, self.tol, effective_n_jobs(self.n_jobs)),
+        )
+        remedy = "" if step == "pairwise" else "step='pairwise' or "
+        self._run(problem, data, solve, "BCFW", lambda: iterate.weights, remedy)
+
+    def _train_exact(self, problem, data, before, sampling):
+        """The same by exact steps; the structure must have them."""
+        key = _key(problem, {}) if self.warm_start else None
+        start_from = self._warm_state(key, before.get("_dual_state"), {})
+        ascent = make_ascent(problem, problem.lam(self.C))
+        if start_from is not None:
+            ascent.set_state(start_from)
+        solve = self._keeping_the_dual_point(
+            problem.structure,
+            ascent,
+            (key, "exact", False),
+            partial(run_flat_ascent, ascent, sampling=sampling),
+            lambda: flat_ascent.certify(
+                ascent, self.tol, effective_n_jobs(self.n_jobs)
+            ),
+        )
+        self._run(problem, data, solve, "BCFW", lambda: ascent.weights)
+
+    def _keeping_the_dual_point(self, structure, iterate, state, run, certify_now):
+        """A solver for `_run` that leaves what the next warm start needs.
+
+        Parameters
+        ----------
+        structure : Structure
+        iterate : BlockFrankWolfe or FlatAscent
+        state : (key, step, cache)
+            See `_set_state`.
+        run : callable
+            (**options) -> SolverResult.
+        certify_now : callable
+            () -> a row of the history about the iterate, and the weights.
+        """
 
         def solve(**report):
             try:
-                result = run_bcfw(
-                    iterate,
-                    average=average,
+                result = run(
                     gap_check_interval=self.gap_check_interval,
                     rng=self._rng(),
                     **self._limits(),
-                    **run,
                     **report,
                 )
             except BaseException:
@@ -111,17 +153,16 @@ class TrainedClassifier(StructuredClassifier):
                     # structure's own code fails, what was before is restored.
                     iterate.rebuild_weights()
                     history = report["history"]
-                    _, weights = history.check(iterate, average, self.tol, n_threads)
+                    _, weights = history.note(*certify_now())
                     result = history.result(weights, "stopped")
-                    self._set_result(problem.structure, result)
-                    self._set_state(key, iterate, step, cache)
+                    self._set_result(structure, result)
+                    self._set_state(iterate, *state)
                     self._keep_fitted = True
                 raise
-            self._set_state(key, iterate, step, cache)
+            self._set_state(iterate, *state)
             return result
 
-        remedy = "" if step == "pairwise" else "step='pairwise' or "
-        self._run(problem, data, solve, "BCFW", lambda: iterate.weights, remedy)
+        return solve
 
     def _run(self, problem, data, solve, name, weights=None, remedy=""):
         """Solve, report and store.
@@ -196,7 +237,7 @@ class TrainedClassifier(StructuredClassifier):
             stacklevel=8,
         )
 
-    def _set_state(self, key, iterate, step, cache):
+    def _set_state(self, iterate, key, step, cache):
         self.step_ = step
         self.cache_ = cache
         if key is not None:

@@ -39,8 +39,8 @@ class GaussianOracle:
 
     def tensor(self, threshold, above=True):
         """The confusion of predicting 1 above the threshold, or below it."""
-        fpr, tpr = norm.sf(threshold + 0.5), norm.sf(threshold - 0.5)
-        rates = np.array([fpr, tpr]) if above else 1.0 - np.array([fpr, tpr])
+        rates = norm.sf(threshold + np.array([0.5, -0.5]))
+        rates = rates if above else 1.0 - rates
         return (self.priors[:, None] * np.column_stack([1.0 - rates, rates]))[None]
 
     def __call__(self, L):

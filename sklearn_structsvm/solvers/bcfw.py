@@ -152,6 +152,11 @@ def start_bcfw(
         What `BlockFrankWolfe.get_state` returned for the same examples. step="auto" then
         keeps to what the state allows, so that no dual mass is lost.
 
+    Raises
+    ------
+    ValueError
+        For step="exact", which is that of `run_flat_ascent` alone.
+
     Returns
     -------
     iterate : BlockFrankWolfe
@@ -159,6 +164,11 @@ def start_bcfw(
     cache : bool
         As they were settled.
     """
+    if step == "exact":
+        raise ValueError(
+            "step='exact' makes single fits by BCFWClassifier; for a path, or C chosen "
+            "along one, leave step='auto'."
+        )
     if "auto" in (step, cache):
         cost = _oracle_cost(oracle, weights)
         if step == "auto":

@@ -72,6 +72,22 @@ def run_bisection(
     ----------
     .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
        multiclass algorithms for complex metrics and constraints", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.cells import Cells
+    >>> from sklearn_structsvm.confusion.lmo import PluginLMO
+    >>> from sklearn_structsvm.confusion.names import get_metric
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.bisection import run_bisection
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> lmo = PluginLMO(probabilities)
+    >>> cells = Cells(lmo.priors, np.arange(3))
+    >>> problem = ConfusionProblem(get_metric("micro_f1", cells.classes), lmo, cells)
+    >>> result = run_bisection(problem, tol=1e-3)
+    >>> result.status, result.bound <= result.value <= result.bound + 1e-3
+    ('converged', True)
     """
     for name, value, options in (("step", step, STEPS), ("inner", inner, tuple(INNER))):
         if value not in options:

@@ -110,6 +110,22 @@ def run_column_generation(
        generation technique", European Journal of Operational Research 224, 2013.
     .. [2] Wentges, "Weighted Dantzig-Wolfe decomposition for linear mixed-integer
        programming", International Transactions in Operational Research 4, 1997.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.cells import Cells
+    >>> from sklearn_structsvm.confusion.lmo import PluginLMO
+    >>> from sklearn_structsvm.confusion.names import get_metric
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.column_generation import run_column_generation
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> lmo = PluginLMO(probabilities)
+    >>> cells = Cells(lmo.priors, np.arange(3))
+    >>> problem = ConfusionProblem(get_metric("min_max", cells.classes), lmo, cells)
+    >>> result = run_column_generation(problem, tol=1e-3)
+    >>> result.status, result.bound <= result.value <= result.bound + 1e-3
+    ('converged', True)
     """
     history = MixtureHistory() if history is None else history
     search = _Search(problem, tol)

@@ -85,6 +85,22 @@ def run_frank_wolfe(
        multiclass algorithms for complex metrics and constraints", 2022.
     .. [2] Lacoste-Julien, Jaggi, "On the global linear convergence of Frank-Wolfe
        optimization variants", NeurIPS 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.cells import Cells
+    >>> from sklearn_structsvm.confusion.lmo import PluginLMO
+    >>> from sklearn_structsvm.confusion.names import get_metric
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.frank_wolfe import run_frank_wolfe
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> lmo = PluginLMO(probabilities)
+    >>> cells = Cells(lmo.priors, np.arange(3))
+    >>> problem = ConfusionProblem(get_metric("h_mean", cells.classes), lmo, cells)
+    >>> result = run_frank_wolfe(problem, tol=1e-3)
+    >>> result.status, result.bound <= result.value <= result.bound + 1e-3
+    ('converged', True)
     """
     if problem.constrained:
         raise ValueError("run_frank_wolfe has no constraints: run_split_fw has.")

@@ -84,6 +84,22 @@ def run_gda(
     ----------
     .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
        multiclass algorithms for complex metrics and constraints", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.cells import Cells
+    >>> from sklearn_structsvm.confusion.lmo import PluginLMO
+    >>> from sklearn_structsvm.confusion.names import get_metric
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.gda import run_gda
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> lmo = PluginLMO(probabilities)
+    >>> cells = Cells(lmo.priors, np.arange(3))
+    >>> problem = ConfusionProblem(get_metric("q_mean", cells.classes), lmo, cells)
+    >>> result = run_gda(problem, tol=1e-3)
+    >>> result.status, result.bound <= result.value <= result.bound + 1e-3
+    ('converged', True)
     """
     check_convex(problem, "gda")
     history = MixtureHistory() if history is None else history

@@ -125,31 +125,38 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
         newton = _Newton(x, s, y, z, a, D, Q, (dual, primal, total))
         if not newton.solvable:
             break
-        # Predict how far the gap falls if it alone counts, then aim there.
-        steps = newton.direction(-x * z, -s * y)
-        near, far = _lengths(x, s, y, z, steps, joint=Q is not None, share=1.0)
-        dx, ds, _, dy, dz = steps
-        ahead = (x + near * dx) @ (z + far * dz) + (s + near * ds) @ (y + far * dy)
-        target = max((ahead / gap) ** 3 * gap, BELOW_TOL * tol) / n_pairs
-        for_x, for_s = target - x * z - dx * dz, target - s * y - ds * dy
-        steps = newton.direction(for_x, for_s)
-        near, far = _lengths(x, s, y, z, steps, joint=Q is not None, share=TO_THE_BORDER)
-        if min(near, far) < SHORT:
-            # Pairs that are far too small or too large at the end of the step block the
-            # way: aim at a better balance of them.
-            dx, ds, _, dy, dz = steps
-            for_x += _balance((x + near * dx) * (z + far * dz), target)
-            for_s += _balance((s + near * ds) * (y + far * dy), target)
-            others = newton.direction(for_x, for_s)
-            longer = _lengths(
-                x, s, y, z, others, joint=Q is not None, share=TO_THE_BORDER
-            )
-            if min(longer) > min(near, far):
-                steps, (near, far) = others, longer
+        floor = BELOW_TOL * tol / n_pairs
+        steps, near, far = _way(newton, (x, s, y, z), gap, floor, joint=Q is not None)
         dx, ds, dlevel, dy, dz = steps
         x, s = x + near * dx, s + near * ds
         y, z, level = y + far * dy, z + far * dz, level + far * dlevel
     return QPSolution(x, y, gap, residual, n_steps)
+
+
+def _way(newton, point, gap, floor, *, joint):
+    """Where to go from a point, and how far in its primal and its dual variables."""
+    x, s, y, z = point
+    # Predict how far the gap falls if it alone counts, then aim there.
+    steps = newton.direction(-x * z, -s * y)
+    near, far = _lengths(point, steps, joint=joint, share=1.0)
+    dx, ds, _, dy, dz = steps
+    ahead = (x + near * dx) @ (z + far * dz) + (s + near * ds) @ (y + far * dy)
+    target = max((ahead / gap) ** 3 * gap / (len(x) + len(s)), floor)
+    for_x, for_s = target - x * z - dx * dz, target - s * y - ds * dy
+    steps = newton.direction(for_x, for_s)
+    near, far = _lengths(point, steps, joint=joint, share=TO_THE_BORDER)
+    if min(near, far) >= SHORT:
+        return steps, near, far
+    # Pairs that are far too small or too large at the end of the step block the way: aim
+    # at a better balance of them.
+    dx, ds, _, dy, dz = steps
+    for_x += _balance((x + near * dx) * (z + far * dz), target)
+    for_s += _balance((s + near * ds) * (y + far * dy), target)
+    others = newton.direction(for_x, for_s)
+    longer = _lengths(point, others, joint=joint, share=TO_THE_BORDER)
+    if min(longer) > min(near, far):
+        return others, *longer
+    return steps, near, far
 
 
 class _Newton:
@@ -194,8 +201,9 @@ def _balance(products, target):
     return np.maximum(wanted - products, -BALANCE * target)
 
 
-def _lengths(x, s, y, z, steps, *, joint, share):
+def _lengths(point, steps, *, joint, share):
     """How far to go in the primal variables and in the dual ones, at most 1."""
+    x, s, y, z = point
     dx, ds, _, dy, dz = steps
     near = min(1.0, share * min(_reach(x, dx), _reach(s, ds)))
     far = min(1.0, share * min(_reach(y, dy), _reach(z, dz)))

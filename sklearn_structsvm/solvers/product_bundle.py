@@ -9,6 +9,10 @@ from sklearn_structsvm.solvers.bundle import MAX_PLANES, Bundle
 # rows have fewer entries, relative to the number of features, than one in as many.
 TYPICAL_PLANES = 50
 
+# Methods that hold a few dozen vectors of that length, or need as many more planes, are
+# slower from here on, where the bundle itself is not.
+MANY_PLANES = 100
+
 # Shorter ones are no burden.
 LONG = 10_000
 
@@ -29,17 +33,18 @@ def make_bundle(risk, lam):
     -------
     Bundle
     """
-    if has_long_planes(risk) and not getattr(risk, "is_remote", False):
+    is_remote = getattr(risk, "is_remote", False)
+    if has_long_planes(risk, TYPICAL_PLANES) and not is_remote:
         return ProductBundle(risk, lam)
     room = max(PLANE_MEMORY // (8 * risk.n_weights), 2 * TYPICAL_PLANES)
     return Bundle(risk.n_weights, lam, max_planes=min(MAX_PLANES, room))
 
 
-def has_long_planes(risk):
-    """Whether to read `TYPICAL_PLANES` planes takes longer than a product with X."""
+def has_long_planes(risk, typical=MANY_PLANES):
+    """Whether to read so many planes takes longer than a product with X."""
     n_entries = getattr(risk, "n_entries", np.inf)
     long = risk.n_weights >= LONG
-    return long and TYPICAL_PLANES * risk.n_weights > n_entries * risk.n_scores
+    return long and typical * risk.n_weights > n_entries * risk.n_scores
 
 
 class ProductBundle(Bundle):

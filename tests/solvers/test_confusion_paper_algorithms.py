@@ -93,6 +93,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("metric", ["q_mean", "min_max"])
 @pytest.mark.parametrize("solver", CONSTRAINED)
@@ -262,6 +263,38 @@ def test_the_ellipsoid_converges_at_the_rate_of_theorem_14():
         spread = 2.0 * (2.0 * radius * np.sqrt(k))
         dual = result.history["dual_objective"][-2]
         assert best - dual <= spread * np.exp(-n_steps / (2.0 * k**2)) + 1e-5
+
+
+@pytest.mark.parametrize("tol", [0.1, 0.03])
+@pytest.mark.parametrize("solver", ["split_fw", "con_gda"])
+def test_constrained_solvers_take_no_more_than_1_by_tol_squared_calls(solver, tol):
+    # Theorems 16 and 17.
+    for seed in range(3):
+        problem = finite_problem(
+            np.random.default_rng(seed), "q_mean", [Coverage(at_most=0.5)]
+        )
+        result = CONSTRAINED[solver](problem, tol=tol, check_interval=1)
+        assert result.status == "converged"
+        assert result.n_oracle_calls <= 1.0 / tol**2
+
+
+def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
+    problem = finite_problem(
+        np.random.default_rng(0), "q_mean", [Recall(at_least=0.3, label=0)]
+    )
+    d = Coordinates(problem).n + 1
+    for tol in (1e-2, 1e-4):
+        result = run_con_ellipsoid(problem, tol=tol, check_interval=1)
+        assert result.status == "converged"
+        assert result.n_oracle_calls <= 2.0 * d**2 * np.log(100.0 * d / tol)
+
+
+def test_bisection_with_constraints_takes_as_many_problems_as_the_interval_halves():
+    problem = finite_problem(
+        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+    )
+    result = run_con_bisection(problem, tol=1e-3)
+    assert result.n_iter <= np.ceil(np.log2(2.0 / 1e-3)) + 1
 
 
 def test_bisection_halves_the_interval_each_time():

@@ -104,7 +104,11 @@ def test_pieces_and_ratios_have_the_metrics_value(cells):
 
 
 def test_the_violation_is_the_largest_of_all_constraints(cells):
-    constraints = [EqualOpportunity(slack=0.1), Quantification(0.01), Coverage(at_most=0.6)]
+    constraints = [
+        EqualOpportunity(slack=0.1),
+        Quantification(0.01),
+        Coverage(at_most=0.6),
+    ]
     problem = make_problem("g_mean", cells, constraints)
     assert problem.constrained
     for C in problem.oracle.tensors:

@@ -1,0 +1,64 @@
+"""Rows of features, dense or CSR, for solvers that meet them one at a time.
+
+What is done with a row stands in `_rows.h`, so that it is compiled into the solver's
+loop.
+"""
+import numpy as np
+from scipy import sparse
+
+
+cdef class Rows:
+    """Rows of X, each with a constant feature behind it.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
+        Copied only as far as it is not C-contiguous float64, or CSR with sorted 32-bit
+        indices that occur once.
+    bias : float
+        The constant feature; 0 for none.
+
+    Raises
+    ------
+    ValueError
+        If there are more columns than a 32-bit index can name.
+    """
+
+    def __init__(self, X, double bias=0.0):
+        self.n_rows, self.n_features = X.shape
+        self.bias = bias
+        if self.n_features > np.iinfo(np.intc).max:
+            raise ValueError(f"X has too many features: {self.n_features}.")
+        if sparse.issparse(X):
+            X = sparse.csr_array(X)
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            self.values = _not_empty(X.data, np.float64)
+            self.indices = _not_empty(X.indices, np.intc)
+            self.starts = np.ascontiguousarray(X.indptr, dtype=np.intp)
+            self.view.indices = &self.indices[0]
+        else:
+            self.values = _not_empty(X, np.float64)
+            self.starts = np.arange(self.n_rows + 1) * self.n_features
+            self.view.indices = NULL
+        self.view.values = &self.values[0]
+        self.view.starts = &self.starts[0]
+        self.view.n_features = self.n_features
+        self.view.bias = bias
+
+    def squared_norms(self):
+        """‖x_i‖² with the constant feature, an ndarray of shape (n_rows,)."""
+        cdef Py_ssize_t i, j
+        cdef double[::1] norms = np.full(self.n_rows, self.bias * self.bias)
+        with nogil:
+            for i in range(self.n_rows):
+                for j in range(self.starts[i], self.starts[i + 1]):
+                    norms[i] += self.values[j] * self.values[j]
+        return np.asarray(norms)
+
+
+def _not_empty(array, dtype):
+    """Contiguous and flat, with an address even where there is nothing."""
+    array = np.ascontiguousarray(array, dtype=dtype).ravel()
+    return array if len(array) else np.zeros(1, dtype=dtype)
