@@ -1,8 +1,9 @@
 """The two products that a batch solver makes: scores X W and subgradients Xᵀ B.
 
 X is dense or CSR, with a constant feature or without. Of dense rows, each is read once
-for all columns; of CSR ones, a copy by columns is made the first time that a subgradient
-is asked for, so that each column's sum is one thread's work. Sums are cut in the same
+for all columns; of CSR ones, a copy by columns is made when subgradients were asked for a
+few times, so that each column's sum is one thread's work; a sum over few of the rows is
+taken from these rows all the same. Sums are cut in the same
 way whatever the number of threads, and so are the same bit for bit.
 """
 import numpy as np
@@ -38,6 +39,14 @@ cdef Py_ssize_t ROWS = 256
 
 # Parts of the dense rows that have a subgradient of their own, to be summed in the end.
 cdef Py_ssize_t PARTS = 16
+
+
+# The copy by columns takes as long as about so many sums.
+cdef int SUMS_BEFORE_COPY = 8
+
+# Of the entries of X, a sum over at most this share is taken by rows: on one thread, as
+# rows share columns, but it reads nothing else.
+cdef double FEW = 0.25
 
 
 cdef class Products:
@@ -157,6 +166,7 @@ cdef class SparseProducts(Products):
     cdef const double[::1] column_data
     cdef const int[::1] column_rows
     cdef const Py_ssize_t[::1] column_starts
+    cdef int n_sums
 
     def __init__(self, X, bias=0.0):
         if max(X.shape) > np.iinfo(np.intc).max:
@@ -165,6 +175,7 @@ cdef class SparseProducts(Products):
         X = sparse.csr_array(X)
         super().__init__(X, bias)
         self.column_starts = None
+        self.n_sums = 0
         self.data = np.ascontiguousarray(X.data, dtype=np.float64)
         self.indices = np.ascontiguousarray(X.indices, dtype=np.intc)
         self.indptr = np.ascontiguousarray(X.indptr, dtype=np.intp)
@@ -219,6 +230,13 @@ cdef class SparseProducts(Products):
         cdef Py_ssize_t[::1] starts
         cdef int[::1] labels
         cdef double[::1] values
+        cdef double work = self.work_by_rows(B)
+        self.n_sums += 1
+        if work <= FEW * self.data.shape[0] or (
+                self.n_sums <= SUMS_BEFORE_COPY and work <= self.data.shape[0]):
+            with nogil:
+                self.scatter_rows(B, out)
+            return 0
         if self.column_starts is None:
             self._transpose()
         if k == 1:
@@ -242,6 +260,32 @@ cdef class SparseProducts(Products):
             self.sum_entries(
                 b * ROWS, min(self.f, (b + 1) * ROWS), starts, labels, values, out)
         return 0
+
+    cdef double work_by_rows(self, const double[:, ::1] B) noexcept nogil:
+        """Products of an entry of X and one of B that a sum by rows takes."""
+        cdef Py_ssize_t i, c
+        cdef int count
+        cdef double work = 0.0
+        for i in range(B.shape[0]):
+            count = 0
+            for c in range(B.shape[1]):
+                count += B[i, c] != 0.0
+            work += <double> count * (self.indptr[i + 1] - self.indptr[i])
+        return work
+
+    cdef void scatter_rows(
+            self, const double[:, ::1] B, double[:, ::1] out) noexcept nogil:
+        cdef Py_ssize_t i, j, c, k = B.shape[1]
+        cdef double x
+        if self.f > 0:
+            memset(&out[0, 0], 0, self.f * k * sizeof(double))
+        for i in range(B.shape[0]):
+            for c in range(k):
+                x = B[i, c]
+                if x == 0.0:
+                    continue
+                for j in range(self.indptr[i], self.indptr[i + 1]):
+                    out[self.indices[j], c] += x * self.data[j]
 
     cdef void sum_columns(
             self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] B,

@@ -21,7 +21,7 @@ from sklearn_structsvm.solvers._rows cimport (
     Rows, ask_for, rows_add, rows_ask, rows_scores)
 
 # A gap is small below this share of the sweep's mean. Of shares from 0.03 to 1, and rests
-# of up to 7 to 127 sweeps, these took the fewest steps on text, census and letter data.
+# of up to 7 to 127 sweeps, these took few steps on all of text, census and letter data.
 cdef double SMALL_GAP = 0.1
 # An example rests for 1 sweep, then for 3, 7, ... as its gap stays small.
 cdef int LONGEST_REST = 31

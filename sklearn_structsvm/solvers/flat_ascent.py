@@ -1,4 +1,4 @@
-"""Exact steps for SVMs with one feature vector per example: what next, and when to stop."""
+"""Exact steps for SVMs with one feature vector per example: what next, when to stop."""
 
 from time import perf_counter
 

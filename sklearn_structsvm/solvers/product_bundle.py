@@ -1,6 +1,7 @@
 """A bundle whose planes are products Xᵀ B, kept as B where they would be long."""
 
 import numpy as np
+from scipy import sparse
 
 from sklearn_structsvm.solvers.bundle import MAX_PLANES, Bundle
 
@@ -67,20 +68,22 @@ class ProductBundle(Bundle):
         super().__init__(0, lam, **options)
         self.risk = risk
         self.weights = np.zeros(risk.n_weights)
-        self.entries = []
         self.image = np.empty((risk.n_samples, risk.n_scores))
+        # Rows of a sparse matrix, one a plane, with room for more entries.
+        self.starts = [0]
+        self.where, self.values = np.empty(0, dtype=np.intp), np.empty(0)
 
     @property
     def planes(self):
-        return np.array([self._product([entry], [1.0]) for entry in self.entries])
+        return np.array([self._product(row) for row in np.eye(len(self.offsets))])
 
     def at(self, lam):
         bundle = ProductBundle(
             self.risk, lam, max_idle=self.max_idle, max_planes=self.max_planes
         )
-        for entry, offset in zip(self.entries, self.offsets, strict=True):
-            bundle._append(entry, offset)
-        if self.entries:
+        for j, offset in enumerate(self.offsets):
+            bundle._append(*self._entries(j), offset)
+        if len(self.offsets):
             bundle.solve()
         return bundle
 
@@ -92,40 +95,62 @@ class ProductBundle(Bundle):
             self._make_room()
         flat = B.ravel()
         where = np.flatnonzero(flat)
-        self._append((where, flat[where]), offset, plane)
+        self._append(where, flat[where], offset, plane)
 
-    def _append(self, entry, offset, plane=None):
-        if plane is None:
-            plane = self._product([entry], [1.0])
-        self.entries.append(entry)
+    def _append(self, where, values, offset, plane=None):
+        self._store(where, values)
         self.offsets = np.append(self.offsets, offset)
         self.alpha = np.append(self.alpha, 0.0)
+        if plane is None:
+            shares = np.zeros(len(self.offsets))
+            shares[-1] = 1.0
+            plane = self._product(shares)
         image = self.risk.scores(plane, out=self.image).ravel()
-        row = np.array([image[where] @ values for where, values in self.entries])
-        self.qp.add_row(row / self.lam, offset)
+        self.qp.add_row(self._matrix() @ image / self.lam, offset)
 
-    def _product(self, entries, shares):
-        """Xᵀ of a sum of coefficients."""
-        flat = self._sum(entries, shares)
+    def _store(self, where, values):
+        start, stop = self.starts[-1], self.starts[-1] + len(where)
+        if stop > len(self.where):
+            room = max(stop, 2 * len(self.where))
+            self.where, self.values = (
+                np.concatenate([kept[:start], np.empty(room - start, kept.dtype)])
+                for kept in (self.where, self.values)
+            )
+        self.where[start:stop], self.values[start:stop] = where, values
+        self.starts.append(stop)
+
+    def _entries(self, j):
+        part = slice(self.starts[j], self.starts[j + 1])
+        return self.where[part], self.values[part]
+
+    def _matrix(self):
+        """The B_j, flat, as rows of a sparse matrix that shares their entries."""
+        stop = self.starts[-1]
+        return sparse.csr_array(
+            (self.values[:stop], self.where[:stop], np.array(self.starts)),
+            shape=(len(self.starts) - 1, self.image.size),
+        )
+
+    def _product(self, shares):
+        """Σ share_j a_j."""
+        flat = shares @ self._matrix()
         return self.risk.gradient(flat.reshape(self.image.shape))
 
-    def _sum(self, entries, shares):
-        flat = np.zeros(self.image.size)
-        for (where, values), share in zip(entries, shares, strict=True):
-            if share != 0.0:
-                flat[where] += share * values
-        return flat
-
     def _mean(self):
-        return self._product(self.entries, self.alpha)
+        return self._product(self.alpha)
 
     def _keep(self, indices):
-        self.entries = [self.entries[j] for j in indices]
+        entries = [self._entries(j) for j in indices]
+        starts = np.cumsum([0, *(len(where) for where, _ in entries)])
+        if entries:
+            self.where = np.concatenate([where for where, _ in entries])
+            self.values = np.concatenate([values for _, values in entries])
+        self.starts = starts.tolist()
 
     def _merged(self, pair, mass):
-        flat = self._sum([self.entries[j] for j in pair], mass)
+        flat = mass @ self._matrix()[pair]
         where = np.flatnonzero(flat)
         return where, flat[where]
 
     def _add_merged(self, plane, offset):
-        self._append(plane, offset)
+        self._append(*plane, offset)
