@@ -41,8 +41,9 @@ help:
 demo: $(VENV)/.built
 	$(PY) examples/demo.py
 
+# Two workers, each with one thread of the BLAS; -n 0 runs all in one process.
 test: $(VENV)/.built
-	$(PY) -m pytest $(PYTEST)
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 $(PYTEST)
 
 doc: $(VENV)/.built $(VENV)/.doc
 	$(PY) -m sphinx -W --keep-going -b html doc doc/_build/html

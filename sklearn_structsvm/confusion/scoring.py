@@ -122,7 +122,7 @@ class ConfusionScorer(_BaseScorer):
     """What `Scored.scorer` returns: scikit-learn's scorer, with groups for `predict`."""
 
     # What is asked for where the user says nothing: see scikit-learn's metadata routing.
-    __metadata_request__score = {"sensitive_features": True, "sample_weight": False}
+    __metadata_request__score = {"sensitive_features": True, "sample_weight": None}
 
     def __call__(self, estimator, X, y_true, *, sample_weight=None, **kwargs):
         """Score an estimator; `sensitive_features` may be given by name.

@@ -712,8 +712,8 @@ cdef class BlockFrankWolfe:
         cdef int[::1] labels
         if self.keeps_mass and "corners" not in state:
             raise ValueError(
-                "The dual point was found by plain steps, or exact ones, and has no active "
-                "sets, which pairwise and away steps need.")
+                "The dual point was found by plain steps, or exact ones, and has no "
+                "active sets, which pairwise and away steps need.")
         self.oracle.set_blocks(state["blocks"])
         np.asarray(self.loss_bar)[...] = state["loss"]
         if self.keeps_mass:

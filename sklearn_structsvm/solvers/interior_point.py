@@ -142,7 +142,11 @@ def _way(newton, point, gap, floor, *, joint):
     dx, ds, _, dy, dz = steps
     ahead = (x + near * dx) @ (z + far * dz) + (s + near * ds) @ (y + far * dy)
     target = max((ahead / gap) ** 3 * gap / (len(x) + len(s)), floor)
-    for_x, for_s = target - x * z - dx * dz, target - s * y - ds * dy
+    # A prediction that ends early says little of what second-order terms it leaves, and
+    # all of them would point far beyond the border, back and forth.
+    believed = near * far
+    for_x = target - x * z - believed * dx * dz
+    for_s = target - s * y - believed * ds * dy
     steps = newton.direction(for_x, for_s)
     near, far = _lengths(point, steps, joint=joint, share=TO_THE_BORDER)
     if min(near, far) >= SHORT:

@@ -180,11 +180,11 @@ class BinaryStructure(_SingleLabel):
     >>> from sklearn_structsvm import BCFWClassifier
     >>> from sklearn_structsvm.structures import BinaryStructure
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
-    >>> BCFWClassifier(random_state=0).fit(X, y).predict([[1.0]]).item()
+    >>> BCFWClassifier(random_state=0).fit(X, y).predict([[0.5]]).item()
     'no'
     >>> missed_yes_costs_more = BinaryStructure(label_costs=[[0, 1], [5, 0]])
     >>> model = BCFWClassifier(missed_yes_costs_more, random_state=0).fit(X, y)
-    >>> model.predict([[1.0]]).item()
+    >>> model.predict([[0.5]]).item()
     'yes'
     """
 

@@ -138,12 +138,6 @@ def random_multiclass(k, n_features, layout, n=40):
 # ---------------------------------------------------------------- who rests
 
 
-def random_rows(n=300, seed=0):
-    return make_classification(
-        n, 8, n_informative=6, n_classes=3, flip_y=0.1, random_state=seed
-    )
-
-
 def test_no_example_rests_for_more_than_31_sweeps():
     problem = random_problem("multiclass", n=40)
     ascent = start(problem, 3.0)
