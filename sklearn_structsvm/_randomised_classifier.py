@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -121,6 +122,10 @@ class RandomisedClassifier(
         else:
             (X_in,) = indexable(X)
             n_samples = _num_samples(X_in)
+        is_blind = isinstance(self.lmo, str) and self.lmo == "weighted"
+        if is_blind and sensitive_features is None:
+            # Its classifiers see the rows alone.
+            return X_in, np.zeros(n_samples, dtype=np.intp)
         return X_in, self.cell_finder_.find(X, n_samples, sensitive_features)
 
     def predict(self, X, *, sensitive_features=None, random_state=None, **params):
@@ -135,7 +140,8 @@ class RandomisedClassifier(
             Or whatever the classifier takes.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
 or None
-            The groups, needed where `groups_` is not None, and else not used.
+            The groups, needed where `groups_` is not None, and else not used (nor by the
+            classifiers of ``lmo="weighted"``, which see the rows alone).
         random_state : int, RandomState instance or None, default=None
             Not None: draw the classifier for each row instead of hashing.
         **params : dict

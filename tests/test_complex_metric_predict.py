@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from _mixtures import make_data, mixture_confusion
+from _mixtures import make_data, mixture_confusion, no_complaint_of_convergence
 from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
@@ -308,3 +308,15 @@ class TestGroups:
         np.testing.assert_array_equal(
             scores > 0, model.predict(X, sensitive_features=groups)
         )
+
+
+def test_refitted_classifiers_predict_without_the_groups_of_their_constraints():
+    X, y, _ = make_data(2, n=200)
+    group = np.where(X[:, 0] > 0, "a", "b")
+    model = ComplexMetricClassifier(
+        metric="balanced", constraints=EqualOpportunity(slack=0.3), lmo="weighted"
+    )
+    with no_complaint_of_convergence():
+        model.set_params(max_iter=10).fit(X, y, sensitive_features=group)
+    expected = model.predict(X, sensitive_features=group)
+    np.testing.assert_array_equal(model.predict(X), expected)
