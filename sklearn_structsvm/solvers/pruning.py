@@ -190,7 +190,25 @@ def settle(problem, mixture, *, tol):
         C = candidate.confusion
         if problem.violation(C) <= allowed and problem.value(C) <= value + RISE * tol:
             mixture = candidate
-    return mixture
+    return _pulled_inside(problem, mixture)
+
+
+def _pulled_inside(problem, mixture):
+    """What meets the constraints but for rounding, so that it meets them exactly.
+
+    A little more weight goes to the classifier that is furthest inside, if one is.
+    """
+    violation = problem.violation(mixture.confusion)
+    if not 0.0 < violation <= MET:
+        return mixture
+    each = [problem.violation(C) for C in mixture.confusions]
+    inmost = int(np.argmin(each))
+    if not each[inmost] < -MET:
+        return mixture
+    share = 2.0 * violation / (violation - each[inmost])
+    weights = (1.0 - share) * mixture.weights
+    weights[inmost] += share
+    return Mixture(weights, mixture.handles, mixture.confusions)
 
 
 def _without_lightest(problem, mixture, tol):
