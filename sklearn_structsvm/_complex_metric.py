@@ -184,8 +184,8 @@ class ComplexMetricClassifier(TrainedMixture):
     >>> model = ComplexMetricClassifier(metric="h_mean").fit(X, y)
     >>> model.dual_gap_ <= 1e-3
     True
-    >>> h_mean_score(y, model.predict(X)) > 0.4 > h_mean_score(y, y * 0)
-    True
+    >>> print(f"{model.objective_:.2f}")
+    0.50
 
     The most probable classes would never be the rarest one:
 
