@@ -103,7 +103,7 @@ class BatchClassifier(TrainedClassifier):
             bias=problem.structure.bias_,
             n_threads=limits.pop("n_threads"),
         )
-        name, run, options = self._solver(risk)
+        name, run, options = self._solver(problem, risk)
         w0 = self._start(problem.structure, before)
         if w0 is not None:
             options["w0"] = w0
@@ -113,7 +113,7 @@ class BatchClassifier(TrainedClassifier):
         finally:
             problem.release()
 
-    def _solver(self, risk):
+    def _solver(self, problem, risk):
         """Name, function of (risk, lam, ...) and further arguments of the solver."""
         raise NotImplementedError
 

@@ -190,7 +190,7 @@ class BMRMClassifier(BatchClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _solver(self, risk):
+    def _solver(self, problem, risk):
         options = {"line_search": self.line_search, "subproblem": self.subproblem}
         return "BMRM", run_bmrm, options
 

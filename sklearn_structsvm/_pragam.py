@@ -140,7 +140,7 @@ class PragamClassifier(BatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solver(self, risk):
+    def _solver(self, problem, risk):
         frees_intercept = self.fit_intercept and isinstance(risk, BinaryHinge)
         return "Pragam", run_pragam, {"fit_intercept": frees_intercept}
 

@@ -4,12 +4,15 @@ from numbers import Integral, Real
 
 from sklearn_structsvm._batch_classifier import BATCH_CONSTRAINTS, BatchClassifier
 from sklearn_structsvm._compat import Interval, StrOptions
+from sklearn_structsvm._dask import DaskProblem
+from sklearn_structsvm._flat_problem import has_exact_steps, make_ascent
 from sklearn_structsvm.solvers.owlqn import run_owlqn
 from sklearn_structsvm.solvers.sublbfgs import run_sublbfgs
 
 # The options of the solver's function, by penalty and solver.
 SOLVERS = {
     "l2": {
+        "dual-hybrid": {"hybrid": True},
         "hybrid": {"hybrid": True},
         "sublbfgs": {"hybrid": False},
         "subbfgs": {"full_matrix": True},
@@ -42,12 +45,16 @@ class SubLBFGSClassifier(BatchClassifier):
         margin (one label per example). "logistic": two classes, with ``penalty="l1"``.
     penalty : {"l2", "l1"}, default="l2"
         "l1" is for the logistic loss.
-    solver : {"auto", "hybrid", "sublbfgs", "subbfgs", "owlqn", "owlqn*"}, default="auto"
+    solver : {"auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs", "owlqn", \
+            "owlqn*"}, default="auto"
         "sublbfgs" keeps the last `buffer` steps, "subbfgs" a matrix of the squared number
         of weights, which only few weights allow. "hybrid" begins as "sublbfgs" and goes
-        over to bundle steps with a line search where that becomes slow; its certificate
-        is the fastest to close. For ``penalty="l1"``: OWL-QN, or OWL-QN* with the
-        direction finding of [1]_. "auto": "hybrid" or "owlqn".
+        over to bundle steps with a line search where that becomes slow, which closes the
+        gap sooner. "dual-hybrid" makes passes of coordinate ascent in the dual before, as
+        BCFWClassifier does, as long as these are fast, and keeps what is known from them;
+        it is for one label per example and arrays in memory. For ``penalty="l1"``:
+        OWL-QN, or OWL-QN* with the direction finding of [1]_. "auto": the first of
+        "dual-hybrid", "hybrid" and "owlqn" that is for the problem.
     C : float, default=1.0
         Inverse strength of the regularization.
     line_search : {"exact", "wolfe"}, default="exact"
@@ -79,7 +86,7 @@ class SubLBFGSClassifier(BatchClassifier):
     max_time : float or None, default=None
         Seconds.
     warm_start : bool, default=False
-        Start from the coefficients of the previous fit.
+        Start from the coefficients of the previous fit, and not in the dual.
     n_jobs : int or None, default=None
         Threads, where the package was built with OpenMP. The result is the same for any
         number of them.
@@ -103,9 +110,9 @@ class SubLBFGSClassifier(BatchClassifier):
     objective_, dual_objective_ : float
         Of the normalised form, at `coef_`.
     n_iter_ : int
-        Steps.
+        Steps, and passes of the start in the dual.
     n_oracle_calls_ : int
-        Evaluations of the risk with a subgradient.
+        Evaluations of the risk with a subgradient, and those passes.
     history_ : dict of ndarray
         What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
@@ -190,25 +197,46 @@ class SubLBFGSClassifier(BatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solver(self, risk):
+    def _solver(self, problem, risk):
+        solver = self._chosen_solver(problem)
         options = {
             "buffer": self.buffer,
             "direction_tol": self.direction_tol,
             "max_directions": self.max_directions,
         }
-        options |= SOLVERS[self.penalty][self._chosen_solver()]
+        options |= SOLVERS[self.penalty][solver]
         if self.penalty == "l1":
             return "OWL-QN", run_owlqn, options
         options["line_search"] = self.line_search
+        if solver == "dual-hybrid":
+            options["ascent"] = make_ascent(problem, problem.lam(self.C))
+            options["n_threads"] = risk.n_threads
         return "subBFGS", run_sublbfgs, options
 
-    def _chosen_solver(self):
-        if self.solver == "auto":
-            return next(iter(SOLVERS[self.penalty]))
-        return self.solver
+    def _chosen_solver(self, problem):
+        lacks_start = self._lacks_dual_start(problem)
+        if self.solver == "dual-hybrid" and lacks_start:
+            raise ValueError(
+                f"solver='dual-hybrid' is not for {lacks_start}: use solver='hybrid'."
+            )
+        if self.solver != "auto":
+            return self.solver
+        if self.penalty == "l1":
+            return "owlqn"
+        return "hybrid" if lacks_start else "dual-hybrid"
+
+    def _lacks_dual_start(self, problem):
+        """Why there is no dual ascent for the problem; empty where there is."""
+        if self.loss != "hinge":
+            return f"loss={self.loss!r}"
+        if isinstance(problem, DaskProblem):
+            return "Dask collections"
+        if not has_exact_steps(problem.structure):
+            return "several labels per example"
+        return ""
 
     def _doubt(self, result):
-        if self._chosen_solver() in ("sublbfgs", "subbfgs"):
+        if self.solver in ("sublbfgs", "subbfgs"):
             return (
                 "The planes that quasi-Newton steps leave can bound the optimum loosely: "
                 "solver='hybrid' closes the gap."

@@ -32,6 +32,7 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.risks.base import HingeRisk
+from sklearn_structsvm.solvers.dual_start import DualStart
 from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
 from sklearn_structsvm.structures.ranking import best_threshold
 
@@ -44,7 +45,8 @@ PAIR_COSTS = np.array(
 )
 
 Accurate = {
-    "hybrid": partial(SubLBFGSClassifier, tol=TOL),
+    "dual-hybrid": partial(SubLBFGSClassifier, tol=TOL),
+    "hybrid": partial(SubLBFGSClassifier, solver="hybrid", tol=TOL),
     "wolfe": partial(SubLBFGSClassifier, line_search="wolfe", tol=TOL),
     "ls-bmrm": partial(BMRMClassifier, tol=TOL),
     "qp-bmrm": partial(BMRMClassifier, line_search=False, tol=TOL),
@@ -226,28 +228,37 @@ def test_a_fit_that_ends_early_says_so(make):
     assert model.n_iter_ == 2 and model.dual_gap_ > 1e-9
 
 
-@for_each_class
+@pytest.mark.parametrize(
+    ("make", "kind", "method"),
+    [
+        (SubLBFGSClassifier, DualStart, "move"),
+        (partial(SubLBFGSClassifier, solver="hybrid"), HingeRisk, "gradient"),
+        (BMRMClassifier, HingeRisk, "gradient"),
+        (PragamClassifier, HingeRisk, "gradient"),
+    ],
+    ids=["dual-hybrid", "hybrid", "bmrm", "pragam"],
+)
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("no")], ids=repr)
-def test_an_interrupted_fit_leaves_what_was_there(make, error, monkeypatch):
+def test_an_interrupted_fit_leaves_what_was_there(make, kind, method, error, monkeypatch):
     X, y = make_data("multiclass")
     model = make(C=0.1, tol=1e-6)
-    names, gradient, left = sorted(vars(model)), HingeRisk.gradient, [5]
+    names, whole, left = sorted(vars(model)), getattr(kind, method), [2]
 
     def interrupted(self, *args, **kwargs):
         left[0] -= 1
         if left[0] == 0:
             raise error
-        return gradient(self, *args, **kwargs)
+        return whole(self, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(HingeRisk, "gradient", interrupted)
+        patch.setattr(kind, method, interrupted)
         with pytest.raises(type(error)):
             model.fit(X, y)
     assert sorted(vars(model)) == names
     with pytest.raises(NotFittedError):
         model.predict(X)
-    before, left[0] = joblib.hash(vars(model.fit(X, y))), 5
-    monkeypatch.setattr(HingeRisk, "gradient", interrupted)
+    before, left[0] = joblib.hash(vars(model.fit(X, y))), 2
+    monkeypatch.setattr(kind, method, interrupted)
     with pytest.raises(type(error)):
         model.set_params(C=0.1).fit(X[:40], y[:40])
     assert joblib.hash(vars(model)) == before
@@ -543,6 +554,7 @@ def test_bmrm_over_a_named_flat_structure_is_bmrm_over_a_risk():
 
 WARM = [
     SubLBFGSClassifier(C=0.1),
+    SubLBFGSClassifier(C=0.1, solver="hybrid"),
     SubLBFGSClassifier(C=0.1, solver="sublbfgs"),
     SubLBFGSClassifier("logistic", penalty="l1"),
     BMRMClassifier(C=0.1),
@@ -584,6 +596,16 @@ def test_a_warm_start_from_other_classes_is_a_cold_one(make):
         (SubLBFGSClassifier(penalty="l1"), "binary", "go together"),
         (SubLBFGSClassifier("slack_hinge", penalty="l1"), "binary", "go together"),
         (SubLBFGSClassifier(solver="owlqn"), "binary", "penalty='l2' is for"),
+        (
+            SubLBFGSClassifier(solver="dual-hybrid"),
+            "ranking",
+            "not for several labels per example: use solver='hybrid'",
+        ),
+        (
+            SubLBFGSClassifier("slack_hinge", solver="dual-hybrid"),
+            "multiclass",
+            "not for loss='slack_hinge'",
+        ),
         (
             SubLBFGSClassifier("logistic", penalty="l1", solver="hybrid"),
             "binary",
@@ -659,6 +681,7 @@ def test_weights_of_zero_are_refused(make):
 
 CHECKED = [
     *(make() for make in CLASSES),
+    SubLBFGSClassifier(solver="hybrid"),
     SubLBFGSClassifier(loss="slack_hinge", solver="sublbfgs"),
     SubLBFGSClassifier(solver="subbfgs"),
     SubLBFGSClassifier(loss="logistic", penalty="l1", tol=1e-14),

@@ -52,6 +52,14 @@ def test_a_matrix_estimate_of_the_curvature_leads_the_same_way():
     assert model.objective_ == pytest.approx(here.objective_, abs=1e-3)
 
 
+def test_there_is_no_start_in_the_dual():
+    X, y, _ = rows()
+    model = SubLBFGSClassifier(solver="dual-hybrid")
+    with pytest.raises(ValueError, match="not for Dask collections: use solver='hybrid'"):
+        model.fit(divided(X), divided(y))
+    assert not hasattr(model, "coef_")
+
+
 @pytest.mark.parametrize("loss", ["hinge", "slack_hinge"])
 def test_weights_of_zero_leave_examples_out_but_not_their_labels(loss):
     X, y, s = rows()

@@ -201,16 +201,18 @@ cdef class FlatAscent:
     def _pass(self, const double[::1] w, bint keep_gaps, int n_threads):
         cdef const Py_ssize_t[::1] blocks = self.active_blocks
         cdef Py_ssize_t b, n = blocks.shape[0], k = self.k
+        # Without weights the rows need not be read: their scores are zero.
+        cdef const double* weights = &w[0] if np.any(w) else NULL
         n_threads = max(n_threads, 1)
         cdef double[::1] theta = np.zeros(n_threads * k), hinges = np.zeros(n)
         if n_threads == 1:
             with nogil:
                 for b in range(n):
-                    hinges[b] = self._check(blocks[b], &w[0], &theta[0], keep_gaps)
+                    hinges[b] = self._check(blocks[b], weights, &theta[0], keep_gaps)
         else:
             for b in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
                 hinges[b] = self._check(
-                    blocks[b], &w[0], &theta[threadid() * k], keep_gaps)
+                    blocks[b], weights, &theta[threadid() * k], keep_gaps)
         self.n_oracle_calls += n
         # Summed in their order, however many threads there were.
         return float(np.sum(hinges))
@@ -219,7 +221,8 @@ cdef class FlatAscent:
             self, Py_ssize_t i, const double* w, double* theta, bint keep_gap
             ) noexcept nogil:
         cdef double gap, hinge
-        rows_scores(&self.rows.view, i, w, self.k, theta)
+        if w:
+            rows_scores(&self.rows.view, i, w, self.k, theta)
         hinge = self.hinge_and_gap(i, theta, &gap)
         if keep_gap:
             self.gaps[i] = self.p[i] * gap
@@ -229,6 +232,11 @@ cdef class FlatAscent:
     def known_gap(self):
         """Sum of the block gaps as last seen."""
         return float(np.sum(self.gaps))
+
+    @property
+    def block_weights(self):
+        """p, a view."""
+        return np.asarray(self.p)
 
     @property
     def weights(self):

@@ -13,8 +13,8 @@ cdef class Rows:
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Copied only as far as it is not C-contiguous float64, or CSR with sorted 32-bit
-        indices that occur once.
+        Copied only as far as it is not C-contiguous float64, or CSR with 32-bit indices
+        that occur once in a row, in any order.
     bias : float
         The constant feature; 0 for none.
 
@@ -31,12 +31,11 @@ cdef class Rows:
             raise ValueError(f"X has too many features: {self.n_features}.")
         if sparse.issparse(X):
             X = sparse.csr_array(X)
-            if not X.has_canonical_format:
+            self._take_csr(X)
+            if self._has_duplicates():
                 X = X.copy()
                 X.sum_duplicates()
-            self.values = _not_empty(X.data, np.float64)
-            self.indices = _not_empty(X.indices, np.intc)
-            self.starts = np.ascontiguousarray(X.indptr, dtype=np.intp)
+                self._take_csr(X)
             self.view.indices = &self.indices[0]
         else:
             self.values = _not_empty(X, np.float64)
@@ -46,6 +45,22 @@ cdef class Rows:
         self.view.starts = &self.starts[0]
         self.view.n_features = self.n_features
         self.view.bias = bias
+
+    def _take_csr(self, X):
+        self.values = _not_empty(X.data, np.float64)
+        self.indices = _not_empty(X.indices, np.intc)
+        self.starts = np.ascontiguousarray(X.indptr, dtype=np.intp)
+
+    def _has_duplicates(self):
+        """Whether a row has an index twice: to sort the rows would take far longer."""
+        cdef Py_ssize_t i, j
+        cdef Py_ssize_t[::1] seen_in = np.full(self.n_features, -1, dtype=np.intp)
+        for i in range(self.n_rows):
+            for j in range(self.starts[i], self.starts[i + 1]):
+                if seen_in[self.indices[j]] == i:
+                    return True
+                seen_in[self.indices[j]] = i
+        return False
 
     def squared_norms(self):
         """‖x_i‖² with the constant feature, an ndarray of shape (n_rows,)."""

@@ -51,9 +51,9 @@ def run_flat_ascent(
     """
     rng = np.random.default_rng(rng)
     history = History() if history is None else history
-    outlook = _Outlook(ascent, tol)
+    outlook = Outlook(ascent, tol)
     return run_passes(
-        lambda deadline: _make_pass(ascent, sampling, rng, deadline, outlook),
+        lambda deadline: make_pass(ascent, sampling, rng, deadline, outlook),
         lambda: history.note(*outlook.check(n_threads)),
         history,
         tol=tol,
@@ -65,7 +65,7 @@ def run_flat_ascent(
     )
 
 
-class _Outlook:
+class Outlook:
     """Foresees what a check would find, from the gaps as last seen.
 
     The true gap of what is returned has a ratio to their sum that changes little from
@@ -87,16 +87,19 @@ class _Outlook:
         self.steps_at_check = self.ascent.n_steps
         return row, weights
 
+    @property
+    def expected_gap(self):
+        return self.ratio * self.ascent.known_gap
+
     def seems_done(self):
         # A check costs up to two steps for each example: not to be repeated at once.
         made = self.ascent.n_steps - self.steps_at_check
         return (
-            made >= len(self.ascent.active_blocks)
-            and self.ratio * self.ascent.known_gap <= self.tol
+            made >= len(self.ascent.active_blocks) and self.expected_gap <= self.tol
         )
 
 
-def _make_pass(ascent, sampling, rng, deadline, outlook):
+def make_pass(ascent, sampling, rng, deadline, outlook):
     """As many steps as there are examples, or a few more."""
     blocks = ascent.active_blocks
     n = len(blocks)

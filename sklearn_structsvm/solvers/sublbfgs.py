@@ -1,9 +1,10 @@
-"""subLBFGS on regularised risks, with a certificate, and its hybrid with BMRM."""
+"""subLBFGS on regularised risks, with a certificate, and its hybrids."""
 
 import numpy as np
 
 from sklearn_structsvm.solvers.bcfw import History, run_passes
 from sklearn_structsvm.solvers.bmrm import default_cut
+from sklearn_structsvm.solvers.dual_start import MAX_PASSES_LEFT, DualStart
 from sklearn_structsvm.solvers.product_bundle import has_long_planes, make_bundle
 from sklearn_structsvm.solvers.quasi_newton import (
     BUFFER,
@@ -19,6 +20,10 @@ from sklearn_structsvm.solvers.quasi_newton import (
 # early progress (letter: 40 iterations) from none (a9a: 10 iterations).
 HANDOVER_DECREASE = 5e-3
 HANDOVER_WINDOW = 5
+
+# Where planes are long, bundle steps take the time of several passes of dual ascent, and
+# hundreds of them are needed.
+MAX_PASSES_BEFORE_LONG_PLANES = 10 * MAX_PASSES_LEFT
 
 # Iterations between two solutions of the bundle's program while its planes serve the
 # certificate alone.
@@ -157,6 +162,8 @@ def run_sublbfgs(
     max_directions=MAX_DIRECTIONS,
     full_matrix=False,
     hybrid=False,
+    ascent=None,
+    n_threads=1,
     w0=None,
     on_pass=None,
     history=None,
@@ -189,8 +196,13 @@ def run_sublbfgs(
     full_matrix : bool
         Keep the whole estimate, O(d²), instead of the last pairs.
     hybrid : bool
+    ascent : FlatAscent or None
+        Of the same risk: the method starts with passes of exact steps on its dual, as
+        long as these are fast, and keeps their dual point as a plane.
+    n_threads : int
+        For the checks of that start.
     w0 : ndarray of shape (d,) or None
-        Zero by default.
+        Zero by default. Where it is given there are no passes of `ascent`.
     on_pass : callable or None
         Called after each iteration, as for `run_bcfw`.
     history : History or None
@@ -207,37 +219,89 @@ def run_sublbfgs(
        convex optimization problems in machine learning", JMLR 11, 2010.
     """
     history = History() if history is None else history
-    objective = RegularizedRisk(risk, lam, w0)
-    steps = QuasiNewtonSteps(
-        objective,
-        buffer=buffer,
-        line_search=line_search,
-        direction_tol=direction_tol,
-        max_directions=max_directions,
-        full_matrix=full_matrix,
-        # Bundle steps take over where no direction of descent is found.
-        patience=1 if hybrid else PATIENCE,
-    )
-    method = _Certified(objective, steps, hybrid)
+
+    def begin(w0, **known):
+        objective = RegularizedRisk(risk, lam, w0)
+        steps = QuasiNewtonSteps(
+            objective,
+            buffer=buffer,
+            line_search=line_search,
+            direction_tol=direction_tol,
+            max_directions=max_directions,
+            full_matrix=full_matrix,
+            # Bundle steps take over where no direction of descent is found.
+            patience=1 if hybrid else PATIENCE,
+        )
+        return _Certified(objective, steps, hybrid, **known)
+
+    if ascent is None or w0 is not None:
+        method = begin(w0)
+    else:
+        left = MAX_PASSES_LEFT
+        if has_long_planes(risk):
+            left = MAX_PASSES_BEFORE_LONG_PLANES
+        method = _Started(DualStart(ascent, tol, left, n_threads), begin)
     return run_passes(
-        lambda deadline: method.move(),
-        lambda: history.note(method.row(tol), objective.weights),
+        method.move,
+        lambda: history.note(*method.check()),
         history,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
         gap_check_interval=GAP_CHECK_INTERVAL,
-        seems_done=lambda: method.bundling,
+        seems_done=lambda: method.seems_done,
         on_pass=on_pass,
     )
+
+
+class _Started:
+    """A method after its start, which may be all that is needed."""
+
+    def __init__(self, start, begin):
+        self.start, self.begin = start, begin
+        self.method = None
+
+    def move(self, deadline):
+        if self.method is not None:
+            return self.method.move(deadline)
+        self.start.move(deadline)
+        if self.start.is_slow:
+            row, weights = self.start.check()
+            self.method = self.begin(
+                weights,
+                dual_plane=self.start.plane(),
+                dual_objective=row["dual_objective"],
+                n_calls=row["n_oracle_calls"],
+            )
+            # Its dual point takes as much memory as the scores.
+            self.start = None
+        return False
+
+    @property
+    def seems_done(self):
+        if self.method is not None:
+            return self.method.seems_done
+        return self.start.outlook.seems_done()
+
+    def check(self):
+        return (self.method or self.start).check()
 
 
 class _Certified:
     """subLBFGS, and bundle steps after it, with the planes of both."""
 
-    def __init__(self, objective, steps, hybrid):
+    def __init__(
+        self,
+        objective,
+        steps,
+        hybrid,
+        dual_plane=None,
+        dual_objective=-np.inf,
+        n_calls=0,
+    ):
         self.objective, self.steps = objective, steps
         self.hybrid = hybrid
+        self.dual_objective, self.n_calls = dual_objective, n_calls
         self.cut_at = default_cut(objective.risk)
         self.bundle = make_bundle(objective.risk, objective.lam)
         # Losses are not negative.
@@ -247,16 +311,21 @@ class _Certified:
             0.0,
             np.zeros_like(objective.plane),
         )
+        if dual_plane is not None:
+            self.bundle.cut(objective.risk, *dual_plane)
         self._take_plane()
         # Where planes are long, so are the pairs of quasi-Newton steps.
         self.bundling = hybrid and has_long_planes(objective.risk)
         if self.bundling:
             self.bundle.solve()
         self.values = [objective.value]
-        self.dual_objective = -np.inf
         self.n_unchanged = 0
 
-    def move(self):
+    @property
+    def seems_done(self):
+        return self.bundling
+
+    def move(self, deadline=np.inf):
         if self.bundling:
             return self._bundle_move()
         failed = self.steps.move()
@@ -295,13 +364,15 @@ class _Certified:
     def _bound(self):
         self.dual_objective = max(self.dual_objective, self.bundle.dual_objective)
 
-    def row(self, tol):
+    def check(self):
+        """A row of the history, and the weights."""
         if not self.bundling:
             self.bundle.solve()
         self._bound()
-        return {
+        row = {
             "objective": self.objective.value,
             "dual_objective": self.dual_objective,
             "dual_gap": self.objective.value - self.dual_objective,
-            "n_oracle_calls": self.objective.n_planes,
+            "n_oracle_calls": self.n_calls + self.objective.n_planes,
         }
+        return row, self.objective.weights
