@@ -98,17 +98,15 @@ class BatchClassifier(TrainedClassifier):
 
     def _train(self, problem, data, before):
         limits = self._limits()
-        risk = self._make_risk(
-            problem,
-            bias=problem.structure.bias_,
-            n_threads=limits.pop("n_threads"),
-        )
-        name, run, options = self._solver(problem, risk)
-        w0 = self._start(problem.structure, before)
-        if w0 is not None:
-            options["w0"] = w0
-        solve = partial(run, risk, problem.lam(self.C), **limits, **options)
+        n_threads = limits.pop("n_threads")
         try:
+            bias = problem.structure.bias_
+            risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
+            name, run, options = self._solver(problem, risk)
+            w0 = self._start(problem.structure, before)
+            if w0 is not None:
+                options["w0"] = w0
+            solve = partial(run, risk, problem.lam(self.C), **limits, **options)
             self._run(problem, data, solve, name)
         finally:
             problem.release()

@@ -1,5 +1,6 @@
 """SubLBFGSClassifier: quasi-Newton methods for hinge losses and for L1 penalties."""
 
+from functools import partial
 from numbers import Integral, Real
 
 from sklearn_structsvm._batch_classifier import BATCH_CONSTRAINTS, BatchClassifier
@@ -209,7 +210,7 @@ class SubLBFGSClassifier(BatchClassifier):
             return "OWL-QN", run_owlqn, options
         options["line_search"] = self.line_search
         if solver == "dual-hybrid":
-            options["ascent"] = make_ascent(problem, problem.lam(self.C))
+            options["make_ascent"] = partial(make_ascent, problem, problem.lam(self.C))
             options["n_threads"] = risk.n_threads
         return "subBFGS", run_sublbfgs, options
 

@@ -239,6 +239,12 @@ cdef class FlatAscent:
         return np.asarray(self.p)
 
     @property
+    def dual_objective(self):
+        """Σ p_i ℓ_i - λ/2 ‖w‖²."""
+        w = np.asarray(self.w)
+        return float(np.dot(self.p, self.loss_bar) - 0.5 * self.lam * w.dot(w))
+
+    @property
     def weights(self):
         """w, a view."""
         return np.asarray(self.w)

@@ -6,6 +6,12 @@ loop.
 import numpy as np
 from scipy import sparse
 
+# Dense rows with fewer entries than this share that are not zero are kept as CSR: a step
+# reads them in no order, and the rest of each would be read and multiplied for nothing.
+cdef double FEW_ENTRIES = 0.3
+# Rows that are looked at for that.
+cdef Py_ssize_t SAMPLE = 1000
+
 
 cdef class Rows:
     """Rows of X, each with a constant feature behind it.
@@ -13,8 +19,8 @@ cdef class Rows:
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Copied only as far as it is not C-contiguous float64, or CSR with 32-bit indices
-        that occur once in a row, in any order.
+        Copied only as far as it is not C-contiguous float64 with few zeros, or CSR with
+        32-bit indices that occur once in a row, in any order.
     bias : float
         The constant feature; 0 for none.
 
@@ -36,11 +42,10 @@ cdef class Rows:
                 X = X.copy()
                 X.sum_duplicates()
                 self._take_csr(X)
-            self.view.indices = &self.indices[0]
-        else:
+        elif not (_seems_sparse(X) and self._pack(np.ascontiguousarray(X, np.float64))):
             self.values = _not_empty(X, np.float64)
             self.starts = np.arange(self.n_rows + 1) * self.n_features
-            self.view.indices = NULL
+        self.view.indices = NULL if self.indices is None else &self.indices[0]
         self.view.values = &self.values[0]
         self.view.starts = &self.starts[0]
         self.view.n_features = self.n_features
@@ -50,6 +55,28 @@ cdef class Rows:
         self.values = _not_empty(X.data, np.float64)
         self.indices = _not_empty(X.indices, np.intc)
         self.starts = np.ascontiguousarray(X.indptr, dtype=np.intp)
+
+    def _pack(self, const double[:, ::1] X):
+        """Take dense rows as CSR; False where they have too many entries for that."""
+        cdef Py_ssize_t i, j, n = 0
+        cdef Py_ssize_t[::1] starts = np.zeros(self.n_rows + 1, dtype=np.intp)
+        for i in range(self.n_rows):
+            for j in range(self.n_features):
+                n += X[i, j] != 0.0
+            starts[i + 1] = n
+        if n >= FEW_ENTRIES * self.n_rows * self.n_features:
+            return False
+        # One more, to be written to and not read.
+        cdef double[::1] values = np.empty(n + 1)
+        cdef int[::1] indices = np.empty(n + 1, dtype=np.intc)
+        n = 0
+        for i in range(self.n_rows):
+            for j in range(self.n_features):
+                values[n] = X[i, j]
+                indices[n] = <int> j
+                n += X[i, j] != 0.0
+        self.values, self.indices, self.starts = values, indices, starts
+        return True
 
     def _has_duplicates(self):
         """Whether a row has an index twice: to sort the rows would take far longer."""
@@ -71,6 +98,11 @@ cdef class Rows:
                 for j in range(self.starts[i], self.starts[i + 1]):
                     norms[i] += self.values[j] * self.values[j]
         return np.asarray(norms)
+
+
+def _seems_sparse(X):
+    sample = X[:: max(1, len(X) // SAMPLE)]
+    return np.count_nonzero(sample) < FEW_ENTRIES * sample.size
 
 
 def _not_empty(array, dtype):

@@ -87,15 +87,12 @@ class Outlook:
         self.steps_at_check = self.ascent.n_steps
         return row, weights
 
-    @property
-    def expected_gap(self):
-        return self.ratio * self.ascent.known_gap
-
     def seems_done(self):
         # A check costs up to two steps for each example: not to be repeated at once.
         made = self.ascent.n_steps - self.steps_at_check
         return (
-            made >= len(self.ascent.active_blocks) and self.expected_gap <= self.tol
+            made >= len(self.ascent.active_blocks)
+            and self.ratio * self.ascent.known_gap <= self.tol
         )
 
 

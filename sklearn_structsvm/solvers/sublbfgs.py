@@ -162,7 +162,7 @@ def run_sublbfgs(
     max_directions=MAX_DIRECTIONS,
     full_matrix=False,
     hybrid=False,
-    ascent=None,
+    make_ascent=None,
     n_threads=1,
     w0=None,
     on_pass=None,
@@ -196,13 +196,14 @@ def run_sublbfgs(
     full_matrix : bool
         Keep the whole estimate, O(d²), instead of the last pairs.
     hybrid : bool
-    ascent : FlatAscent or None
-        Of the same risk: the method starts with passes of exact steps on its dual, as
-        long as these are fast, and keeps their dual point as a plane.
+    make_ascent : callable or None
+        () -> a `FlatAscent` of the same risk: the method starts with passes of exact
+        steps on its dual, as long as these are fast, and keeps their dual point as a
+        plane.
     n_threads : int
         For the checks of that start.
     w0 : ndarray of shape (d,) or None
-        Zero by default. Where it is given there are no passes of `ascent`.
+        Zero by default. Where it is given there are no such passes.
     on_pass : callable or None
         Called after each iteration, as for `run_bcfw`.
     history : History or None
@@ -234,13 +235,13 @@ def run_sublbfgs(
         )
         return _Certified(objective, steps, hybrid, **known)
 
-    if ascent is None or w0 is not None:
+    if make_ascent is None or w0 is not None:
         method = begin(w0)
     else:
         left = MAX_PASSES_LEFT
         if has_long_planes(risk):
             left = MAX_PASSES_BEFORE_LONG_PLANES
-        method = _Started(DualStart(ascent, tol, left, n_threads), begin)
+        method = _Started(DualStart(make_ascent(), tol, left, n_threads), begin)
     return run_passes(
         method.move,
         lambda: history.note(*method.check()),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _problems import LAYOUTS, Problem, optimum, random_problem
 from _twins import list_multiclass, messy_csr, random_costs
+from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 
 from sklearn_structsvm._flat_problem import make_ascent
@@ -133,6 +134,31 @@ def random_multiclass(k, n_features, layout, n=40):
     listed = list_multiclass(X, y, k, costs, 1.5)
     X = X if layout == "dense" else messy_csr(X, 0)
     return Problem(structure.fit(X, y, bias=1.5), X, y, listed)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.29, 0.31, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_dense_rows_with_few_entries_are_read_like_sparse_ones(kind, share):
+    rng = np.random.default_rng(0)
+    problem = random_problem(kind, n=60)
+    X = rng.standard_normal((problem.n, 100)) * (
+        rng.permuted(np.tile(np.arange(100) < 100 * share, (problem.n, 1)), axis=1)
+    )
+    y, weights = problem.y, problem.listed.uniform
+    structure = type(problem.structure)().fit(X, y, bias=0.5)
+    runs = []
+    for rows in (X, csr_array(X), np.asfortranarray(X), X.astype(np.float32)):
+        bound = SimpleNamespace(structure=structure, X=rows, y=y, weights=weights)
+        ascent = make_ascent(bound, LAM)
+        for _ in range(3):
+            ascent.run(ascent.active_blocks)
+        runs.append(ascent.weights.copy())
+    dense, sparse, columns, single = runs
+    np.testing.assert_array_equal(dense, columns)
+    np.testing.assert_allclose(dense, sparse, atol=1e-12)
+    np.testing.assert_allclose(dense, single, atol=1e-5)
+    if share < 0.3:
+        np.testing.assert_array_equal(dense, sparse)
 
 
 # ---------------------------------------------------------------- who rests
