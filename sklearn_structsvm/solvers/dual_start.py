@@ -65,7 +65,10 @@ class DualStart:
     def check(self):
         """A row of the history, and the weights: as of `flat_ascent.certify`."""
         row, weights = self.outlook.check(self.n_threads)
-        return row | {"n_oracle_calls": self.n_passes}, weights
+        row["n_oracle_calls"] = self.n_passes
+        # That of the methods that follow is just this difference.
+        row["dual_gap"] = row["objective"] - row["dual_objective"]
+        return row, weights
 
     def plane(self):
         """B, offset and Xᵀ B of the plane below the risk that the dual point is.
