@@ -128,15 +128,15 @@ class Bundle:
         """Move to the minimiser; planes that were idle for long are dropped."""
         self.alpha, _, _ = self.qp.solve()
         self._drop(np.flatnonzero(self.qp.idle >= self.max_idle))
-        self.weights = self._mean() / -self.lam
+        self.weights = self._sum(self.alpha / -self.lam)
         self.dual_objective = float(
             self.alpha @ self.offsets - 0.5 * self.lam * self.weights @ self.weights
         )
 
-    def _mean(self):
-        """Σ α_j a_j."""
-        # Planes without mass are read too: to copy the others out would take longer.
-        return self.alpha @ self.planes
+    def _sum(self, shares):
+        """Σ share_j a_j."""
+        # Planes without a share are read too: to copy the others out would take longer.
+        return shares @ self.planes
 
     def _drop(self, indices):
         if len(indices) == 0:

@@ -68,6 +68,8 @@ class ProductBundle(Bundle):
         super().__init__(0, lam, **options)
         self.risk = risk
         self.weights = np.zeros(risk.n_weights)
+        # Of the newest plane, and its image X a.
+        self.plane = np.empty(risk.n_weights)
         self.image = np.empty((risk.n_samples, risk.n_scores))
         # Rows of a sparse matrix, one a plane, with room for more entries.
         self.starts = [0]
@@ -75,7 +77,7 @@ class ProductBundle(Bundle):
 
     @property
     def planes(self):
-        return np.array([self._product(row) for row in np.eye(len(self.offsets))])
+        return np.array([self._sum(row) for row in np.eye(len(self.offsets))])
 
     def at(self, lam):
         bundle = ProductBundle(
@@ -104,7 +106,7 @@ class ProductBundle(Bundle):
         if plane is None:
             shares = np.zeros(len(self.offsets))
             shares[-1] = 1.0
-            plane = self._product(shares)
+            plane = self._sum(shares, out=self.plane)
         image = self.risk.scores(plane, out=self.image).ravel()
         self.qp.add_row(self._matrix() @ image / self.lam, offset)
 
@@ -131,13 +133,9 @@ class ProductBundle(Bundle):
             shape=(len(self.starts) - 1, self.image.size),
         )
 
-    def _product(self, shares):
-        """Σ share_j a_j."""
+    def _sum(self, shares, out=None):
         flat = shares @ self._matrix()
-        return self.risk.gradient(flat.reshape(self.image.shape))
-
-    def _mean(self):
-        return self._product(self.alpha)
+        return self.risk.gradient(flat.reshape(self.image.shape), out=out)
 
     def _keep(self, indices):
         entries = [self._entries(j) for j in indices]

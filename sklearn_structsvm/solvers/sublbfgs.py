@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm.solvers._segment import direction_to, moved
 from sklearn_structsvm.solvers.bcfw import History, run_passes
 from sklearn_structsvm.solvers.bmrm import default_cut
 from sklearn_structsvm.solvers.dual_start import MAX_PASSES_LEFT, DualStart
@@ -62,6 +63,7 @@ class RegularizedRisk(Objective):
         self.scores = risk.scores(self.weights)
         self.along = risk.empty()
         self.direction = None
+        self.room = np.empty(risk.n_weights)
         self.n_planes = self.n_sums = 0
         # Labels that are tied, as all but the true one are at zero, are drawn for each
         # example: near the mean of the subgradients, and not at one of its extremes.
@@ -77,12 +79,17 @@ class RegularizedRisk(Objective):
         self.value = float(0.5 * self.lam * w @ w + self.plane @ w + self.offset)
 
     def _look(self, direction):
-        """Scores of the direction, and of its products with itself and with w."""
+        """Scores of the direction, and its products with itself and with w."""
         if direction is not self.direction:
             self.along = self.risk.scores(direction, out=self.along)
             self.direction = direction
             self.wp = float(self.weights @ direction)
             self.pp = float(direction @ direction)
+
+    def _look_at(self, target):
+        self.wp, self.pp = direction_to(target, self.weights, self.room)
+        self.along = self.risk.scores(self.room, out=self.along)
+        self.direction = self.room
 
     def slope(self, direction):
         self._look(direction)
@@ -114,8 +121,9 @@ class RegularizedRisk(Objective):
         self._touch(self.along)
 
     def _step(self, step):
+        """Move along the last direction; returns ||w||²."""
         # A new array: what the history holds stays as it was.
-        self.weights = self.weights + step * self.direction
+        self.weights, square = moved(self.weights, self.direction, step)
         self.direction = None
         self.n_sums += 1
         if self.n_sums >= REFRESH_SCORES:
@@ -124,6 +132,7 @@ class RegularizedRisk(Objective):
             self.scores = self.risk.moved(
                 self.scores, self.along, step, out=self.scores
             )
+        return square
 
     def refresh(self):
         """Form the scores anew from w."""
@@ -135,12 +144,10 @@ class RegularizedRisk(Objective):
 
         Only the value is renewed: `plane` and `gradient` stay those of before.
         """
-        direction = target - self.weights
-        self._look(direction)
-        step = self.exact_step(direction)
-        self._step(step)
-        w = self.weights
-        self.value = float(0.5 * self.lam * w @ w) + self.risk.value(self.scores)
+        self._look_at(target)
+        step = self.exact_step(self.direction)
+        square = self._step(step)
+        self.value = 0.5 * self.lam * square + self.risk.value(self.scores)
         return step
 
     def cut(self, step):
