@@ -100,10 +100,10 @@ class GMean(RecallMetric):
     def loss(self, recalls):
         if not recalls.all():
             return 1.0
-        return 1.0 - np.exp(np.log(recalls).mean())
+        return 1.0 - _geometric_mean(recalls)
 
     def slopes(self, recalls):
-        return -np.exp(np.log(recalls).mean()) / (len(recalls) * recalls)
+        return -_geometric_mean(recalls) / (len(recalls) * recalls)
 
 
 class HMean(RecallMetric):
@@ -182,3 +182,8 @@ class MinMax(RecallMetric):
         G = np.zeros((len(present), len(priors), len(priors)))
         G[np.arange(len(present)), present, present] = -1.0 / priors[present]
         return G, np.ones(len(present))
+
+
+def _geometric_mean(recalls):
+    # Not `mean`, which takes three times as long for few numbers.
+    return np.exp(np.log(recalls).sum() / len(recalls))
