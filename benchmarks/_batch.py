@@ -27,6 +27,7 @@ from sklearn_structsvm import (
 NO_LIMIT = 10**9
 METHODS = {
     "SubLBFGS": (SubLBFGSClassifier, {}),
+    "SubLBFGS, hybrid": (SubLBFGSClassifier, {"solver": "hybrid"}),
     "subLBFGS alone": (SubLBFGSClassifier, {"solver": "sublbfgs"}),
     "BMRM, line search": (BMRMClassifier, {}),
     "BMRM": (BMRMClassifier, {"line_search": False}),

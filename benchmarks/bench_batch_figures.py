@@ -3,10 +3,10 @@
 Figures 9 and 10, 13 and 14, 15 and 16 of Yu et al. (2010), for binary, multiclass and
 multilabel hinge losses: above, the objective against seconds at the lambda at which the
 paper showed the set, or at which it predicts best; below, the seconds to within
---within of the optimum against lambda. SubLBFGS is the default, which goes over to
-bundle steps. "BMRM, line search" is the paper's ls-BMRM. Quasi-Newton steps look at
-their gap, and so note their objective, at every tenth only. Written to
-figures/batch_KIND.png.
+--within of the optimum against lambda. SubLBFGS is the default, which starts in the dual
+where it can; its hybrid begins with quasi-Newton steps and goes over to bundle steps.
+"BMRM, line search" is the paper's ls-BMRM. Quasi-Newton steps look at their gap, and so
+note their objective, at every tenth only. Written to figures/batch_KIND.png.
 
 Figures 1 and 2 of Saha et al. (2009): the best objective so far less the optimum against
 iterations and against seconds, for binary losses. ls-BMRM is there the variant that
@@ -37,6 +37,7 @@ CURVES = {
 }
 QUASI_NEWTON = {
     "SubLBFGS": {"color": "tab:red"},
+    "SubLBFGS, hybrid": {"color": "tab:brown"},
     "subLBFGS alone": {"color": "tab:orange"},
     "BMRM, line search": {"color": "tab:green", "linestyle": "-."},
     "BMRM": {"color": "tab:blue", "linestyle": "--"},

@@ -77,7 +77,7 @@ plt.show()
 for name in ("G-mean", "worst recall"):
     model = models[name]
     score, bound = 1 - model.objective_, 1 - model.dual_objective_
-    print(f"{name}: {score:.4f}, and of no classifier more than {bound:.4f}")
+    print(f"{name}: {score:.4f}, by these probabilities at most {bound:.4f}")
     print(f"  after {model.n_oracle_calls_} calls of the oracle;", end=" ")
     print(f"weights {model.mixture_weights_.round(3).tolist()}")
 

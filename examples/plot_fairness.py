@@ -65,13 +65,14 @@ for name, model in models.items():
 
 # %%
 # In training the constraint holds exactly, for the expected confusion matrix of the
-# randomised classifier, and no classifier that meets it is better than the bound. On new
-# examples it holds up to what the size of the sample leaves open.
+# randomised classifier, and no classifier is better than the bound that meets it and
+# decides by these class probabilities, group by group. On new examples it holds up to
+# what the size of the sample leaves open.
 
 model = models["equal opportunity, 0.02"]
 print(f"violation in training: {model.constraint_violation_:.1e}")
 print(f"G-mean in training: {1 - model.objective_:.4f}")
-print(f"of any classifier that meets it: at most {1 - model.dual_objective_:.4f}")
+print(f"by these probabilities at most: {1 - model.dual_objective_:.4f}")
 
 # %%
 # The recalls of both classes that can be achieved with a threshold for each group, and

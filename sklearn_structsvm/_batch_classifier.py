@@ -1,9 +1,10 @@
 """What the batch classifiers share: from y to a risk, and from a risk to a fit."""
 
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Real
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from sklearn_structsvm._compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm._dask import make_dask_problem
@@ -39,6 +40,20 @@ BATCH_CONSTRAINTS = {
 }
 
 
+def _one_blas_thread():
+    """A context in which BLAS has one thread.
+
+    Products with X are kernels, on `n_jobs` threads. What is left are vectors and planes:
+    to wake more threads for these takes as long, and ten times as long on a busy machine.
+    """
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas():
+    return ThreadpoolController()
+
+
 class BatchClassifier(TrainedClassifier):
     """A linear classifier that minimises a regularised risk over all rows at once.
 
@@ -65,7 +80,8 @@ class BatchClassifier(TrainedClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or, if y and sample_weight are too, a Dask collection chunked by rows.
+            Or, for `SubLBFGSClassifier` and if y and sample_weight are too, a Dask
+            collection chunked by rows.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Class labels of any kind, or an indicator.
         sample_weight : array-like of shape (n_samples,) or None
@@ -107,7 +123,8 @@ class BatchClassifier(TrainedClassifier):
             if w0 is not None:
                 options["w0"] = w0
             solve = partial(run, risk, problem.lam(self.C), **limits, **options)
-            self._run(problem, data, solve, name)
+            with _one_blas_thread():
+                self._run(problem, data, solve, name)
         finally:
             problem.release()
 
@@ -117,12 +134,8 @@ class BatchClassifier(TrainedClassifier):
 
     def _read_structure(self, X, y, classes):
         """What y says of the structure, and what the parameters say to that."""
-        if self.loss == "logistic":
-            return BinaryStructure()
         structure = read_structure(X, y, classes)
-        if isinstance(structure, MultilabelStructure):
-            structure = RankingStructure()
-        elif not structure.flat:
+        if not structure.flat:
             if not self.takes_sequences:
                 raise ValueError(
                     f"{type(self).__name__} needs one row of X for each example, and X "
@@ -130,6 +143,15 @@ class BatchClassifier(TrainedClassifier):
                     "BMRMClassifier take sequences."
                 )
             return structure
+        if self.loss == "logistic":
+            if not isinstance(structure, BinaryStructure):
+                raise ValueError(
+                    "Only binary classification is supported. loss='logistic' needs one "
+                    "label per example, of two classes."
+                )
+            return structure
+        if isinstance(structure, MultilabelStructure):
+            structure = RankingStructure()
         self._check_slack(structure)
         return structure.set_params(label_costs=self.label_costs)
 
@@ -166,10 +188,11 @@ class BatchClassifier(TrainedClassifier):
         """Weights of the previous fit, where they are asked for and of use."""
         if not getattr(self, "warm_start", False) or "coef_" not in before:
             return None
-        coef, intercept = before["coef_"], before["intercept_"]
+        # A fit to sequences has no intercept.
+        coef, intercept = before["coef_"], before.get("intercept_")
         shape = structure.split_weights(np.zeros(structure.n_weights_))[0].shape
-        same_classes = np.array_equal(before["classes_"], structure.classes_)
-        if coef.shape != shape or not same_classes:
+        same_classes = np.array_equal(before.get("classes_"), structure.classes_)
+        if intercept is None or coef.shape != shape or not same_classes:
             self._warn_of_cold_start(
                 "the features or classes are not those", "coefficients are"
             )

@@ -19,6 +19,9 @@ DEFAULT_MAX_ITER = 1000
 # less than scores that are no probabilities.
 SUM_TOLERANCE = 1e-3
 
+# And how far in units of their precision, for rounding alone.
+SUM_ROUNDING = 16
+
 
 def default_classifier():
     """The probability model where none is named."""
@@ -36,13 +39,30 @@ def check_classifier(classifier, method, hint=""):
         )
 
 
+def fit_to_labels(classifier, X, y, **params):
+    """`classifier.fit`, whose complaint of labels gets a note on what can be done."""
+    try:
+        return classifier.fit(X, y, **params)
+    except ValueError as error:
+        found = np.unique(y)
+        is_coded = np.array_equal(found, np.arange(len(found)))
+        if "class" in str(error) and not is_coded:
+            error.add_note(
+                f"{type(classifier).__name__} was fitted to the labels {found.tolist()}. "
+                "Some libraries take 0, 1, ..., k - 1 only: encode y, for example with "
+                "sklearn.preprocessing.LabelEncoder, and use folds that have all classes."
+            )
+        raise
+
+
 def class_probabilities(classifier, X, classes, **params):
     """`predict_proba` with the columns in the order of `classes`.
 
     Returns
     -------
     ndarray of shape (n, k), float32 or float64
-        A class that the classifier does not know has probability 0.
+        A class that the classifier does not know has probability 0. Rows sum to 1 but
+        for rounding: those that are a little off it are divided by their sum.
 
     Raises
     ------
@@ -68,6 +88,9 @@ def class_probabilities(classifier, X, classes, **params):
             f"predict_proba of {name} gives {probabilities[row]} for row {row}, which "
             "are no probabilities: they must be at least 0 and sum to 1."
         )
+    off = np.abs(sums - 1) > SUM_ROUNDING * np.finfo(probabilities.dtype).eps
+    if off.any():
+        probabilities = probabilities / np.where(off, sums, 1)[:, None]
     if np.array_equal(known, classes):
         return probabilities
     return _reordered(probabilities, known, classes)
@@ -93,7 +116,7 @@ def prefit_classes(classifier, y):
             f"y holds labels that the fitted estimator does not know: {unknown}. It was "
             f"fitted to {classes.tolist()}."
         )
-    return classes
+    return np.sort(classes)
 
 
 def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
@@ -130,7 +153,7 @@ def _held_out(classifier, X, y, classes, train, test, routed):
     X_train, y_train = _safe_split(classifier, X, y, train)
     X_test, _ = _safe_split(classifier, X, y, test, train)
     fit_params = _check_method_params(X, routed.estimator.fit, train)
-    classifier.fit(X_train, y_train, **fit_params)
+    fit_to_labels(classifier, X_train, y_train, **fit_params)
     params = _check_method_params(X, routed.estimator.predict_proba, test)
     return class_probabilities(classifier, X_test, classes, **params)
 

@@ -24,8 +24,8 @@ class ComplexMetricClassifier(TrainedMixture):
     how to decide by its probabilities. For one matrix of costs L that is the plug-in
     rule, argmin_j Σ_i η_i(x) L_ij. Metrics that are no sum of costs need a mixture of
     such rules, with as many losses L: the solver finds both losses and mixture, each loss
-    for a call of a linear minimisation oracle (LMO), and a bound that no classifier can
-    go below.
+    for a call of a linear minimisation oracle (LMO), and a bound that no classifier which
+    decides by these probabilities can go below.
 
     The learned classifier is a randomised one: rule t decides with probability
     ``mixture_weights_[t]``. Where one rule is the best, as for sums of costs, it is
@@ -37,7 +37,9 @@ class ComplexMetricClassifier(TrainedMixture):
         Gives the class probabilities η, by `predict_proba`. Is cloned and fitted, unless
         it is a ``FrozenEstimator`` or ``cv="prefit"``. Its probabilities should mean what
         they say: see ``CalibratedClassifierCV``, which also makes probabilities of the
-        scores of SVMs. None for logistic regression.
+        scores of SVMs. It is given the labels as they are: for one that takes 0, 1, ...,
+        k - 1 only, as XGBoost's does, encode `y` (``LabelEncoder``). None for logistic
+        regression.
     metric : str or ConfusionMetric, default="g_mean"
         The loss ψ, a name ("zero_one", "balanced", "ordinal", "g_mean", "h_mean",
         "q_mean", "min_max", "micro_f1", "macro_f1", "f1", "jaccard", "mcc", "kappa") or
@@ -78,7 +80,7 @@ class ComplexMetricClassifier(TrainedMixture):
     max_iter : int, default=1000
         Iterations, with one call of the LMO each as a rule.
     max_time : float or None, default=None
-        Seconds of the solver.
+        Seconds of the solver, at least one iteration of it.
     random_state : int, RandomState instance or None, default=None
         Seeds the hash that `predict` chooses a rule by: another seed divides the rows
         otherwise. None is a seed too, always the same. Nothing else is random here; the
@@ -116,7 +118,8 @@ class ComplexMetricClassifier(TrainedMixture):
     objective_ : float
         ψ of `certified_confusions_`.
     dual_objective_ : float
-        A lower bound of ψ over all classifiers that meet the constraints.
+        A lower bound of ψ over all classifiers that meet the constraints and decide by
+        these probabilities (and by the group, where `groups_` is not None).
     dual_gap_ : float
         How far the mixture may be from the best, at most: `objective_ - dual_objective_`.
         For "labels" of more than two classes it and `dual_objective_` are of the class
@@ -125,17 +128,19 @@ class ComplexMetricClassifier(TrainedMixture):
         convex nor made of ratios, and an estimate for other LMOs than "plugin".
     constraint_violation_ : float
         The largest violation of a constraint by `certified_confusions_`, in the
-        constraint's own units; not positive where all are met, -inf without constraints.
+        constraint's own units, as a call of the constraint has it; not positive where all
+        are met, -inf without constraints.
     groups_ : ndarray of shape (n_groups,) or None
         Groups that the classifier tells apart: values of the sensitive feature, or tuples
         of them where there are several columns. None where it needs no groups.
     solver_ : str
         What solver="auto" stood for.
     n_iter_, n_oracle_calls_ : int
-        Iterations, and calls of the LMO.
+        Iterations, and calls of the LMO, those for `dual_gap_` included.
     history_ : dict of ndarray
         A row per check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "constraint_violation".
+        "dual_objective", "dual_gap" and "constraint_violation", the last of them
+        multiplied by the denominator for rates whose denominator varies.
     n_features_in_ : int
         Where the fitted estimator has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

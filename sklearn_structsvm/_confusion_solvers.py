@@ -44,7 +44,7 @@ def warn_of_shortfall(estimator, result, stacklevel):
             "that far from its optimum"
         )
     if result.violation > MET:
-        lacks.append(f"a constraint violated by {result.violation:.3g}")
+        lacks.append(f"a constraint violated by {estimator.constraint_violation_:.3g}")
     if not lacks and result.status == "stalled":
         return
     if result.status == "stalled":
@@ -52,7 +52,8 @@ def warn_of_shortfall(estimator, result, stacklevel):
     else:
         limit = getattr(estimator, result.status)
         end = f"stopped at {result.status}={limit}"
-        remedy = f"Increase {result.status}, or use solver='{AUTO}'."
+        remedy = f"Increase {result.status}"
+        remedy += "." if estimator.solver_ == AUTO else f", or use solver='{AUTO}'."
     what = " and ".join(lacks) or "no bound on how far it is from its optimum"
     warnings.warn(
         f"{estimator.solver_} {end}, with {what}. {remedy}",
@@ -68,11 +69,13 @@ def warn_of_constant(estimator, stacklevel):
         return
     (always,) = estimator.classes_[predicted].tolist()
     never = estimator.classes_[~predicted].tolist()
+    by, look_at = "of those that the LMO found", "LMO"
+    if hasattr(estimator, "estimator_"):
+        by, look_at = "by the class probabilities", "probabilities"
     warnings.warn(
         f"The classifier predicts {always!r} for every training example and never "
-        f"{never}: by the class probabilities nothing else is better for "
-        f"metric={estimator.metric!r} and the constraints. Have a look at the "
-        "probabilities and the sample weights.",
+        f"{never}: {by} nothing else is better for metric={estimator.metric!r} and the "
+        f"constraints. Have a look at the {look_at} and the sample weights.",
         UserWarning,
         stacklevel=stacklevel,
     )

@@ -84,7 +84,7 @@ class Task:
     y : ndarray of shape (n,)
         Codes of the labels.
     weights : ndarray of shape (n,)
-        Of sum 1.
+        Not negative, not all 0; of any scale.
     codes : ndarray of shape (n,)
         The cell of each example.
     cells : Cells
@@ -132,7 +132,7 @@ def make_task(metric, constraints, classes, X, y, weights, sensitive_features):
     y : ndarray of shape (n,)
         Labels.
     weights : ndarray of shape (n,)
-        Of sum 1.
+        Not negative, not all 0; of any scale.
     sensitive_features : array-like or None
 
     Raises

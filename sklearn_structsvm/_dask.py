@@ -13,10 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
 from sklearn_structsvm._dask_parts import import_dask, n_places, start_parts
+from sklearn_structsvm._problem import check_total
 from sklearn_structsvm.risks.base import normalised
 from sklearn_structsvm.risks.distributed import DistributedRisk
 from sklearn_structsvm.risks.part import Part, Rows
-from sklearn_structsvm.structures.labels import encode
+from sklearn_structsvm.structures.labels import encode, unique
 
 
 @dataclass
@@ -150,23 +151,28 @@ def _fit_structure(estimator, parts, read):
         )
     labels = _checked_labels(found)
     structure = read(np.empty((0, found.n_features)), labels, estimator.classes)
+    # Only the counts tell what balances the classes.
+    balanced = estimator.class_weight == "balanced" and found.n_columns is None
     structure.fit(
         np.empty((0, found.n_features)),
         labels,
         classes=estimator.classes,
-        class_weight=_class_weight(estimator.class_weight, found),
+        class_weight=None if balanced else estimator.class_weight,
         bias=estimator.intercept_scaling if estimator.fit_intercept else 0.0,
     )
-    total, class_weights = found.weights.sum(), None
+    factors, class_weights = 1.0, None
     if not structure.multi_label and estimator.class_weight is not None:
-        class_weights = structure.example_weights(structure.classes_)
         seen = encode(found.labels, structure.classes_)
-        total = found.weights @ class_weights[seen]
-    if not total > 0.0:
-        raise ValueError(
-            "All examples have a weight of zero: sample_weight (times class_weight) "
-            "must be positive for at least one."
-        )
+        if balanced:
+            class_weights = np.ones(len(structure.classes_))
+            mean_count = found.counts.sum() / len(found.labels)
+            class_weights[seen] = mean_count / found.counts
+        else:
+            class_weights = structure.example_weights(structure.classes_)
+        factors = class_weights[seen]
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = (found.weights * factors).sum()
+    check_total(total)
     return DaskProblem(structure, parts, surveys, class_weights, float(total))
 
 
@@ -198,7 +204,7 @@ def _chunks(data, name):
         return list(data.to_delayed())
     raise TypeError(
         f"{name} must be a Dask collection, as X is one; got {type(data).__name__}. "
-        f"dask.array.from_array(..., chunks=X.chunks[0]) makes it one."
+        "dask.array.from_array makes it one, with the chunks of the rows of X."
     )
 
 
@@ -288,7 +294,7 @@ def _survey(chunk):
         return Survey(0, 0, 0, None, y, np.empty(0, dtype=int), np.empty(0))
     n_entries = X.nnz if sparse.issparse(X) else X.size
     columns = y.shape[1] if y.ndim == 2 and y.shape[1] > 1 else None
-    labels, places, counts = np.unique(y, return_inverse=True, return_counts=True)
+    labels, places, counts = unique(y, "y", return_inverse=True, return_counts=True)
     if columns is not None:
         sums = np.array([n if weights is None else weights.sum()], dtype=np.float64)
     else:
@@ -311,7 +317,7 @@ def _merged(surveys):
             )
     first = used[0]
     every = np.concatenate([survey.labels for survey in used])
-    labels, places = np.unique(every, return_inverse=True)
+    labels, places = unique(every, "y", return_inverse=True)
     counts = np.concatenate([survey.counts for survey in used])
     weights = np.concatenate([survey.weights for survey in used])
     if first.n_columns is None:
@@ -335,14 +341,6 @@ def _checked_labels(found):
         labels = np.repeat(labels[:, np.newaxis], found.n_columns, axis=1)
     check_classification_targets(labels)
     return labels
-
-
-def _class_weight(class_weight, found):
-    """What stands for it where the labels are given once each, however frequent."""
-    if not isinstance(class_weight, str) or found.n_columns is not None:
-        return class_weight
-    weights = found.counts.sum() / (len(found.labels) * found.counts)
-    return dict(zip(found.labels.tolist(), weights.tolist(), strict=True))
 
 
 def make_part(chunks, kind, options, n_weights, classes, class_weights, total, first):

@@ -1,6 +1,7 @@
 """How a mixture is trained: from data to an oracle, and from its solver to a fit."""
 
 import warnings
+from time import perf_counter
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,6 +20,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 from sklearn_structsvm._class_probabilities import (
     check_classifier,
     class_probabilities,
+    fit_to_labels,
     held_out_probabilities,
     prefit_classes,
 )
@@ -121,7 +123,13 @@ class TrainedMixture(RandomisedClassifier):
             if sensitive_features is not None:
                 fit_params = fit_params | {"sensitive_features": sensitive_features}
             return process_routing(self, "fit", **fit_params)
-        if sample_weight is not None and not self._is_fitted_already():
+        if self._is_fitted_already():
+            if fit_params:
+                raise TypeError(
+                    f"fit takes no {sorted(fit_params)}, since the estimator is fitted "
+                    "already and gets none."
+                )
+        elif sample_weight is not None:
             if has_fit_parameter(classifier, "sample_weight"):
                 fit_params = fit_params | {"sample_weight": sample_weight}
             else:
@@ -147,7 +155,7 @@ class TrainedMixture(RandomisedClassifier):
                 rows, probabilities = held_out_probabilities(
                     classifier, X, y, task.classes, self.cv, routed, self.n_jobs
                 )
-            model = clone(classifier).fit(X, y, **routed.estimator.fit)
+            model = fit_to_labels(clone(classifier), X, y, **routed.estimator.fit)
         if rows is None:
             probabilities = class_probabilities(
                 model, X, task.classes, **routed.estimator.predict_proba
@@ -200,15 +208,18 @@ class TrainedMixture(RandomisedClassifier):
             for one in found["classifiers_"]:
                 found |= _feature_attributes(getattr(one, "classifier", one))
         vars(self).update(found)
-        bound, gap = oracle.certificate(result, self.tol, self.max_iter)
+        left = self.max_time
+        if left is not None:
+            left = max(left - (perf_counter() - history.started), 0.0)
+        bound, gap, n_more = oracle.certificate(result, self.tol, self.max_iter, left)
         self.confusion_ = self.cell_confusions_.sum(axis=0)
         self.certified_confusions_ = result.confusion
         self.objective_ = float(result.value)
         self.dual_objective_ = float(bound)
         self.dual_gap_ = float(gap)
-        self.constraint_violation_ = float(result.violation)
+        self.constraint_violation_ = problem.own_violation(result.confusion)
         self.n_iter_ = result.n_iter
-        self.n_oracle_calls_ = result.n_oracle_calls
+        self.n_oracle_calls_ = result.n_oracle_calls + n_more
         self.history_ = result.history
         self._keep_fitted = True
         reporter.end()

@@ -139,7 +139,11 @@ def row_keys(X):
 
 def _as_array(X):
     try:
-        return np.asarray(X)
+        array = np.asarray(X)
+        if array.dtype.kind in "SU" and not hasattr(X, "dtype"):
+            # In a list, numbers beside strings are to stay numbers.
+            array = np.asarray(X, dtype=object)
+        return array
     except ValueError:  # rows of different lengths
         result = np.empty(len(X), dtype=object)
         for i, row in enumerate(X):

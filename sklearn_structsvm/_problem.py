@@ -162,25 +162,37 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     if not flat and hasattr(structure, "n_features_in_"):
         estimator.n_features_in_ = structure.n_features_in_
     weights = example_weights(structure, X, y, sample_weight)
-    total = weights.sum()
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    check_total(total)
     return Problem(structure, X, y, weights / total, total)
 
 
 def example_weights(structure, X, y, sample_weight):
-    """s_i with the class weights; ValueError where all are zero."""
+    """s_i with the class weights."""
     weights = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
     if structure.flat:
         by_class = structure.example_weights(y)
         if by_class is not None:
-            weights = weights * by_class
-    if not weights.any():
+            with np.errstate(over="ignore"):
+                weights = weights * by_class
+    return weights
+
+
+def check_total(total):
+    """ValueError where Σs is zero, or no float64 holds it."""
+    if not np.isfinite(total):
+        raise ValueError(
+            "The sum of sample_weight (times class_weight) is too large for a float64: "
+            "divide the weights by the largest of them."
+        )
+    if not total > 0.0:
         raise ValueError(
             "All examples have a weight of zero: sample_weight (times class_weight) "
             "must be positive for at least one."
         )
-    return weights
 
 
 def check_bounds(coef_bounds, structure):

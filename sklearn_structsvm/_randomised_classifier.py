@@ -21,6 +21,7 @@ from sklearn_structsvm._compat import CallbackSupportMixin
 from sklearn_structsvm._mixtures import choices
 from sklearn_structsvm._whole_fits import WholeFitsMixin
 from sklearn_structsvm.confusion.names import METRICS
+from sklearn_structsvm.confusion.weighted import WeightedLMO
 
 PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
 
@@ -103,6 +104,11 @@ class RandomisedClassifier(
     def _routed(self, method, sensitive_features, params):
         """What of the metadata `predict_proba` of the classifier is to get."""
         if not routes_metadata():
+            if params and not self._is_plugin:
+                raise TypeError(
+                    f"With lmo={self.lmo!r}, {method} takes no {sorted(params)}: only "
+                    "the estimator of lmo='plugin' gets any."
+                )
             return params
         if sensitive_features is not None:
             params = params | {"sensitive_features": sensitive_features}
@@ -122,8 +128,8 @@ class RandomisedClassifier(
         else:
             (X_in,) = indexable(X)
             n_samples = _num_samples(X_in)
-        is_blind = isinstance(self.lmo, str) and self.lmo == "weighted"
-        if is_blind and sensitive_features is None:
+        lmo = getattr(self.mixture_, "lmo", None)
+        if isinstance(lmo, WeightedLMO) and sensitive_features is None:
             # Its classifiers see the rows alone.
             return X_in, np.zeros(n_samples, dtype=np.intp)
         return X_in, self.cell_finder_.find(X, n_samples, sensitive_features)

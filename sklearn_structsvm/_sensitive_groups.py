@@ -84,8 +84,9 @@ def _columns(features, n_samples):
     if sparse.issparse(features):
         raise TypeError("sensitive_features must be dense; got a sparse matrix.")
     if hasattr(features, "columns") and hasattr(features, "shape"):
-        names = list(features.columns)
-        columns = [np.asarray(features[name]) for name in names]
+        # By position, for names may be there twice.
+        take = features.iloc if hasattr(features, "iloc") else features
+        columns = [np.asarray(take[:, j]) for j in range(features.shape[1])]
     else:
         features = np.asarray(features)
         if features.ndim not in (1, 2):

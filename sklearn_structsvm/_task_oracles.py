@@ -49,15 +49,15 @@ class PluginOracle:
             "cell_confusions_": self.lmo.mixture_confusion(losses, weights, "labels"),
         }
 
-    def certificate(self, result, tol, max_iter):
-        """(bound, gap) of a result.
+    def certificate(self, result, tol, max_iter, max_time):
+        """(bound, gap) of a result, and the calls of an LMO that they took.
 
         Where the rule is not the best for what is counted, both are those of the model:
         how much the mixture's value under the model is above the bound of all that
         violate the constraints, under the model, as little as it does.
         """
         if self.lmo.exact:
-            return result.bound, result.gap
+            return result.bound, result.gap, 0
         model = PluginLMO(*self.data, confusion="probabilities", **self.options)
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.handles, result.weights)
@@ -65,8 +65,10 @@ class PluginOracle:
         task = replace(
             self.task, constraints=[_Relaxed(c, slack) for c in self.task.constraints]
         )
-        best = run_column_generation(task.problem(model), tol=tol, max_iter=max_iter)
-        return best.bound, problem.value(C) - best.bound
+        best = run_column_generation(
+            task.problem(model), tol=tol, max_iter=max_iter, max_time=max_time
+        )
+        return best.bound, problem.value(C) - best.bound, best.n_oracle_calls
 
 
 class _Relaxed(Constraint):
@@ -103,7 +105,7 @@ class ClassifierOracle:
     def __init__(self, task, lmo, X):
         lmo = clone(lmo, safe=False)
         # Weights that average to 1, as fits to so many examples expect.
-        weights = task.weights * len(task.y)
+        weights = task.weights * (len(task.y) / task.weights.sum())
         m, k = task.cells.n_cells, task.cells.n_classes
         lmo = lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)
         bounded = BoundLMO(
@@ -127,9 +129,9 @@ class ClassifierOracle:
             "cell_confusions_": np.tensordot(weights, confusions, axes=1),
         }
 
-    def certificate(self, result, tol, max_iter):
+    def certificate(self, result, tol, max_iter, max_time):
         """As of `PluginOracle`; an estimate, for an LMO that need not find the best."""
-        return result.bound, result.gap
+        return result.bound, result.gap, 0
 
 
 class _Remembering:

@@ -208,7 +208,7 @@ class TrainedClassifier(StructuredClassifier):
         doubt = self._doubt(result)
         if result.status == "stalled":
             doubt = doubt or "That is rounding: use a larger tol."
-            return f"{name} found no more violations, but {gap} is left. {doubt}"
+            return f"{name} made no more progress, but {gap} is left. {doubt}"
         return (
             f"{name} stopped at {result.status}={getattr(self, result.status)} with "
             f"{gap}: the objective is at most that far from its optimum. For less, "

@@ -43,6 +43,7 @@ def problems():
         "without an intercept": (X, two, {"fit_intercept": False}),
         "four classes": (X, y, {}),
         "names": (X, names, {"class_weight": {"elm": 3.0}}),
+        "digits": (X, y.astype(str), {"class_weight": "balanced", "classes": [*"32107"]}),
         "balanced": (X, np.minimum(y, 2), {"class_weight": "balanced"}),
         "costs": (X, y, {"label_costs": COSTS, "intercept_scaling": 2.0}),
         "rescaled": (X, y, {"label_costs": COSTS, "loss": "slack_hinge"}),

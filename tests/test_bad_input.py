@@ -200,6 +200,7 @@ def test_weights_that_are_none_are_refused(kind):
         (np.ones((n, 2)), "Sample weights must be 1D"),
         (negative, "Negative values.*sample_weight"),
         (nan, "sample_weight contains NaN"),
+        (np.full(n, 1e308), "sum of sample_weight .* too large"),
     ]:
         refused(problem.X, problem.y, message, problem.structure, sample_weight=weights)
 

@@ -120,6 +120,13 @@ def test_class_weight_is_refused_where_it_has_no_meaning(kind):
         make_problem(kind).fitted(class_weight="balanced")
 
 
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_class_weights_that_are_none_are_refused(kind, weight):
+    with pytest.raises(ValueError, match=f"class_weight .* got {weight} for class 1"):
+        make_problem(kind).fitted(class_weight={1: weight})
+
+
 AUTO = {
     "binary": BinaryStructure,
     "multiclass": MulticlassStructure,

@@ -26,7 +26,8 @@ from sklearn.model_selection import (
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm import ComplexMetricClassifier, _task_oracles
+from sklearn_structsvm._class_probabilities import class_probabilities
 from sklearn_structsvm._confusion_solvers import SOLVERS
 from sklearn_structsvm.confusion import ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
@@ -38,9 +39,11 @@ from sklearn_structsvm.metrics import (
     EqualOpportunity,
     FBeta,
     LinearLoss,
+    Precision,
     Quantification,
     Recall,
 )
+from sklearn_structsvm.solvers.column_generation import run_column_generation
 from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
 
 CONVEX = ["zero_one", "balanced", "ordinal", "g_mean", "h_mean", "q_mean", "min_max"]
@@ -142,6 +145,28 @@ class TestCertificate:
         gap = model.metric_.value(C) - relaxed.objective_
         assert gap - 1e-6 <= model.dual_gap_ <= gap + 1e-3 + 1e-6
         assert model.dual_gap_ >= 0
+
+    def test_the_certificate_of_labels_takes_no_more_than_the_time_left(
+        self, monkeypatch
+    ):
+        limits = []
+
+        def timed(problem, *, max_time, **options):
+            limits.append(max_time)
+            return run_column_generation(problem, max_time=max_time, **options)
+
+        monkeypatch.setattr(_task_oracles, "run_column_generation", timed)
+        X, y, _ = make_data(3)
+        model = ComplexMetricClassifier(metric="h_mean", confusion="labels")
+        model.set_params(max_time=100.0).fit(X, y)
+        assert 0.0 < limits[0] < 100.0
+        assert model.n_oracle_calls_ > model.history_["n_oracle_calls"][-1]
+        with no_complaint_of_convergence():
+            model.set_params(max_time=1e-9).fit(X, y)
+        assert limits[1] == 0.0
+        # A bound from one iteration is a bound.
+        best = ComplexMetricClassifier(metric="h_mean", tol=1e-6).fit(X, y)
+        assert model.dual_objective_ <= best.objective_
 
     def test_the_history_ends_with_the_fit(self):
         _, _, model = fitted_to(3)
@@ -274,7 +299,6 @@ class TestWhatIsLearned:
         model = ComplexMetricClassifier(metric="min_max", cv=3)
         assert_same_fit_but_objects(clone(model).fit(X, y), clone(model).fit(X, y))
 
-
     def test_threads_and_processes_change_no_bit(self):
         X, y, _ = make_data(3)
         model = ComplexMetricClassifier(metric="min_max", cv=2)
@@ -359,6 +383,49 @@ class TestProbabilities:
         assert 2 not in model.predict(X[some])
         with pytest.raises(ValueError, match=r"does not know: \[5\]"):
             model.fit(X, np.where(y == 0, 5, y))
+
+    def test_an_f_measure_of_a_class_that_is_not_there_is_no_division_by_0(self):
+        X, y, _ = make_data(2)
+        fitted = LogisticRegression().fit(X, y)
+        model = ComplexMetricClassifier(fitted, "f1", cv="prefit")
+        with pytest.warns(UserWarning, match="predicts 0 for every"):
+            model.fit(X[y == 0], y[y == 0])
+        assert np.isfinite(model.loss_matrices_).all()
+
+    def test_classes_of_a_fitted_classifier_may_come_in_any_order(self):
+        class Known:
+            classes_ = np.array(["b", "c", "a"])
+
+            def predict_proba(self, X):
+                return fitted.predict_proba(X)[:, [1, 2, 0]]
+
+        X, y, _ = make_data(3)
+        names = np.array(["a", "b", "c"])[y]
+        fitted = LogisticRegression().fit(X, names)
+        model = ComplexMetricClassifier(Known(), cv="prefit").fit(X, names)
+        plain = ComplexMetricClassifier(fitted, cv="prefit").fit(X, names)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(model.loss_matrices_, plain.loss_matrices_)
+
+    @pytest.mark.parametrize("precision", [np.float32, np.float64])
+    def test_rounded_probabilities_decide_as_their_scores_do(self, precision):
+        class Rounded:
+            classes_ = np.array([0, 1])
+
+            def predict_proba(self, X):
+                one = X[:, 0]
+                return np.column_stack([np.round(1 - one, 3), one]).astype(precision)
+
+        one = np.linspace(0.0005, 0.9995, 1000)
+        y = (np.random.default_rng(0).random(1000) < one).astype(int)
+        model = ComplexMetricClassifier(Rounded(), "balanced", cv="prefit")
+        model.fit(one[:, None], y)
+        fine = np.linspace(0, 1, 100001)[:, None]
+        scores = model.decision_function(fine)
+        np.testing.assert_array_equal(model.predict(fine), scores > 0)
+        P = class_probabilities(Rounded(), one[:, None], np.array([0, 1]))
+        assert P.dtype == precision
+        np.testing.assert_allclose(P.sum(axis=1), 1, atol=4 * np.finfo(precision).eps)
 
     def test_columns_are_brought_into_the_order_of_the_classes(self):
         class Backwards(LogisticRegression):
@@ -464,6 +531,17 @@ class TestConstraints:
             P = model.predict_proba(X)
             measured = constraint(y, P, labels=model.classes_, sample_weight=weights)
             assert measured <= 1e-12
+
+    def test_a_violation_is_in_the_units_of_the_constraint(self):
+        X, y, _ = make_data(2)
+        # It is met by far: precision times coverage says next to nothing.
+        precision = Precision(label=0, at_least=0.1)
+        model = ComplexMetricClassifier(constraints=precision).fit(X, y)
+        measured = precision(y, model.predict_proba(X), labels=[0, 1])
+        assert model.constraint_violation_ == pytest.approx(measured)
+        assert model.constraint_violation_ == pytest.approx(
+            0.1 - model.confusion_[0, 0] / model.confusion_[:, 0].sum()
+        )
 
     def test_churn_is_counted_against_the_baseline(self):
         X, y, groups = make_data(3)
@@ -582,6 +660,15 @@ class TestRefusals:
         with pytest.raises(NotFittedError):
             model.predict(X)
 
+    def test_the_error_comes_back_whole_from_another_process(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(constraints=[Recall(at_least=0.99)])
+        with pytest.raises(InfeasibleConstraintError) as caught:
+            model.fit(X, y)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert str(again) == str(caught.value)
+        assert again.smallest_violation == caught.value.smallest_violation
+
     def test_the_smallest_violation_can_be_reached(self):
         X, y, _ = make_data(2)
 
@@ -691,9 +778,14 @@ class TestRefusals:
         with pytest.warns(ConvergenceWarning, match=message) as caught:
             model.fit(X, y)
         assert caught[0].filename == __file__
+        # No other solver is advised than the one that it was.
+        assert str(caught[0].message).endswith("Increase max_iter.")
         assert model.dual_gap_ > 1e-6 and model.n_iter_ == 2
         best = ComplexMetricClassifier(metric="min_max").fit(X, y)
         assert model.dual_objective_ <= best.objective_
+        model.set_params(solver="gda")
+        with pytest.warns(ConvergenceWarning, match="or use solver='column_generation'"):
+            model.fit(X, y)
 
 
 class CheapestOfSome(LMO):
@@ -750,6 +842,29 @@ class TestOtherOracles:
         np.testing.assert_array_equal(
             pickle.loads(pickle.dumps(model)).predict(X, **metadata), predicted
         )
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_an_lmo_gets_weights_whose_mean_is_1(self, weighted):
+        class Weighed(CheapestOfSome):
+            def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
+                seen.append(sample_weight)
+                return super().fit(X, y, sample_weight, cells, n_cells)
+
+        X, y, _ = make_data(2)
+        seen = []
+        weights = np.where(y == 1, 30.0, 10.0) if weighted else None
+        with no_complaint_of_convergence():
+            ComplexMetricClassifier(lmo=Weighed()).fit(X, y, sample_weight=weights)
+        expected = np.ones(len(y)) if weights is None else weights / weights.mean()
+        np.testing.assert_allclose(seen[0], expected)
+
+    def test_a_constant_classifier_is_not_blamed_on_probabilities(self):
+        X, y, _ = make_data(2)
+        costs = np.array([[0, 1], [0, 1]])
+        model = ComplexMetricClassifier(metric=LinearLoss(costs), lmo="weighted")
+        with pytest.warns(UserWarning, match="predicts 0 for every") as caught:
+            model.fit(X, y)
+        assert "probabilities" not in str(caught[0].message)
 
     def test_the_users_lmo_is_not_fitted_itself(self):
         X, y, _ = make_data(2)

@@ -104,6 +104,19 @@ class TestOverOtherClassifiers:
         with pytest.raises(NotFittedError):
             ComplexMetricClassifier(Boosted(), cv="prefit").fit(X, y)
 
+    @pytest.mark.parametrize("cv", [None, 3])
+    def test_those_that_want_other_labels_are_told_how(self, cv):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(Boosted(), cv=cv)
+        with pytest.raises(ValueError, match="Invalid classes") as caught:
+            model.fit(X, np.array(["no", "yes"])[y])
+        (note,) = caught.value.__notes__
+        assert "['no', 'yes']" in note and "LabelEncoder" in note
+        # Other complaints get no such advice.
+        with pytest.raises(ValueError, match="NaN") as caught:
+            model.fit(np.where(X > 2, np.nan, X), y)
+        assert not hasattr(caught.value, "__notes__")
+
     @pytest.mark.parametrize("enabled", [False, True])
     def test_any_object_with_probabilities_will_do_as_it_is(self, enabled):
         class Known:
@@ -188,6 +201,27 @@ class TestWithoutRouting:
         assert model.estimator_.evaluated is not None
         with pytest.raises(TypeError, match="nonsense"):
             model.fit(X, y, nonsense=1)
+
+    @pytest.mark.parametrize("how", ["prefit", "frozen"])
+    def test_a_fitted_estimator_takes_no_fit_parameters(self, how):
+        X, y, _ = make_data(2)
+        fitted = LogisticRegression().fit(X, y)
+        model = ComplexMetricClassifier(fitted, cv="prefit")
+        if how == "frozen":
+            model = ComplexMetricClassifier(FrozenEstimator(fitted))
+        with pytest.raises(TypeError, match="sample_weights"):
+            model.fit(X, y, sample_weights=np.ones(len(y)))
+        model.fit(X, y, sample_weight=np.ones(len(y)))
+
+    @pytest.mark.parametrize("method", ["predict", "predict_proba", "score"])
+    def test_what_nobody_takes_is_refused_by_predictions(self, method):
+        X, y, _ = make_data(2)
+        data = (X, y) if method == "score" else (X,)
+        for lmo in ("plugin", "weighted"):
+            with no_complaint_of_convergence():
+                model = ComplexMetricClassifier(lmo=lmo, max_iter=5).fit(X, y)
+            with pytest.raises(TypeError, match="nonsense"):
+                getattr(model, method)(*data, nonsense=1)
 
 
 class Asking(Spy):

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._mixtures import choices, row_keys
 from sklearn_structsvm._sensitive_groups import Groups
+from sklearn_structsvm.confusion.weighted import WeightedLMO
 from sklearn_structsvm.metrics import DemographicParity, EqualOpportunity
 
 
@@ -137,11 +138,12 @@ class TestRowsOfAnyKind:
         ]
 
     def test_numbers_among_other_values_stay_themselves(self):
-        keys = row_keys([["a", 1], ["b", 2.5]])
-        assert keys.shape == (2, 2)
-        frame = row_keys(pd.DataFrame({"x": ["a", "b"], "y": [1, 2.5]}))
+        rows = [["a", 1], ["b", 2.5]]
+        frame = row_keys(pd.DataFrame(rows))
         assert frame[:, 1].tolist() == [1.0, 2.5]
         assert len({*frame[:, 0]}) == 2
+        np.testing.assert_array_equal(row_keys(rows), frame)
+        np.testing.assert_array_equal(row_keys(np.array(rows, dtype=object)), frame)
 
     def test_frames_and_arrays_of_the_same_values_agree(self):
         values = {"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]}
@@ -276,6 +278,11 @@ class TestGroups:
         with pytest.raises(error, match=message):
             Groups(features, 2)
 
+    def test_columns_of_the_same_name_are_two(self):
+        frame = pd.DataFrame([["a", 1], ["a", 2], ["b", 1]], columns=["x", "x"])
+        groups = Groups(frame, 3)
+        assert groups.names == [("a", 1), ("a", 2), ("b", 1)]
+
     def test_values_that_cannot_be_sorted_are_groups_too(self):
         groups = Groups(np.array(["a", 1, "a", (2, 3)], dtype=object), 4)
         assert sorted(map(str, groups.names)) == ["(2, 3)", "1", "a"]
@@ -310,11 +317,12 @@ class TestGroups:
         )
 
 
-def test_refitted_classifiers_predict_without_the_groups_of_their_constraints():
+@pytest.mark.parametrize("lmo", ["weighted", WeightedLMO(LogisticRegression())], ids=str)
+def test_refitted_classifiers_predict_without_the_groups_of_their_constraints(lmo):
     X, y, _ = make_data(2, n=200)
     group = np.where(X[:, 0] > 0, "a", "b")
     model = ComplexMetricClassifier(
-        metric="balanced", constraints=EqualOpportunity(slack=0.3), lmo="weighted"
+        metric="balanced", constraints=EqualOpportunity(slack=0.3), lmo=lmo
     )
     with no_complaint_of_convergence():
         model.set_params(max_iter=10).fit(X, y, sensitive_features=group)

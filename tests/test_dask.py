@@ -193,7 +193,7 @@ def refusals():
     other = (100, 100, 100)
     several = label_binarize(y, classes=range(4))
     return {
-        "y in memory": ((X_, y), TypeError, "y must be a Dask collection, as X is one"),
+        "y in memory": ((X_, y), TypeError, "y must be .* the chunks of the rows of X"),
         "X in memory": ((X, y_), TypeError, "X must be a dask.array .* got ndarray"),
         "no y": ((X_, None), TypeError, "y must be a Dask collection.* got NoneType"),
         "weights in memory": ((X_, y_, s), TypeError, "sample_weight must be a Dask"),
@@ -210,10 +210,21 @@ def refusals():
         "one dimension": ((y_, y_), ValueError, "X must be a 2-D collection; got 1"),
         "one class": ((X_, 0 * y_), ValueError, "only one class: 0"),
         "no weight": ((X_, y_, 0 * s_), ValueError, "weight of zero"),
+        "too much weight": ((X_, y_, 0 * s_ + 1e308), ValueError, "too large"),
         "no rows": (
             (X_[:0], y_[:0]),
             ValueError,
             r"Found array with 0 sample\(s\)",
+        ),
+        "labels of two kinds": (
+            (X_, divided(np.where(y > 0, "a", None))),
+            ValueError,
+            "y mixes labels that cannot be sorted",
+        ),
+        "labels of a kind for each chunk": (
+            (X_, divided(np.repeat(np.array(["a", 1], dtype=object), [150, 150]))),
+            ValueError,
+            "y mixes labels that cannot be sorted",
         ),
         "no indicator": ((X_, divided(2 * several)), ValueError, "0 and 1; got 2"),
         "many kinds": (

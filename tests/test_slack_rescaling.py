@@ -433,7 +433,7 @@ def test_the_warning_of_an_inexact_search_names_it_and_points_to_the_caller(
 ):
     problem = written("multilabel")
     planes = options.get("solver") == "cutting_plane"
-    ended = "found no more violations" if planes else "stopped at max_iter=200"
+    ended = "made no more progress" if planes else "stopped at max_iter=200"
     message = rf"{ended}.*search='{search}' is inexact.*use search='angular'"
     model = problem.model(search=search, tol=1e-6, max_iter=200, **options)
     with pytest.warns(ConvergenceWarning, match=message) as record:
@@ -453,7 +453,7 @@ def test_the_warning_of_an_inexact_search_names_it_and_points_to_the_caller(
 def test_the_warning_of_a_search_that_is_cut_off_names_its_limits(limit, message):
     problem = written("weighted chain")
     model = problem.model(solver="cutting_plane", tol=1e-9, **limit)
-    with pytest.warns(ConvergenceWarning, match=f"no more violations.*{message}"):
+    with pytest.warns(ConvergenceWarning, match=f"no more progress.*{message}"):
         model.fit(problem.X, problem.y)
     primal = problem.primal(model)
     assert primal - 1e-12 <= model.objective_

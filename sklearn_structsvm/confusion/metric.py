@@ -23,7 +23,8 @@ class ConfusionMetric(Scored, BaseEstimator):
       find need not be the best, and no bound is known.
     - `gradient`: by default central differences of `value`, which cost 2k² values. Your
       own, by hand or by automatic differentiation, is compared with differences once
-      before it is used.
+      before it is used (with `needs_groups` only by
+      :func:`~sklearn_structsvm.confusion.check_metric`).
     - `ratio` and `pieces`: exact forms for which there are special solvers.
 
     Attributes

@@ -154,12 +154,25 @@ class ConfusionProblem:
         return np.concatenate([np.reshape(gathered, (n, -1)), rows], axis=1)
 
     def violation(self, C):
-        """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints."""
+        """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints.
+
+        Of rates whose denominators vary, such as precision, that is the violation times
+        the denominator, which makes it convex.
+        """
         h = self.linear[1]
         values = [phi.value(C) for phi in self.convex_constraints]
         if len(h):
             values.append(float((self._flat_linear @ C.reshape(-1) + h).max()))
         return max(values, default=-np.inf)
+
+    def own_violation(self, C):
+        """The largest violation, each in its constraint's own units; -inf without any.
+
+        Of the sign of `violation`: what rounding makes of 0 counts as met.
+        """
+        own = [constraint.violation(C, self.cells) for constraint in self.constraints]
+        most = max(own, default=-np.inf)
+        return min(most, 0.0) if self.violation(C) <= 0.0 else most
 
     def _closed_form(self, method):
         """A form that a metric of all examples has for the class priors."""

@@ -16,8 +16,9 @@ class Quantification(Constraint):
 
     Convex in C, and not linear. A class that is hardly ever predicted would make it
     infinite: below the least q_i that any C within the bound can have,
-    p_i exp(-1 - ε / p_i), the logarithm is continued by its tangent, so that what C meet
-    the bound is the same, and all values are finite.
+    p_i exp(-1 - ε / p_i), or 1e-12 p_i where that is more, the logarithm is continued by
+    a line, so that all values are finite, and what never predicts a class of positive
+    p_i is not within the bound.
 
     Parameters
     ----------
@@ -100,10 +101,15 @@ class Quantification(Constraint):
             return G, -float(self.at_most)
         q = C[mask].sum(axis=(0, 1)) / mass
         used = p > 0.0
-        least = np.maximum(np.exp(-1.0 - self.at_most / p[used]), TINY_RATIO)
+        # In units of p: what a class costs that is never predicted, and the end of the
+        # line to there.
+        never = 2.0 + self.at_most / p[used]
+        least = np.maximum(np.exp(1.0 - never), TINY_RATIO)
         ratio = np.maximum(q[used] / p[used], least)
-        slopes = np.zeros(len(p))
-        slopes[used] = -1.0 / ratio
-        G[mask] = slopes / mass
+        rare = q[used] / p[used] < least
         # p log(p / q) is p (1 - log r) - p / (p r) q where q = p r, the tangent's r.
-        return G, float(p[used] @ (1.0 - np.log(ratio)) - self.at_most)
+        slopes = np.zeros(len(p))
+        slopes[used] = np.where(rare, -(never + np.log(least)) / least, -1.0 / ratio)
+        G[mask] = slopes / mass
+        ends = np.where(rare, never, 1.0 - np.log(ratio))
+        return G, float(p[used] @ ends - self.at_most)

@@ -162,7 +162,7 @@ class ConfusionScorer(_BaseScorer):
         else:
             labels = np.unique(np.concatenate([np.unique(y_true), classes]))
             probabilities = np.zeros((len(response), len(labels)))
-            probabilities[:, np.isin(labels, classes)] = response
+            probabilities[:, np.searchsorted(labels, classes)] = response
             response = probabilities
         baseline = getattr(measure, "baseline", None)
         if baseline is not None:

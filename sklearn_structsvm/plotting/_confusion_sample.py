@@ -63,7 +63,6 @@ class ConfusionSample:
             groups = SimpleNamespace(names=groups.names, codes=known)
         baseline = finder.baseline_codes(X, sensitive_features)
         labels = encode_labels(y, classes, "y")
-        weights = weights / weights.sum()
         _, cells = make_cells(labels, weights, classes, groups, baseline)
         task = Task(
             estimator.metric_,
@@ -108,14 +107,13 @@ class ConfusionSample:
             raise ValueError(
                 "A baseline predicts from X: use from_estimator for constraints with one."
             )
-        weights = check_weights(sample_weight, y)
         task = make_task(
             _ANY_METRIC if metric is None else metric,
             constraints,
             classes,
             None,
             y,
-            weights / weights.sum(),
+            check_weights(sample_weight, y),
             groups,
         )
         return cls(task, probabilities, confusion)

@@ -113,10 +113,17 @@ def _score(model, part):
 
 
 def _violation(model, constraints, part):
-    """The largest of the constraints, of the expected confusion matrix."""
-    return max(
-        -constraint.scorer(response="predict_proba")(
-            model, part.X, part.y, **part.metadata
+    """The largest of the constraints, of the expected confusion matrix.
+
+    NaN where the part has no example of a group that a constraint names.
+    """
+    try:
+        return max(
+            -constraint.scorer(response="predict_proba")(
+                model, part.X, part.y, **part.metadata
+            )
+            for constraint in constraints
         )
-        for constraint in constraints
-    )
+    except ValueError:
+        # The fit would not be here if the constraints made no sense for what it was to.
+        return np.nan

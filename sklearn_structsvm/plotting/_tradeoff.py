@@ -36,7 +36,8 @@ class TradeoffDisplay:
         In any order.
     test_scores, test_violations : array-like of shape (n_levels,) or (n_levels, n_splits)
         Of held-out examples. Violations are in the constraint's own units, and not
-        positive where it is met. NaN where no classifier meets it in training.
+        positive where it is met. NaN where no classifier meets it in training, and
+        violations also where a held-out part lacks a group that a constraint names.
     train_scores, train_violations : array-like of the same shape, default=None
     unconstrained_scores : array-like of shape (n_splits,) or float, default=None
         On held-out examples, without the constraints.

@@ -342,7 +342,6 @@ cdef class PairLines(Hinge):
             self.losses(i, 1, z, &top)
             tol = 0.0
             if a != NULL:
-                tol = 0.0
                 for c in range(k):
                     tol = max(tol, fabs(zi[c]) + self.largest)
                 tol *= rtol

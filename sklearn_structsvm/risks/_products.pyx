@@ -355,7 +355,7 @@ def as_products(X, bias=0.0):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features), or Products
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Copied only where it is not float64, C-contiguous or CSR.
     bias : float
         Value of a constant feature, the last one; 0 for none.
@@ -369,10 +369,6 @@ def as_products(X, bias=0.0):
     ValueError
         If a sparse X has more rows or columns than a 32-bit index can name.
     """
-    if isinstance(X, Products):
-        if X.bias != bias:
-            raise ValueError(f"X was bound with bias={X.bias}; got bias={bias}.")
-        return X
     if sparse.issparse(X):
         return SparseProducts(X, bias)
     return DenseProducts(X, bias)

@@ -15,6 +15,9 @@ from sklearn_structsvm.structures.labels import plain
 # example, are tied: recomputed scores differ by less, other labels by much more.
 TIE_RTOL = 1e-12
 
+# The BLAS counts entries with 32 bits.
+BLAS_SIZE = 2**30
+
 
 class Risk(ABC):
     """R(W) = Σ_i p_i ℓ_i(Wᵀ x_i), a loss of k scores per example, summed over examples.
@@ -119,7 +122,10 @@ class Risk(ABC):
     def moved(self, Z, along, step, out=None):
         """Z + step · along; in place where `out` is Z."""
         if out is Z:
-            daxpy(along.ravel(), Z.ravel(), a=step)
+            along, flat = along.ravel(), Z.ravel()
+            for start in range(0, Z.size, BLAS_SIZE):
+                part = slice(start, start + BLAS_SIZE)
+                daxpy(along[part], flat[part], a=step)
             return Z
         out = np.multiply(along, step, out=out)
         out += Z

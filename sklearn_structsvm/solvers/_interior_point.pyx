@@ -73,7 +73,7 @@ cdef class InteriorPoint:
     cdef double level, total
     cdef const double[::1] c, a, b
     cdef const double[:, ::1] D, Q
-    cdef double[::1] point, dual, primal, along, rhs, room, for_x, for_s, first, second
+    cdef double[::1] point, dual, primal, along, room, for_x, for_s, first, second
     cdef double[:, ::1] M, scaled
     cdef Step at
 
@@ -86,8 +86,8 @@ cdef class InteriorPoint:
         self.point = np.concatenate([x, z, s, y])
         self.at = self._parts(&self.point[0])
         self.level = 0.0
-        self.dual, self.along, self.rhs = np.zeros((3, n))
-        self.for_x, self.primal, self.for_s = np.zeros(n), np.zeros(p + 1), np.zeros(p + 1)
+        self.dual, self.along, self.for_x = np.zeros((3, n))
+        self.primal, self.for_s = np.zeros((2, p + 1))
         self.room = np.zeros(n + p)
         self.first, self.second = np.zeros(2 * (n + p)), np.zeros(2 * (n + p))
         self.M, self.scaled = np.zeros((n, n)), np.zeros((p + 1, n))
@@ -110,14 +110,14 @@ cdef class InteriorPoint:
         return parts
 
     def run(self, double tol):
-        """Steps until gap and residuals are at most `tol`, or rounding is all there is."""
+        """Steps until gap and residuals are at most `tol`, or all but rounding."""
         cdef Step step
         cdef double near = 0.0, far = 0.0, last = INFINITY
         cdef double floor = BELOW_TOL * tol / (self.n + self.p)
         cdef Py_ssize_t i
         for self.n_steps in range(MAX_STEPS + 1):
             self._look()
-            # Residuals that no longer fall are rounding, which a smaller gap makes worse.
+            # Residuals that no longer fall are rounding: a smaller gap makes it worse.
             if self.gap <= tol and (self.residual <= tol or self.residual > 0.5 * last):
                 break
             if self.n_steps == MAX_STEPS:

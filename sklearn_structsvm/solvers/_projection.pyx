@@ -33,7 +33,7 @@ cdef double ROUNDING = 1e-12
 cdef unsigned long long SEED = 0x9E3779B97F4A7C15
 
 cdef enum:
-    FINE, BAD_BOUNDS, BAD_CURVATURE, NOT_A_NUMBER, INFEASIBLE
+    FINE, BAD_BOUNDS, BAD_CURVATURE, BAD_SCALE, NOT_A_NUMBER, INFEASIBLE
 
 
 cdef inline Py_ssize_t draw(unsigned long long* state, Py_ssize_t n) noexcept nogil:
@@ -100,11 +100,15 @@ cdef int prepare(Box* box, Py_ssize_t* count, Py_ssize_t* culprit) noexcept nogi
         if s == 0.0:
             continue
         box.base[i] = s * box.m[i]
-        box.slope[i] = s * s if box.h == NULL else s * s / box.h[i]
+        # Squares of tiny numbers would be zero, and those of huge ones infinite.
+        box.slope[i] = s * (s if box.h == NULL else s / box.h[i])
         box.floor[i] = s * (box.l[i] if s > 0.0 else box.u[i])
         box.top[i] = s * (box.u[i] if s > 0.0 else box.l[i])
         box.low[i] = (box.floor[i] - box.base[i]) / box.slope[i]
         box.high[i] = (box.top[i] - box.base[i]) / box.slope[i]
+        if (not (box.slope[i] > 0.0 and box.slope[i] < INFINITY)
+                or isnan(box.low[i]) or isnan(box.high[i])):
+            return BAD_SCALE
         least += box.floor[i]
         most += box.top[i]
         size += fabs(box.floor[i]) if box.floor[i] > -INFINITY else 0.0
@@ -218,7 +222,8 @@ def project_box(target, lower, upper, sigma, double total, curvature=None):
     Raises
     ------
     ValueError
-        If no α is feasible, bounds cross, h is not positive or there is a NaN.
+        If no α is feasible, bounds cross, h is not positive, there is a NaN, or σ² / h
+        is zero or infinite in float64.
 
     References
     ----------
@@ -273,6 +278,10 @@ def project_box(target, lower, upper, sigma, double total, curvature=None):
         raise ValueError(
             f"curvature must be positive and finite; got {h[culprit]} for variable "
             f"{culprit}.")
+    if status == BAD_SCALE:
+        raise ValueError(
+            f"Products of variable {culprit} are beyond the range of float64: its sigma "
+            f"is {s[culprit]}, and its target {m[culprit]}.")
     if status == NOT_A_NUMBER:
         where = "total" if culprit < 0 else f"variable {culprit}"
         raise ValueError(f"The projection has a NaN in {where}.")
@@ -398,8 +407,8 @@ cdef void class_step(
 
 def step_classes(
         const double[:, ::1] start, const double[:, ::1] scores,
-        const double[:, ::1] costs, const int[::1] rows, const int[::1] truth,
-        bint rescaled, double step, double[:, ::1] out, int n_threads=1):
+        const double[:, ::1] costs, const int[::1] truth, bint rescaled, double step,
+        double[:, ::1] out, int n_threads=1):
     """out_i = the projection of start_i + step · slopes_i onto the simplex.
 
     The slope of example i and class y is c_y + z_y - z_truth, or c_y (1 + z_y - z_truth)
@@ -409,23 +418,22 @@ def step_classes(
     ----------
     start, scores, out : ndarray of shape (n, k)
         `out` may be `start`.
-    costs : ndarray of shape (m, k)
-        Row rows[i] is the c of example i, zero at its truth.
-    rows, truth : ndarray of shape (n,), dtype intc
+    costs : ndarray of shape (k, k)
+        Row truth[i] is the c of example i, zero at its truth.
+    truth : ndarray of shape (n,), dtype intc
     rescaled : bool
     step : float
     n_threads : int
     """
     cdef Py_ssize_t i, n = start.shape[0], k = start.shape[1]
     for i in prange(n, nogil=True, num_threads=max(n_threads, 1), schedule="static"):
-        class_step(k, &start[i, 0], &scores[i, 0], &costs[rows[i], 0], truth[i],
+        class_step(k, &start[i, 0], &scores[i, 0], &costs[truth[i], 0], truth[i],
                    rescaled, step, &out[i, 0])
 
 
 def combine_classes(
-        const double[:, ::1] alpha, const double[:, ::1] costs, const int[::1] rows,
-        const int[::1] truth, bint rescaled, const double[::1] weights,
-        double[:, ::1] out):
+        const double[:, ::1] alpha, const double[:, ::1] costs, const int[::1] truth,
+        bint rescaled, const double[::1] weights, double[:, ::1] out):
     """out_i = p_i Σ_y α_iy β_iy, the planes' slopes in the scores; returns Σ p α c.
 
     β_iy = e_y - e_truth, c_y times that where the loss is rescaled. Arguments as for
@@ -436,7 +444,7 @@ def combine_classes(
     cdef const double* cost
     with nogil:
         for i in range(n):
-            cost = &costs[rows[i], 0]
+            cost = &costs[truth[i], 0]
             mean = mass = 0.0
             for y in range(k):
                 mean += alpha[i, y] * cost[y]

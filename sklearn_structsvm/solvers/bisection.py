@@ -6,7 +6,7 @@ from sklearn_structsvm.solvers.column_generation import run_column_generation
 from sklearn_structsvm.solvers.dinkelbach import linear_range, ratio_bound
 from sklearn_structsvm.solvers.gathering import Gathering
 from sklearn_structsvm.solvers.gda import run_gda
-from sklearn_structsvm.solvers.mixture import MixtureHistory, run_iterations
+from sklearn_structsvm.solvers.mixture import MET, MixtureHistory, run_iterations
 
 # Solvers of the linear problem of each iteration with constraints.
 INNER = {"column_generation": run_column_generation, "gda": run_gda}
@@ -98,8 +98,7 @@ def run_bisection(
             f"{problem.metric!r} is not one: use 'column_generation'."
         )
     history = MixtureHistory() if history is None else history
-    options = {"max_iter": inner_max_iter, "max_time": max_time}
-    search = _Search(problem, step, INNER[inner], options, tol)
+    search = _Search(problem, step, INNER[inner], inner_max_iter, tol)
     return run_iterations(
         search.move,
         search.gathering,
@@ -160,9 +159,9 @@ class LinearisedProblem:
 class _Search:
     """The interval that the minimum is in."""
 
-    def __init__(self, problem, step, inner, options, tol):
+    def __init__(self, problem, step, inner, inner_max_iter, tol):
         self.problem, self.step, self.tol = problem, step, tol
-        self.inner, self.options = inner, options
+        self.inner, self.inner_max_iter = inner, inner_max_iter
         self.gathering = Gathering(problem, tol)
         self.A, self.B = problem.ratio()
         self.below = linear_range(problem, self.B)
@@ -186,13 +185,15 @@ class _Search:
         weights, least = self.solve(self.A - level * self.B)
         C = gathering.columns.mix(weights)
         value = self.problem.value(C)
-        if value <= level:
+        # The inner solver may end before its answer meets the constraints.
+        found = value <= level and self.problem.violation(C) <= MET
+        if found:
             self.high = min(self.high, level)
         gathering.take(weights)
         bound = ratio_bound(level, least, self.below)
         if np.isfinite(bound):
             gathering.note_dual(bound)
-        if value > level or least >= 0.0:
+        if not found or least >= 0.0:
             # No C has a ratio below the level, as far as the inner solver can tell.
             self.low = max(self.low, level)
         # With ends that do not change, all that is left is the inner solver's accuracy.
@@ -208,7 +209,12 @@ class _Search:
             weights[index] = 1.0
             return weights, least
         tol = INNER_SHARE * self.tol * max(self.below[0], self.tol)
-        found = self.inner(LinearisedProblem(self.problem, L), tol=tol, **self.options)
+        found = self.inner(
+            LinearisedProblem(self.problem, L),
+            tol=tol,
+            max_iter=self.inner_max_iter,
+            max_time=gathering.seconds_left,
+        )
         gathering.n_calls += found.n_oracle_calls
         places = [
             gathering.columns.add(C, handle)[0]

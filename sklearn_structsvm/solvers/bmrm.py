@@ -15,7 +15,8 @@ CUT_AT = 0.01
 CUT_LONG_AT = 0.1
 
 # Scores of the best point are sums of scores known before; they are formed anew after so
-# many of them, and before a run ends on them.
+# many of them, and before a run converges on them. A run that is cut short reports what
+# they say, which is off by their rounding.
 REFRESH_SCORES = 100
 
 # Iterations in a row that change neither the best objective nor the dual one: all that is

@@ -94,7 +94,7 @@ class Bounds:
         That gave it.
     violation : float
         Lower bound of the violation of any classifier: the constraints cannot be met
-        where it is positive.
+        where it is positive, if the oracle is exact.
     """
 
     def __init__(self, problem):
@@ -123,26 +123,36 @@ class Bounds:
             What it has found, the last answer included.
         """
         q = bound + minorant.h
+        if self.problem.exact:
+            self._take(minorant, q)
+        else:
+            self.notes.append((minorant, q))
+            self.revise(columns.flat[-1:])
+        return self.lower(minorant, q) if self.known else q
+
+    def revise(self, tensors):
+        """For an oracle that is not exact: what it has found lowers earlier bounds.
+
+        Parameters
+        ----------
+        tensors : ndarray of shape (T, m k k)
+            Confusion tensors that are achievable.
+        """
+        self.value, self.minorant, self.violation = -np.inf, None, -np.inf
+        self.notes = [
+            (minorant, min(q, float((tensors @ minorant.L.ravel()).min()) + minorant.h))
+            for minorant, q in self.notes
+        ]
+        for minorant, q in self.notes:
+            self._take(minorant, q)
+
+    def _take(self, minorant, q):
         if minorant.price > 0.0:
             most = linear_range(self.problem, minorant.objective_L)[1]
             rest = q - minorant.objective_h - most
             self.violation = max(self.violation, rest / minorant.price)
         if not self.known:
-            return q
-        if self.problem.exact:
-            self._take(minorant, q)
-        else:
-            self.value, self.minorant = -np.inf, None
-            self.notes = [
-                (other, min(its, float(other.L.ravel() @ columns.flat[-1]) + other.h))
-                for other, its in self.notes
-            ]
-            self.notes.append((minorant, q))
-            for other, its in self.notes:
-                self._take(other, its)
-        return self.lower(minorant, q)
-
-    def _take(self, minorant, q):
+            return
         value = self.lower(minorant, q)
         if value > self.value or self.minorant is None:
             self.value, self.minorant = value, minorant

@@ -8,9 +8,13 @@ from sklearn_structsvm.solvers._simplex_qp import SimplexQP
 # again, the oracle finds another one.
 MAX_IDLE = 50
 
-# Planes kept, each as long as w. A bundle that is full drops the one that was idle for
-# longest, or else merges the two of the least mass: the dual value stays as it was.
+# Planes kept, each as long as w: so many, or as many as this memory holds, in bytes, but
+# not fewer than MIN_PLANES, whatever memory they take. A bundle that is full drops the
+# one that was idle for longest, or else merges the two of the least mass: the dual value
+# stays as it was.
 MAX_PLANES = 1000
+PLANE_MEMORY = 2**29
+MIN_PLANES = 100
 
 
 class Bundle:
@@ -26,8 +30,10 @@ class Bundle:
         Length d of w.
     lam : float
         λ > 0.
-    max_idle, max_planes : int
-        When planes are dropped; `max_planes` is at least 2.
+    max_idle : int
+    max_planes : int or None
+        When planes are dropped; `max_planes` is at least 2. None: what 512 MB hold, but
+        from 100 to 1000.
 
     Attributes
     ----------
@@ -57,7 +63,10 @@ class Bundle:
     ([1.0], 0.5, 0.0)
     """
 
-    def __init__(self, n_weights, lam, *, max_idle=MAX_IDLE, max_planes=MAX_PLANES):
+    def __init__(self, n_weights, lam, *, max_idle=MAX_IDLE, max_planes=None):
+        if max_planes is None:
+            room = PLANE_MEMORY // max(8 * n_weights, 1)
+            max_planes = min(max(room, MIN_PLANES), MAX_PLANES)
         self.lam = lam
         self.max_idle = max_idle
         self.max_planes = max_planes

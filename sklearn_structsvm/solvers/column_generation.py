@@ -172,6 +172,9 @@ class _Search:
 
     def move(self):
         """One call of the oracle (or more, at the start) and one program."""
+        # Before the call, for the index of what it finds is to stay.
+        if len(self.columns) > MAX_COLUMNS:
+            self.forget()
         before = self.bounds.value
         while self.minorants:
             C, index, is_new, low = self.gathering.certify(self.minorants.pop(0))
@@ -182,8 +185,6 @@ class _Search:
             if self.sharpness > SHARPEST and self.bounds.value <= before + SMALLEST_RISE:
                 return "stalled"
             self.sharpness = min(self.sharpness, SHARPEST)
-        if len(self.columns) > MAX_COLUMNS:
-            self.forget()
         if not self.bounds.known and self.go_on_from(C, index, low):
             return "stationary"
         self.optimise(CENTRAL * self.sharpness)

@@ -62,7 +62,8 @@ def run_cutting_plane(
     lam : float
         λ > 0.
     form : {"n-slack", "one-slack"}
-        "one-slack" keeps vectors as long as w, a few dozen of them as a rule.
+        "one-slack" keeps vectors as long as w, a few dozen of them as a rule and at most
+        100, or as many as 512 MB hold if these are more, and never above 1000.
     cache_size : int or None
         "n-slack": labelings in a working set before those without dual mass are dropped,
         50 by default. "one-slack": labelings kept per example from which planes are made

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.mixture import MET, InfeasibleConstraintError
 
-# The smallest violation is found to this share of it, in at most so many calls: it is
-# for a message.
+# The smallest violation is found to this share of it, in at most so many calls.
 PRECISION = 1e-2
 MAX_CALLS = 200
 
@@ -47,21 +46,49 @@ class ViolationProblem:
         return tensors.reshape(len(tensors), -1)
 
 
-def infeasible(problem, bound):
-    """The error of constraints whose violation is at least `bound` > 0.
+def least_violated(problem, bound, max_time=None):
+    """The mixture of least violation; InfeasibleConstraintError if that is positive.
 
-    The smallest violation that there is is found first, for the message.
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    bound : float
+        The violation is at least this, > 0: proven, if the oracle is exact, so that the
+        error is sure and all that is looked for is how small it can be. Another oracle
+        may find later what it missed.
+    max_time : float or None
+        Seconds.
+
+    Returns
+    -------
+    MixtureResult
+        Of an oracle that is not exact: it meets the constraints, or so nearly that it
+        shows nothing, or there was no time to find out.
     """
-    # Its runs raise this error, and are what finds that violation.
+    # Its runs look for violations themselves.
     from sklearn_structsvm.solvers.column_generation import run_column_generation
 
-    result = run_column_generation(
-        ViolationProblem(problem), tol=PRECISION * bound, max_iter=MAX_CALLS
+    tol = PRECISION * bound
+    found = run_column_generation(
+        ViolationProblem(problem),
+        tol=tol,
+        max_iter=MAX_CALLS,
+        max_time=max_time,
+        on_iteration=lambda n_iter, row, done: row["objective"] <= 0.0,
     )
-    bound = max(bound, result.bound)
-    found = "No classifier" if problem.exact else "None of the classifiers found"
-    return InfeasibleConstraintError(
-        f"{found} meets the constraints on these examples: the largest violation is at "
-        f"least {bound:.3g}, and can be made as small as {result.value:.3g}.",
-        bound,
-    )
+    if problem.exact:
+        bound = max(bound, found.bound)
+        raise InfeasibleConstraintError(
+            "No classifier meets the constraints on these examples: the largest "
+            f"violation is at least {bound:.3g}, and can be made as small as "
+            f"{found.value:.3g}.",
+            bound,
+        )
+    if found.value > max(tol, MET) and found.status != "max_time":
+        raise InfeasibleConstraintError(
+            "None of the classifiers that were found meets the constraints on these "
+            "examples, nor does a mixture of them: the largest violation can be made as "
+            f"small as {found.value:.3g}.",
+            found.value,
+        )
+    return found

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from sklearn_structsvm.solvers.coordinates import Coordinates
-from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.mixture import MET
 
 # A convex constraint is violated by at most this where its tangents are enough of them.
 BENT = 1e-6
@@ -12,6 +12,9 @@ BENT = 1e-6
 # Linear programs for one answer. Each adds a tangent to those of all answers before, so
 # that later ones need but one or two.
 MAX_PROGRAMS = 50
+
+# What scipy's `linprog` says where nothing meets the constraints.
+NO_POINT = 2
 
 
 class FeasibleRows:
@@ -24,10 +27,12 @@ class FeasibleRows:
     Parameters
     ----------
     problem : ConfusionProblem
+    check_feasible : callable
+        Raises the error of constraints that are violated by a number at least.
     """
 
-    def __init__(self, problem):
-        self.problem = problem
+    def __init__(self, problem, check_feasible):
+        self.problem, self.check_feasible = problem, check_feasible
         self.coordinates = z = Coordinates(problem)
         G, h = problem.linear
         self.rows = [z.slopes(row) for row in G]
@@ -64,10 +69,10 @@ class FeasibleRows:
             b_ub=np.concatenate([self.ends, np.ones(len(groups))]),
             bounds=(0.0, None),
         )
+        if result.status == NO_POINT:
+            self.check_feasible(MET)
         if result.status != 0:
-            raise InfeasibleConstraintError(
-                "No confusion matrix with these class shares meets the constraints, "
-                "whatever the classifier.",
-                np.inf,
+            raise RuntimeError(
+                f"The linear program of the constraints failed: {result.message}"
             )
         return result.x

@@ -26,6 +26,7 @@ DUAL_STEPS = (0.5, 0.1, 0.001)
 CHECK_INTERVAL = 25
 
 STEPS = ("paper", "line_search", "away", "pairwise", "fully_corrective")
+SPLIT_STEPS = ("line_search", "paper")
 
 
 def run_frank_wolfe(
@@ -260,11 +261,20 @@ def run_split_fw(
     -------
     MixtureResult
 
+    Raises
+    ------
+    ValueError
+        If there is no such step.
+
     References
     ----------
     .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
        multiclass algorithms for complex metrics and constraints", 2022.
     """
+    if step not in SPLIT_STEPS:
+        raise ValueError(
+            f"With constraints, step must be one of {SPLIT_STEPS}, got {step!r}."
+        )
     history = MixtureHistory() if history is None else history
     search = _SplitFrankWolfe(problem, step, penalty, dual_steps, max_iter, tol)
     search.check_interval = check_interval
@@ -286,7 +296,7 @@ class _SplitFrankWolfe:
         self.problem, self.step, self.penalty = problem, step, penalty
         self.dual_steps, self.max_iter = dual_steps, max_iter
         self.gathering = Gathering(problem, tol, recombines=True)
-        self.feasible = FeasibleRows(problem)
+        self.feasible = FeasibleRows(problem, self.gathering.check_feasible)
         self.coordinates = self.feasible.coordinates
         self.t = 0
 

@@ -1,9 +1,11 @@
 """What a run has found so far: classifiers, the best mixture of them, a lower bound."""
 
+from time import perf_counter
+
 import numpy as np
 
 from sklearn_structsvm.solvers.bounds import Bounds, bound_by_parts
-from sklearn_structsvm.solvers.feasibility import infeasible
+from sklearn_structsvm.solvers.feasibility import least_violated
 from sklearn_structsvm.solvers.mixture import MET, Columns
 from sklearn_structsvm.solvers.pruning import best_weights, settle
 
@@ -36,6 +38,8 @@ class Gathering:
     dual : float
         By dual functions.
     n_calls : int
+    deadline : float
+        Until when the run may last, in seconds of `perf_counter`.
     C : ndarray of shape (m, k, k) or None
         The best mixture's tensor.
     value, violation : float
@@ -46,11 +50,19 @@ class Gathering:
         self.problem, self.tol, self.recombines = problem, tol, recombines
         self.columns, self.bounds = Columns(problem.shape), Bounds(problem)
         self.n_calls = 0
+        self.deadline = np.inf
         self.dual = -np.inf
         self.C, self.value, self.violation = None, np.inf, np.inf
         # One of them is what the best mixture is made of.
         self._weights = self._mixture = None
         self._next = 1
+
+    @property
+    def seconds_left(self):
+        """Until the deadline; None without one."""
+        if np.isinf(self.deadline):
+            return None
+        return max(self.deadline - perf_counter(), 0.0)
 
     @property
     def bound(self):
@@ -92,8 +104,22 @@ class Gathering:
         C, index, is_new, bound = self.ask(minorant.L)
         low = self.bounds.note(minorant, bound, self.columns)
         if self.bounds.violation > MET:
-            raise infeasible(self.problem, self.bounds.violation)
+            self.check_feasible(self.bounds.violation)
         return C, index, is_new, low
+
+    def check_feasible(self, bound):
+        """Raise unless an oracle that is not exact meets the constraints after all.
+
+        Parameters
+        ----------
+        bound : float
+            What the violation is at least, as far as the oracle tells.
+        """
+        found = least_violated(self.problem, bound, self.seconds_left)
+        self.n_calls += found.n_oracle_calls
+        for C, handle in zip(found.confusions, found.handles, strict=True):
+            self.columns.add(C, handle)
+        self.bounds.revise(self.columns.flat)
 
     def note_dual(self, value):
         """Take the value of a dual function, a lower bound if the oracle is exact."""

@@ -69,7 +69,8 @@ def run_gda(
         Iterations between two recombinations at first; there are fewer later.
     average : bool
         Return the average of all classifiers, as the algorithms do, and not their best
-        mixture, which meets the constraints (section 8.2).
+        mixture, which meets the constraints (section 8.2). That no classifier meets them
+        is not found out then.
 
     Returns
     -------

@@ -32,6 +32,9 @@ SMALLEST_STEP = 1e-3
 # Accuracy of the program relative to a gap of the order of 1, and the finest one.
 FINEST = 1e-10
 
+# Denominators of ratios below this are rounding.
+TINY_SHARE = 1e-15
+
 
 def make_master(problem, columns):
     """The master problem that fits the metric's form."""
@@ -332,7 +335,7 @@ class RatioMaster(Master):
     def objective(self, weights, inward):
         values = self.terms.values()
         above, below = values @ weights
-        self.below = below
+        self.below = below = max(below, TINY_SHARE)
         return (values[0] - above / below * values[1]) / below, None, np.zeros((0, 0)), ()
 
     def move(self, target, c, Q):
@@ -347,7 +350,7 @@ class RatioMaster(Master):
             level, below = self.problem.value(C), 1.0
         else:
             above, rest = self.terms.values() @ self.weights
-            level, below = above / rest, self.below
+            level, below = above / max(rest, TINY_SHARE), self.below
         return self.A - level * self.B, 0.0, level, below
 
     def keep(self, indices):

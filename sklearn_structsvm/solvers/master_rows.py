@@ -61,5 +61,5 @@ class Cuts(Rows):
 
     def note(self, multipliers):
         self.pressure = float(multipliers.sum())
-        active = multipliers > 1e-3 * self.pressure / max(len(multipliers), 1)
+        active = multipliers > ACTIVE * self.pressure / max(len(multipliers), 1)
         self.idle = np.where(active, 0, self.idle + 1)

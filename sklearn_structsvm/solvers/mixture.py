@@ -35,13 +35,19 @@ class InfeasibleConstraintError(ValueError):
     Attributes
     ----------
     smallest_violation : float
-        A lower bound of the largest violation of any classifier, in the constraints' own
-        units; greater than 0.
+        A lower bound of the largest violation of any classifier, greater than 0; for an
+        LMO that is not exact the smallest that was found. Violations are those of rates
+        and shares. That of a rate whose denominator varies, such as precision or a ratio
+        of rates, is multiplied by the denominator.
     """
 
     def __init__(self, message, smallest_violation):
         super().__init__(message)
         self.smallest_violation = smallest_violation
+
+    def __reduce__(self):
+        # An exception's own takes only the message back.
+        return type(self), (*self.args, self.smallest_violation)
 
 
 @dataclass
@@ -258,14 +264,15 @@ def run_iterations(
     -------
     MixtureResult
     """
-    deadline = np.inf if max_time is None else history.started + max_time
+    if max_time is not None:
+        gathering.deadline = history.started + max_time
     row = status = None
     while status is None:
         history.n_iter += 1
         status = move()
         if status is None and history.n_iter >= max_iter:
             status = "max_iter"
-        elif status is None and perf_counter() >= deadline:
+        elif status is None and perf_counter() >= gathering.deadline:
             status = "max_time"
         checked = status is not None or (history.n_iter - 1) % check_interval == 0
         if checked:

@@ -8,8 +8,8 @@ from sklearn_structsvm.solvers.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
     MAX_DIRECTIONS,
-    MIN_CURVATURE,
     descent_direction,
+    learn,
 )
 
 # Share of the decrease that the slope promises, which a step must make.
@@ -215,11 +215,7 @@ class _OrthantSteps:
         w, gradient = objective.weights, objective.smooth_gradient
         if not self._search(direction, first):
             return False
-        step, change = objective.weights - w, objective.smooth_gradient - gradient
-        square, product = float(change @ change), float(step @ change)
-        if square > 0.0:
-            lack = MIN_CURVATURE - product / square
-            inverse.update(step + lack * change if lack > 0.0 else step, change)
+        learn(inverse, objective.weights - w, objective.smooth_gradient - gradient)
         return True
 
     def _search(self, direction, step):

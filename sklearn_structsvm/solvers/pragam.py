@@ -213,7 +213,6 @@ class Classes(_Simplices):
             scores,
             self.cost,
             self.truth,
-            self.truth,
             self.rescaled,
             length,
             out,
@@ -222,7 +221,7 @@ class Classes(_Simplices):
 
     def combine(self, alpha, out):
         return combine_classes(
-            alpha, self.cost, self.truth, self.truth, self.rescaled, self.weights, out
+            alpha, self.cost, self.truth, self.rescaled, self.weights, out
         )
 
 
@@ -315,6 +314,11 @@ class ExcessiveGap:
         self.dual.step(alpha, scores, 1.0 / self.lipschitz, self.next)
         self.V_next, self.loss_next = self.combine(self.next)
         self.met = self.curvature(self.V_next, V, alpha, self.lipschitz)
+        if not np.isfinite(self.met):
+            raise ValueError(
+                "The squared length of a gradient overflows: scale the features down, or "
+                "try a smaller C."
+            )
         if self.met <= self.lipschitz:
             return True
         self.lipschitz = GROWTH * self.met

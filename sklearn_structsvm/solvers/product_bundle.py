@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm.solvers.bundle import MAX_PLANES, Bundle
+from sklearn_structsvm.solvers.bundle import Bundle
 
 # A bundle reads every plane it has twice an iteration, for its Gram matrix and for its
 # minimiser. With about this many of them that takes longer than two products with X where
@@ -16,9 +16,6 @@ MANY_PLANES = 100
 
 # Shorter ones are no burden.
 LONG = 10_000
-
-# Planes may take this many bytes.
-PLANE_MEMORY = 2**29
 
 
 def make_bundle(risk, lam):
@@ -37,8 +34,7 @@ def make_bundle(risk, lam):
     is_remote = getattr(risk, "is_remote", False)
     if has_long_planes(risk, TYPICAL_PLANES) and not is_remote:
         return ProductBundle(risk, lam)
-    room = max(PLANE_MEMORY // (8 * risk.n_weights), 2 * TYPICAL_PLANES)
-    return Bundle(risk.n_weights, lam, max_planes=min(MAX_PLANES, room))
+    return Bundle(risk.n_weights, lam)
 
 
 def has_long_planes(risk, typical=MANY_PLANES):
@@ -60,8 +56,10 @@ class ProductBundle(Bundle):
     risk : Risk
     lam : float
         λ > 0.
-    max_idle, max_planes : int
-        As for `Bundle`.
+    max_idle : int
+    max_planes : int or None
+        As for `Bundle`; None for 1000. A plane takes 16 bytes for each entry of its B
+        that is not zero, of which an example with a loss has one or two.
     """
 
     def __init__(self, risk, lam, **options):

@@ -23,6 +23,10 @@ LEAST_WEIGHT = 1e-6
 # Share of `tol` that the value may rise where a mixture is made smaller.
 RISE = 1e-2
 
+# The largest weight that is moved for rounding's sake: a classifier that is hardly
+# inside the constraints itself would take nearly all.
+MOST_PULLED = 1e-4
+
 # Programs of `best_weights`. Ten are what the most curved constraints took.
 MAX_ROUNDS = 50
 
@@ -206,6 +210,8 @@ def _pulled_inside(problem, mixture):
     if not each[inmost] < -MET:
         return mixture
     share = 2.0 * violation / (violation - each[inmost])
+    if share > MOST_PULLED:
+        return mixture
     weights = (1.0 - share) * mixture.weights
     weights[inmost] += share
     return Mixture(weights, mixture.handles, mixture.confusions)

@@ -103,6 +103,17 @@ class FullMatrix:
         return self.matrix @ vector
 
 
+def learn(inverse, step, change):
+    """Take in a pair of any curvature, raised to the least that is safe."""
+    square, product = float(change @ change), float(step @ change)
+    if square == 0.0:
+        return
+    lack = MIN_CURVATURE - product / square
+    if lack > 0.0:
+        step = step + lack * change
+    inverse.update(step, change)
+
+
 def descent_direction(
     objective, multiply, *, tol=DIRECTION_TOL, max_directions, patience=PATIENCE
 ):
@@ -268,14 +279,5 @@ class QuasiNewtonSteps:
             return False
         gradient = objective.gradient
         objective.move(direction, step)
-        self._learn(step * direction, objective.gradient - gradient)
+        learn(inverse, step * direction, objective.gradient - gradient)
         return True
-
-    def _learn(self, step, change):
-        square, product = float(change @ change), float(step @ change)
-        if square == 0.0:
-            return
-        lack = MIN_CURVATURE - product / square
-        if lack > 0.0:
-            step = step + lack * change
-        self.inverse.update(step, change)

@@ -110,8 +110,10 @@ class SlackMinimiser:
                 self._add(self.z.slopes(G), h + self.z.constant(G))
 
     def _add(self, slopes, offset):
-        self.slopes = np.vstack([self.slopes, slopes])[-MAX_CUTS:]
-        self.offsets = np.append(self.offsets, offset)[-MAX_CUTS:]
+        self.slopes = np.vstack([self.slopes, slopes])
+        self.offsets = np.append(self.offsets, offset)
+        if not self.exact_pieces:
+            self.slopes, self.offsets = self.slopes[-MAX_CUTS:], self.offsets[-MAX_CUTS:]
 
     def minimise(self, multipliers, mu, xi, enough=-np.inf):
         """From ξ: the minimiser, the value there, and a lower bound of the minimum.

@@ -30,7 +30,8 @@ MAX_PASSES_BEFORE_LONG_PLANES = 10 * MAX_PASSES_LEFT
 # certificate alone.
 GAP_CHECK_INTERVAL = 10
 
-# Scores are updated with each step; they are formed anew after so many.
+# Scores are updated with each step; they are formed anew after so many. What is reported
+# in between is off by their rounding.
 REFRESH_SCORES = 50
 
 # Bundle steps in a row that change neither objective: what is left is rounding.
@@ -81,6 +82,7 @@ class RegularizedRisk(Objective):
     def _look(self, direction):
         """Scores of the direction, and its products with itself and with w."""
         if direction is not self.direction:
+            self.tied = None
             self.along = self.risk.scores(direction, out=self.along)
             self.direction = direction
             self.wp = float(self.weights @ direction)
@@ -89,17 +91,22 @@ class RegularizedRisk(Objective):
     def _look_at(self, target):
         self.wp, self.pp = direction_to(target, self.weights, self.room)
         self.along = self.risk.scores(self.room, out=self.along)
-        self.direction = self.room
+        self.direction, self.tied = self.room, None
+
+    def _tie(self, direction):
+        """Coefficients of the steepest subgradient, known where `slope` was asked."""
+        self._look(direction)
+        if self.tied is None:
+            self.tied, _ = self.risk.plane(self.scores, self.along)
+        return self.tied
 
     def slope(self, direction):
-        self._look(direction)
-        self.tied, _ = self.risk.plane(self.scores, self.along)
-        return self.lam * self.wp + self.risk.dot(self.tied, self.along)
+        tied = self._tie(direction)
+        return self.lam * self.wp + self.risk.dot(tied, self.along)
 
     def steepest(self, direction):
-        self.slope(direction)
         # Few examples are tied, and rows of zeros are skipped.
-        return self.gradient + self.risk.gradient(self.tied - self.coef)
+        return self.gradient + self.risk.gradient(self._tie(direction) - self.coef)
 
     def exact_step(self, direction):
         self._look(direction)

@@ -6,11 +6,11 @@ from sklearn.utils.class_weight import compute_class_weight
 
 def learn_classes(labels, classes=None):
     """The sorted distinct labels, or `classes` once seen to hold them all."""
-    seen = _unique(labels, "y")
+    seen = unique(labels, "y")
     if classes is None:
         result = seen
     else:
-        result = _unique(np.asarray(classes), "classes")
+        result = unique(np.asarray(classes), "classes")
         if len(result) != len(classes):
             raise ValueError("classes holds a label twice.")
         unknown = seen[~np.isin(seen, result)]
@@ -57,9 +57,10 @@ def encode(labels, classes, where=None):
     return places.astype(np.intc)
 
 
-def _unique(labels, name):
+def unique(labels, name, **options):
+    """np.unique of what the user knows as `name`."""
     try:
-        return np.unique(labels)
+        return np.unique(labels, **options)
     except TypeError as error:
         raise ValueError(
             f"{name} mixes labels that cannot be sorted: {error}."
@@ -106,4 +107,10 @@ def class_weight_vector(class_weight, classes, labels):
     weights[present] = compute_class_weight(
         class_weight, classes=classes[present], y=np.asarray(labels)
     )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
+    if len(bad):
+        raise ValueError(
+            "class_weight must be finite and >= 0; "
+            f"got {weights[bad[0]]} for class {plain(classes[bad[0]])!r}."
+        )
     return weights

@@ -326,6 +326,31 @@ def test_continuing_the_logarithm_changes_no_point_within_the_bound():
             assert found == pytest.approx(exact, abs=1e-12)
 
 
+@pytest.mark.parametrize("share", [1e-2, 1e-4, 1e-8])
+def test_a_rare_class_that_is_never_predicted_is_out_of_the_bound(share):
+    cells = Cells.single([0.5, 0.5 - share, share], CLASSES)
+    for at_most in (1e-3, 1e-2, 1.0):
+        constraint = Quantification(at_most)
+        found = {
+            q: constraint.violation(
+                np.outer(cells.class_priors, [0.5, 0.5 - q, q])[None], cells
+            )
+            for q in (0.0, 1e-11 * share, share)
+        }
+        assert found[0.0] > 0.0
+        # Steeper than the logarithm next to 0, and the same elsewhere.
+        assert found[share] == pytest.approx(-at_most)
+        p, q = np.array([0.5, 0.5 - share, share]), 1e-11 * share
+        exact = p @ np.log(p / [0.5, 0.5 - q, q]) - at_most
+        assert (found[q] <= 0.0) == (exact <= 0.0)
+        G, h = constraint.convex_tangent(np.zeros(cells.shape), cells)
+        for value, C in (
+            (found[q], np.outer(cells.class_priors, [0.5, 0.5 - q, q])[None]),
+            (found[share], np.outer(cells.class_priors, p)[None]),
+        ):
+            assert np.vdot(G, C) + h <= value + 1e-9
+
+
 def test_bounds_of_metrics_are_in_the_metrics_own_units():
     y, guess, groups, weights = sample()
     g_mean = GMean()(y, guess, sample_weight=weights)

@@ -316,6 +316,22 @@ def test_a_class_that_a_fold_lacks_does_not_move_the_ranks():
         assert scorer(model, X, [1, 1, 4]) == pytest.approx(-5 / 3)
 
 
+def test_columns_of_probabilities_are_those_of_classes_in_any_order(data):
+    class Backwards(LogisticRegression):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.classes_ = self.classes_[::-1]
+            return self
+
+        def predict_proba(self, X):
+            return super().predict_proba(X)[:, ::-1]
+
+    X, y, _, _ = data
+    scorer = GMean().scorer(response="predict_proba")
+    plain, backwards = (kind().fit(X, y) for kind in (LogisticRegression, Backwards))
+    assert scorer(backwards, X, y) == scorer(plain, X, y)
+
+
 def test_churn_is_scored_against_its_baseline(data):
     X, y, groups, _ = data
     baseline = DummyClassifier(strategy="constant", constant="n").fit(X, y)

@@ -247,6 +247,22 @@ class TestFits:
         assert np.isnan(display.test_scores).ravel().tolist() == [False, True]
         assert display.infeasible_.get_xdata().tolist() == [0.99]
 
+    def test_held_out_part_without_the_group_of_a_constraint_has_no_violation(self):
+        X, y, _ = make_data(2)
+        groups = np.where(np.arange(len(X)) < 20, "few", "many")
+        display = draw(
+            bounded(Recall(at_least=0.5, group="few")),
+            X,
+            y,
+            param_name="at_least",
+            param_range=[0.1],
+            cv=[(np.arange(200), np.arange(200, 400))],
+            sensitive_features=groups,
+        )
+        assert np.isnan(display.test_violations).all()
+        assert np.isfinite(display.test_scores).all()
+        assert np.isfinite(display.train_violations).all()
+
     def test_all_constraints_that_have_the_parameter_set_get_the_level(self):
         X, y, _ = make_data(3)
         constraints = [

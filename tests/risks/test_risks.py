@@ -203,6 +203,15 @@ def test_results_go_where_they_are_asked_to():
     np.testing.assert_allclose(g.reshape(3, 3), B)
 
 
+def test_scores_move_in_place_however_few_the_blas_can_count(monkeypatch):
+    monkeypatch.setattr("sklearn_structsvm.risks.base.BLAS_SIZE", 4)
+    risk = MulticlassHinge(np.eye(3), [0, 1, 2])
+    Z, along = np.random.default_rng(0).standard_normal((2, 3, 3))
+    expected = risk.moved(Z, along, 0.3)
+    assert risk.moved(Z, along, 0.3, out=Z) is Z
+    np.testing.assert_allclose(Z, expected, rtol=1e-14)
+
+
 def test_read_only_input_is_enough():
     X, w, B = np.eye(2), np.zeros(2), np.ones((2, 1))
     for array in (X, w, B):

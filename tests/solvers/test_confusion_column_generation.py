@@ -30,6 +30,7 @@ from sklearn_structsvm.confusion.lmo import PluginLMO
 from sklearn_structsvm.confusion.names import get_metric
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.solvers.column_generation import run_column_generation
+from sklearn_structsvm.solvers.gathering import Gathering
 from sklearn_structsvm.solvers.mixture import (
     InfeasibleConstraintError,
     MixtureHistory,
@@ -417,6 +418,85 @@ def test_all_columns_but_the_best_may_be_forgotten(monkeypatch):
     result = run_column_generation(problem, max_iter=200)
     check_result(result, problem, 1e-3)
     assert result.status == "converged"
+
+
+@pytest.mark.parametrize("constraints", [(), [Coverage(at_most=0.4)]], ids=len)
+@pytest.mark.parametrize("metric", ["mcc", "macro_f1"])
+def test_columns_may_be_forgotten_where_the_metric_is_not_convex(
+    monkeypatch, metric, constraints
+):
+    from sklearn_structsvm.solvers import column_generation
+
+    problem = plugin_problem(metric, constraints, k=4)
+    unlimited = run_column_generation(problem, tol=1e-6)
+    monkeypatch.setattr(column_generation, "MAX_COLUMNS", 8)
+    result = run_column_generation(problem, tol=1e-6, max_iter=200)
+    check_result(result, problem, 1e-6)
+    assert result.status == "stationary"
+    assert result.value <= unlimited.value + 1e-3
+
+
+class LazyOracle(FiniteOracle):
+    """Finds the best of two tensors in its first calls, and of all in later ones."""
+
+    exact = False
+
+    def __init__(self, tensors, n_lazy=4):
+        super().__init__(tensors)
+        self.n_lazy = n_lazy
+
+    def __call__(self, L):
+        self.n_calls += 1
+        known = self.tensors[:2] if self.n_calls <= self.n_lazy else self.tensors
+        costs = np.tensordot(known, L, axes=3)
+        best = int(np.argmin(costs))
+        return known[best], best, float(costs[best])
+
+
+def lazy_problem(constraint, seed):
+    """The oracle's first two tensors are those that violate the constraint most."""
+    problem = finite_problem(np.random.default_rng(seed), "h_mean", [constraint])
+    tensors = problem.oracle.tensors
+    order = np.argsort([-problem.violation(C) for C in tensors])
+    return problem, ConfusionProblem(
+        problem.metric, LazyOracle(tensors[order]), problem.cells, [constraint]
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_oracle_that_finds_late_what_meets_the_constraints_is_waited_for(seed):
+    exact, lazy = lazy_problem(Recall(at_least=0.3), seed)
+    best = run_column_generation(exact, tol=1e-6)
+    result = run_column_generation(lazy, tol=1e-4)
+    check_result(result, lazy, 1e-4)
+    assert result.violation <= 0.0
+    assert result.value <= best.value + 1e-3
+    assert result.n_oracle_calls == lazy.oracle.n_calls
+
+
+def test_an_oracle_that_is_not_exact_says_what_it_could_not_find():
+    _, lazy = lazy_problem(Recall(at_least=0.95), 0)
+    with pytest.raises(InfeasibleConstraintError, match="None of the .* found") as caught:
+        run_column_generation(lazy)
+    with pytest.raises(InfeasibleConstraintError) as expected:
+        run_column_generation(lazy_problem(Recall(at_least=0.95), 0)[0])
+    smallest = expected.value.smallest_violation
+    assert caught.value.smallest_violation == pytest.approx(smallest, rel=0.05)
+
+
+def test_the_search_for_the_smallest_violation_ends_with_the_time():
+    problem = finite_problem(np.random.default_rng(3), "q_mean", [Recall(at_least=0.95)])
+    gathering = Gathering(problem, 1e-3)
+    gathering.deadline = 0.0
+    with pytest.raises(InfeasibleConstraintError):
+        gathering.check_feasible(1e-6)
+    assert problem.oracle.n_calls <= 2
+    # Where that proves nothing, the run goes on to its end.
+    _, lazy = lazy_problem(Recall(at_least=0.3), 1)
+    gathering = Gathering(lazy, 1e-3)
+    gathering.deadline = 0.0
+    gathering.check_feasible(1e-6)
+    assert 1 <= lazy.oracle.n_calls == gathering.n_calls <= 2
 
 
 def test_classes_that_the_sample_lacks_are_left_out():

@@ -1,5 +1,8 @@
 """The paper's eight algorithms: against theory, each other, and column generation."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from _confusion_problems import (
@@ -18,6 +21,8 @@ from sklearn_structsvm.confusion import (
     Quantification,
     Recall,
 )
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.solvers import bisection, feasible_rows, slack
 from sklearn_structsvm.solvers.bisection import run_bisection, run_con_bisection
 from sklearn_structsvm.solvers.column_generation import run_column_generation
 from sklearn_structsvm.solvers.coordinates import Coordinates
@@ -26,9 +31,16 @@ from sklearn_structsvm.solvers.ellipsoid import (
     run_con_ellipsoid,
     run_ellipsoid,
 )
-from sklearn_structsvm.solvers.frank_wolfe import STEPS, run_frank_wolfe, run_split_fw
+from sklearn_structsvm.solvers.frank_wolfe import (
+    DUAL_STEPS,
+    PENALTY,
+    STEPS,
+    _SplitFrankWolfe,
+    run_frank_wolfe,
+    run_split_fw,
+)
 from sklearn_structsvm.solvers.gda import onto_corner, run_con_gda, run_gda
-from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError, MixtureHistory
 
 TOL = 1e-3
 
@@ -117,8 +129,31 @@ def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case
 @pytest.mark.parametrize("solver", CONSTRAINED)
 def test_constraints_that_cannot_be_met_are_said_to_be_so(solver):
     problem = finite_problem(np.random.default_rng(3), "q_mean", [Recall(at_least=0.95)])
-    with pytest.raises(InfeasibleConstraintError, match="No "):
+    with pytest.raises(InfeasibleConstraintError, match="can be made as small") as caught:
         CONSTRAINED[solver](problem, max_iter=500)
+    assert 0.0 < caught.value.smallest_violation < 0.95
+
+
+def test_split_fw_finds_how_nearly_contradictory_constraints_can_be_met():
+    # Whatever the classifier: no matrix of these row sums meets both.
+    contradictory = [Recall(label=1, at_least=0.9), Coverage(label=1, at_most=0.01)]
+    problem = finite_problem(np.random.default_rng(3), "q_mean", contradictory)
+    with pytest.raises(InfeasibleConstraintError) as caught:
+        run_split_fw(problem)
+    with pytest.raises(InfeasibleConstraintError) as expected:
+        run_column_generation(problem)
+    found, smallest = (e.value.smallest_violation for e in (caught, expected))
+    assert found == pytest.approx(smallest, rel=0.02)
+
+
+def test_a_linear_program_that_fails_otherwise_does_not_blame_the_constraints(
+    monkeypatch,
+):
+    failed = SimpleNamespace(status=4, message="Numerical difficulties.")
+    monkeypatch.setattr(feasible_rows, "linprog", lambda *args, **kwargs: failed)
+    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    with pytest.raises(RuntimeError, match="Numerical difficulties"):
+        run_split_fw(problem)
 
 
 @pytest.mark.parametrize("metric", ["micro_f1", "kappa"])
@@ -186,6 +221,13 @@ def test_frank_wolfe_needs_a_problem_without_constraints():
     free = finite_problem(np.random.default_rng(0), "q_mean")
     with pytest.raises(ValueError, match="step must be one of"):
         run_frank_wolfe(free, step="long")
+
+
+@pytest.mark.parametrize("step", ["fully_corrective", "lin_search"])
+def test_split_fw_refuses_steps_that_it_has_not(step):
+    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    with pytest.raises(ValueError, match="With constraints, step must be one of"):
+        run_split_fw(problem, step=step)
 
 
 def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
@@ -265,17 +307,44 @@ def test_the_ellipsoid_converges_at_the_rate_of_theorem_14():
         assert best - dual <= spread * np.exp(-n_steps / (2.0 * k**2)) + 1e-5
 
 
-@pytest.mark.parametrize("tol", [0.1, 0.03])
-@pytest.mark.parametrize("solver", ["split_fw", "con_gda"])
-def test_constrained_solvers_take_no_more_than_1_by_tol_squared_calls(solver, tol):
-    # Theorems 16 and 17.
+def split_fw_iterate(problem, n_steps, step):
+    """C of Algorithm 5, before any pruning."""
+    search = _SplitFrankWolfe(problem, step, PENALTY, DUAL_STEPS, n_steps, tol=0.0)
+    search.check_interval = np.inf
+    for _ in range(n_steps):
+        search.move()
+    return search.coordinates.tensor(search.c)
+
+
+def con_gda_average(problem, n_steps):
+    """The average of Algorithm 6."""
+    result = run_con_gda(problem, average=True, tol=0.0, max_iter=n_steps)
+    assert result.n_oracle_calls == n_steps
+    return result.confusion
+
+
+ITERATES = {
+    "split_fw": partial(split_fw_iterate, step="line_search"),
+    "split_fw_paper": partial(split_fw_iterate, step="paper"),
+    "con_gda": con_gda_average,
+}
+
+
+@pytest.mark.parametrize("solver", ITERATES)
+def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver):
+    # Theorems 16 and 17, of the algorithms alone: no mixture is recombined here.
+    tol = 0.05
     for seed in range(3):
-        problem = finite_problem(
-            np.random.default_rng(seed), "q_mean", [Coverage(at_most=0.5)]
-        )
-        result = CONSTRAINED[solver](problem, tol=tol, check_interval=1)
-        assert result.status == "converged"
-        assert result.n_oracle_calls <= 1.0 / tol**2
+        free = finite_problem(np.random.default_rng(seed), "q_mean")
+        best = run_column_generation(free, tol=1e-8)
+        coverage = best.confusion.sum(axis=(0, 1))
+        # Without the constraint, another classifier would be the best.
+        constraint = Coverage(label=coverage.argmax(), at_most=coverage.max() - 0.15)
+        problem = ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
+        C = ITERATES[solver](problem, round(1.0 / tol**2))
+        exact = run_column_generation(problem, tol=1e-8)
+        assert abs(problem.value(C) - exact.value) <= tol
+        assert problem.violation(C) <= tol
 
 
 def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
@@ -287,6 +356,36 @@ def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
         result = run_con_ellipsoid(problem, tol=tol, check_interval=1)
         assert result.status == "converged"
         assert result.n_oracle_calls <= 2.0 * d**2 * np.log(100.0 * d / tol)
+
+
+def test_bisection_does_not_take_an_answer_that_violates_constraints_for_a_proof():
+    # Cut short, the inner solver ends at a better ratio that does not meet them.
+    problem = finite_problem(
+        np.random.default_rng(2), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+    )
+    result = run_con_bisection(problem, inner="gda", inner_max_iter=20, tol=TOL)
+    exact = run_column_generation(problem, tol=1e-7)
+    assert result.status == "converged"
+    check_result(result, problem, TOL)
+    assert result.value <= exact.value + TOL
+
+
+def test_bisections_inner_problems_get_the_time_that_is_left(monkeypatch):
+    given_times = []
+
+    def inner(problem, *, max_time, **options):
+        given_times.append(max_time)
+        return run_column_generation(problem, max_time=max_time, **options)
+
+    monkeypatch.setitem(bisection.INNER, "column_generation", inner)
+    problem = finite_problem(
+        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+    )
+    history = MixtureHistory()
+    history.started -= 60.0
+    run_con_bisection(problem, max_time=100.0, history=history)
+    assert given_times
+    assert max(given_times) <= 40.0
 
 
 def test_bisection_with_constraints_takes_as_many_problems_as_the_interval_halves():
@@ -352,6 +451,13 @@ def test_the_papers_example_is_solved_by_all_three_constrained_algorithms():
         assert result.status == "converged"
         check_result(result, problem, TOL)
         assert result.bound <= exact.value + 1e-9
+
+
+def test_all_pieces_of_a_metric_are_kept_whatever_their_number(monkeypatch):
+    monkeypatch.setattr(slack, "MAX_CUTS", 2)
+    problem = finite_problem(np.random.default_rng(0), "min_max", n_classes=4)
+    minimiser = slack.SlackMinimiser(slack.SlackLagrangian(problem), TOL)
+    assert len(minimiser.offsets) == len(problem.pieces()[1]) == 4
 
 
 @pytest.mark.parametrize("shape", [(1, 4, ()), (2, 2, [EqualOpportunity(slack=0.1)])])

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
-from _confusion_problems import finite_problem, linear_optimum
+from _confusion_problems import FiniteOracle, finite_problem, linear_optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_structsvm.confusion import Coverage, Recall
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.names import get_metric
+from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.solvers.mixture import Columns, Mixture
 from sklearn_structsvm.solvers.pruning import (
     LEAST_WEIGHT,
@@ -78,6 +81,26 @@ def test_settling_drops_classifiers_of_next_to_no_weight():
     settled = settle(problem, mixture, tol=1e-3)
     assert (settled.weights >= LEAST_WEIGHT).all()
     assert problem.value(settled.confusion) <= problem.value(mixture.confusion) + 1e-5
+
+
+def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
+    """One that is hardly inside of it itself would have nearly all the weight."""
+    priors = np.array([[0.5, 0.5]])
+    oracle = FiniteOracle(
+        [
+            [[[0.5 - 5e-10, 5e-10], [0.0, 0.5]]],
+            [[[0.0, 0.5], [0.5, 0.0]]],
+        ]
+    )
+    oracle.tensors[1, 0] += [[2e-9, -2e-9], [0.0, 0.0]]
+    problem = ConfusionProblem(
+        get_metric("zero_one", [0, 1]), oracle, Cells(priors, np.arange(2)),
+        [Coverage(label=1, at_most=0.5)],
+    )  # fmt: skip
+    mixture = Mixture(np.array([0.999, 0.001]), [0, 1], oracle.tensors)
+    assert 0.0 < problem.violation(mixture.confusion) <= 1e-9
+    settled = settle(problem, mixture, tol=1e-3)
+    assert problem.value(settled.confusion) <= problem.value(mixture.confusion) + 1e-4
 
 
 def test_settling_leaves_constraints_met():

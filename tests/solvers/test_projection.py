@@ -125,6 +125,14 @@ def test_bounds_that_leave_one_point_are_met():
     assert theta == 0.0
 
 
+def test_tiny_coefficients_over_tiny_curvatures_are_as_large_ones():
+    m, sigma, h = np.array([2.0, 0.5, -1.0]), np.array([1.0, -1.0, 1.0]), np.ones(3)
+    expected, theta = project_box(m, np.zeros(3), h, sigma, 0.0, h)
+    alpha, tiny = project_box(m, np.zeros(3), h, 1e-170 * sigma, 0.0, 1e-170 * h)
+    np.testing.assert_array_equal(alpha, expected)
+    assert tiny == pytest.approx(theta, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -137,6 +145,12 @@ def test_bounds_that_leave_one_point_are_met():
         ({"total": np.nan}, "NaN in total"),
         ({"sigma": [1.0]}, r"sigma must have shape \(2,\); got \(1,\)"),
         ({"sigma": [0.0, 0.0], "total": 1.0}, "cannot be reached"),
+        ({"sigma": [1.0, 1e-170]}, "variable 1 are beyond .* its sigma is 1e-170"),
+        ({"sigma": [1e170, 1.0]}, "variable 0 are beyond .* its sigma is 1e\\+170"),
+        (
+            {"sigma": [1e10, 1], "target": [1e300, 0], "upper": [np.inf, 1]},
+            "variable 0 are beyond .* its target 1e\\+300",
+        ),
     ],
 )
 def test_what_cannot_be_projected_is_refused(change, message):
@@ -211,8 +225,8 @@ def test_steps_and_combinations_of_classes_are_those_of_the_listed_planes(rescal
     Z, p = rng.standard_normal((n, k)), rng.dirichlet(np.ones(n))
     alpha = rng.dirichlet(np.ones(k), n)
     out, B = np.empty((n, k)), np.empty((n, k))
-    step_classes(alpha, Z, costs, truth, truth, rescaled, 0.7, out)
-    loss = combine_classes(alpha, costs, truth, truth, rescaled, p, B)
+    step_classes(alpha, Z, costs, truth, rescaled, 0.7, out)
+    loss = combine_classes(alpha, costs, truth, rescaled, p, B)
     # The planes c_y + ⟨β_y, z⟩ of example i.
     beta = np.eye(k) - np.eye(k)[truth][:, np.newaxis]
     cost = costs[truth]

@@ -210,6 +210,13 @@ def test_a_bundle_closes_the_gap_of_a_regularised_risk(lam):
     np.testing.assert_allclose(w, -bundle.alpha @ bundle.planes / lam, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("n_weights", "n"), [(0, 1000), (67_000, 1000), (2**18, 256), (10**7, 100)]
+)
+def test_a_bundle_has_room_for_as_many_planes_as_their_length_allows(n_weights, n):
+    assert Bundle(n_weights, 1.0).max_planes == n
+
+
 @pytest.mark.parametrize("options", [{"max_idle": 5}, {"max_planes": 8}])
 def test_a_bundle_that_drops_planes_closes_it_too(options):
     risk = Risk()

@@ -20,6 +20,7 @@ from sklearn_structsvm.solvers.quasi_newton import (
     Objective,
     QuasiNewtonSteps,
     descent_direction,
+    learn,
     wolfe_step,
 )
 from sklearn_structsvm.solvers.sublbfgs import RegularizedRisk, run_sublbfgs
@@ -315,12 +316,9 @@ def test_pairs_without_curvature_are_refused(change):
 
 
 def test_pairs_of_too_little_curvature_are_given_the_least():
-    toy = WeightedDistance([1.0, 1.0], [1.0, 1.0])
-    steps = QuasiNewtonSteps(toy)
-    change = np.array([0.0, 1.0])
-    steps._learn(np.array([1.0, 0.0]), change)
-    mapped = steps.inverse.multiply(change)
-    assert mapped @ change == pytest.approx(MIN_CURVATURE)
+    inverse, change = LimitedMemory(2, 3), np.array([0.0, 1.0])
+    learn(inverse, np.array([1.0, 0.0]), change)
+    assert inverse.multiply(change) @ change == pytest.approx(MIN_CURVATURE)
 
 
 def test_the_hybrid_keeps_its_planes_and_needs_fewer_iterations():
@@ -391,7 +389,7 @@ def test_each_limit_ends_a_run_with_a_certificate(options, status):
 def test_one_iteration_costs_one_product_of_each_kind():
     X, y, _ = data("multiclass", n=200)
     risk = make_risk("multiclass", X, y)
-    counts = {"scores": 0, "gradient": 0}
+    counts = {"scores": 0, "gradient": 0, "plane": 0}
 
     def count(name):
         call = getattr(risk, name)
@@ -414,3 +412,5 @@ def test_one_iteration_costs_one_product_of_each_kind():
     extra = steps.n_directions - extra
     assert counts["scores"] - start["scores"] <= 20 + 2 * extra
     assert counts["gradient"] - start["gradient"] <= 20 + extra
+    # One for the slope along each direction, and one where the step ends.
+    assert counts["plane"] - start["plane"] == 2 * 20 + extra
