@@ -90,7 +90,8 @@ class SubLBFGSClassifier(BatchClassifier):
         Start from the coefficients of the previous fit, and not in the dual.
     n_jobs : int or None, default=None
         Threads, where the package was built with OpenMP. The result is the same for any
-        number of them.
+        number of them. Passes in the dual are one thread's work: with many cores and
+        dense rows, "hybrid" may take less time.
     verbose : int, default=0
         Print a line per check of the gap.
 

@@ -58,23 +58,21 @@ cdef class Rows:
 
     def _pack(self, const double[:, ::1] X):
         """Take dense rows as CSR; False where they have too many entries for that."""
-        cdef Py_ssize_t i, j, n = 0
+        cdef Py_ssize_t i, j, n = 0, f = self.n_features
+        cdef Py_ssize_t room = <Py_ssize_t> (FEW_ENTRIES * self.n_rows * f)
         cdef Py_ssize_t[::1] starts = np.zeros(self.n_rows + 1, dtype=np.intp)
+        # What is not written to takes no memory. A row more, for a row is not looked at
+        # before it is written.
+        cdef double[::1] values = np.empty(room + f)
+        cdef int[::1] indices = np.empty(room + f, dtype=np.intc)
         for i in range(self.n_rows):
-            for j in range(self.n_features):
-                n += X[i, j] != 0.0
-            starts[i + 1] = n
-        if n >= FEW_ENTRIES * self.n_rows * self.n_features:
-            return False
-        # One more, to be written to and not read.
-        cdef double[::1] values = np.empty(n + 1)
-        cdef int[::1] indices = np.empty(n + 1, dtype=np.intc)
-        n = 0
-        for i in range(self.n_rows):
-            for j in range(self.n_features):
+            if n >= room:
+                return False
+            for j in range(f):
                 values[n] = X[i, j]
                 indices[n] = <int> j
                 n += X[i, j] != 0.0
+            starts[i + 1] = n
         self.values, self.indices, self.starts = values, indices, starts
         return True
 
