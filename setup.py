@@ -11,6 +11,7 @@ below hold for all of them, and no kernel sets its own. Two environment variable
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,16 +66,38 @@ int main(void) {
 def extensions():
     """One extension per kernel, and the one they share."""
     sources = sorted(path.as_posix() for path in Path(PACKAGE).rglob("_*.pyx"))
-    headers = sorted(path.as_posix() for path in Path(PACKAGE).rglob("_*.h"))
     modules = {source[: -len(".pyx")].replace("/", "."): source for source in sources}
     modules[SHARED] = f"{SHARED.replace('.', '/')}.c"
     return [
         Extension(
             name, [source], include_dirs=[np.get_include(), PACKAGE],
-            define_macros=MACROS, depends=headers,
+            define_macros=MACROS, depends=sorted(headers(Path(source))),
         )
         for name, source in modules.items()
     ]
+
+
+def headers(path):
+    """The C headers that a file includes, be it by a cimport or by another header."""
+    if not path.exists():  # the module that Cython generates
+        return set()
+    text = path.read_text(encoding="utf-8")
+    found = set()
+    for name in re.findall(r'(?:extern from|#include) "([^"]+)"', text):
+        for folder in (Path(PACKAGE), path.parent):
+            if (folder / name).exists():
+                found |= {(folder / name).as_posix()} | headers(folder / name)
+                break
+    declared = re.findall(rf"from ({PACKAGE}[\w.]+) cimport", text)
+    for other in [*map(cimported, declared), path.with_suffix(".pxd")]:
+        if other != path and path.suffix != ".h":
+            found |= headers(other)
+    return found
+
+
+def cimported(module):
+    """The declarations of a compiled module."""
+    return Path(*module.split(".")).with_suffix(".pxd")
 
 
 class BuildKernels(build_ext):

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.names import get_metric
+from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.metrics import (
     Coverage,
     DemographicParity,

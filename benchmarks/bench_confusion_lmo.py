@@ -13,14 +13,14 @@ from time import perf_counter
 
 from _common import make_parser, np, print_table
 
-from sklearn_structsvm.confusion.lmo import (
+from sklearn_structsvm.confusion.lmo.base import (
     COUNTED,
     PluginLMO,
     mixture_proba,
     predict_plugin,
     row_uniforms,
 )
-from sklearn_structsvm.confusion.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 
 # Of seven kinds of forest cover.
 SHARES = np.array([0.365, 0.488, 0.062, 0.005, 0.016, 0.030, 0.035])

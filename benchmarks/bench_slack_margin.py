@@ -41,11 +41,12 @@ from sklearn.model_selection import train_test_split
 
 from sklearn_structsvm import SlackRescaledSSVM
 from sklearn_structsvm.datasets import make_hierarchical
-from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers._slack_oracle import SlackOracle
-from sklearn_structsvm.solvers.bcfw import History, run_bcfw, start_bcfw
-from sklearn_structsvm.solvers.cutting_plane import run_cutting_plane
-from sklearn_structsvm.solvers.sgd import run_sgd
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
+from sklearn_structsvm.solvers.blocks.sgd import run_sgd
+from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import (
     HierarchicalStructure,
     MultilabelStructure,
@@ -199,7 +200,7 @@ def snapshots(run, history):
 
     def note(n_iter, row, ends):
         if history.rows[-1]["seconds"] not in seen:
-            seen[history.rows[-1]["seconds"]] = history.weights.copy()
+            seen[history.rows[-1]["seconds"]] = history.solution.copy()
 
     run(on_pass=note, history=history)
     return seen

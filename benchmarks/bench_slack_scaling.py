@@ -18,9 +18,9 @@ from time import perf_counter
 from _common import has_highs, make_parser, np, print_table
 
 from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
-from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers._slack_oracle import SlackOracle
-from sklearn_structsvm.solvers.bcfw import run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 from sklearn_structsvm.structures import (
     ChainStructure,
     HierarchicalStructure,

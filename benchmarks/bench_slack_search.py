@@ -31,10 +31,10 @@ from _common import (
     print_table,
 )
 
-from sklearn_structsvm.solvers._joint_oracle import JointOracle
-from sklearn_structsvm.solvers._slack_oracle import SlackOracle, points_of
-from sklearn_structsvm.solvers.bcfw import CACHE_SIZE
-from sklearn_structsvm.solvers.cutting_plane import _WorkingSets
+from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle, points_of
+from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
+from sklearn_structsvm.solvers.blocks.cutting_plane import _WorkingSets
 from sklearn_structsvm.structures import PairwiseMultilabelStructure
 
 SEARCHES = ("angular", "bisecting", "sarawagi", "binary")

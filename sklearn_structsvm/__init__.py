@@ -1,14 +1,13 @@
 """Structured prediction and complex metrics for scikit-learn."""
 
-__version__ = "0.1.0"
-
-from sklearn_structsvm._bcfw import BCFWClassifier
-from sklearn_structsvm._bcfw_path import BCFWClassifierCV, bcfw_path
-from sklearn_structsvm._bmrm import BMRMClassifier
-from sklearn_structsvm._complex_metric import ComplexMetricClassifier
-from sklearn_structsvm._pragam import PragamClassifier
-from sklearn_structsvm._slack_rescaling import SlackRescaledSSVM
-from sklearn_structsvm._sublbfgs import SubLBFGSClassifier
+from sklearn_structsvm._version import __version__
+from sklearn_structsvm.estimators.bcfw import BCFWClassifier
+from sklearn_structsvm.estimators.bcfw_path import BCFWClassifierCV, bcfw_path
+from sklearn_structsvm.estimators.bmrm import BMRMClassifier
+from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
+from sklearn_structsvm.estimators.pragam import PragamClassifier
+from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
+from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
 
 __all__ = [
     "BCFWClassifier",
@@ -18,5 +17,6 @@ __all__ = [
     "PragamClassifier",
     "SlackRescaledSSVM",
     "SubLBFGSClassifier",
+    "__version__",
     "bcfw_path",
 ]

@@ -6,7 +6,7 @@ Numbers are multiples of a quarter, so that ties are frequent and sums are exact
 from dataclasses import dataclass
 
 import numpy as np
-from _twins import (
+from _references import (
     CHAIN_PARTS,
     Listed,
     list_binary,
@@ -19,7 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,

@@ -5,8 +5,8 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 from scipy.stats import norm
 
 from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.names import get_metric
 from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import get_metric
 
 
 class FiniteOracle:
@@ -146,24 +146,25 @@ def smooth_optimum(problem, rng, n_starts=3):
 
 def check_result(result, problem, tol):
     """What holds of any result: it is consistent, and says how good it is."""
-    assert (result.weights > 0.0).all()
-    assert abs(result.weights.sum() - 1.0) <= 1e-12
-    assert len(result.handles) == len(result.weights) == len(result.confusions)
-    mixed = np.tensordot(result.weights, result.confusions, axes=1)
-    np.testing.assert_allclose(result.confusion, mixed, atol=1e-15)
+    mixture = result.solution
+    assert (mixture.weights > 0.0).all()
+    assert abs(mixture.weights.sum() - 1.0) <= 1e-12
+    assert len(mixture.handles) == len(mixture.weights) == len(mixture.confusions)
+    mixed = np.tensordot(mixture.weights, mixture.confusions, axes=1)
+    np.testing.assert_allclose(mixture.confusion, mixed, atol=1e-15)
     np.testing.assert_allclose(mixed.sum(axis=2), problem.priors, atol=1e-12)
-    assert result.value == problem.value(result.confusion)
-    assert result.violation == problem.violation(result.confusion)
+    assert result.objective == problem.value(result.solution.confusion)
+    assert result.violation == problem.violation(result.solution.confusion)
     if np.isfinite(result.gap):
-        assert result.gap == result.value - result.bound
+        assert result.gap == result.objective - result.dual_objective
         assert result.gap >= -1e-9
     if result.status == "converged":
         assert result.gap <= tol
         assert result.violation <= 0.0
     for key, column in result.history.items():
         assert len(column) == len(result.history["n_iter"]), key
-    assert result.history["dual_objective"][-1] == result.bound
-    assert result.history["objective"][-1] == result.value
+    assert result.history["dual_objective"][-1] == result.dual_objective
+    assert result.history["objective"][-1] == result.objective
     bounds = result.history["dual_objective"]
     if problem.exact:
         assert (np.diff(bounds[np.isfinite(bounds)]) >= 0.0).all()

@@ -1,9 +1,9 @@
-"""Random small problems in general position, with their twins written out."""
+"""Random small problems in general position, with their references written out."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from _twins import (
+from _references import (
     Listed,
     list_binary,
     list_chains,
@@ -14,7 +14,7 @@ from _twins import (
     random_costs,
 )
 
-from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,

@@ -1,4 +1,4 @@
-"""The sequence scores, against hand-written cases, slow twins and seqeval."""
+"""The sequence scores, against hand-written cases, slow references and seqeval."""
 
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ def tagged_pairs(draw, tags=TAGS):
 
 
 def entities_by_boundaries(tags):
-    """Slow twin: cut between every two tags that conlleval's two tables cut between."""
+    """Slow reference: cut where conlleval's two tables cut."""
     parts = [("O", "")] + [(t[0], t[2:]) for t in tags] + [("O", "")]
     ends, starts = [], []
     for t, ((before, type_before), (after, type_after)) in enumerate(pairwise(parts)):
@@ -60,7 +60,7 @@ def entities_by_boundaries(tags):
     return {(k, s, e) for s, (k, e) in zip(starts, ends, strict=True)}
 
 
-def twin_scores(y_true, y_pred, weights):
+def reference_scores(y_true, y_pred, weights):
     """Micro precision, recall and F1 by sets over all sequences."""
     right = predicted = true = 0.0
     for tags_true, tags_pred, weight in zip(y_true, y_pred, weights, strict=True):
@@ -219,7 +219,7 @@ def test_entities_agree_with_the_boundary_tables(pair, weight):
         score(y_true, y_pred, sample_weight=weights, zero_division=0)
         for score in ENTITY_SCORES
     ]
-    assert_allclose(got, twin_scores(y_true, y_pred, weights))
+    assert_allclose(got, reference_scores(y_true, y_pred, weights))
 
 
 @settings(deadline=None)

@@ -14,7 +14,6 @@ from sklearn_structsvm.confusion.linear import LinearLoss, Ordinal, ZeroOne
 from sklearn_structsvm.confusion.matthews import MatthewsCorrelation
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.metric_bound import MetricBound
-from sklearn_structsvm.confusion.names import METRICS, get_metric
 from sklearn_structsvm.confusion.quantification import Quantification
 from sklearn_structsvm.confusion.rates import (
     Coverage,
@@ -30,6 +29,7 @@ from sklearn_structsvm.confusion.ratios import (
     MicroF1,
 )
 from sklearn_structsvm.confusion.recalls import Balanced, GMean, HMean, MinMax, QMean
+from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
 __all__ = [
     "Balanced",

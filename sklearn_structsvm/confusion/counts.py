@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
-from sklearn_structsvm._compat import _check_sample_weight
-from sklearn_structsvm._sensitive_groups import Groups
+from sklearn_structsvm._utils.compat import _check_sample_weight
+from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm.confusion.cells import Cells
 
 

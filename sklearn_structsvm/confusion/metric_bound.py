@@ -4,8 +4,8 @@ import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.names import METRICS, get_metric
 from sklearn_structsvm.confusion.rates import check_number, selected_groups
+from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
 
 class MetricBound(Constraint):

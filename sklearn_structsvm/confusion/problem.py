@@ -42,10 +42,12 @@ class ConfusionProblem:
     --------
     >>> import numpy as np
     >>> from sklearn_structsvm.confusion.cells import Cells
-    >>> from sklearn_structsvm.confusion.lmo import PluginLMO
-    >>> from sklearn_structsvm.confusion.names import get_metric
+    >>> from sklearn_structsvm.confusion.lmo.base import PluginLMO
+    >>> from sklearn_structsvm.confusion.registry import get_metric
     >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.column_generation import run_column_generation
+    >>> from sklearn_structsvm.solvers.confusion.column_generation import (
+    ...     run_column_generation,
+    ... )
     >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
     >>> lmo = PluginLMO(probabilities)
     >>> cells = Cells(lmo.priors, np.arange(3))

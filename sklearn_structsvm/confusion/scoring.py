@@ -7,7 +7,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from sklearn_structsvm._compat import _BaseScorer
+from sklearn_structsvm._utils.compat import _BaseScorer
 from sklearn_structsvm.confusion.counts import confusion_tensor
 
 # Where a new word of a name such as GMean or MicroF1 begins.

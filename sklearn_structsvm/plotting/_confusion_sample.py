@@ -5,11 +5,16 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from sklearn_structsvm._confusion_solvers import find_solver
-from sklearn_structsvm._confusion_task import Task, make_task, read_constraints
-from sklearn_structsvm._task_oracles import PluginOracle, counted_as
 from sklearn_structsvm.confusion.counts import check_weights, encode_labels, make_cells
-from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError, MixtureHistory
+from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
+from sklearn_structsvm.estimators.complex_metric.solvers import find_solver
+from sklearn_structsvm.estimators.complex_metric.task import (
+    Task,
+    make_task,
+    read_constraints,
+)
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.loop import History
 
 # A metric for where none is asked for: `make_task` wants one.
 _ANY_METRIC = "zero_one"
@@ -134,16 +139,17 @@ class ConfusionSample:
         path : list of ndarray of shape (m, k, k)
             One for each row of the history.
         """
-        history, path = MixtureHistory(), []
+        history, path = History(), []
 
         def look(n_iter, row, done):
-            if history.mixture is not None and len(history.rows) > len(path):
-                path.append(history.mixture.confusion)
+            if history.solution is not None and len(history.rows) > len(path):
+                path.append(history.solution.confusion)
 
         _, run = find_solver(solver, self.problem)
         try:
-            result = run(self.problem, on_iteration=look, history=history, **options)
+            result = run(self.problem, on_pass=look, history=history, **options)
         except InfeasibleConstraintError:
             return [], [], path
-        path.append(result.confusion)
-        return result.confusions, result.weights, path
+        mixture = result.solution
+        path.append(mixture.confusion)
+        return mixture.confusions, mixture.weights, path

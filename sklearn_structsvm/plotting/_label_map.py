@@ -5,8 +5,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_structsvm.plotting._common import axes_or_new, show_legend_below
-from sklearn_structsvm.solvers._slack_oracle import points_of
-from sklearn_structsvm.solvers.slack_search import check_search, find_most_violating
+from sklearn_structsvm.solvers.blocks._slack_oracle import points_of
+from sklearn_structsvm.solvers.blocks.slack_search import (
+    check_search,
+    find_most_violating,
+)
 
 # Points of the curve on which all labelings are as violating as the one found.
 _N_CURVE = 200

@@ -7,9 +7,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from sklearn_structsvm._compat import _safe_indexing
-from sklearn_structsvm._confusion_task import read_constraints
-from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
+from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # A parity between groups has both parameters, and `bound` says which of them counts.
 _NOT_USED_WITH = {"slack": "ratio", "ratio": "difference"}

@@ -5,8 +5,8 @@ import numpy as np
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.plotting._hull import convex_outline, swept_outline
-from sklearn_structsvm.solvers.column_generation import run_column_generation
-from sklearn_structsvm.solvers.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # Points to a side at which a metric is evaluated for its contours.
 _N_GRID = 81
@@ -94,7 +94,7 @@ class ConfusionPlane:
             result = run_column_generation(
                 problem, tol=_PROGRAM_TOL, max_iter=_PROGRAM_ITER
             )
-            return self.project(result.confusion)
+            return self.project(result.solution.confusion)
 
         try:
             return convex_outline(support, tol=FEASIBLE_TOL)

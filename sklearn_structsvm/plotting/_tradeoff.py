@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion.names import METRICS
+from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.plotting._common import (
     BAND_STYLE,
     axes_or_new,

@@ -6,7 +6,7 @@
 #define SKLEARN_STRUCTSVM_SCAN_H
 
 #include <math.h>
-#include "_vector.h"
+#include "_utils/_vector.h"
 
 #define LANES 8
 

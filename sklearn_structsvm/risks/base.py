@@ -6,10 +6,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import daxpy
 
-from sklearn_structsvm.risks._products import as_products
+from sklearn_structsvm._utils._matrix._products import as_products
+from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm.risks._step import exact_step
 from sklearn_structsvm.risks.line_search import sort_and_walk
-from sklearn_structsvm.structures.labels import plain
 
 # Labels whose values differ by so little, relative to the largest score or cost of their
 # example, are tied: recomputed scores differ by less, other labels by much more.

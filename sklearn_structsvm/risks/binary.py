@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.labels import label_cost_matrix
 from sklearn_structsvm.risks._binary_lines import BinaryLines
 from sklearn_structsvm.risks.base import HingeRisk, check_encoded
-from sklearn_structsvm.structures.labels import label_cost_matrix
 
 
 class BinaryHinge(HingeRisk):

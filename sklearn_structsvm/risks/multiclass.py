@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.labels import label_cost_matrix
 from sklearn_structsvm.risks._lines import MulticlassLines
 from sklearn_structsvm.risks.base import HingeRisk, check_encoded
-from sklearn_structsvm.structures.labels import label_cost_matrix
 
 
 class MulticlassHinge(HingeRisk):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.labels import label_cost_matrix, plain
 from sklearn_structsvm.risks._lines import PairLines, SeparableLines
 from sklearn_structsvm.risks.base import HingeRisk
-from sklearn_structsvm.structures.labels import label_cost_matrix, plain
 
 # Examples whose pairs are listed at a time.
 ROWS = 256

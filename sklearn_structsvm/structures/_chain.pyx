@@ -13,14 +13,14 @@ import numpy as np
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
-from sklearn_structsvm._features cimport Features, clip
-from sklearn_structsvm._oracle cimport BlockOracle, Plane
+from sklearn_structsvm._utils._matrix._features cimport Features, clip
+from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane
 from sklearn_structsvm.structures._forest cimport Forest
-from sklearn_structsvm.structures._front cimport (
+from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
 
 
-cdef extern from "_vector.h" nogil:
+cdef extern from "_utils/_vector.h" nogil:
     void vector_add_max_plus(
         Py_ssize_t k, const double* previous, const double* transition,
         double* current) noexcept

@@ -106,7 +106,7 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
     --------
     >>> import numpy as np
     >>> from sklearn_structsvm.structures._constrained import deviations
-    >>> from sklearn_structsvm.structures._decodings import suffix_scores
+    >>> from sklearn_structsvm.structures._k_best import suffix_scores
     >>> nodes = np.array([[[0.0, 1.0], [2.0, 0.0]]])
     >>> suffixes = suffix_scores(nodes[0], None)[np.newaxis]
     >>> deviations(np.array([1, 0], dtype=np.intc), 0, nodes, None, suffixes)

@@ -1,5 +1,5 @@
-from sklearn_structsvm._features cimport Features
-from sklearn_structsvm._oracle cimport BlockOracle
+from sklearn_structsvm._utils._matrix._features cimport Features
+from sklearn_structsvm._contract._oracle cimport BlockOracle
 
 
 cdef class FlatOracle(BlockOracle):

@@ -9,10 +9,10 @@ import numpy as np
 
 from scipy.linalg.cython_blas cimport ddot
 
-from sklearn_structsvm._features cimport Features, clip
-from sklearn_structsvm._oracle cimport BlockOracle, Plane, reserve_points
+from sklearn_structsvm._utils._matrix._features cimport Features, clip
+from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane, reserve_points
 from sklearn_structsvm.structures._forest cimport Forest
-from sklearn_structsvm.structures._front cimport (
+from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels, of_one_size, prefix_front, prefix_labels)
 
 

@@ -19,8 +19,8 @@ the rest of the forest leaves h < 0. Where that keeps many, it is said more shar
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memmove
 
-from sklearn_structsvm._features cimport Features
-from sklearn_structsvm._oracle cimport Plane, reserve_points, reserve_scratch
+from sklearn_structsvm._utils._matrix._features cimport Features
+from sklearn_structsvm._contract._oracle cimport Plane, reserve_points, reserve_scratch
 from sklearn_structsvm.structures._flat cimport MultilabelOracle
 
 # Relative to the sums of all scores, and of all costs: above their rounding error.

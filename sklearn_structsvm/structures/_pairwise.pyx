@@ -23,10 +23,10 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, fmax, fmin
 from libc.string cimport memcpy, memset
 
-from sklearn_structsvm._features cimport Features
-from sklearn_structsvm._oracle cimport Plane, reserve_points, reserve_scratch
+from sklearn_structsvm._utils._matrix._features cimport Features
+from sklearn_structsvm._contract._oracle cimport Plane, reserve_points, reserve_scratch
 from sklearn_structsvm.structures._flat cimport FlatOracle
-from sklearn_structsvm.structures._roof cimport RoofDuality
+from sklearn_structsvm.structures._qpbo cimport RoofDuality
 
 
 cdef extern from "structures/_subsets.h" nogil:

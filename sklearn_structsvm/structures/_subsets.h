@@ -3,7 +3,7 @@
 #ifndef SKLEARN_STRUCTSVM_SUBSETS_H
 #define SKLEARN_STRUCTSVM_SUBSETS_H
 
-#include "_vector.h"
+#include "_utils/_vector.h"
 
 /* A table of 2^18 numbers fills the second-level cache of a core. */
 #define MAX_SUBSET_LABELS 18

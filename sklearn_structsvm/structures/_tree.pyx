@@ -10,12 +10,12 @@ each part present or not.
 """
 from libc.string cimport memcpy, memset
 
-from sklearn_structsvm._features cimport Features
+from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
 from sklearn_structsvm.structures._forest cimport Forest
 
 
-cdef extern from "_vector.h" nogil:
+cdef extern from "_utils/_vector.h" nogil:
     void vector_add_max_plus(
         Py_ssize_t k, const double* previous, const double* transition,
         double* current) noexcept

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sklearn_structsvm._oracle import CallbackOracle
+from sklearn_structsvm.structures._callback import CallbackOracle
 
 
 class Structure(BaseEstimator):

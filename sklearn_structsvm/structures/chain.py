@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from sklearn_structsvm._features import as_features
-from sklearn_structsvm.structures import sequences
+from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
-from sklearn_structsvm.structures._decodings import k_best, max_marginals
+from sklearn_structsvm.structures._k_best import k_best, max_marginals
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
 from sklearn_structsvm.structures.nodes import NodeStructure, as_weights
@@ -82,11 +82,11 @@ class ChainStructure(NodeStructure):
 
     def check_data(self, X, y=None):
         n_features = getattr(self, "n_features_in_", None)
-        X = sequences.check_items(X, n_features)
-        return X, None if y is None else sequences.check_labels(y, X)
+        X = validation.check_items(X, n_features)
+        return X, None if y is None else validation.check_labels(y, X)
 
     def make_oracle(self, X, y):
-        features, offsets = sequences.stack(X)
+        features, offsets = validation.stack(X)
         labels = self._encode(y, offsets)
         return self._bind(features, offsets, labels)
 
@@ -174,7 +174,7 @@ class ChainStructure(NodeStructure):
 
     def _blind_oracle(self, X):
         """An oracle of unlabeled sequences, for plain decoding."""
-        features, offsets = sequences.stack(X)
+        features, offsets = validation.stack(X)
         return self._bind(features, offsets, np.zeros(offsets[-1], dtype=np.intc))
 
     def _bind(self, rows, offsets, labels):

@@ -22,7 +22,7 @@ from operator import itemgetter
 import numpy as np
 
 from sklearn_structsvm.structures._constrained import coordinate_path, deviations
-from sklearn_structsvm.structures._decodings import (
+from sklearn_structsvm.structures._k_best import (
     check_potentials,
     complete,
     suffix_scores,

@@ -5,11 +5,8 @@ from scipy import sparse
 from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklearn_structsvm._features import as_features
-from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
-from sklearn_structsvm.structures.base import Structure
-from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.labels import (
+from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.labels import (
     check_costs,
     class_weight_vector,
     encode,
@@ -17,6 +14,9 @@ from sklearn_structsvm.structures.labels import (
     learn_classes,
     plain,
 )
+from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
+from sklearn_structsvm.structures.base import Structure
+from sklearn_structsvm.structures.constrained import constrained_argmax
 
 
 class FlatStructure(Structure):

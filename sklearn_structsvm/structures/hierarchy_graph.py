@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm.structures.labels import plain
+from sklearn_structsvm._utils.labels import plain
 
 # Names that an error message lists before it breaks off.
 MAX_NAMES = 8

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from sklearn_structsvm.structures.base import Structure
-from sklearn_structsvm.structures.labels import (
+from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
     label_cost_matrix,
     learn_classes,
 )
+from sklearn_structsvm.structures.base import Structure
 
 
 class NodeStructure(Structure):

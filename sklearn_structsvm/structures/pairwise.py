@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from sklearn_structsvm._features import as_features
-from sklearn_structsvm._oracle import CallbackOracle
+from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._pairwise import (
     MAX_LABELS,
     EnumerationOracle,
@@ -15,9 +16,8 @@ from sklearn_structsvm.structures._pairwise import (
     decode_all,
     flip_scores,
 )
-from sklearn_structsvm.structures._roof import RoofDuality
+from sklearn_structsvm.structures._qpbo import RoofDuality
 from sklearn_structsvm.structures.flat import FlatStructure, IndicatorLabels
-from sklearn_structsvm.structures.labels import plain
 from sklearn_structsvm.structures.polytope import (
     Polytope,
     load_highs,

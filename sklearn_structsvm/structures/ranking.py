@@ -4,8 +4,8 @@ from copy import copy
 
 import numpy as np
 
+from sklearn_structsvm._utils.labels import label_cost_matrix
 from sklearn_structsvm.structures.flat import MultilabelStructure
-from sklearn_structsvm.structures.labels import label_cost_matrix
 
 # Numbers of wrong labels that differ by this share of all are the same but for rounding.
 SAME = 1e-12

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_structsvm._features import as_features
-from sklearn_structsvm.structures import sequences
+from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
 from sklearn_structsvm.structures.base import as_list, as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
@@ -94,14 +94,14 @@ class TreeStructure(NodeStructure):
     def check_data(self, X, y=None):
         X = _check_pairs(X)
         words = {"part": "[0]", "place": "node"}
-        features = sequences.check_items(
+        features = validation.check_items(
             [x[0] for x in X], getattr(self, "n_features_in_", None), kind="tree", **words
         )
         X = [
             (item, _check_parents(x[1], item.shape[0], i))
             for i, (item, x) in enumerate(zip(features, X, strict=True))
         ]
-        return X, None if y is None else sequences.check_labels(y, features, **words)
+        return X, None if y is None else validation.check_labels(y, features, **words)
 
     def make_oracle(self, X, y):
         rows, offsets, parents, order = _arrange(X)
@@ -274,7 +274,7 @@ def _arrange(X):
     order : ndarray of shape (ΣT_i,), dtype intp
         Which of the nodes as they were given each row is.
     """
-    rows, offsets = sequences.stack([features for features, _ in X])
+    rows, offsets = validation.stack([features for features, _ in X])
     order = np.empty(offsets[-1], dtype=np.intp)
     parents = np.empty(offsets[-1], dtype=np.intp)
     for (_, given), start, stop in zip(X, offsets[:-1], offsets[1:], strict=True):

@@ -57,7 +57,7 @@ def upstream(tmp_path, monkeypatch):
 
 
 def encode_by_strings(sentences, names, template):
-    """Slow twin of the encoding: look every attribute string up."""
+    """Slow reference of the encoding: look every attribute string up."""
     column = {name: j for j, name in enumerate(names)}
     rows = []
     for sentence in sentences:

@@ -15,7 +15,7 @@ from _cases import (
 )
 from hypothesis import given
 
-from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import BinaryStructure, MulticlassStructure
 
 

@@ -16,7 +16,7 @@ from _cases import (
     check_scores_of_the_solver,
     some,
 )
-from _twins import CHAIN_PARTS, messy_csr
+from _references import CHAIN_PARTS, messy_csr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_structsvm.structures._constrained import coordinate_path, deviations
-from sklearn_structsvm.structures._decodings import complete, suffix_scores
+from sklearn_structsvm.structures._k_best import complete, suffix_scores
 from sklearn_structsvm.structures.constrained import constrained_argmax, in_angle
 
 

@@ -4,10 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
-from _twins import Listed, Textbook, visits
+from _references import Listed, Textbook, visits
 from scipy import sparse
 
-from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import Structure
 
 CODES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, 0.0]])
@@ -85,10 +85,10 @@ def test_steps_are_those_of_the_textbook_for_labels_of_any_form(kind, step, as_s
     order = visits(7, passes=15)
     mine = solver(structure, X, y, step=step)
     mine.run(order)
-    twin = Textbook(listed, 0.05, step=step).run(order)
-    scale = np.abs(twin.w).max()
-    np.testing.assert_allclose(mine.weights, twin.w, rtol=0, atol=1e-12 * scale)
-    assert mine.loss == pytest.approx(twin.loss_blocks.sum(), rel=1e-12)
+    reference = Textbook(listed, 0.05, step=step).run(order)
+    scale = np.abs(reference.w).max()
+    np.testing.assert_allclose(mine.weights, reference.w, rtol=0, atol=1e-12 * scale)
+    assert mine.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

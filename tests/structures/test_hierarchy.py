@@ -19,7 +19,7 @@ from _cases import (
     quarters,
     some,
 )
-from _twins import Listed, flat_feature, messy_csr
+from _references import Listed, flat_feature, messy_csr
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -29,7 +29,7 @@ from sklearn.base import clone
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.datasets import make_hierarchical
 from sklearn_structsvm.structures import HierarchicalStructure
-from sklearn_structsvm.structures._front import candidate_points
+from sklearn_structsvm.structures._pareto import candidate_points
 
 # An inner node with a single child, leaves on three levels, two roots.
 FOREST = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "e"), ("c", "f"), ("g", "h")]

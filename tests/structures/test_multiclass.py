@@ -13,7 +13,7 @@ from _cases import (
     multiclass_cases,
     some,
 )
-from _twins import messy_csr
+from _references import messy_csr
 from hypothesis import given
 
 from sklearn_structsvm.structures import MulticlassStructure

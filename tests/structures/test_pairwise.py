@@ -19,7 +19,7 @@ from _cases import (
     quarters,
     some,
 )
-from _twins import Listed, Textbook, flat_feature, visits
+from _references import Listed, Textbook, flat_feature, visits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -30,10 +30,10 @@ from sklearn.metrics import mutual_info_score
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm.datasets import make_multilabel
-from sklearn_structsvm.solvers._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import MultilabelStructure, PairwiseMultilabelStructure
-from sklearn_structsvm.structures._front import candidate_points
-from sklearn_structsvm.structures._roof import RoofDuality
+from sklearn_structsvm.structures._pareto import candidate_points
+from sklearn_structsvm.structures._qpbo import RoofDuality
 from sklearn_structsvm.structures.constrained import in_angle
 from sklearn_structsvm.structures.pairwise import local_polytope
 
@@ -186,10 +186,10 @@ def test_steps_are_those_of_the_textbook(step, layout):
     )
     order = visits(6, passes=15)
     solver.run(order)
-    twin = Textbook(listing(X, Y, pairs, costs, 1.5), 0.05, step=step).run(order)
-    scale = np.abs(twin.w).max()
-    np.testing.assert_allclose(solver.weights, twin.w, rtol=0, atol=1e-12 * scale)
-    assert solver.loss == pytest.approx(twin.loss_blocks.sum(), rel=1e-12)
+    reference = Textbook(listing(X, Y, pairs, costs, 1.5), 0.05, step=step).run(order)
+    scale = np.abs(reference.w).max()
+    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
+    assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("k", [5, 8, 11])
@@ -474,11 +474,11 @@ def test_steps_of_the_relaxation_are_those_of_the_textbook(step, layout):
     solver = BlockFrankWolfe(oracle, listed.uniform, 0.02, step=step)
     order = visits(6, passes=15)
     solver.run(order)
-    twin = Textbook(listed, 0.02, step=step).run(order)
-    scale = np.abs(twin.w).max()
-    np.testing.assert_allclose(solver.weights, twin.w, rtol=0, atol=1e-12 * scale)
-    assert solver.loss == pytest.approx(twin.loss_blocks.sum(), rel=1e-12)
-    used = [mass > 0 for alpha in twin.alpha for mass in alpha]
+    reference = Textbook(listed, 0.02, step=step).run(order)
+    scale = np.abs(reference.w).max()
+    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
+    assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
+    used = [mass > 0 for alpha in reference.alpha for mass in alpha]
     fractional = [(z == 0.5).any() for z in half_integral_labelings()] * 6
     # Away steps have let go of it by then.
     assert np.logical_and(used, fractional).any() or step == "away"

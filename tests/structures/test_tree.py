@@ -22,16 +22,16 @@ from _cases import (
     some,
 )
 from _problems import Problem
-from _twins import Listed, Textbook, messy_csr, random_costs, visits
+from _references import Listed, Textbook, messy_csr, random_costs, visits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier
-from sklearn_structsvm._oracle import CallbackOracle
-from sklearn_structsvm.solvers.slack_search import find_most_violating
+from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
+from sklearn_structsvm.structures._callback import CallbackOracle
 
 PARTS = ("emission", "bias", "root_bias", "transition")
 COMBINATIONS = [

@@ -1,0 +1,220 @@
+"""What a block-coordinate solver needs to know about a problem, declared once.
+
+A `BlockOracle` holds n examples (the blocks) with their dual state in marginal
+space. With μ(y) the marginals of a labeling, block i keeps
+
+    ν_i = Σ_y α_i(y) (μ(y) - μ(y_i)),
+
+which is zero at the start (all dual mass on the true labeling) and is merely
+scaled when the dual point is. The joint feature of a difference of marginals,
+Σ_v x_v ⊗ Δ_v, is only ever formed for one direction at a time.
+
+The solver calls, for block i and weights w:
+
+``potentials``   θ_i(w) into `work`; every call below with `work` reads them
+``max_oracle``   argmax_y ⟨θ_i, μ(y) - μ(y_i)⟩ + lam · L_i(y)
+``evaluate``     the same two terms for one given labeling
+``upper_bound``  at least the maximum that `max_oracle` has just looked for; an exact
+                 oracle found it
+``block_score``  ⟨θ_i, ν_i⟩
+``direction``    Δ = a (μ(s) - μ(y_i)) + b (μ(v) - μ(y_i)) + c ν_i and the squared
+                 norm of its joint feature
+``move``         ν_i += gamma · Δ
+``scatter``      target += coef · (joint feature of Δ)
+``project``      w = clip(v, lower, upper) on the coordinates that Δ touches
+``release``      the solver will not name this labeling again
+
+and slack rescaling (see `solvers.blocks.slack_search`), with h = one + ⟨θ_i, μ(y) - μ(y_i)⟩
+and g = L_i(y):
+
+``loss``         L_i(y)
+``candidates``   a few labelings, as points of the plane, one of which has the largest
+                 h g of all; where `has_candidates`
+``candidate``    the labeling of one of these points
+``constrained_oracle``  argmax h + lam g over β h < g <= α h, false where there is none;
+                 where `has_constrained`
+
+`work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
+by the caller, zero at first, one of each per thread; their content is private.
+A labeling is `n_labels(i)` integers.
+"""
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+
+cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
+    """Room for so many points; those at hand stay."""
+    cdef void* grown
+    if n_points <= plane.capacity:
+        return 0
+    n_points = max(n_points, 2 * plane.capacity)
+    grown = realloc(plane.scores, n_points * sizeof(double))
+    if grown != NULL:
+        plane.scores = <double*> grown
+        grown = realloc(plane.losses, n_points * sizeof(double))
+    if grown == NULL:
+        with gil:
+            raise MemoryError("no memory for the labelings of an example")
+    plane.losses = <double*> grown
+    plane.capacity = n_points
+    return 0
+
+
+cdef void* reserve_scratch(Plane* plane, Py_ssize_t n_bytes) except NULL nogil:
+    """Room for so many bytes; those at hand stay, perhaps elsewhere."""
+    cdef void* grown
+    if n_bytes > plane.scratch_size or plane.scratch == NULL:
+        n_bytes = max(n_bytes, 2 * plane.scratch_size, 64)
+        grown = realloc(plane.scratch, n_bytes)
+        if grown == NULL:
+            with gil:
+                raise MemoryError("no memory for the labelings of an example")
+        plane.scratch = grown
+        plane.scratch_size = n_bytes
+    return plane.scratch
+
+
+cdef void free_plane(Plane* plane) noexcept nogil:
+    free(plane.scores)
+    free(plane.losses)
+    free(plane.scratch)
+    memset(plane, 0, sizeof(Plane))
+
+
+cdef class BlockOracle:
+    """Loss-augmented decoding of n blocks and their dual state; see the module.
+
+    Attributes
+    ----------
+    n_blocks, n_weights : int
+        Examples, and length of the weight vector w.
+    max_labels, work_size, direction_size : int
+        Sizes of the buffers a caller lends: integers of the longest labeling,
+        doubles of `work` and of `direction`.
+    thread_safe : bool
+        Whether distinct blocks may be asked at once from several threads.
+    has_candidates, has_constrained : bool
+        Whether it answers `candidates`, and `constrained_oracle`.
+    """
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return 0
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        return 0
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        return 0
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        return 0
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        return 0
+
+    cdef double upper_bound(
+            self, Py_ssize_t i, const double* work, double value) noexcept nogil:
+        return value
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        return 0.0
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        return 0
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        return 0
+
+    cdef bint constrained_oracle(
+            self, Py_ssize_t i, double lam, double alpha, double beta,
+            bint strict_alpha, bint strict_beta, double one, double* work,
+            int* labels, double* score, double* loss) except? -1 nogil:
+        return False
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        return 0
+
+    cdef int direction(
+            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
+            double c, double* out, double* squared_norm) except -1 nogil:
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        return 0
+
+    cdef int project(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            const double* lower, const double* upper, double* w) except -1 nogil:
+        return 0
+
+    cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:
+        return 0
+
+    def decode(self, const double[::1] w, double lam=0.0, int n_threads=1):
+        """argmax_y ⟨w, φ(x_i, y)⟩ + lam · L_i(y) of all blocks, one after another.
+
+        Returns
+        -------
+        ndarray of shape (Σ_i n_labels(i),), dtype intc
+        """
+        cdef Py_ssize_t i, n = self.n_blocks
+        cdef const Py_ssize_t[::1] starts = np.concatenate(
+            [[0], np.cumsum([self.n_labels(i) for i in range(n)])]).astype(np.intp)
+        result = np.zeros(starts[n], dtype=np.intc)
+        cdef int[::1] labels = result
+        cdef int t
+        if not self.thread_safe or n_threads < 1:
+            n_threads = 1
+        cdef double[:, ::1] work = np.zeros((n_threads, max(self.work_size, 1)))
+        cdef double[:, ::1] terms = np.zeros((n_threads, 2))
+        if n_threads == 1:
+            with nogil:
+                for i in range(n):
+                    self.potentials(i, &w[0], &work[0, 0])
+                    self.max_oracle(i, lam, &work[0, 0], &labels[starts[i]],
+                                    &terms[0, 0], &terms[0, 1])
+        else:
+            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+                t = threadid()
+                self.potentials(i, &w[0], &work[t, 0])
+                self.max_oracle(i, lam, &work[t, 0], &labels[starts[i]],
+                                &terms[t, 0], &terms[t, 1])
+        return result
+
+    def get_blocks(self):
+        """Copy of the dual state of all blocks (picklable)."""
+        return None
+
+    def set_blocks(self, blocks):
+        """Restore what `get_blocks` returned."""
+
+    def scale_blocks(self, double rho):
+        """ν_i *= rho for all i: move dual mass 1 - rho to the true labelings."""
+
+    def labeling_to_object(self, Py_ssize_t i, int[::1] labels):
+        """The labeling as something that outlives this oracle (for pickles)."""
+        return np.asarray(labels).copy()
+
+    def labeling_from_object(self, Py_ssize_t i, saved):
+        """Inverse of `labeling_to_object`."""
+        return np.ascontiguousarray(saved, dtype=np.intc)

@@ -1,0 +1,355 @@
+"""Rows of features, dense or CSR: the only place where the two differ.
+
+Weights are stored features-first, W of shape (n_features, k), so that a sparse
+entry meets k contiguous weights. An outer product D = X[start:stop]ᵀ delta is
+formed once in a buffer of the caller and then added wherever it is needed: all
+of D for dense rows, only the touched features' rows for CSR. For short blocks of
+dense rows the norm of D comes from their Gram matrix, and D is never formed.
+"""
+import numpy as np
+from scipy import sparse
+
+from libc.string cimport memset
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
+
+
+cdef extern from "_utils/_vector.h" nogil:
+    void vector_gather(
+        Py_ssize_t count, Py_ssize_t available, const double* values,
+        const int* indices, const double* weights, Py_ssize_t k,
+        double* out) noexcept
+    void vector_axpy(
+        Py_ssize_t k, double a, const double* x, double* y) noexcept
+
+
+cdef void clip(
+        Py_ssize_t n, const double* v, const double* lower, const double* upper,
+        double* w) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double x
+    for j in range(n):
+        x = v[j]
+        x = lower[j] if x < lower[j] else x
+        w[j] = upper[j] if x > upper[j] else x
+
+
+cdef class Features:
+    """Abstract: n_rows rows of n_features features."""
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        """Doubles that `outer` needs for any block offsets[i]:offsets[i + 1]."""
+        return 0
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        """out = X[start:stop] @ W."""
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        """D = X[start:stop]ᵀ delta into `out`; returns its squared norm."""
+        return 0.0
+
+    def grams(self, const Py_ssize_t[::1] offsets):
+        """Gram matrices X X' of the blocks for which they pay.
+
+        Returns
+        -------
+        grams : ndarray
+            The matrices, one after another.
+        places : ndarray of shape (n_blocks,), dtype intp
+            Where each starts; -1 for none.
+        """
+        return np.empty(0), np.full(offsets.shape[0] - 1, -1, dtype=np.intp)
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        """target += coef * X[start:stop]ᵀ delta, where there are Gram matrices."""
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        """target += coef * D."""
+
+    cdef void project_outer(
+            self, const double* outer, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        """w = clip(v, lower, upper) where D may be non-zero."""
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        """target += coef * x_row ⊗ delta."""
+
+    cdef void project_row(
+            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        """w = clip(v, lower, upper) on the features of one row."""
+
+
+cdef bint _is_zero(const double* delta, Py_ssize_t k) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(k):
+        if delta[j] != 0.0:
+            return False
+    return True
+
+
+cdef class DenseFeatures(Features):
+    """C-contiguous rows of float64."""
+
+    cdef const double[:, ::1] X
+
+    def __init__(self, const double[:, ::1] X):
+        self.X = X
+        self.n_rows = X.shape[0]
+        self.n_features = X.shape[1]
+
+    def row_norms(self):
+        X = np.asarray(self.X)
+        return np.einsum("ij,ij->i", X, X)
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        return self.n_features * k
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        # Row-major C = X W is column-major Cᵀ = Wᵀ Xᵀ to BLAS.
+        cdef int m = <int> k, n = <int> (stop - start), f = <int> self.n_features
+        cdef int one_inc = 1
+        cdef double one = 1.0, zero = 0.0
+        cdef double* x
+        if f == 0:
+            memset(out, 0, k * (stop - start) * sizeof(double))
+            return
+        x = <double*> &self.X[start, 0]
+        if n == 1:
+            if k == 1:
+                out[0] = ddot(&f, x, &one_inc, <double*> weights, &one_inc)
+            else:
+                dgemv("N", &m, &f, &one, <double*> weights, &m, x, &one_inc,
+                      &zero, out, &one_inc)
+        else:
+            dgemm("N", "N", &m, &n, &f, &one, <double*> weights, &m, x, &f,
+                  &zero, out, &m)
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef int size = <int> (self.n_features * k), one_inc = 1
+        memset(out, 0, self.n_features * k * sizeof(double))
+        self.add_rows(start, stop, 1.0, delta, k, out)
+        return ddot(&size, out, &one_inc, out, &one_inc)
+
+    def grams(self, const Py_ssize_t[::1] offsets):
+        lengths = np.diff(offsets)
+        # As long as they take no more memory than the rows themselves.
+        sizes = np.where(lengths <= self.n_features, lengths**2, 0)
+        places = np.cumsum(sizes) - sizes
+        grams = np.empty(sizes.sum())
+        X = np.asarray(self.X)
+        for i in np.flatnonzero(sizes):
+            rows = X[offsets[i]:offsets[i + 1]]
+            matrix = grams[places[i]:places[i] + sizes[i]]
+            np.matmul(rows, rows.T, out=matrix.reshape(len(rows), len(rows)))
+        return grams, np.where(sizes > 0, places, -1).astype(np.intp)
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        cdef int m = <int> k, f = <int> self.n_features, run
+        cdef double one = 1.0
+        cdef Py_ssize_t t = start, end
+        if f == 0:
+            return
+        # Runs of rows with non-zero delta; often few, as most labels agree.
+        while t < stop:
+            if _is_zero(delta + (t - start) * k, k):
+                t += 1
+                continue
+            end = t + 1
+            while end < stop and not _is_zero(delta + (end - start) * k, k):
+                end += 1
+            run = <int> (end - t)
+            dgemm("N", "T", &m, &f, &run, &coef,
+                  <double*> delta + (t - start) * k, &m,
+                  <double*> &self.X[t, 0], &f, &one, target, &m)
+            t = end
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef int size = <int> (self.n_features * k), one_inc = 1
+        daxpy(&size, &coef, <double*> outer, &one_inc, target, &one_inc)
+
+    cdef void project_outer(
+            self, const double* outer, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        clip(self.n_features * k, v, lower, upper, w)
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef int f = <int> self.n_features, m = <int> k, one_inc = 1
+        cdef double step
+        if f == 0:
+            return
+        if k == 1:
+            step = coef * delta[0]
+            daxpy(&f, &step, <double*> &self.X[row, 0], &one_inc, target, &one_inc)
+        else:
+            dger(&m, &f, &coef, <double*> delta, &one_inc,
+                 <double*> &self.X[row, 0], &one_inc, target, &m)
+
+    cdef void project_row(
+            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        clip(self.n_features * k, v, lower, upper, w)
+
+
+cdef class CSRFeatures(Features):
+    """CSR rows of float64 with 32-bit column indices."""
+
+    cdef const double[::1] data
+    cdef const int[::1] indices
+    cdef const Py_ssize_t[::1] indptr
+    # Doubles in front of an outer product's rows: its header and slot map.
+    cdef Py_ssize_t header
+
+    def __init__(self, const double[::1] data, const int[::1] indices,
+                 const Py_ssize_t[::1] indptr, Py_ssize_t n_features):
+        self.data = data
+        self.indices = indices
+        self.indptr = indptr
+        self.n_rows = indptr.shape[0] - 1
+        self.n_features = n_features
+        self.header = 0
+
+    def row_norms(self):
+        data = np.asarray(self.data)
+        rows = sparse.csr_array(
+            (data * data, np.asarray(self.indices), np.asarray(self.indptr)),
+            shape=(self.n_rows, self.n_features))
+        return np.asarray(rows.sum(axis=1)).ravel()
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        cdef Py_ssize_t i, nnz, most = 0
+        for i in range(offsets.shape[0] - 1):
+            nnz = self.indptr[offsets[i + 1]] - self.indptr[offsets[i]]
+            most = max(most, min(nnz, self.n_features))
+        # Layout, in doubles: [touched count][slot of each feature, int]
+        # [touched features, int][their rows of k].
+        self.header = 1 + (self.n_features + 1) // 2 + (most + 1) // 2
+        return self.header + most * k
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef Py_ssize_t t, p
+        cdef double x
+        cdef double* row
+        for t in range(start, stop):
+            row = out + (t - start) * k
+            if k == 1:
+                x = 0.0
+                for p in range(self.indptr[t], self.indptr[t + 1]):
+                    x += self.data[p] * weights[self.indices[p]]
+                row[0] = x
+                continue
+            memset(row, 0, k * sizeof(double))
+            p = self.indptr[t]
+            vector_gather(
+                self.indptr[t + 1] - p, self.indices.shape[0] - p, &self.data[p],
+                &self.indices[p], weights, k, row)
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef int* slots = <int*> (out + 1)
+        cdef int* touched = <int*> (out + 1 + (self.n_features + 1) // 2)
+        cdef double* rows = out + self.header
+        cdef const double* step
+        cdef Py_ssize_t t, p, j, count = <Py_ssize_t> out[0]
+        cdef double norm = 0.0
+        for j in range(count):
+            slots[touched[j]] = 0
+        count = 0
+        for t in range(start, stop):
+            step = delta + (t - start) * k
+            if _is_zero(step, k):
+                continue
+            for p in range(self.indptr[t], self.indptr[t + 1]):
+                j = self.indices[p]
+                if slots[j] == 0:
+                    touched[count] = <int> j
+                    count += 1
+                    slots[j] = <int> count
+                    memset(rows + (count - 1) * k, 0, k * sizeof(double))
+                vector_axpy(k, self.data[p], step, rows + (slots[j] - 1) * k)
+        out[0] = <double> count
+        cdef int size = <int> (count * k), one_inc = 1
+        if count:
+            norm = ddot(&size, rows, &one_inc, rows, &one_inc)
+        return norm
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef const int* touched = <const int*> (outer + 1 + (self.n_features + 1) // 2)
+        cdef const double* rows = outer + self.header
+        cdef Py_ssize_t s
+        for s in range(<Py_ssize_t> outer[0]):
+            vector_axpy(k, coef, rows + s * k, target + touched[s] * k)
+
+    cdef void project_outer(
+            self, const double* outer, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        cdef const int* touched = <const int*> (outer + 1 + (self.n_features + 1) // 2)
+        cdef Py_ssize_t s, j
+        for s in range(<Py_ssize_t> outer[0]):
+            j = touched[s] * k
+            clip(k, v + j, lower + j, upper + j, w + j)
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef Py_ssize_t p
+        for p in range(self.indptr[row], self.indptr[row + 1]):
+            if k == 1:
+                target[self.indices[p]] += coef * self.data[p] * delta[0]
+            else:
+                vector_axpy(k, coef * self.data[p], delta,
+                            target + self.indices[p] * k)
+
+    cdef void project_row(
+            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        cdef Py_ssize_t p, j
+        for p in range(self.indptr[row], self.indptr[row + 1]):
+            j = self.indices[p] * k
+            clip(k, v + j, lower + j, upper + j, w + j)
+
+
+def as_features(X):
+    """Wrap a 2-D array or sparse matrix of rows; copies only what must be.
+
+    Raises
+    ------
+    ValueError
+        If there are more columns than a 32-bit index can name.
+    """
+    if X.shape[1] > np.iinfo(np.intc).max:
+        raise ValueError(f"X has too many features: {X.shape[1]}.")
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return CSRFeatures(
+            np.ascontiguousarray(X.data, dtype=np.float64),
+            np.ascontiguousarray(X.indices, dtype=np.intc),
+            np.ascontiguousarray(X.indptr, dtype=np.intp), X.shape[1])
+    return DenseFeatures(np.ascontiguousarray(X, dtype=np.float64))

@@ -1,0 +1,240 @@
+/* X W and Xᵀ B for tall X and few columns, which general matrix products are slow at:
+ * they pack X, as large as all the rest. Here its rows are read where they are, once. */
+#ifndef SKLEARN_STRUCTSVM_PRODUCTS_H
+#define SKLEARN_STRUCTSVM_PRODUCTS_H
+
+#include <string.h>
+#include "_utils/_vector.h"
+
+/* As FOR_EACH_WIDTH, with multiply-add also where vectors are of four doubles. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) \
+    && !defined(__clang__) && defined(__GLIBC__)
+#define FOR_EACH_FMA \
+    __attribute__((unused, target_clones("avx512f", "fma", "default")))
+#else
+#define FOR_EACH_FMA FOR_EACH_WIDTH
+#endif
+
+#ifdef __GNUC__
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
+#define RESTRICT __restrict__
+#else
+#define ALWAYS_INLINE static inline
+#define RESTRICT
+#endif
+
+/* Columns of W come in panels of three groups of four, one after the other: their sums
+ * for ROWS rows are what 16 vector registers hold. */
+#define GROUP 4
+#define PANEL 12
+#define ROWS 4
+
+#ifdef __GNUC__
+typedef double group __attribute__((vector_size(GROUP * sizeof(double))));
+#define TIMES_ADD(sum, x, w) sum += (x) * (w)
+#else
+typedef struct { double at[GROUP]; } group;
+#define TIMES_ADD(sum, x, w)                  \
+    do {                                      \
+        for (int l_ = 0; l_ < GROUP; l_++)    \
+            (sum).at[l_] += (x) * (w).at[l_]; \
+    } while (0)
+#endif
+
+#define STORE(to, first, second, third)                    \
+    do {                                                   \
+        memcpy((to), &first, sizeof(group));               \
+        memcpy((to) + GROUP, &second, sizeof(group));      \
+        memcpy((to) + 2 * GROUP, &third, sizeof(group));   \
+    } while (0)
+
+/* Four rows at a time are no pattern that the processor sees by itself, if rows are
+ * shorter than a page. */
+#define LONG_ROW 512
+
+ALWAYS_INLINE void ask_for_rows(ptrdiff_t f, ptrdiff_t left, const double *x)
+{
+    if (f >= LONG_ROW)
+        return;
+    const ptrdiff_t end = left < 2 * ROWS ? left : 2 * ROWS;
+    for (ptrdiff_t j = ROWS * f; j < end * f; j += 8)
+        PREFETCH(x + j);
+}
+
+/* Columns of the next panel where `left` are left: no panel of one group after others,
+ * whose few sums would wait for one another. */
+static inline ptrdiff_t panel_width(ptrdiff_t left)
+{
+    if (left <= PANEL)
+        return left;
+    return left <= PANEL + GROUP ? 2 * GROUP : PANEL;
+}
+
+/* out (count x k, rows apart by k) = X W, X of `count` rows of f features; panels of W as
+ * `pack_panels` writes them. */
+FOR_EACH_FMA
+static void dense_scores(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double *X,
+                         const double *panels, double *out)
+{
+    for (ptrdiff_t i = 0; i < count; i += ROWS) {
+        const ptrdiff_t last = count - 1;
+        const double *x0 = X + i * f, *x1 = X + (i + 1 < last ? i + 1 : last) * f;
+        const double *x2 = X + (i + 2 < last ? i + 2 : last) * f;
+        const double *x3 = X + (i + 3 < last ? i + 3 : last) * f;
+        const ptrdiff_t filled = count - i < ROWS ? count - i : ROWS;
+        const double *w = panels;
+        ask_for_rows(f, count - i, X + i * f);
+        for (ptrdiff_t c = 0, width; c < k; c += width) {
+            double sums[ROWS][PANEL];
+            group s00, s01, s02, s10, s11, s12, s20, s21, s22, s30, s31, s32;
+            width = panel_width(k - c);
+            memset(sums, 0, sizeof sums);
+            memcpy(&s00, sums[0], sizeof s00);
+            s01 = s02 = s10 = s11 = s12 = s00;
+            s20 = s21 = s22 = s30 = s31 = s32 = s00;
+            if (width > 2 * GROUP)
+                for (ptrdiff_t j = 0; j < f; j++, w += 3 * GROUP) {
+                    group w0, w1, w2;
+                    memcpy(&w0, w, sizeof w0);
+                    memcpy(&w1, w + GROUP, sizeof w1);
+                    memcpy(&w2, w + 2 * GROUP, sizeof w2);
+                    TIMES_ADD(s00, x0[j], w0);
+                    TIMES_ADD(s01, x0[j], w1);
+                    TIMES_ADD(s02, x0[j], w2);
+                    TIMES_ADD(s10, x1[j], w0);
+                    TIMES_ADD(s11, x1[j], w1);
+                    TIMES_ADD(s12, x1[j], w2);
+                    TIMES_ADD(s20, x2[j], w0);
+                    TIMES_ADD(s21, x2[j], w1);
+                    TIMES_ADD(s22, x2[j], w2);
+                    TIMES_ADD(s30, x3[j], w0);
+                    TIMES_ADD(s31, x3[j], w1);
+                    TIMES_ADD(s32, x3[j], w2);
+                }
+            else if (width > GROUP)
+                for (ptrdiff_t j = 0; j < f; j++, w += 2 * GROUP) {
+                    group w0, w1;
+                    memcpy(&w0, w, sizeof w0);
+                    memcpy(&w1, w + GROUP, sizeof w1);
+                    TIMES_ADD(s00, x0[j], w0);
+                    TIMES_ADD(s01, x0[j], w1);
+                    TIMES_ADD(s10, x1[j], w0);
+                    TIMES_ADD(s11, x1[j], w1);
+                    TIMES_ADD(s20, x2[j], w0);
+                    TIMES_ADD(s21, x2[j], w1);
+                    TIMES_ADD(s30, x3[j], w0);
+                    TIMES_ADD(s31, x3[j], w1);
+                }
+            else
+                for (ptrdiff_t j = 0; j < f; j++, w += GROUP) {
+                    group w0;
+                    memcpy(&w0, w, sizeof w0);
+                    TIMES_ADD(s00, x0[j], w0);
+                    TIMES_ADD(s10, x1[j], w0);
+                    TIMES_ADD(s20, x2[j], w0);
+                    TIMES_ADD(s30, x3[j], w0);
+                }
+            /* A full panel goes where it belongs straight from the registers. */
+            if (width == PANEL && filled == ROWS) {
+                double *to = out + i * k + c;
+                STORE(to, s00, s01, s02);
+                STORE(to + k, s10, s11, s12);
+                STORE(to + 2 * k, s20, s21, s22);
+                STORE(to + 3 * k, s30, s31, s32);
+                continue;
+            }
+            STORE(sums[0], s00, s01, s02);
+            STORE(sums[1], s10, s11, s12);
+            STORE(sums[2], s20, s21, s22);
+            STORE(sums[3], s30, s31, s32);
+            for (ptrdiff_t r = 0; r < filled; r++)
+                for (ptrdiff_t l = 0; l < width; l++)
+                    out[(i + r) * k + c + l] = sums[r][l];
+        }
+    }
+}
+
+/* Doubles that the panels of W take, and the panels: of each, f rows of one to three
+ * groups, the last of which is filled up with zeros. */
+static ptrdiff_t panels_size(ptrdiff_t f, ptrdiff_t k)
+{
+    return f * ((k + GROUP - 1) / GROUP * GROUP);
+}
+
+static void pack_panels(ptrdiff_t f, ptrdiff_t k, const double *W, double *panels)
+{
+    for (ptrdiff_t c = 0, width; c < k; c += width) {
+        width = panel_width(k - c);
+        const ptrdiff_t padded = (width + GROUP - 1) / GROUP * GROUP;
+        for (ptrdiff_t j = 0; j < f; j++, panels += padded)
+            for (ptrdiff_t l = 0; l < padded; l++)
+                panels[l] = l < width ? W[j * k + c + l] : 0.0;
+    }
+}
+
+/* out = X w for one column. */
+FOR_EACH_FMA
+static void dense_score(ptrdiff_t count, ptrdiff_t f, const double *X, const double *w,
+                        double *out)
+{
+    for (ptrdiff_t i = 0; i < count; i++) {
+        const double *x = X + i * f;
+        double sums[4 * GROUP], total = 0.0;
+        ptrdiff_t j = 0;
+        memset(sums, 0, sizeof sums);
+        for (; j + 4 * GROUP <= f; j += 4 * GROUP)
+            for (int l = 0; l < 4 * GROUP; l++)
+                sums[l] += x[j + l] * w[j + l];
+        for (; j < f; j++)
+            total += x[j] * w[j];
+        for (int l = 0; l < 4 * GROUP; l++)
+            total += sums[l];
+        out[i] = total;
+    }
+}
+
+ALWAYS_INLINE void add_row(ptrdiff_t f, double b, const double *RESTRICT x,
+                           double *RESTRICT sum)
+{
+    for (ptrdiff_t j = 0; j < f; j++)
+        sum[j] += b * x[j];
+}
+
+ALWAYS_INLINE void add_rows(ptrdiff_t f, const double *b, ptrdiff_t k,
+                            const double *RESTRICT x, double *RESTRICT sum)
+{
+    const double b0 = b[0], b1 = b[k], b2 = b[2 * k], b3 = b[3 * k];
+    for (ptrdiff_t j = 0; j < f; j++)
+        sum[j] += (b0 * x[j] + b1 * x[f + j]) + (b2 * x[2 * f + j] + b3 * x[3 * f + j]);
+}
+
+/* sums (k x f, one row a column of B) += Bᵀ X. Rows of B are mostly zeros where losses
+ * are hinges, and zeros cost nothing; where they are few, rows of X go together. */
+FOR_EACH_FMA
+static void dense_gradient(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double *X,
+                           const double *B, double *sums)
+{
+    ptrdiff_t i = 0;
+    for (; i + ROWS <= count; i += ROWS) {
+        const double *b = B + i * k, *x = X + i * f;
+        ptrdiff_t zeros = 0;
+        ask_for_rows(f, count - i, x);
+        for (ptrdiff_t c = 0; c < ROWS * k; c++)
+            zeros += b[c] == 0.0;
+        if (zeros == ROWS * k)
+            continue;
+        if (2 * zeros < ROWS * k)
+            for (ptrdiff_t c = 0; c < k; c++)
+                add_rows(f, b + c, k, x, sums + c * f);
+        else
+            for (ptrdiff_t c = 0; c < ROWS * k; c++)
+                if (b[c] != 0.0)
+                    add_row(f, b[c], x + c / k * f, sums + c % k * f);
+    }
+    for (; i < count; i++)
+        for (ptrdiff_t c = 0; c < k; c++)
+            if (B[i * k + c] != 0.0)
+                add_row(f, B[i * k + c], X + i * f, sums + c * f);
+}
+
+#endif

@@ -1,0 +1,374 @@
+"""The two products that a batch solver makes: scores X W and subgradients Xᵀ B.
+
+X is dense or CSR, with a constant feature or without. Of dense rows, each is read once
+for all columns; of CSR ones, a copy by columns is made when subgradients were asked for a
+few times, so that each column's sum is one thread's work; a sum over few of the rows is
+taken from these rows all the same. Sums are cut in the same
+way whatever the number of threads, and so are the same bit for bit.
+"""
+import numpy as np
+from scipy import sparse
+
+from cython.parallel cimport prange
+from libc.string cimport memset
+
+
+cdef extern from "_utils/_vector.h" nogil:
+    void vector_gather(
+        Py_ssize_t count, Py_ssize_t available, const double* values,
+        const int* indices, const double* weights, Py_ssize_t k,
+        double* out) noexcept
+
+cdef extern from "_utils/_matrix/_products.h" nogil:
+    Py_ssize_t panels_size(Py_ssize_t f, Py_ssize_t k) noexcept
+    void pack_panels(
+        Py_ssize_t f, Py_ssize_t k, const double* W, double* panels) noexcept
+    void dense_scores(
+        Py_ssize_t count, Py_ssize_t f, Py_ssize_t k, const double* X,
+        const double* panels, double* out) noexcept
+    void dense_score(
+        Py_ssize_t count, Py_ssize_t f, const double* X, const double* w,
+        double* out) noexcept
+    void dense_gradient(
+        Py_ssize_t count, Py_ssize_t f, Py_ssize_t k, const double* X,
+        const double* B, double* sums) noexcept
+
+
+# Rows that one thread takes at a time.
+cdef Py_ssize_t ROWS = 256
+
+# Parts of the dense rows that have a subgradient of their own, to be summed in the end.
+cdef Py_ssize_t PARTS = 16
+
+
+# The copy by columns takes as long as about so many sums.
+cdef int SUMS_BEFORE_COPY = 8
+
+# Of the entries of X, a sum over at most this share is taken by rows: on one thread, as
+# rows share columns, but it reads nothing else.
+cdef double FEW = 0.25
+
+
+cdef class Products:
+    """Abstract: X W and Xᵀ B, for X with a constant feature or without.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+        The constant feature included.
+    bias : float
+    """
+
+    cdef readonly Py_ssize_t n_samples
+    cdef readonly Py_ssize_t n_features
+    cdef readonly double bias
+    # Without the constant feature.
+    cdef Py_ssize_t f
+
+    def __init__(self, X, bias=0.0):
+        self.n_samples, self.f = X.shape
+        self.bias = bias
+        self.n_features = self.f + (self.bias != 0.0)
+
+    def scores(self, const double[:, ::1] W, double[:, ::1] out, int n_threads=1):
+        """out = X W, of shape (n_samples, k)."""
+        cdef Py_ssize_t n = self.n_samples, k = W.shape[1], i, c
+        self._check(W.shape[0], k, out.shape[0], out.shape[1])
+        self._scores(W, out, n_threads)
+        if self.bias != 0.0:
+            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+                for c in range(k):
+                    out[i, c] += self.bias * W[self.f, c]
+
+    def gradient(self, const double[:, ::1] B, double[:, ::1] out, int n_threads=1):
+        """out = Xᵀ B, of shape (n_features, k)."""
+        cdef Py_ssize_t k = B.shape[1]
+        self._check(out.shape[0], out.shape[1], B.shape[0], k)
+        self._gradient(B, out, n_threads)
+        if self.bias != 0.0:
+            np.multiply(
+                np.sum(B, axis=0), self.bias, out=np.asarray(out[self.f]))
+
+    cdef int _check(
+            self, Py_ssize_t f, Py_ssize_t k, Py_ssize_t n, Py_ssize_t k2) except -1:
+        if f != self.n_features or n != self.n_samples or k != k2:
+            raise ValueError(
+                f"Weights of shape ({f}, {k}) and scores of shape ({n}, {k2}) do not "
+                f"fit X of shape ({self.n_samples}, {self.n_features}).")
+        return 0
+
+    cdef int _scores(
+            self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
+        return 0
+
+    cdef int _gradient(
+            self, const double[:, ::1] B, double[:, ::1] out, int n_threads) except -1:
+        return 0
+
+
+cdef class DenseProducts(Products):
+    """C-contiguous rows."""
+
+    cdef const double[:, ::1] X
+
+    def __init__(self, X, bias=0.0):
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        super().__init__(X, bias)
+        self.X = X
+
+    cdef int _scores(
+            self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
+        cdef Py_ssize_t n = self.n_samples, f = self.f, k = W.shape[1], b
+        cdef Py_ssize_t n_blocks = (n + ROWS - 1) // ROWS
+        cdef double[::1] panels
+        if f == 0:
+            out[:] = 0.0
+            return 0
+        if k == 1:
+            for b in prange(
+                    n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+                dense_score(
+                    min(ROWS, n - b * ROWS), f, &self.X[b * ROWS, 0], &W[0, 0],
+                    &out[b * ROWS, 0])
+            return 0
+        panels = np.empty(panels_size(f, k))
+        pack_panels(f, k, &W[0, 0], &panels[0])
+        for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+            dense_scores(
+                min(ROWS, n - b * ROWS), f, k, &self.X[b * ROWS, 0], &panels[0],
+                &out[b * ROWS, 0])
+        return 0
+
+    cdef int _gradient(
+            self, const double[:, ::1] B, double[:, ::1] out, int n_threads) except -1:
+        cdef Py_ssize_t n = self.n_samples, f = self.f, k = B.shape[1], part, first
+        # Few enough for their sum to cost little beside them.
+        cdef Py_ssize_t n_parts = max(1, min(PARTS, n // (8 * k)))
+        cdef double[:, :, ::1] sums = np.zeros((n_parts, k, f))
+        if f == 0:
+            return 0
+        for part in prange(
+                n_parts, nogil=True, num_threads=n_threads, schedule="static"):
+            first = part * n // n_parts
+            dense_gradient(
+                (part + 1) * n // n_parts - first, f, k, &self.X[first, 0],
+                &B[first, 0], &sums[part, 0, 0])
+        np.asarray(out)[:f] = np.sum(sums, axis=0).T
+        return 0
+
+
+cdef class SparseProducts(Products):
+    """CSR rows with 32-bit column indices, and their copy by columns."""
+
+    cdef const double[::1] data
+    cdef const int[::1] indices
+    cdef const Py_ssize_t[::1] indptr
+    cdef const double[::1] column_data
+    cdef const int[::1] column_rows
+    cdef const Py_ssize_t[::1] column_starts
+    cdef int n_sums
+
+    def __init__(self, X, bias=0.0):
+        if max(X.shape) > np.iinfo(np.intc).max:
+            raise ValueError(
+                f"X has too many rows or columns for 32-bit indices: {X.shape}.")
+        X = sparse.csr_array(X)
+        super().__init__(X, bias)
+        self.column_starts = None
+        self.n_sums = 0
+        self.data = np.ascontiguousarray(X.data, dtype=np.float64)
+        self.indices = np.ascontiguousarray(X.indices, dtype=np.intc)
+        self.indptr = np.ascontiguousarray(X.indptr, dtype=np.intp)
+
+    cdef int _scores(
+            self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
+        cdef Py_ssize_t n = self.n_samples, b
+        cdef Py_ssize_t n_blocks = (n + ROWS - 1) // ROWS
+        for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            self.score_rows(b * ROWS, min(n, (b + 1) * ROWS), W, out)
+        return 0
+
+    cdef void score_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] W,
+            double[:, ::1] out) noexcept nogil:
+        cdef Py_ssize_t i, j, end, k = W.shape[1]
+        cdef double s0, s1
+        cdef const double* w
+        memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
+        if self.data.shape[0] == 0:
+            return
+        w = &W[0, 0]
+        for i in range(start, stop):
+            j, end = self.indptr[i], self.indptr[i + 1]
+            if k > 1:
+                vector_gather(
+                    end - j, self.indices.shape[0] - j, &self.data[j],
+                    &self.indices[j], w, k, &out[i, 0])
+                continue
+            s0 = s1 = 0.0
+            while j + 1 < end:
+                s0 += self.data[j] * w[self.indices[j]]
+                s1 += self.data[j + 1] * w[self.indices[j + 1]]
+                j += 2
+            if j < end:
+                s0 += self.data[j] * w[self.indices[j]]
+            out[i, 0] = s0 + s1
+
+    def _transpose(self):
+        cdef Py_ssize_t n = self.n_samples
+        columns = sparse.csr_array(
+            (np.asarray(self.data), np.asarray(self.indices), np.asarray(self.indptr)),
+            shape=(n, self.f)).tocsc()
+        self.column_data = columns.data
+        self.column_rows = columns.indices.astype(np.intc, copy=False)
+        self.column_starts = columns.indptr.astype(np.intp)
+
+    cdef int _gradient(
+            self, const double[:, ::1] B, double[:, ::1] out, int n_threads) except -1:
+        cdef Py_ssize_t n = self.n_samples, k = B.shape[1], b
+        cdef Py_ssize_t n_blocks = (self.f + ROWS - 1) // ROWS
+        cdef Py_ssize_t[::1] starts
+        cdef int[::1] labels
+        cdef double[::1] values
+        cdef double work = self.work_by_rows(B)
+        self.n_sums += 1
+        if work <= FEW * self.data.shape[0] or (
+                self.n_sums <= SUMS_BEFORE_COPY and work <= self.data.shape[0]):
+            with nogil:
+                self.scatter_rows(B, out)
+            return 0
+        if self.column_starts is None:
+            self._transpose()
+        if k == 1:
+            for b in prange(
+                    n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                self.sum_columns(b * ROWS, min(self.f, (b + 1) * ROWS), B, out)
+            return 0
+        starts = np.zeros(n + 1, dtype=np.intp)
+        with nogil:
+            count_entries(B, starts)
+        if 2 * starts[n] > n * k:
+            for b in prange(
+                    n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                self.gather_columns(b * ROWS, min(self.f, (b + 1) * ROWS), B, out)
+            return 0
+        labels = np.empty(starts[n], dtype=np.intc)
+        values = np.empty(starts[n])
+        with nogil:
+            copy_entries(B, labels, values)
+        for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            self.sum_entries(
+                b * ROWS, min(self.f, (b + 1) * ROWS), starts, labels, values, out)
+        return 0
+
+    cdef double work_by_rows(self, const double[:, ::1] B) noexcept nogil:
+        """Products of an entry of X and one of B that a sum by rows takes."""
+        cdef Py_ssize_t i, c
+        cdef int count
+        cdef double work = 0.0
+        for i in range(B.shape[0]):
+            count = 0
+            for c in range(B.shape[1]):
+                count += B[i, c] != 0.0
+            work += <double> count * (self.indptr[i + 1] - self.indptr[i])
+        return work
+
+    cdef void scatter_rows(
+            self, const double[:, ::1] B, double[:, ::1] out) noexcept nogil:
+        cdef Py_ssize_t i, j, c, k = B.shape[1]
+        cdef double x
+        if self.f > 0:
+            memset(&out[0, 0], 0, self.f * k * sizeof(double))
+        for i in range(B.shape[0]):
+            for c in range(k):
+                x = B[i, c]
+                if x == 0.0:
+                    continue
+                for j in range(self.indptr[i], self.indptr[i + 1]):
+                    out[self.indices[j], c] += x * self.data[j]
+
+    cdef void sum_columns(
+            self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] B,
+            double[:, ::1] out) noexcept nogil:
+        cdef Py_ssize_t c, j, end
+        cdef double s0, s1
+        for c in range(start, stop):
+            j, end = self.column_starts[c], self.column_starts[c + 1]
+            s0 = s1 = 0.0
+            while j + 1 < end:
+                s0 += self.column_data[j] * B[self.column_rows[j], 0]
+                s1 += self.column_data[j + 1] * B[self.column_rows[j + 1], 0]
+                j += 2
+            if j < end:
+                s0 += self.column_data[j] * B[self.column_rows[j], 0]
+            out[c, 0] = s0 + s1
+
+    cdef void gather_columns(
+            self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] B,
+            double[:, ::1] out) noexcept nogil:
+        cdef Py_ssize_t c, j, nnz = self.column_data.shape[0], k = out.shape[1]
+        memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
+        for c in range(start, stop):
+            j = self.column_starts[c]
+            if j < self.column_starts[c + 1]:
+                vector_gather(
+                    self.column_starts[c + 1] - j, nnz - j, &self.column_data[j],
+                    &self.column_rows[j], &B[0, 0], k, &out[c, 0])
+
+    cdef void sum_entries(
+            self, Py_ssize_t start, Py_ssize_t stop, const Py_ssize_t[::1] starts,
+            const int[::1] labels, const double[::1] values,
+            double[:, ::1] out) noexcept nogil:
+        cdef Py_ssize_t c, j, i, e, k = out.shape[1]
+        cdef double x
+        memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
+        for c in range(start, stop):
+            for j in range(self.column_starts[c], self.column_starts[c + 1]):
+                i, x = self.column_rows[j], self.column_data[j]
+                for e in range(starts[i], starts[i + 1]):
+                    out[c, labels[e]] += x * values[e]
+
+
+cdef void count_entries(const double[:, ::1] B, Py_ssize_t[::1] starts) noexcept nogil:
+    """Where the non-zero entries of each row of B start, once they are copied."""
+    cdef Py_ssize_t i, c, count
+    for i in range(B.shape[0]):
+        count = 0
+        for c in range(B.shape[1]):
+            count += B[i, c] != 0.0
+        starts[i + 1] = starts[i] + count
+
+
+cdef void copy_entries(
+        const double[:, ::1] B, int[::1] labels, double[::1] values) noexcept nogil:
+    cdef Py_ssize_t i, c, count = 0
+    for i in range(B.shape[0]):
+        for c in range(B.shape[1]):
+            if B[i, c] != 0.0:
+                labels[count] = <int> c
+                values[count] = B[i, c]
+                count += 1
+
+
+def as_products(X, bias=0.0):
+    """The products of an array or sparse matrix.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Copied only where it is not float64, C-contiguous or CSR.
+    bias : float
+        Value of a constant feature, the last one; 0 for none.
+
+    Returns
+    -------
+    Products
+
+    Raises
+    ------
+    ValueError
+        If a sparse X has more rows or columns than a 32-bit index can name.
+    """
+    if sparse.issparse(X):
+        return SparseProducts(X, bias)
+    return DenseProducts(X, bias)

@@ -1,0 +1,163 @@
+"""Two classes: exact linear minimisation over all thresholds, one for each cell."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.lmo._roc import best_vertices, threshold_hull
+from sklearn_structsvm.confusion.lmo.base import PluginLMO
+from sklearn_structsvm.confusion.lmo.plugin import (
+    as_cells,
+    as_codes,
+    as_losses,
+    as_weights,
+)
+
+
+class ThresholdLMO(PluginLMO):
+    """The best thresholds for a loss tensor, on the labels of a sample.
+
+    In each cell, the classifiers that predict class 1 where η_1 is above a threshold,
+    and those that do so where it is below, reach points (FP, TP) whose convex hull is a
+    polygon. It is made once, by one sort; a vertex of it is the best of all of them, and
+    of all their mixtures. So bounds are true for the labels, and not for the model only.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, 2)
+        As of `PluginLMO`.
+    y : array-like of shape (n,)
+        Labels 0 and 1.
+    cells : array-like of shape (n,) or None
+    sample_weight : array-like of shape (n,) or None
+    n_cells : int or None
+    n_threads : int
+
+    Attributes
+    ----------
+    shape, priors, n_calls
+        As of `PluginLMO`.
+    exact : bool
+        True.
+
+    Raises
+    ------
+    ValueError
+        As of `PluginLMO`, and if there are not two classes.
+    """
+
+    def __init__(
+        self,
+        probabilities,
+        y,
+        cells=None,
+        sample_weight=None,
+        *,
+        n_cells=None,
+        n_threads=1,
+    ):
+        if np.ndim(probabilities) != 2 or np.shape(probabilities)[1] != 2:
+            raise ValueError(
+                "Thresholds need probabilities of two classes; "
+                f"got shape {np.shape(probabilities)}."
+            )
+        super().__init__(
+            probabilities,
+            y,
+            cells,
+            sample_weight,
+            n_cells=n_cells,
+            confusion="labels",
+            n_threads=n_threads,
+        )
+        self.exact = True
+        P = np.asarray(probabilities)
+        scores = np.ascontiguousarray(
+            P[:, 1], dtype=np.float32 if P.dtype == np.float32 else np.float64
+        )
+        n, m = len(scores), self.shape[0]
+        self._make_hulls(
+            scores,
+            as_codes(y, n, 2, "y").astype(np.uint8),
+            as_cells(cells, n, m)[0],
+            None if sample_weight is None else as_weights(sample_weight, n),
+        )
+
+    def _make_hulls(self, scores, positive, cells, weights):
+        """Confusions and loss tensors of all vertices, as they are and turned round."""
+        by_cell = np.argsort(cells, kind="stable")
+        if weights is not None:
+            by_cell = by_cell[weights[by_cell] > 0.0]
+        ends = np.searchsorted(cells[by_cell], np.arange(self.shape[0]), side="right")
+        hulls, confusions, losses = [], [], []
+        for rows in np.split(by_cell, ends[:-1]):
+            rows = rows[np.argsort(scores[rows])[::-1]]
+            of_rows = None if weights is None else weights[rows]
+            vertices, thresholds, above = threshold_hull(
+                scores[rows], positive[rows], of_rows
+            )
+            hulls.append(vertices)
+            confusions.append(_both_confusions(vertices))
+            losses.append(_both_losses(thresholds, above))
+        self._vertices = np.concatenate(hulls)
+        sizes = [len(hull) for hull in hulls]
+        self._starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.intp)
+        self._confusions = np.concatenate(confusions, axis=1)
+        self._losses = np.concatenate(losses, axis=1)
+        first = self._confusions[0, self._starts[:-1]]
+        total = first.sum()
+        self._confusions /= total
+        self.priors = first.sum(axis=2) / total
+        self._empty = first.sum(axis=(1, 2)) == 0.0
+
+    def __call__(self, L):
+        """The best thresholds for L.
+
+        Parameters
+        ----------
+        L : array-like of shape (m, 2, 2)
+
+        Returns
+        -------
+        C : ndarray of shape (m, 2, 2)
+            Their confusion tensor on the labels.
+        handle : ndarray of shape (m, 2, 2)
+            A loss tensor whose plug-in classifier has these thresholds, midway between
+            two probabilities, so that no example is tied. Of a cell without examples, L.
+        bound : float
+            <L, C>, the least over all thresholds.
+        """
+        L = as_losses(L, self.shape)
+        found = np.empty(len(L), dtype=np.intp)
+        turned = np.empty(len(L), dtype=np.uint8)
+        costs = np.ascontiguousarray(L[:, :, 1] - L[:, :, 0])
+        best_vertices(self._vertices, self._starts, costs, found, turned)
+        C, handle = self._confusions[turned, found], self._losses[turned, found]
+        handle[self._empty] = L[self._empty]
+        self.n_calls += 1
+        return C, handle, float(np.vdot(L, C))
+
+
+def _both_confusions(vertices):
+    """(2, v, 2, 2): weights in the confusion of each vertex, and of it turned round."""
+    left = vertices[-1] - vertices
+    as_is = np.stack([left, vertices], axis=2)
+    return np.stack([as_is, as_is[:, :, ::-1]])
+
+
+def _both_losses(thresholds, above):
+    """(2, v, 2, 2): tensors for each vertex, and for it turned round.
+
+    Predicting 1 costs θ - η_1 where those above the threshold θ are predicted so, and
+    η_1 - θ where those below are; predicting 0 costs nothing. Costs stay exact: θ - 1
+    and then (θ - 1) - θ = -1 are so in floating point for 0 <= θ <= 2.
+    """
+    tensors = np.zeros((2, len(above), 2, 2))
+    for turned in (0, 1):
+        up = above != bool(turned)
+        sign = np.where(up, 1.0, -1.0)
+        cut = np.where(up, *thresholds.T)
+        none_or_all = np.isinf(cut)
+        with np.errstate(invalid="ignore"):
+            if_label = np.stack([cut, cut - 1.0], axis=1)
+        if_label[none_or_all] = np.sign(cut[none_or_all])[:, None]
+        tensors[turned, :, :, 1] = sign[:, None] * if_label
+    return tensors

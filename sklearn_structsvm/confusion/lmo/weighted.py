@@ -1,0 +1,269 @@
+"""Linear minimisation by fitting a classifier anew for each loss tensor."""
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm.confusion.lmo.base import LMO
+from sklearn_structsvm.confusion.lmo.plugin import (
+    as_cells,
+    as_codes,
+    as_losses,
+    as_weights,
+)
+
+# A saving this much smaller than the largest of all is rounding in the costs: without
+# it, examples would be repeated with labels that are worth nothing.
+NEGLIGIBLE = 1e-10
+
+# Confusion tensors of a user's LMO may miss their row sums by so much.
+PRIORS_ATOL = 1e-6
+
+
+class WeightedLMO(LMO):
+    """Cost-sensitive fits of any classifier that takes weights.
+
+    Predicting j for an example of weight s and label i in cell a saves
+    s (max_c L[a, i, c] - L[a, i, j]) against the worst prediction for it. The classifier
+    is fitted to every example with each label that saves something, the saving being its
+    weight: its weighted error then is its cost <L, C> up to a constant. Where the costs
+    of an example differ only between its own label and the others, as for most metrics,
+    no example is repeated, and what remains are class weights.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Takes `sample_weight` in `fit`, or else has a parameter `class_weight`, which
+        suffices for costs that are the same for all examples of a class. In a `Pipeline`
+        the last step takes the weights. `LogisticRegression()` if None. It is cloned for
+        each fit, and the predictions are not told the cell.
+
+    Attributes
+    ----------
+    n_fits_ : int
+        Classifiers fitted so far.
+
+    Notes
+    -----
+    For a fit the weights are scaled to a mean of one over the training set. Where a
+    single label is all that saves anything, the classifier is constant.
+
+    References
+    ----------
+    Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal: Consistent multiclass
+    algorithms for complex metrics and constraints, sections 6.1 and 8.7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
+    >>> X, y = load_iris(return_X_y=True)
+    >>> lmo = WeightedLMO().fit(X[:, :1], y)
+    >>> costs = np.array([[0.0, 1.0, 1.0], [9.0, 0.0, 9.0], [1.0, 1.0, 0.0]])
+    >>> classifier, C = lmo(costs[None])
+    >>> recalls = np.diag(C[0]) / C[0].sum(axis=1)
+    >>> print(recalls[1], recalls[[0, 2]].max() < 0.5)
+    1.0 True
+    """
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
+        n = len(y)
+        k = int(np.max(y, initial=0)) + 1
+        self.X_, self.y_ = X, as_codes(y, n, k, "y")
+        self.cells_, self.n_cells_ = as_cells(cells, n, n_cells)
+        self.weights_ = as_weights(sample_weight, n)
+        given = self.estimator
+        self.estimator_ = LogisticRegression() if given is None else given
+        self.n_fits_ = 0
+        return self
+
+    def __call__(self, L):
+        m, k = self.n_cells_, np.shape(L)[-1]
+        L = as_losses(L, (m, k, k))
+        rows, labels, weights = self._weighted_labels(L)
+        found = np.unique(labels)
+        if len(found) <= 1:
+            classifier = ConstantClassifier(found[0] if len(found) else 0)
+        else:
+            weights = weights * (len(self.y_) / weights.sum())
+            X = self.X_ if len(rows) == len(self.y_) else None
+            if X is None or np.any(np.diff(rows) != 1):
+                X = _safe_indexing(self.X_, rows)
+            codes = np.searchsorted(found, labels)
+            fitted = fit_weighted(clone(self.estimator_), X, codes, weights)
+            classifier = RelabelledClassifier(fitted, found)
+            self.n_fits_ += 1
+        predicted = self.predict(classifier, self.X_, self.cells_)
+        return classifier, self._confusion(predicted, k)
+
+    def _weighted_labels(self, L):
+        """Rows, labels that save something there, and the weighted savings."""
+        savings = L.max(axis=2, keepdims=True) - L
+        savings[savings <= NEGLIGIBLE * savings.max()] = 0.0
+        weights = savings[self.cells_, self.y_] * self.weights_[:, None]
+        rows, labels = np.nonzero(weights)
+        return rows, labels, weights[rows, labels]
+
+    def _confusion(self, predicted, k):
+        m = self.n_cells_
+        flat = (self.cells_ * k + self.y_) * k + predicted
+        C = np.bincount(flat, weights=self.weights_, minlength=m * k * k)
+        return C.reshape(m, k, k) / self.weights_.sum()
+
+
+class ConstantClassifier:
+    """Predicts one label for everything."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def predict(self, X):
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        return np.full(n, self.label, dtype=np.intp)
+
+
+class RelabelledClassifier:
+    """A classifier fitted to 0, 1, ..., which some libraries insist on.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+    labels : ndarray
+        What its labels stand for.
+    """
+
+    def __init__(self, classifier, labels):
+        self.classifier = classifier
+        self.labels = labels
+
+    def predict(self, X):
+        return self.labels[np.asarray(self.classifier.predict(X), dtype=np.intp)]
+
+
+def fit_weighted(classifier, X, y, weights):
+    """Fit a classifier with a weight for each example, by whatever way it has.
+
+    Parameters
+    ----------
+    classifier : classifier
+        Is fitted.
+    X : as `classifier` takes it
+    y : ndarray of shape (n,)
+        Labels 0, 1, ...
+    weights : ndarray of shape (n,)
+
+    Returns
+    -------
+    classifier
+
+    Raises
+    ------
+    TypeError
+        If it takes neither `sample_weight` nor, where these are equal within each class,
+        `class_weight`.
+    """
+    if has_fit_parameter(classifier, "sample_weight"):
+        return classifier.fit(X, y, sample_weight=weights)
+    prefix = ""
+    if isinstance(classifier, Pipeline):
+        name, last = classifier.steps[-1]
+        prefix = f"{name}__"
+        if has_fit_parameter(last, "sample_weight"):
+            # With routing, every step would have to say that it wants none.
+            with config_context(enable_metadata_routing=False):
+                return classifier.fit(X, y, **{f"{prefix}sample_weight": weights})
+    if f"{prefix}class_weight" not in classifier.get_params():
+        raise TypeError(
+            f"{classifier} takes neither sample_weight in fit nor class_weight."
+        )
+    first = np.unique(y, return_index=True)[1]
+    if not np.allclose(weights, weights[first][y], rtol=NEGLIGIBLE, atol=0.0):
+        raise TypeError(
+            f"{classifier} takes class_weight only, but these costs and sample weights "
+            "need a weight for each example."
+        )
+    by_class = dict(enumerate(weights[first].tolist()))
+    return classifier.set_params(**{f"{prefix}class_weight": by_class}).fit(X, y)
+
+
+class BoundLMO:
+    """A fitted LMO of any kind as solvers call it.
+
+    Parameters
+    ----------
+    lmo : LMO
+        Fitted.
+    y : array-like of shape (n,)
+        Labels as 0, ..., k - 1.
+    cells : array-like of shape (n,) or None
+    sample_weight : array-like of shape (n,) or None
+    n_cells : int
+    n_classes : int
+
+    Attributes
+    ----------
+    shape : tuple
+        (m, k, k).
+    priors : ndarray of shape (m, k)
+    exact : bool
+        What `lmo.exact` says; False where it says nothing.
+    n_calls : int
+    """
+
+    def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
+        n, k = len(y), n_classes
+        y = as_codes(y, n, k, "y")
+        cells, m = as_cells(cells, n, n_cells)
+        weights = as_weights(sample_weight, n)
+        self.lmo = lmo
+        self.shape = (m, k, k)
+        priors = np.bincount(cells * k + y, weights=weights, minlength=m * k)
+        self.priors = priors.reshape(m, k) / weights.sum()
+        self.exact = bool(getattr(lmo, "exact", False))
+        self.n_calls = 0
+
+    def __call__(self, L):
+        """Ask the LMO.
+
+        Parameters
+        ----------
+        L : array-like of shape (m, k, k)
+
+        Returns
+        -------
+        C : ndarray of shape (m, k, k)
+        classifier : object
+        bound : float
+            <L, C>: a true bound only if the LMO is exact.
+
+        Raises
+        ------
+        ValueError
+            If what it gave is not the confusion tensor of any classifier.
+        """
+        L = as_losses(L, self.shape)
+        classifier, C = self.lmo(L.copy())
+        self.n_calls += 1
+        C = np.array(C, dtype=np.float64)
+        name = type(self.lmo).__name__
+        if C.shape != self.shape:
+            raise ValueError(
+                f"{name} gave a confusion tensor of shape {C.shape}; "
+                f"it must be {self.shape}."
+            )
+        off = np.abs(C.sum(axis=2) - self.priors).max()
+        # So written that a NaN fails, too.
+        if not (off <= PRIORS_ATOL and C.min() >= -PRIORS_ATOL):
+            raise ValueError(
+                f"{name} gave a confusion tensor that is negative or whose rows do not "
+                f"sum to the shares of the labels: they differ by {off:.3g}."
+            )
+        return C, classifier, float(np.vdot(L, C))

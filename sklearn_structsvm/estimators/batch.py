@@ -1,0 +1,211 @@
+"""What the batch classifiers share: from y to a risk, and from a risk to a fit."""
+
+from functools import cache, partial
+from numbers import Integral, Real
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm.distributed.dask_problem import make_dask_problem
+from sklearn_structsvm.distributed.dask_workers import holds_dask
+from sklearn_structsvm.estimators.problem import make_problem, read_structure
+from sklearn_structsvm.estimators.training import TrainedClassifier
+from sklearn_structsvm.risks import (
+    BinaryHinge,
+    Logistic,
+    MulticlassHinge,
+    MultilabelHinge,
+)
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+)
+from sklearn_structsvm.structures.ranking import RankingStructure
+
+BATCH_CONSTRAINTS = {
+    "loss": [StrOptions({"hinge", "slack_hinge"})],
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "label_costs": ["array-like", None],
+    "fit_intercept": ["boolean"],
+    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+    "classes": ["array-like", None],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
+
+
+def _one_blas_thread():
+    """A context in which BLAS has one thread.
+
+    Products with X are kernels, on `n_jobs` threads. What is left are vectors and planes:
+    to wake more threads for these takes as long, and ten times as long on a busy machine.
+    """
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas():
+    return ThreadpoolController()
+
+
+class BatchClassifier(TrainedClassifier):
+    """A linear classifier that minimises a regularised risk over all rows at once.
+
+    A subclass has the parameters of `BATCH_CONSTRAINTS`, perhaps `warm_start`, and says
+    in `_solver` what minimises a risk.
+    """
+
+    # y decides. A subclass may make it a parameter.
+    structure = "auto"
+    takes_sequences = False
+    takes_dask = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if tags.classifier_tags is not None and self.loss != "hinge":
+            tags.classifier_tags.multi_label = False
+            tags.classifier_tags.multi_class = self.loss != "logistic"
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Train on rows and their labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or, for `SubLBFGSClassifier` and if y and sample_weight are too, a Dask
+            collection chunked by rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class labels of any kind, or an indicator.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the examples.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_or_restore(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, before):
+        self._check_combination()
+        problem = self._make_problem(X, y, sample_weight)
+        self._train(problem, (X, y, sample_weight), before)
+
+    def _make_problem(self, X, y, sample_weight):
+        data = X, y, sample_weight
+        if not holds_dask(*data):
+            return make_problem(self, *data, self._read_structure)
+        if not self.takes_dask:
+            raise TypeError(
+                f"{type(self).__name__} takes no Dask collections, as its dual point has "
+                "numbers for each example: SubLBFGSClassifier and BMRMClassifier do."
+            )
+        return make_dask_problem(self, *data, self._read_structure)
+
+    def _check_combination(self):
+        """ValueError for parameters that contradict each other, whatever the data."""
+
+    def _train(self, problem, data, before):
+        limits = self._limits()
+        n_threads = limits.pop("n_threads")
+        try:
+            bias = problem.structure.bias_
+            risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
+            name, run, options = self._solver(problem, risk)
+            w0 = self._start(problem.structure, before)
+            if w0 is not None:
+                options["w0"] = w0
+            solve = partial(run, risk, problem.lam(self.C), **limits, **options)
+            with _one_blas_thread():
+                self._run(problem, data, solve, name)
+        finally:
+            problem.release()
+
+    def _solver(self, problem, risk):
+        """Name, function of (risk, lam, ...) and further arguments of the solver."""
+        raise NotImplementedError
+
+    def _read_structure(self, X, y, classes):
+        """What y says of the structure, and what the parameters say to that."""
+        structure = read_structure(X, y, classes)
+        if not structure.flat:
+            if not self.takes_sequences:
+                raise ValueError(
+                    f"{type(self).__name__} needs one row of X for each example, and X "
+                    "holds a 2-D item for each: BCFWClassifier, SlackRescaledSSVM and "
+                    "BMRMClassifier take sequences."
+                )
+            return structure
+        if self.loss == "logistic":
+            if not isinstance(structure, BinaryStructure):
+                raise ValueError(
+                    "Only binary classification is supported. loss='logistic' needs one "
+                    "label per example, of two classes."
+                )
+            return structure
+        if isinstance(structure, MultilabelStructure):
+            structure = RankingStructure()
+        self._check_slack(structure)
+        return structure.set_params(label_costs=self.label_costs)
+
+    def _check_slack(self, structure):
+        if self.loss != "slack_hinge":
+            return
+        if isinstance(structure, RankingStructure):
+            raise ValueError(
+                "loss='slack_hinge' needs one label per example; for an indicator use "
+                "loss='hinge', or SlackRescaledSSVM for a loss of sets of labels."
+            )
+        if isinstance(structure, BinaryStructure) and self.label_costs is not None:
+            raise ValueError(
+                "loss='slack_hinge' takes label_costs for more than two classes; for "
+                "two, costs that rescale the slack are what class_weight is."
+            )
+
+    def _make_risk(self, problem, **options):
+        """The risk of the problem's rows, with the arguments that all risks take."""
+        structure = problem.structure
+        kind = BinaryHinge
+        if self.loss == "logistic":
+            kind = Logistic
+        else:
+            options["label_costs"] = structure.label_costs_
+        if isinstance(structure, RankingStructure):
+            kind = MultilabelHinge
+        elif isinstance(structure, MulticlassStructure):
+            kind = MulticlassHinge
+            options["rescaled"] = self.loss == "slack_hinge"
+        return problem.make_risk(kind, options)
+
+    def _start(self, structure, before):
+        """Weights of the previous fit, where they are asked for and of use."""
+        if not getattr(self, "warm_start", False) or "coef_" not in before:
+            return None
+        # A fit to sequences has no intercept.
+        coef, intercept = before["coef_"], before.get("intercept_")
+        shape = structure.split_weights(np.zeros(structure.n_weights_))[0].shape
+        same_classes = np.array_equal(before.get("classes_"), structure.classes_)
+        if intercept is None or coef.shape != shape or not same_classes:
+            self._warn_of_cold_start(
+                "the features or classes are not those", "coefficients are"
+            )
+            return None
+        return structure.join_weights(coef, intercept)
+
+    def _weight_attributes(self, structure, weights):
+        attributes = super()._weight_attributes(structure, weights)
+        if isinstance(structure, RankingStructure):
+            attributes["threshold_"] = structure.threshold_
+        return attributes
+
+    def _structure_at(self, problem, weights):
+        if isinstance(problem.structure, RankingStructure):
+            return problem.with_threshold(weights)
+        return problem.structure

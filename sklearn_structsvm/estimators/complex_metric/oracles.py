@@ -1,0 +1,158 @@
+"""Oracles of a task: what they find for a loss tensor, and what that becomes."""
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import clone
+
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.lmo.base import PluginLMO
+from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.lmo.weighted import BoundLMO, WeightedLMO
+from sklearn_structsvm.estimators.complex_metric.mixtures import (
+    ClassifierMixture,
+    PluginMixture,
+)
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.mixture import MET
+
+
+def counted_as(confusion, n_classes):
+    """What confusion="auto" stands for."""
+    if confusion != "auto":
+        return confusion
+    return "labels" if n_classes == 2 else "probabilities"
+
+
+class PluginOracle:
+    """The plug-in rule as the oracle of a task.
+
+    Attributes
+    ----------
+    lmo : PluginLMO or ThresholdLMO
+    """
+
+    def __init__(self, task, probabilities, counted, n_threads):
+        self.task, self.counted = task, counted
+        self.data = (probabilities, task.y, task.codes, task.weights)
+        self.options = {"n_cells": task.cells.n_cells, "n_threads": n_threads}
+        if counted == "labels" and task.cells.n_classes == 2:
+            self.lmo = ThresholdLMO(*self.data, **self.options)
+        else:
+            self.lmo = PluginLMO(*self.data, confusion=counted, **self.options)
+
+    def attributes(self, mixture):
+        """Fitted attributes of a `Mixture`, heaviest classifier first."""
+        weights, handles, _ = _sorted(mixture)
+        losses = np.array(handles).reshape(len(weights), *self.task.cells.shape)
+        return {
+            "mixture_": PluginMixture(weights, losses),
+            "mixture_weights_": weights,
+            "loss_matrices_": losses,
+            "cell_confusions_": self.lmo.mixture_confusion(losses, weights, "labels"),
+        }
+
+    def certificate(self, result, tol, max_iter, max_time):
+        """(bound, gap) of a result, and the calls of an LMO that they took.
+
+        Where the rule is not the best for what is counted, both are those of the model:
+        how much the mixture's value under the model is above the bound of all that
+        violate the constraints, under the model, as little as it does.
+        """
+        if self.lmo.exact:
+            return result.dual_objective, result.gap, 0
+        model = PluginLMO(*self.data, confusion="probabilities", **self.options)
+        problem = self.task.problem(model)
+        C = model.mixture_confusion(result.solution.handles, result.solution.weights)
+        slack = max(problem.violation(C), 0.0) + MET
+        task = replace(
+            self.task, constraints=[_Relaxed(c, slack) for c in self.task.constraints]
+        )
+        best = run_column_generation(
+            task.problem(model), tol=tol, max_iter=max_iter, max_time=max_time
+        )
+        bound = best.dual_objective
+        return bound, problem.value(C) - bound, best.n_oracle_calls
+
+
+class _Relaxed(Constraint):
+    """A constraint that may be violated by as much as `slack`."""
+
+    def __init__(self, constraint, slack):
+        self.constraint, self.slack = constraint, slack
+        self.has_convex = constraint.has_convex
+
+    def linear(self, cells):
+        G, h = self.constraint.linear(cells)
+        return G, h - self.slack
+
+    def convex_value(self, C, cells):
+        return self.constraint.convex_value(C, cells) - self.slack
+
+    def convex_gradient(self, C, cells):
+        return self.constraint.convex_gradient(C, cells)
+
+    def convex_tangent(self, C, cells):
+        G, h = self.constraint.convex_tangent(C, cells)
+        return G, h - self.slack
+
+
+class ClassifierOracle:
+    """An LMO that finds classifiers as the oracle of a task.
+
+    Parameters
+    ----------
+    lmo : LMO
+        Fitted to a copy.
+    """
+
+    def __init__(self, task, lmo, X):
+        lmo = clone(lmo, safe=False)
+        # Weights that average to 1, as fits to so many examples expect.
+        weights = task.weights * (len(task.y) / task.weights.sum())
+        m, k = task.cells.n_cells, task.cells.n_classes
+        lmo = lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)
+        bounded = BoundLMO(
+            lmo, task.y, task.codes, task.weights, n_cells=m, n_classes=k
+        )
+        self.task = task
+        # What a fitted WeightedLMO has beside its estimator are the examples.
+        self.predictor = clone(lmo) if isinstance(lmo, WeightedLMO) else lmo
+        self.lmo = _Remembering(bounded)
+
+    def attributes(self, mixture):
+        """As of `PluginOracle`."""
+        weights, handles, confusions = _sorted(mixture)
+        classifiers = [classifier for _, classifier in handles]
+        k = self.task.cells.n_classes
+        return {
+            "mixture_": ClassifierMixture(weights, classifiers, self.predictor, k),
+            "mixture_weights_": weights,
+            "loss_matrices_": np.array([L for L, _ in handles]),
+            "classifiers_": classifiers,
+            "cell_confusions_": np.tensordot(weights, confusions, axes=1),
+        }
+
+    def certificate(self, result, tol, max_iter, max_time):
+        """As of `PluginOracle`; an estimate, for an LMO that need not find the best."""
+        return result.dual_objective, result.gap, 0
+
+
+class _Remembering:
+    """An LMO whose handles are pairs of the loss tensor and its own handle."""
+
+    def __init__(self, lmo):
+        self.lmo = lmo
+
+    def __getattr__(self, name):
+        return getattr(self.lmo, name)
+
+    def __call__(self, L):
+        C, handle, bound = self.lmo(L)
+        return C, (np.array(L), handle), bound
+
+
+def _sorted(mixture):
+    order = np.argsort(-mixture.weights, kind="stable")
+    handles = [mixture.handles[i] for i in order]
+    return mixture.weights[order], handles, mixture.confusions[order]

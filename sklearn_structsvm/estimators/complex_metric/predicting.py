@@ -1,0 +1,244 @@
+"""Predictions, scores and metadata of a classifier that is a mixture of several."""
+
+import copy
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from sklearn_structsvm._utils.compat import CallbackSupportMixin
+from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
+from sklearn_structsvm.confusion.registry import METRICS
+from sklearn_structsvm.estimators.base import AtomicFitMixin
+from sklearn_structsvm.estimators.complex_metric.mixtures import choices
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
+    class_probabilities,
+    default_classifier,
+)
+
+PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
+
+
+def _is_deterministic(estimator):
+    """Whether one plug-in classifier is all that the mixture has."""
+    weights = getattr(estimator, "mixture_weights_", ())
+    return len(weights) == 1 and estimator.mixture_.needs_probabilities
+
+
+def _is_multi_class(metric):
+    """False for the names of metrics of two classes."""
+    if not isinstance(metric, str) or metric not in METRICS:
+        return True
+    try:
+        METRICS[metric]().check(3)
+    except ValueError:
+        return False
+    return True
+
+
+def routes_metadata():
+    """Whether scikit-learn's metadata routing is on."""
+    return bool(get_config()["enable_metadata_routing"])
+
+
+class RandomisedClassifier(
+    AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
+    BaseEstimator,
+):  # fmt: skip
+    """All but `fit`, for parameters `estimator`, `metric`, `lmo`, `cv` and `n_jobs`."""
+
+    # Groups are wanted wherever they are known: nobody need ask for them by
+    # set_fit_request(sensitive_features=True) and its like.
+    __metadata_request__fit = {"sensitive_features": True}
+    __metadata_request__predict = {"sensitive_features": True}
+    __metadata_request__predict_proba = {"sensitive_features": True}
+    __metadata_request__decision_function = {"sensitive_features": True}
+    __metadata_request__score = {"sensitive_features": True}
+
+    def _classifier(self):
+        return default_classifier() if self.estimator is None else self.estimator
+
+    @property
+    def _is_plugin(self):
+        return isinstance(self.lmo, str) and self.lmo == "plugin"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        classifier = self._classifier()
+        if hasattr(classifier, "__sklearn_tags__"):
+            tags.input_tags = copy.copy(get_tags(classifier).input_tags)
+        tags.classifier_tags.multi_class = _is_multi_class(self.metric)
+        return tags
+
+    def get_metadata_routing(self):
+        """What metadata this estimator and the one inside it ask for.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        if not self._is_plugin:
+            return router
+        mapping = MethodMapping().add(caller="fit", callee="predict_proba")
+        if not self._is_fitted_already():
+            mapping.add(caller="fit", callee="fit")
+        for method in PREDICTIONS:
+            mapping.add(caller=method, callee="predict_proba")
+        return router.add(estimator=self._classifier(), method_mapping=mapping).add(
+            splitter=self.cv,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+
+    def _is_fitted_already(self):
+        """Whether the classifier is to be taken as it is."""
+        return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
+
+    def _routed(self, method, sensitive_features, params):
+        """What of the metadata `predict_proba` of the classifier is to get."""
+        if not routes_metadata():
+            if params and not self._is_plugin:
+                raise TypeError(
+                    f"With lmo={self.lmo!r}, {method} takes no {sorted(params)}: only "
+                    "the estimator of lmo='plugin' gets any."
+                )
+            return params
+        if sensitive_features is not None:
+            params = params | {"sensitive_features": sensitive_features}
+        if not self._is_plugin:
+            # It is not asked for probabilities; who else wants anything is an error.
+            process_routing(self, method, **params)
+            return {}
+        return process_routing(self, method, **params).estimator.predict_proba
+
+    def _mixture_input(self, method, X, sensitive_features, params):
+        """What the mixture decides by, and the cell of each row."""
+        check_is_fitted(self)
+        params = self._routed(method, sensitive_features, params)
+        if self.mixture_.needs_probabilities:
+            X_in = class_probabilities(self.estimator_, X, self.classes_, **params)
+            n_samples = len(X_in)
+        else:
+            (X_in,) = indexable(X)
+            n_samples = _num_samples(X_in)
+        lmo = getattr(self.mixture_, "lmo", None)
+        if isinstance(lmo, WeightedLMO) and sensitive_features is None:
+            # Its classifiers see the rows alone.
+            return X_in, np.zeros(n_samples, dtype=np.intp)
+        return X_in, self.cell_finder_.find(X, n_samples, sensitive_features)
+
+    def predict(self, X, *, sensitive_features=None, random_state=None, **params):
+        """Labels: for each row those of one classifier of the mixture.
+
+        Which one is decided by a hash of the row's values, so that a row gets the same
+        label whenever and with whatever other rows it is predicted.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or whatever the classifier takes.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
+or None
+            The groups, needed where `groups_` is not None, and else not used (nor by the
+            classifiers of ``lmo="weighted"``, which see the rows alone).
+        random_state : int, RandomState instance or None, default=None
+            Not None: draw the classifier for each row instead of hashing.
+        **params : dict
+            Handed on to `predict_proba` of the estimator; with metadata routing, what it
+            asks for.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            For a group that was not in training.
+        """
+        X_in, cells = self._mixture_input("predict", X, sensitive_features, params)
+        uniforms = None
+        if len(self.mixture_weights_) > 1:
+            uniforms = choices(X, len(cells), random_state, self.hash_seed_)
+        n_threads = effective_n_jobs(self.n_jobs)
+        codes = self.mixture_.predict(X_in, cells, uniforms, n_threads)
+        return self.classes_[codes]
+
+    def predict_proba(self, X, *, sensitive_features=None, **params):
+        """With what probability the mixture predicts each class.
+
+        This is the share of the draws of ``predict(X, random_state=...)``, and not how
+        probable the class is: for that ask ``estimator_.predict_proba``.
+
+        Parameters
+        ----------
+        X, sensitive_features, **params : as in `predict`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows of sum 1, in the order of `classes_`; of 0 and 1 where all classifiers
+            of the mixture agree.
+        """
+        X_in, cells = self._mixture_input("predict_proba", X, sensitive_features, params)
+        return self.mixture_.proba(X_in, cells, effective_n_jobs(self.n_jobs))
+
+    @available_if(_is_deterministic)
+    def decision_function(self, X, *, sensitive_features=None, **params):
+        """Minus the expected cost of each class, where the mixture is one classifier.
+
+        A mixture of several has no such scores, nor then this method.
+
+        Parameters
+        ----------
+        X, sensitive_features, **params : as in `predict`
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The largest is predicted. For two classes the difference, positive where
+            ``classes_[1]`` is.
+        """
+        P, cells = self._mixture_input("decision_function", X, sensitive_features, params)
+        scores = self.mixture_.scores(P, cells)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def score(self, X, y, sample_weight=None, *, sensitive_features=None, **params):
+        """The metric of the predictions: the greater, the better.
+
+        Parameters
+        ----------
+        X, sensitive_features, **params : as in `predict`
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        float
+            As ``metric.scorer()`` has it: 1 - ψ(C), or -ψ(C) for a metric whose values
+            are costs.
+
+        Raises
+        ------
+        ValueError
+            For labels that were not in training.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features, **params)
+        measure = self.metric_(
+            y,
+            predicted,
+            labels=self.classes_,
+            sample_weight=sample_weight,
+            sensitive_features=sensitive_features,
+        )
+        return measure if self.metric_.greater_is_better else -measure

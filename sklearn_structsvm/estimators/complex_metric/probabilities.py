@@ -1,0 +1,173 @@
+"""Class probabilities of a classifier: in the sample, held out, or as they come."""
+
+import warnings
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
+
+# scikit-learn's 100 iterations rarely do where features have not been scaled.
+DEFAULT_MAX_ITER = 1000
+
+# How far the probabilities of a row may sum from 1: more than rounding in float32 leaves,
+# less than scores that are no probabilities.
+SUM_TOLERANCE = 1e-3
+
+# And how far in units of their precision, for rounding alone.
+SUM_ROUNDING = 16
+
+
+def default_classifier():
+    """The probability model where none is named."""
+    classifier = LogisticRegression(max_iter=DEFAULT_MAX_ITER)
+    if get_config()["enable_metadata_routing"]:
+        classifier.set_fit_request(sample_weight=True)
+    return classifier
+
+
+def check_classifier(classifier, method, hint=""):
+    """TypeError for a classifier that lacks what it will be asked for."""
+    if not hasattr(classifier, method):
+        raise TypeError(
+            f"estimator must have the method {method}; got {classifier!r}.{hint}"
+        )
+
+
+def fit_to_labels(classifier, X, y, **params):
+    """`classifier.fit`, whose complaint of labels gets a note on what can be done."""
+    try:
+        return classifier.fit(X, y, **params)
+    except ValueError as error:
+        found = np.unique(y)
+        is_coded = np.array_equal(found, np.arange(len(found)))
+        if "class" in str(error) and not is_coded:
+            error.add_note(
+                f"{type(classifier).__name__} was fitted to the labels {found.tolist()}. "
+                "Some libraries take 0, 1, ..., k - 1 only: encode y, for example with "
+                "sklearn.preprocessing.LabelEncoder, and use folds that have all classes."
+            )
+        raise
+
+
+def class_probabilities(classifier, X, classes, **params):
+    """`predict_proba` with the columns in the order of `classes`.
+
+    Returns
+    -------
+    ndarray of shape (n, k), float32 or float64
+        A class that the classifier does not know has probability 0. Rows sum to 1 but
+        for rounding: those that are a little off it are divided by their sum.
+
+    Raises
+    ------
+    ValueError
+        For a result of another shape, or that holds other than probabilities.
+    """
+    probabilities = np.asarray(classifier.predict_proba(X, **params))
+    if probabilities.dtype not in (np.float32, np.float64):
+        probabilities = probabilities.astype(np.float64)
+    name = type(classifier).__name__
+    known = np.asarray(classifier.classes_)
+    if probabilities.ndim != 2 or probabilities.shape[1] != len(known):
+        raise ValueError(
+            f"predict_proba of {name} has shape {probabilities.shape} for "
+            f"{len(known)} classes; one column for each is needed."
+        )
+    # Not `not >=`: NaN fails both comparisons.
+    sums = probabilities.sum(axis=1)
+    if not (np.abs(sums - 1) <= SUM_TOLERANCE).all() or (probabilities < 0).any():
+        bad = (np.abs(sums - 1) > SUM_TOLERANCE) | np.isnan(sums)
+        row = int(np.flatnonzero(bad | (probabilities < 0).any(axis=1))[0])
+        raise ValueError(
+            f"predict_proba of {name} gives {probabilities[row]} for row {row}, which "
+            "are no probabilities: they must be at least 0 and sum to 1."
+        )
+    off = np.abs(sums - 1) > SUM_ROUNDING * np.finfo(probabilities.dtype).eps
+    if off.any():
+        probabilities = probabilities / np.where(off, sums, 1)[:, None]
+    if np.array_equal(known, classes):
+        return probabilities
+    return _reordered(probabilities, known, classes)
+
+
+def _reordered(probabilities, known, classes):
+    result = np.zeros((len(probabilities), len(classes)), dtype=probabilities.dtype)
+    where = {label: j for j, label in enumerate(known.tolist())}
+    for j, label in enumerate(classes.tolist()):
+        if label in where:
+            result[:, j] = probabilities[:, where[label]]
+    return result
+
+
+def prefit_classes(classifier, y):
+    """Labels of a fitted classifier; ValueError where y has another."""
+    if hasattr(classifier, "fit"):  # else there is no other way for it to be
+        check_is_fitted(classifier)
+    classes = np.asarray(classifier.classes_)
+    unknown = sorted(set(np.unique(y).tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise ValueError(
+            f"y holds labels that the fitted estimator does not know: {unknown}. It was "
+            f"fitted to {classes.tolist()}."
+        )
+    return np.sort(classes)
+
+
+def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
+    """Probabilities of the rows of each fold's test part by a fit to the rest.
+
+    Parameters
+    ----------
+    classifier : estimator
+        Cloned.
+    cv : int or splitter
+        Its test parts need not be a partition: one split in two is the independent
+        samples of the paper, and repeated folds give rows several times.
+    routed : Bunch
+        `estimator.fit`, `estimator.predict_proba` and `splitter.split`: metadata.
+
+    Returns
+    -------
+    rows : ndarray of shape (n',)
+        Which rows of X.
+    probabilities : ndarray of shape (n', k)
+    """
+    splitter = check_cv(cv, y, classifier=True)
+    folds = list(splitter.split(X, y, **routed.splitter.split))
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(_held_out)(clone(classifier), X, y, classes, train, test, routed)
+        for train, test in folds
+    )
+    _warn_of_missing(y, classes, [train for train, _ in folds])
+    rows = np.concatenate([np.arange(len(y))[test] for _, test in folds])
+    return rows, np.concatenate(parts)
+
+
+def _held_out(classifier, X, y, classes, train, test, routed):
+    X_train, y_train = _safe_split(classifier, X, y, train)
+    X_test, _ = _safe_split(classifier, X, y, test, train)
+    fit_params = _check_method_params(X, routed.estimator.fit, train)
+    fit_to_labels(classifier, X_train, y_train, **fit_params)
+    params = _check_method_params(X, routed.estimator.predict_proba, test)
+    return class_probabilities(classifier, X_test, classes, **params)
+
+
+def _warn_of_missing(y, classes, train_parts):
+    missing = [
+        label
+        for label in classes.tolist()
+        if any(not (y[train] == label).any() for train in train_parts)
+    ]
+    if missing:
+        warnings.warn(
+            f"A fold trains without examples of the class(es) {missing}: their "
+            "probabilities there are taken for 0. Use fewer folds, or stratified ones.",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,177 @@
+"""From a metric, constraints and examples to the problem that solvers know."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sklearn_structsvm._utils.groups import Groups
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.counts import encode_labels, make_cells
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.confusion.scoring import respond
+
+
+def read_constraints(constraints):
+    """A tuple of constraints; TypeError for anything else."""
+    if isinstance(constraints, Constraint):
+        constraints = (constraints,)
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint) or isinstance(constraint, type):
+            raise TypeError(
+                f"constraints must hold Constraint objects; got {constraint!r}."
+            )
+    return tuple(constraints)
+
+
+class CellFinder:
+    """Tells the cell of the confusion tensor that an example is in.
+
+    Parameters
+    ----------
+    groups : Groups or None
+        None where neither the metric nor a constraint is of groups.
+    baseline : classifier or None
+        Of a churn constraint.
+    classes : ndarray of shape (k,)
+    """
+
+    def __init__(self, groups, baseline, classes):
+        self.groups, self.baseline, self.classes = groups, baseline, classes
+
+    def find(self, X, n_samples, sensitive_features):
+        """Cells of new examples, shape (n_samples,).
+
+        Raises
+        ------
+        ValueError
+            Where groups are missing, or were not in training.
+        """
+        if self.groups is None:
+            group_codes = np.zeros(n_samples, dtype=np.intp)
+        elif sensitive_features is None:
+            raise ValueError(
+                "This classifier was fitted with groups, and depends on them: pass "
+                "sensitive_features."
+            )
+        else:
+            group_codes = self.groups.encode(sensitive_features, n_samples)
+        baseline = self.baseline_codes(X, sensitive_features)
+        if baseline is None:
+            return group_codes
+        return group_codes * len(self.classes) + baseline
+
+    def baseline_codes(self, X, sensitive_features):
+        """Codes of the labels that the baseline gives, or None without one."""
+        if self.baseline is None:
+            return None
+        labels = respond(self.baseline, "predict", X, sensitive_features)
+        return encode_labels(labels, self.classes, "The prediction of the baseline")
+
+
+@dataclass
+class Task:
+    """What is to be minimised over which examples.
+
+    Attributes
+    ----------
+    metric : ConfusionMetric
+        Resolved to the classes.
+    constraints : tuple of Constraint
+    finder : CellFinder
+    classes : ndarray of shape (k,)
+    y : ndarray of shape (n,)
+        Codes of the labels.
+    weights : ndarray of shape (n,)
+        Not negative, not all 0; of any scale.
+    codes : ndarray of shape (n,)
+        The cell of each example.
+    cells : Cells
+        Of the labels' counts.
+    """
+
+    metric: object
+    constraints: tuple
+    finder: CellFinder
+    classes: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    codes: np.ndarray
+    cells: Cells
+
+    def take(self, rows):
+        """The task on some of the examples, or on some of them several times."""
+        y, weights, codes = self.y[rows], self.weights[rows], self.codes[rows]
+        if not weights.any():
+            raise ValueError("All held-out examples have a weight of zero.")
+        weights = weights / weights.sum()
+        m, k = self.cells.priors.shape
+        priors = np.bincount(codes * k + y, weights=weights, minlength=m * k)
+        cells = replace(self.cells, priors=priors.reshape(m, k))
+        return replace(self, y=y, weights=weights, codes=codes, cells=cells)
+
+    def problem(self, oracle):
+        """The solvers' view, with the row sums that the oracle counts."""
+        cells = replace(
+            self.cells,
+            priors=np.asarray(oracle.priors),
+            label_priors=self.cells.priors,
+        )
+        return ConfusionProblem(self.metric, oracle, cells, self.constraints)
+
+
+def make_task(metric, constraints, classes, X, y, weights, sensitive_features):
+    """Check all that can be before any fit.
+
+    Parameters
+    ----------
+    metric : str or ConfusionMetric
+    constraints : Constraint or sequence of them
+    classes : ndarray of shape (k,)
+    y : ndarray of shape (n,)
+        Labels.
+    weights : ndarray of shape (n,)
+        Not negative, not all 0; of any scale.
+    sensitive_features : array-like or None
+
+    Raises
+    ------
+    ValueError
+        For classes, labels or groups that metric or constraints cannot be of.
+    """
+    if len(classes) < 2:
+        raise ValueError(
+            "There must be at least two classes; the data has only one class, "
+            f"{classes.tolist()}."
+        )
+    metric = get_metric(metric, classes)
+    constraints = read_constraints(constraints)
+    groups = None
+    if sensitive_features is not None:
+        groups = Groups(sensitive_features, len(y))
+    needed = [part for part in (metric, *constraints) if part.needs_groups]
+    if needed and groups is None:
+        raise ValueError(
+            f"{needed[0]!r} is of groups: pass sensitive_features to fit."
+        )
+    # Without need of them, all groups share one classifier.
+    finder = CellFinder(groups if needed else None, _baseline(constraints), classes)
+    baseline = finder.baseline_codes(X, sensitive_features)
+    y = encode_labels(y, classes, "y")
+    codes, cells = make_cells(y, weights, classes, finder.groups, baseline)
+    for constraint in constraints:
+        constraint.check(cells)
+    if finder.groups is not None:
+        finder.groups.forget_codes()
+    return Task(metric, constraints, finder, classes, y, weights, codes, cells)
+
+
+def _baseline(constraints):
+    """The one classifier that constraints compare with, or None."""
+    baselines = [c.baseline for c in constraints if c.needs_baseline]
+    if any(other is not baselines[0] for other in baselines[1:]):
+        raise ValueError(
+            "constraints compare with several baselines; they can with one only."
+        )
+    return baselines[0] if baselines else None

@@ -1,0 +1,237 @@
+"""From (X, y, sample_weight) to the problem that a solver knows, and back."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from sklearn_structsvm._utils.compat import _check_sample_weight
+from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    Structure,
+)
+
+
+@dataclass
+class Problem:
+    """Training data bound to a fitted structure.
+
+    Attributes
+    ----------
+    structure : Structure
+    X, y : as checked
+    weights : ndarray of shape (n,)
+        s_i / Σs.
+    total : float
+        Σs, so that λ = 1 / (C total).
+    """
+
+    structure: Structure
+    X: object
+    y: object
+    weights: np.ndarray
+    total: float
+
+    def make_oracle(self):
+        """A fresh dual state; only one solver may use it."""
+        return self.structure.make_oracle(self.X, self.y)
+
+    def lam(self, C):
+        return 1.0 / (C * self.total)
+
+    def make_risk(self, kind, options):
+        """A risk of the class `kind`, with these further arguments."""
+        y = self.y
+        if not self.structure.multi_label:
+            y = encode(y, self.structure.classes_)
+        return kind(self.X, y, self.weights, **options)
+
+    def release(self):
+        """Let go of what is kept elsewhere for a fit: nothing, with data in memory."""
+
+    def with_threshold(self, weights):
+        """The structure, a ranking, with the threshold that suits the scores best."""
+        return self.structure.with_threshold(self.X, self.y, weights, self.weights)
+
+
+def is_flat(structure):
+    """Whether a `structure` parameter means one row of X per example, so far known."""
+    return isinstance(structure, str) or structure.flat
+
+
+def _holds_sequences(X):
+    if isinstance(X, np.ndarray) and X.ndim != 1:
+        return X.ndim == 3
+    if sparse.issparse(X) or hasattr(X, "iloc") or not hasattr(X, "__len__"):
+        return False
+    return len(X) > 0 and np.ndim(X[0]) == 2 or len(X) > 0 and sparse.issparse(X[0])
+
+
+def read_structure(X, y, classes):
+    """What structure="auto" stands for."""
+    if _holds_sequences(X):
+        return ChainStructure()
+    kind = type_of_target(y, input_name="y")
+    if kind == "multilabel-indicator":
+        return MultilabelStructure()
+    if kind not in ("binary", "multiclass"):
+        check_classification_targets(y)
+        raise ValueError(
+            f"structure='auto' cannot read y of the kind {kind!r}; it knows binary, "
+            "multiclass and multilabel-indicator targets, and sequences of labels."
+        )
+    n_classes = len(np.unique(y)) if classes is None else len(classes)
+    return BinaryStructure() if n_classes <= 2 else MulticlassStructure()
+
+
+def check_flat(estimator, X, y):
+    """X and y as scikit-learn's linear classifiers check them."""
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=np.float64,
+        order="C",
+        multi_output=True,
+    )
+    check_classification_targets(y)
+    if sparse.issparse(y):
+        y = y.toarray()
+    if y.ndim == 2 and y.shape[1] == 1 and not wants_indicator(estimator.structure):
+        y = column_or_1d(y, warn=True)
+    return X, y
+
+
+def wants_indicator(structure):
+    """Whether a named structure takes a column for an indicator of one label."""
+    return getattr(structure, "multi_label", False)
+
+
+def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
+    """Check everything, then fit a clone of the structure to it.
+
+    Reads `structure`, `classes`, `class_weight`, `fit_intercept` and
+    `intercept_scaling` of the estimator, and sets its `n_features_in_` (and
+    `feature_names_in_`). What structure="auto" stands for, `read` says of X, y and the
+    classes.
+
+    Returns
+    -------
+    Problem
+    """
+    structure = estimator.structure
+    flat = not _holds_sequences(X) if isinstance(structure, str) else structure.flat
+    if flat:
+        X, y = check_flat(estimator, X, y)
+    if isinstance(structure, str):
+        structure = read(X, y, estimator.classes)
+    else:
+        structure = clone(structure)
+    if not flat:
+        if y is None:
+            raise ValueError(
+                f"{type(estimator).__name__} requires y to be passed, but the target y "
+                "is None."
+            )
+        X, y = structure.check_data(X, y)
+    options = {}
+    if structure.has_classes:
+        options = {
+            "classes": estimator.classes,
+            "class_weight": estimator.class_weight,
+        }
+    else:
+        for name in ("classes", "class_weight"):
+            if getattr(estimator, name) is not None:
+                raise ValueError(
+                    f"{name} has no meaning for {type(structure).__name__}; leave it "
+                    "at None."
+                )
+    if flat:
+        scaling = estimator.intercept_scaling if estimator.fit_intercept else 0.0
+        options["bias"] = scaling
+    structure.fit(X, y, **options)
+    if not flat and hasattr(structure, "n_features_in_"):
+        estimator.n_features_in_ = structure.n_features_in_
+    weights = example_weights(structure, X, y, sample_weight)
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    check_total(total)
+    return Problem(structure, X, y, weights / total, total)
+
+
+def example_weights(structure, X, y, sample_weight):
+    """s_i with the class weights."""
+    weights = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    if structure.flat:
+        by_class = structure.example_weights(y)
+        if by_class is not None:
+            with np.errstate(over="ignore"):
+                weights = weights * by_class
+    return weights
+
+
+def check_total(total):
+    """ValueError where Σs is zero, or no float64 holds it."""
+    if not np.isfinite(total):
+        raise ValueError(
+            "The sum of sample_weight (times class_weight) is too large for a float64: "
+            "divide the weights by the largest of them."
+        )
+    if not total > 0.0:
+        raise ValueError(
+            "All examples have a weight of zero: sample_weight (times class_weight) "
+            "must be positive for at least one."
+        )
+
+
+def check_bounds(coef_bounds, structure):
+    """`coef_bounds` as two vectors of the length of w, or None.
+
+    Raises
+    ------
+    ValueError
+        For NaN, a shape other than that of `coef_`, or lower > upper.
+    """
+    if coef_bounds is None:
+        return None
+    if len(coef_bounds) != 2:
+        raise ValueError(
+            "coef_bounds must be a pair (lower, upper); "
+            f"got {len(coef_bounds)} item(s)."
+        )
+    coef, intercept = structure.split_weights(np.zeros(structure.n_weights_))
+    sides = []
+    for name, side, free in zip(
+        ("lower", "upper"), coef_bounds, (-np.inf, np.inf), strict=True
+    ):
+        try:
+            side = np.broadcast_to(np.asarray(side, dtype=np.float64), coef.shape)
+        except ValueError as error:
+            raise ValueError(
+                f"The {name} bound of coef_bounds must be a number or have the shape of "
+                f"coef_, {coef.shape}; got shape {np.shape(side)}."
+            ) from error
+        if np.isnan(side).any():
+            raise ValueError(f"The {name} bound of coef_bounds has NaN.")
+        if intercept is not None:
+            intercept = np.full_like(intercept, free)
+        sides.append(structure.join_weights(side, intercept).astype(np.float64))
+    lower, upper = sides
+    if (lower > upper).any():
+        at = int(np.flatnonzero(lower > upper)[0])
+        raise ValueError(
+            f"coef_bounds has a lower bound above the upper one: {lower[at]} > "
+            f"{upper[at]} for weight {at}."
+        )
+    return lower, upper

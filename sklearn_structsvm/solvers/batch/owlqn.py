@@ -1,0 +1,238 @@
+"""Orthant-wise quasi-Newton methods for the L1-regularised logistic loss."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
+from sklearn_structsvm.solvers.batch.quasi_newton import (
+    BUFFER,
+    DIRECTION_TOL,
+    MAX_DIRECTIONS,
+    descent_direction,
+    update_pair,
+)
+from sklearn_structsvm.solvers.loop import run_passes
+
+# Share of the decrease that the slope promises, which a step must make.
+SUFFICIENT_DECREASE = 1e-4
+
+# What is left of a step after it was refused.
+SHRINK = 0.5
+
+# Shares that a new gradient may have in the mean of gradients which the certificate is
+# made of. Gradients oscillate about those of the optimum, and their largest entry with
+# them.
+SHARES = np.array([0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
+
+# Refusals in a row, after which what is left is rounding.
+MAX_TRIALS = 60
+
+
+def run_owlqn(
+    risk,
+    lam,
+    *,
+    direction="owlqn",
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    buffer=BUFFER,
+    direction_tol=DIRECTION_TOL,
+    max_directions=MAX_DIRECTIONS,
+    w0=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise λ ||w||₁ + R(w) for the logistic risk, with a certificate.
+
+    Steps of LBFGS that stay in one orthant each, where ||w||₁ is linear [1]_.
+
+    Parameters
+    ----------
+    risk : Logistic
+    lam : float
+        λ > 0.
+    direction : {"owlqn", "sub"}
+        How directions are found: from the subgradient of least size and projected on its
+        orthant (OWL-QN), or by Algorithm 2 of [2]_ (OWL-QN*).
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+    max_time : float or None
+        Seconds.
+    buffer : int
+        Pairs that the estimate of R's inverse Hessian is made of.
+    direction_tol, max_directions
+        ε and k_max of Algorithm 2.
+    w0 : ndarray of shape (d,) or None
+        Zero by default.
+    on_pass : callable or None
+        Called after each iteration, as for `run_bcfw`.
+    history : History or None
+        To be filled: a row for each iteration.
+
+    Returns
+    -------
+    SolverResult
+        "stalled" is where no step makes the objective less but for rounding.
+
+    References
+    ----------
+    .. [1] Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML
+       2007.
+    .. [2] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
+       convex optimization problems in machine learning", JMLR 11, 2010, section 7.3.
+    """
+    if direction not in ("owlqn", "sub"):
+        raise ValueError(f"direction must be 'owlqn' or 'sub'; got {direction!r}.")
+    objective = L1Risk(risk, lam, w0)
+    find = None
+    if direction == "sub":
+        options = {"tol": direction_tol, "max_directions": max_directions}
+
+        def find(multiply):
+            return descent_direction(objective, multiply, **options)[0]
+
+    method = _OrthantSteps(objective, LimitedMemory(risk.n_weights, buffer), find)
+    return run_passes(
+        lambda deadline: "stalled" if method.move() else None,
+        lambda done: (objective.row(), objective.weights),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class L1Risk:
+    """J(w) = λ ||w||₁ + R(w) at a point, for `descent_direction` too.
+
+    Attributes
+    ----------
+    weights, smooth_gradient : ndarray of shape (d,)
+        w and the gradient of R.
+    gradient : ndarray of shape (d,)
+        The subgradient of J of least size.
+    value, dual_objective : float
+        `dual_objective` is the best lower bound so far.
+    n_planes : int
+        Evaluations of R with its gradient.
+    """
+
+    def __init__(self, risk, lam, w0=None):
+        self.risk, self.lam = risk, lam
+        self.n_planes = 0
+        self.mean = None
+        self.dual_objective = -np.inf
+        w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=np.float64)
+        self.scores = risk.scores(w0)
+        self.go_to(w0, self.scores, self.evaluate(w0, self.scores))
+
+    def evaluate(self, w, scores):
+        return self.lam * float(np.abs(w).sum()) + self.risk.value(scores)
+
+    def go_to(self, w, scores, value):
+        self.weights, self.scores, self.value = w, scores, value
+        self.coef, _ = self.risk.plane(scores)
+        g = self.smooth_gradient = self.risk.gradient(self.coef)
+        self.n_planes += 1
+        shrunk = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
+        self.gradient = np.where(w == 0.0, shrunk, g + self.lam * np.sign(w))
+        self._average()
+        bounds = self.risk.dual_values(
+            [(coef, self._scale(g)) for coef, g in ((self.coef, g), self.mean)]
+        )
+        if bounds[1] == -np.inf:
+            # The mean was lost with a worker.
+            self.mean = None
+        self.dual_objective = max(self.dual_objective, *bounds)
+
+    def _average(self):
+        """Mix the gradient into a mean of those before, for the least ||XᵀB||∞."""
+        if self.mean is None:
+            coef = self.risk.mixed(self.coef, self.coef, 0.0)
+            self.mean = coef, self.smooth_gradient.copy()
+            return
+        coef, g = self.mean
+        mixed = g + SHARES[:, np.newaxis] * (self.smooth_gradient - g)
+        share = SHARES[np.abs(mixed).max(axis=1).argmin()]
+        coef = self.risk.mixed(coef, self.coef, share, out=coef)
+        self.mean = coef, g + share * (self.smooth_gradient - g)
+
+    def _scale(self, gradient):
+        """What makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
+        largest = float(np.abs(gradient).max(initial=0.0))
+        return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
+
+    def slope(self, direction):
+        """sup ⟨g, p⟩ over the subgradients at w."""
+        w = self.weights
+        signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
+        self.tied = self.smooth_gradient + self.lam * signs
+        return float(self.tied @ direction)
+
+    def steepest(self, direction):
+        """The subgradient that attains it."""
+        self.slope(direction)
+        return self.tied
+
+    def row(self):
+        return {
+            "objective": self.value,
+            "dual_objective": self.dual_objective,
+            "dual_gap": self.value - self.dual_objective,
+            "n_oracle_calls": self.n_planes,
+        }
+
+
+class _OrthantSteps:
+    """Iterations of OWL-QN, with directions found by `find` or projected."""
+
+    def __init__(self, objective, inverse, find):
+        self.objective, self.inverse, self.find = objective, inverse, find
+
+    def move(self):
+        """One iteration; whether no step was found."""
+        if self._attempt():
+            return False
+        if self.inverse.count == 0:
+            return True
+        self.inverse.reset()
+        return not self._attempt()
+
+    def _attempt(self):
+        objective, inverse = self.objective, self.inverse
+        if self.find is None:
+            direction = -inverse.multiply(objective.gradient)
+            direction[direction * objective.gradient >= 0.0] = 0.0
+        else:
+            direction = self.find(inverse.multiply)
+        if not objective.slope(direction) < 0.0:
+            return False
+        # Without an estimate of the Hessian there is no length to believe in.
+        first = 1.0 if inverse.count else 1.0 / np.sqrt(direction @ direction)
+        w, gradient = objective.weights, objective.smooth_gradient
+        if not self._search(direction, first):
+            return False
+        update_pair(inverse, objective.weights - w, objective.smooth_gradient - gradient)
+        return True
+
+    def _search(self, direction, step):
+        """Shorten the step until it pays; weights stop where they leave the orthant."""
+        objective, risk = self.objective, self.objective.risk
+        w = objective.weights
+        signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
+        slopes = objective.smooth_gradient + objective.lam * signs
+        for _ in range(MAX_TRIALS):
+            target = w + step * direction
+            target[target * signs <= 0.0] = 0.0
+            promised = float(slopes @ (target - w))
+            scores = risk.scores(target)
+            value = objective.evaluate(target, scores)
+            if promised < 0.0 and value <= (
+                objective.value + SUFFICIENT_DECREASE * promised
+            ):
+                objective.go_to(target, scores, value)
+                return True
+            step *= SHRINK
+        return False

@@ -1,0 +1,368 @@
+"""Nesterov's excessive gap technique for hinge losses: Pragam, with a bias or without."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.qp._projection import (
+    combine_classes,
+    combine_pairs,
+    project_box,
+    squared_distance,
+    step_classes,
+    step_pairs,
+    weighted_quantile,
+)
+
+# An estimate of the Lipschitz constant that proves too small is replaced by the curvature
+# that it met, and this much more.
+GROWTH = 1.1
+
+# The next iteration tries this share of the estimate, as long as the last curvature
+# allows it.
+DECAY = 0.95
+
+# Steps whose squared length is below this share of a distribution's are rounding, and so
+# is the curvature that they meet.
+NO_STEP = 1e-24
+
+# A dual without curvature still has an L to divide by.
+LEAST_LIPSCHITZ = 1e-200
+
+
+def run_pragam(
+    risk,
+    lam,
+    *,
+    fit_intercept=False,
+    lipschitz=None,
+    tol=1e-3,
+    max_iter=10_000,
+    max_time=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise λ/2 ||w||² + Σ_i p_i max_y Δ_iy + ⟨β_iy, Wᵀx_i⟩ with its dual.
+
+    The primal-adjoint method of [1]_: a smoothed primal value stays below the dual one
+    while the smoothing μ_k D falls as 4 L D / ((k + 1) (k + 2)), which bounds the gap of
+    the iterates (equation 26). L is the Lipschitz constant of the dual's gradient, and
+    D half the squared radius of its domain. Each iteration costs one and a half times
+    X W and Xᵀ B, and half as much more for each estimate of L that was too small.
+
+    The dual point is a distribution α_i over the planes of each example's loss. Lengths
+    are measured as Σ_i p_i ||α_i||², so that an example of weight two is the same as two
+    examples.
+
+    Parameters
+    ----------
+    risk : Risk
+        Whose `dual_form` lists its planes.
+    lam : float
+        λ > 0.
+    fit_intercept : bool
+        Add an intercept b to the scores that is not regularised (Pragam-b); for binary
+        losses, whose dual has Σ_i p_i y_i α_i = 0 then.
+    lipschitz : float or None
+        L; None estimates it as it goes (Nesterov's adaptive scheme [2]_). One that
+        proves too small is replaced by an estimate.
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+    max_time : float or None
+        Seconds.
+    on_pass : callable or None
+        Called after each iteration, as for `run_bcfw`.
+    history : History or None
+        To be filled: a row for each iteration. "n_oracle_calls" counts products Xᵀ B.
+
+    Returns
+    -------
+    SolverResult
+        Of the best weights seen; with `fit_intercept`, b is the last of them.
+
+    Raises
+    ------
+    TypeError
+        If the risk's losses are not maxima of a few planes.
+    ValueError
+        If an intercept is asked for with more than one score per example.
+
+    References
+    ----------
+    .. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
+       SVMs", 2009, Algorithm 1.
+    .. [2] Nesterov, "Gradient methods for minimizing composite objective function", CORE
+       discussion paper 76, 2007.
+
+    Examples
+    --------
+    Two points on a line, whose classes meet at 1.5:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm.risks import BinaryHinge
+    >>> from sklearn_structsvm.solvers.batch.pragam import run_pragam
+    >>> risk = BinaryHinge(np.array([[1.0], [2.0]]), [0, 1])
+    >>> result = run_pragam(risk, 0.01, fit_intercept=True, tol=1e-9)
+    >>> w, b = result.solution.tolist()
+    >>> round(w, 4), round(-b / w, 4), round(result.objective, 6)
+    (2.0, 1.5, 0.02)
+    """
+    dual = make_dual(risk, fit_intercept)
+    method = ExcessiveGap(risk, lam, dual, lipschitz)
+    return run_passes(
+        lambda deadline: method.improve(),
+        lambda done: (method.row(), method.weights),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+def make_dual(risk, fit_intercept=False):
+    """The dual's domain, for what `risk.dual_form` says."""
+    kind, arrays = risk.dual_form()
+    if fit_intercept and kind != "box":
+        raise ValueError(
+            "An intercept that is not regularised needs a binary loss, with one score "
+            f"per example; this risk has {risk.n_scores}. A constant feature serves all."
+        )
+    return {"box": Box, "simplex": Classes, "pairs": Pairs}[kind](
+        risk, fit_intercept, **arrays
+    )
+
+
+class Box:
+    """α_i in [0, 1] for max(0, cost_i - sign_i z_i); with an intercept, Σ p y α = 0."""
+
+    def __init__(self, risk, fit_intercept, sign, cost):
+        self.risk, self.weights = risk, risk.weights
+        self.fit_intercept = fit_intercept
+        self.sign, self.cost = np.asarray(sign), np.asarray(cost)
+        n = len(self.sign)
+        self.center = np.zeros(n)
+        self.radius = 0.5
+        self.bounds = np.zeros(n), np.ones(n)
+        self.balance = self.weights * self.sign
+        self.curvature = np.where(self.weights > 0.0, self.weights, 1.0)
+
+    def step(self, alpha, scores, length, out):
+        """The projection of α + length · (slope of each plane) into `out`."""
+        np.multiply(self.sign, scores[:, 0], out=out)
+        np.subtract(self.cost, out, out=out)
+        out *= length
+        out += alpha
+        if self.fit_intercept:
+            out[:] = project_box(out, *self.bounds, self.balance, 0.0, self.curvature)[0]
+        else:
+            np.clip(out, 0.0, 1.0, out=out)
+
+    def combine(self, alpha, out):
+        """Σ_y α_iy β_iy p_i into `out`; returns Σ p α Δ."""
+        np.multiply(self.balance, alpha, out=out[:, 0])
+        np.negative(out, out=out)
+        return float(self.weights @ (self.cost * alpha))
+
+    def squared_distance(self, a, b):
+        step = a - b
+        step *= step
+        return float(self.weights @ step)
+
+    def primal(self, scores):
+        """R at the scores, and the intercept that minimises it."""
+        if not self.fit_intercept:
+            return self.risk.value(scores), None
+        # Slopes in b rise from -(weight of the positive) where a margin is met.
+        b = weighted_quantile(
+            self.sign * self.cost - scores[:, 0],
+            self.weights,
+            float(self.weights[self.sign > 0.0].sum()),
+        )
+        return self.risk.value(scores + b), b
+
+
+class _Simplices:
+    """A distribution for each example."""
+
+    def __init__(self, risk):
+        self.risk, self.weights = risk, risk.weights
+
+    def squared_distance(self, a, b):
+        return squared_distance(a.ravel(), b.ravel(), self.starts, self.weights)
+
+    def primal(self, scores):
+        return self.risk.value(scores), None
+
+
+class Classes(_Simplices):
+    """α_i over k classes, for max_y c_y + z_y - z_truth, or its rescaled form."""
+
+    def __init__(self, risk, fit_intercept, truth, cost, rescaled):
+        super().__init__(risk)
+        n, k = risk.n_samples, risk.n_scores
+        self.truth, self.cost, self.rescaled = truth, cost, rescaled
+        self.starts = np.arange(0, n * k + 1, k)
+        self.center = np.full((n, k), 1.0 / k)
+        self.radius = 0.5 * (1.0 - 1.0 / k)
+
+    def step(self, alpha, scores, length, out):
+        step_classes(
+            alpha,
+            scores,
+            self.cost,
+            self.truth,
+            self.rescaled,
+            length,
+            out,
+            self.risk.n_threads,
+        )
+
+    def combine(self, alpha, out):
+        return combine_classes(
+            alpha, self.cost, self.truth, self.rescaled, self.weights, out
+        )
+
+
+class Pairs(_Simplices):
+    """α_i over listed pairs, for max_j c_j + z_gained(j) - z_lost(j)."""
+
+    def __init__(self, risk, fit_intercept, starts, gained, lost, cost):
+        super().__init__(risk)
+        self.starts, self.gained, self.lost, self.cost = starts, gained, lost, cost
+        sizes = np.diff(starts)
+        self.center = np.repeat(1.0 / sizes, sizes)
+        self.radius = 0.5 * float(self.weights @ (1.0 - 1.0 / sizes))
+
+    def step(self, alpha, scores, length, out):
+        step_pairs(
+            alpha,
+            scores,
+            self.starts,
+            self.gained,
+            self.lost,
+            self.cost,
+            length,
+            out,
+            self.risk.n_threads,
+        )
+
+    def combine(self, alpha, out):
+        return combine_pairs(
+            alpha, self.starts, self.gained, self.lost, self.cost, self.weights, out
+        )
+
+
+class ExcessiveGap:
+    """w_k and α_k with λ/2 ||w_k||² + R_μ(w_k) <= D(α_k).
+
+    R_μ is the risk with μ/2 Σ_i p_i ||α_i - center_i||² taken off its dual values; where
+    that is at most μ D, the gap is too. With V(α) = Xᵀ B(α), the dual is
+    D(α) = Σ p α Δ - ||V||² / (2 λ), its curvature between two points known from their V,
+    and w(α) = -V / λ.
+
+    Attributes
+    ----------
+    weights : ndarray
+        The best w_k, with its intercept where there is one.
+    objective, dual_objective : float
+        The best seen.
+    mu, lipschitz : float
+    """
+
+    def __init__(self, risk, lam, dual, lipschitz):
+        self.risk, self.lam, self.dual = risk, lam, dual
+        self.n_products = 0
+        self.objective, self.dual_objective = np.inf, -np.inf
+        shape = risk.n_samples, risk.n_scores
+        self.B, self.beta_scores = np.empty(shape), np.empty(shape)
+        self.scores = np.empty(shape)
+        # α, α_μ(w), β and the step from β.
+        self.alpha, self.sharp = dual.center.copy(), np.empty_like(dual.center)
+        self.beta, self.next = np.empty_like(self.sharp), np.empty_like(self.sharp)
+        V, _ = self.combine(dual.center)
+        self.w = V / -lam
+        risk.scores(self.w, self.scores)
+        self.lipschitz = lipschitz
+        if lipschitz is None:
+            dual.step(dual.center, self.scores, 1.0, self.next)
+            V_next, _ = self.combine(self.next)
+            self.lipschitz = self.curvature(V_next, V, dual.center, 1.0)
+        self.lipschitz = max(self.lipschitz, LEAST_LIPSCHITZ)
+        while not self.try_step(dual.center, V, self.scores):
+            pass
+        self.mu = self.lipschitz
+        self.accept()
+
+    def combine(self, alpha):
+        """V(α) and Σ p α Δ."""
+        loss = self.dual.combine(alpha, self.B)
+        self.n_products += 1
+        return self.risk.gradient(self.B), loss
+
+    def curvature(self, V, V_from, alpha_from, unknown):
+        """Of the dual, between `next` and another point."""
+        length = self.dual.squared_distance(self.next, alpha_from)
+        change = V - V_from
+        if length <= NO_STEP:
+            return unknown
+        return float(change @ change) / (self.lam * length)
+
+    def try_step(self, alpha, V, scores):
+        """The projected gradient step from α; whether L was large enough for it."""
+        self.dual.step(alpha, scores, 1.0 / self.lipschitz, self.next)
+        self.V_next, self.loss_next = self.combine(self.next)
+        self.met = self.curvature(self.V_next, V, alpha, self.lipschitz)
+        if not np.isfinite(self.met):
+            raise ValueError(
+                "The squared length of a gradient overflows: scale the features down, or "
+                "try a smaller C."
+            )
+        if self.met <= self.lipschitz:
+            return True
+        self.lipschitz = GROWTH * self.met
+        return False
+
+    def accept(self):
+        """Move α, and look at both objectives."""
+        self.alpha, self.next = self.next, self.alpha
+        self.V = self.V_next
+        self.loss = self.loss_next
+        value = self.loss - 0.5 * float(self.V @ self.V) / self.lam
+        self.dual_objective = max(self.dual_objective, value)
+        risk, intercept = self.dual.primal(self.scores)
+        objective = float(0.5 * self.lam * self.w @ self.w + risk)
+        if objective < self.objective:
+            self.objective = objective
+            self.weights = self.w if intercept is None else np.append(self.w, intercept)
+
+    def improve(self):
+        dual = self.dual
+        dual.step(dual.center, self.scores, 1.0 / self.mu, self.sharp)
+        V_sharp, _ = self.combine(self.sharp)
+        while True:
+            # The largest τ with τ² L <= (1 - τ) μ.
+            tau = 2.0 / (1.0 + np.sqrt(1.0 + 4.0 * self.lipschitz / self.mu))
+            np.subtract(self.sharp, self.alpha, out=self.beta)
+            self.beta *= tau
+            self.beta += self.alpha
+            V = self.V + tau * (V_sharp - self.V)
+            w = V / -self.lam
+            self.risk.scores(w, self.beta_scores)
+            if self.try_step(self.beta, V, self.beta_scores):
+                break
+        self.w = self.w + tau * (w - self.w)
+        self.beta_scores -= self.scores
+        self.beta_scores *= tau
+        self.scores += self.beta_scores
+        self.mu *= 1.0 - tau
+        self.accept()
+        self.lipschitz = max(DECAY * self.lipschitz, min(self.met, self.lipschitz))
+
+    def row(self):
+        return {
+            "objective": self.objective,
+            "dual_objective": self.dual_objective,
+            "dual_gap": self.objective - self.dual_objective,
+            "n_oracle_calls": self.n_products,
+        }

@@ -1,0 +1,283 @@
+"""Quasi-Newton steps on nonsmooth convex functions: subBFGS and subLBFGS.
+
+From Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth convex
+optimization problems in machine learning", JMLR 11, 2010: Algorithms 1 and 2, and the
+line search conditions (16).
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
+
+# The paper's settings: pairs kept, and the accuracy of direction finding. It names no
+# k_max. One or two directions do as a rule; at a start where all labels are tied, ones of
+# descent appear after about as many as there are labels, and 100 of them made the steps
+# after it no better than 20.
+BUFFER = 15
+DIRECTION_TOL = 1e-5
+MAX_DIRECTIONS = 20
+
+# So many times k_max are tried before none of descent is taken to exist.
+PATIENCE = 10
+
+# ⟨s, y⟩ / ⟨y, y⟩ of a pair is at least this, so that B stays positive definite.
+MIN_CURVATURE = 1e-8
+
+# Constants of the inexact line search: those of the paper's toy example.
+SUFFICIENT_DECREASE = 1e-3
+CURVATURE = 0.8
+MAX_TRIALS = 100
+
+class Objective(ABC):
+    """A convex function J at a point w that moves, as subBFGS sees it.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d,)
+        w.
+    value : float
+    gradient : ndarray of shape (d,)
+        A subgradient at w.
+    """
+
+    @abstractmethod
+    def slope(self, direction):
+        """sup ⟨g, p⟩ over the subgradients g at w, for p = `direction`."""
+
+    @abstractmethod
+    def steepest(self, direction):
+        """A subgradient at w that attains `slope`."""
+
+    @abstractmethod
+    def exact_step(self, direction):
+        """argmin J(w + η p) over η >= 0."""
+
+    @abstractmethod
+    def probe(self, direction, step):
+        """J(w + η p), and sup ⟨g, p⟩ over the subgradients g there."""
+
+    @abstractmethod
+    def move(self, direction, step):
+        """Go to w + η p and take the subgradient that is steepest along p there.
+
+        Any other could equal the last one, as in the paper's toy example, and then
+        nothing is learnt of the curvature: ⟨s, y⟩ would be zero.
+        """
+
+
+class FullMatrix:
+    """B of BFGS, written out; B₀ = I, scaled at the first update.
+
+    Parameters
+    ----------
+    n_weights : int
+    rescale : bool
+        False leaves B₀ = I.
+    """
+
+    def __init__(self, n_weights, rescale=True):
+        self.n_weights, self.rescale = n_weights, rescale
+        self.reset()
+
+    def reset(self):
+        """Forget all updates."""
+        self.matrix = np.eye(self.n_weights)
+        self.count = 0
+
+    def update(self, step, change):
+        """Take in a pair (s, y) with ⟨s, y⟩ > 0, by (6)."""
+        product = step @ change
+        if self.rescale and self.count == 0:
+            self.matrix *= product / (change @ change)
+        mapped = self.matrix @ change
+        share = (1.0 + change @ mapped / product) / product
+        self.matrix += share * np.outer(step, step)
+        cross = np.outer(mapped / product, step)
+        self.matrix -= cross + cross.T
+        self.count += 1
+
+    def multiply(self, vector):
+        """B v."""
+        return self.matrix @ vector
+
+
+def update_pair(inverse, step, change):
+    """Take in a pair of any curvature, raised to the least that is safe."""
+    square, product = float(change @ change), float(step @ change)
+    if square == 0.0:
+        return
+    lack = MIN_CURVATURE - product / square
+    if lack > 0.0:
+        step = step + lack * change
+    inverse.update(step, change)
+
+
+def descent_direction(
+    objective, multiply, *, tol=DIRECTION_TOL, max_directions, patience=PATIENCE
+):
+    """Minimise the model ½ pᵀ B⁻¹ p + sup ⟨g, p⟩ over directions p, approximately.
+
+    Algorithm 2: each round takes in the subgradient that is steepest along p, and moves
+    to the best convex combination of p and -B times that subgradient.
+
+    Parameters
+    ----------
+    objective : Objective
+    multiply : callable
+        v -> B v.
+    tol : float
+        Accuracy in the model's value.
+    max_directions : int
+        k_max.
+    patience : int
+        So many times as many where none of descent was among them.
+
+    Returns
+    -------
+    direction : ndarray of shape (d,)
+        Where the model is least.
+    slope : float
+        sup ⟨g, p⟩; not negative where no descent direction was found.
+    n_directions : int
+        Directions tried, at least 1.
+    gap : float
+        ε: how far the model is from its minimum, at most.
+    """
+    mean = objective.gradient
+    p = -multiply(mean)
+    slope, square = objective.slope(p), -float(p @ mean)
+    best = p, slope, slope + 0.5 * square
+    gap = slope + square
+    n = 1
+    # With (10) strict: at a slope of zero no step is possible either.
+    while (best[1] >= 0.0 and n < patience * max_directions) or (
+        (slope >= 0.0 or gap > tol) and n < max_directions
+    ):
+        g = objective.steepest(p)
+        mapped = multiply(g)
+        rise = slope + square
+        curvature = float(g @ mapped) + 2.0 * slope + square
+        if not rise > 0.0:
+            # g adds nothing: p is the model's minimiser.
+            break
+        share = min(1.0, rise / curvature) if curvature > 0.0 else 1.0
+        mean = (1.0 - share) * mean + share * g
+        p = (1.0 - share) * p - share * mapped
+        slope, square = objective.slope(p), -float(p @ mean)
+        if slope + 0.5 * square < best[2]:
+            best = p, slope, slope + 0.5 * square
+        gap = best[2] + 0.5 * square
+        n += 1
+    # The paper gives up where the last direction is not one of descent; the best one
+    # may be.
+    return best[0], best[1], n, gap
+
+
+def wolfe_step(objective, direction, slope, *, first=1.0):
+    """A step that meets the subgradient Wolfe conditions (16), by bisection.
+
+    Parameters
+    ----------
+    objective : Objective
+    direction : ndarray of shape (d,)
+    slope : float
+        sup ⟨g, p⟩ at w, negative.
+    first : float
+        Tried first.
+
+    Returns
+    -------
+    float
+        Zero where none was found among 100, which is for rounding alone (Theorem 8).
+    """
+    low, high, step = 0.0, np.inf, first
+    start = objective.value
+    for _ in range(MAX_TRIALS):
+        value, slope_there = objective.probe(direction, step)
+        if value > start + SUFFICIENT_DECREASE * step * slope:
+            high = step
+        elif slope_there < CURVATURE * slope:
+            low = step
+        else:
+            return step
+        step = 2.0 * step if high == np.inf else 0.5 * (low + high)
+    return 0.0
+
+
+class QuasiNewtonSteps:
+    """Algorithm 1, one iteration at a time.
+
+    Parameters
+    ----------
+    objective : Objective
+        Moved in place.
+    buffer : int
+        Pairs kept; not used with `full_matrix`.
+    line_search : {"exact", "wolfe"}
+    direction_tol : float
+    max_directions : int
+    full_matrix : bool
+    patience : int
+        As for `descent_direction`.
+
+    Attributes
+    ----------
+    n_directions : int
+        Rounds of direction finding beyond the first, over all iterations.
+    """
+
+    def __init__(
+        self,
+        objective,
+        *,
+        buffer=BUFFER,
+        line_search="exact",
+        direction_tol=DIRECTION_TOL,
+        max_directions=MAX_DIRECTIONS,
+        full_matrix=False,
+        patience=PATIENCE,
+    ):
+        self.objective = objective
+        self.patience = patience
+        self.line_search = line_search
+        self.direction_tol, self.max_directions = direction_tol, max_directions
+        n_weights = len(objective.weights)
+        self.inverse = (
+            FullMatrix(n_weights) if full_matrix else LimitedMemory(n_weights, buffer)
+        )
+        self.n_directions = 0
+
+    def move(self):
+        """One iteration; whether no descent direction was found."""
+        if self._attempt():
+            return False
+        # A bad estimate of the Hessian is one reason; without it, a minimum is another.
+        if self.inverse.count == 0:
+            return True
+        self.inverse.reset()
+        return not self._attempt()
+
+    def _attempt(self):
+        objective, inverse = self.objective, self.inverse
+        direction, slope, n, _ = descent_direction(
+            objective,
+            inverse.multiply,
+            tol=self.direction_tol,
+            max_directions=self.max_directions,
+            patience=self.patience,
+        )
+        self.n_directions += n - 1
+        if not slope < 0.0:
+            return False
+        if self.line_search == "exact":
+            step = objective.exact_step(direction)
+        else:
+            step = wolfe_step(objective, direction, slope)
+        if step == 0.0:
+            return False
+        gradient = objective.gradient
+        objective.move(direction, step)
+        update_pair(inverse, step * direction, objective.gradient - gradient)
+        return True

@@ -1,0 +1,393 @@
+"""subLBFGS on regularised risks, with a certificate, and its hybrids."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.batch._segment import direction_to, moved
+from sklearn_structsvm.solvers.batch.bmrm import default_cut
+from sklearn_structsvm.solvers.batch.dual_start import MAX_PASSES_LEFT, DualStart
+from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes, make_bundle
+from sklearn_structsvm.solvers.batch.quasi_newton import (
+    BUFFER,
+    DIRECTION_TOL,
+    MAX_DIRECTIONS,
+    PATIENCE,
+    Objective,
+    QuasiNewtonSteps,
+)
+from sklearn_structsvm.solvers.loop import run_passes
+
+# The hybrid goes over to bundle steps where the objective has fallen by less than this
+# share of itself per iteration over the last ones. Whether it fell by more tells fast
+# early progress (letter: 40 iterations) from none (a9a: 10 iterations).
+HANDOVER_DECREASE = 5e-3
+HANDOVER_WINDOW = 5
+
+# Where planes are long, bundle steps take the time of several passes of dual ascent, and
+# hundreds of them are needed.
+MAX_PASSES_BEFORE_LONG_PLANES = 10 * MAX_PASSES_LEFT
+
+# Iterations between two solutions of the bundle's program while its planes serve the
+# certificate alone.
+GAP_CHECK_INTERVAL = 10
+
+# Scores are updated with each step; they are formed anew after so many. What is reported
+# in between is off by their rounding.
+REFRESH_SCORES = 50
+
+# Bundle steps in a row that change neither objective: what is left is rounding.
+MAX_UNCHANGED = 20
+
+
+class RegularizedRisk(Objective):
+    """J(w) = λ/2 ||w||² + R(w).
+
+    Parameters
+    ----------
+    risk : Risk
+    lam : float
+        λ > 0.
+    w0 : ndarray of shape (d,) or None
+        Zero by default.
+
+    Attributes
+    ----------
+    plane : ndarray of shape (d,)
+    offset : float
+        The plane below R whose subgradient of J is `gradient`.
+    n_planes : int
+        Planes asked for at points of their own.
+    """
+
+    def __init__(self, risk, lam, w0=None):
+        self.risk, self.lam = risk, lam
+        self.weights = np.zeros(risk.n_weights) if w0 is None else np.array(w0, float)
+        self.scores = risk.scores(self.weights)
+        self.along = risk.empty()
+        self.direction = None
+        self.room = np.empty(risk.n_weights)
+        self.n_planes = self.n_sums = 0
+        # Labels that are tied, as all but the true one are at zero, are drawn for each
+        # example: near the mean of the subgradients, and not at one of its extremes.
+        self._relinearise(risk.random_scores())
+
+    def _relinearise(self, along):
+        self.coef, self.offset = self.risk.plane(self.scores, along)
+        self.plane = self.risk.gradient(self.coef)
+        self.n_planes += 1
+        w = self.weights
+        self.gradient = self.lam * w + self.plane
+        # The plane touches R here: its height is R(w).
+        self.value = float(0.5 * self.lam * w @ w + self.plane @ w + self.offset)
+
+    def _set_direction(self, direction):
+        """Scores of the direction, and its products with itself and with w."""
+        if direction is not self.direction:
+            self.tied = None
+            self.along = self.risk.scores(direction, out=self.along)
+            self.direction = direction
+            self.wp = float(self.weights @ direction)
+            self.pp = float(direction @ direction)
+
+    def _look_at(self, target):
+        self.wp, self.pp = direction_to(target, self.weights, self.room)
+        self.along = self.risk.scores(self.room, out=self.along)
+        self.direction, self.tied = self.room, None
+
+    def _steepest_coef(self, direction):
+        """Coefficients of the steepest subgradient, known where `slope` was asked."""
+        self._set_direction(direction)
+        if self.tied is None:
+            self.tied, _ = self.risk.plane(self.scores, self.along)
+        return self.tied
+
+    def slope(self, direction):
+        tied = self._steepest_coef(direction)
+        return self.lam * self.wp + self.risk.dot(tied, self.along)
+
+    def steepest(self, direction):
+        # Few examples are tied, and rows of zeros are skipped.
+        change = self._steepest_coef(direction) - self.coef
+        return self.gradient + self.risk.gradient(change)
+
+    def exact_step(self, direction):
+        self._set_direction(direction)
+        return self.risk.line_search(self.scores, self.along, self.wp, self.pp, self.lam)
+
+    def probe(self, direction, step):
+        self._set_direction(direction)
+        scores = self.risk.moved(self.scores, self.along, step)
+        coef, offset = self.risk.plane(scores, self.along)
+        w = self.weights
+        square = w @ w + step * (2.0 * self.wp + step * self.pp)
+        value = 0.5 * self.lam * square + offset + self.risk.dot(coef, scores)
+        slope = self.lam * (self.wp + step * self.pp) + self.risk.dot(coef, self.along)
+        return float(value), float(slope)
+
+    def move(self, direction, step):
+        self._set_direction(direction)
+        self._step(step)
+        self._relinearise(self.along)
+
+    def _step(self, step):
+        """Move along the last direction; returns ||w||²."""
+        # A new array: what the history holds stays as it was.
+        self.weights, square = moved(self.weights, self.direction, step)
+        self.direction = None
+        self.n_sums += 1
+        if self.n_sums >= REFRESH_SCORES:
+            self.refresh()
+        else:
+            self.scores = self.risk.moved(
+                self.scores, self.along, step, out=self.scores
+            )
+        return square
+
+    def refresh(self):
+        """Form the scores anew from w."""
+        self.scores = self.risk.scores(self.weights, out=self.scores)
+        self.n_sums = 0
+
+    def move_towards(self, target):
+        """Minimise over the line to the target; returns the step, 1 at the target.
+
+        Only the value is renewed: `plane` and `gradient` stay those of before.
+        """
+        self._look_at(target)
+        step = self.exact_step(self.direction)
+        square = self._step(step)
+        self.value = 0.5 * self.lam * square + self.risk.value(self.scores)
+        return step
+
+    def cut(self, step):
+        """B and offset of the plane a further `step` along the last direction."""
+        self.n_planes += 1
+        return self.risk.plane(self.risk.moved(self.scores, self.along, step))
+
+
+def run_sublbfgs(
+    risk,
+    lam,
+    *,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    buffer=BUFFER,
+    line_search="exact",
+    direction_tol=DIRECTION_TOL,
+    max_directions=MAX_DIRECTIONS,
+    full_matrix=False,
+    hybrid=False,
+    make_ascent=None,
+    n_threads=1,
+    w0=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise λ/2 ||w||² + R(w) with a certificate.
+
+    Algorithms 1 and 2 of [1]_. Each iteration's subgradient is a plane below R, and the
+    best lower bound by all of them is the certificate. With `hybrid`, the method goes
+    over to line-search bundle steps where it slows down; they start from its planes.
+
+    Parameters
+    ----------
+    risk : Risk
+        Its losses are not negative.
+    lam : float
+        λ > 0.
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+    max_time : float or None
+        Seconds.
+    buffer : int
+        Pairs that the estimate of the inverse Hessian is made of.
+    line_search : {"exact", "wolfe"}
+        "wolfe" is for conditions (16) by bisection, and for smooth risks.
+    direction_tol : float
+        ε of direction finding.
+    max_directions : int
+        k_max, its rounds at most.
+    full_matrix : bool
+        Keep the whole estimate, O(d²), instead of the last pairs.
+    hybrid : bool
+    make_ascent : callable or None
+        () -> a `ExactAscent` of the same risk: the method starts with passes of exact
+        steps on its dual, as long as these are fast, and keeps their dual point as a
+        plane.
+    n_threads : int
+        For the checks of that start.
+    w0 : ndarray of shape (d,) or None
+        Zero by default. Where it is given there are no such passes.
+    on_pass : callable or None
+        Called after each iteration, as for `run_bcfw`.
+    history : History or None
+        To be filled. "n_oracle_calls" counts evaluations of R with a subgradient.
+
+    Returns
+    -------
+    SolverResult
+        "stalled" is where no descent direction is left but for rounding.
+
+    References
+    ----------
+    .. [1] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
+       convex optimization problems in machine learning", JMLR 11, 2010.
+    """
+
+    def begin(w0, **known):
+        objective = RegularizedRisk(risk, lam, w0)
+        steps = QuasiNewtonSteps(
+            objective,
+            buffer=buffer,
+            line_search=line_search,
+            direction_tol=direction_tol,
+            max_directions=max_directions,
+            full_matrix=full_matrix,
+            # Bundle steps take over where no direction of descent is found.
+            patience=1 if hybrid else PATIENCE,
+        )
+        return _Certified(objective, steps, hybrid, **known)
+
+    if make_ascent is None or w0 is not None:
+        method = begin(w0)
+    else:
+        left = MAX_PASSES_LEFT
+        if has_long_planes(risk):
+            left = MAX_PASSES_BEFORE_LONG_PLANES
+        method = _Started(DualStart(make_ascent(), tol, left, n_threads), begin)
+    return run_passes(
+        lambda deadline: "stalled" if method.move(deadline) else None,
+        lambda done: method.check(),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        gap_check_interval=GAP_CHECK_INTERVAL,
+        seems_done=lambda: method.seems_done,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class _Started:
+    """A method after its start, which may be all that is needed."""
+
+    def __init__(self, start, begin):
+        self.start, self.begin = start, begin
+        self.method = None
+
+    def move(self, deadline):
+        if self.method is not None:
+            return self.method.move(deadline)
+        self.start.move(deadline)
+        if self.start.is_slow:
+            row, weights = self.start.check()
+            self.method = self.begin(
+                weights,
+                dual_plane=self.start.plane(),
+                dual_objective=row["dual_objective"],
+                n_calls=row["n_oracle_calls"],
+            )
+            # Its dual point takes as much memory as the scores.
+            self.start = None
+        return False
+
+    @property
+    def seems_done(self):
+        if self.method is not None:
+            return self.method.seems_done
+        return self.start.forecast.seems_done()
+
+    def check(self):
+        return (self.method or self.start).check()
+
+
+class _Certified:
+    """subLBFGS, and bundle steps after it, with the planes of both."""
+
+    def __init__(
+        self,
+        objective,
+        steps,
+        hybrid,
+        dual_plane=None,
+        dual_objective=-np.inf,
+        n_calls=0,
+    ):
+        self.objective, self.steps = objective, steps
+        self.hybrid = hybrid
+        self.dual_objective, self.n_calls = dual_objective, n_calls
+        self.cut_at = default_cut(objective.risk)
+        self.bundle = make_bundle(objective.risk, objective.lam)
+        # Losses are not negative.
+        self.bundle.cut(
+            objective.risk,
+            np.zeros_like(objective.coef),
+            0.0,
+            np.zeros_like(objective.plane),
+        )
+        if dual_plane is not None:
+            self.bundle.cut(objective.risk, *dual_plane)
+        self._take_plane()
+        # Where planes are long, so are the pairs of quasi-Newton steps.
+        self.bundling = hybrid and has_long_planes(objective.risk)
+        if self.bundling:
+            self.bundle.solve()
+        self.values = [objective.value]
+        self.n_unchanged = 0
+
+    @property
+    def seems_done(self):
+        return self.bundling
+
+    def move(self, deadline=np.inf):
+        if self.bundling:
+            return self._bundle_move()
+        failed = self.steps.move()
+        if not failed:
+            self._take_plane()
+            self.values.append(self.objective.value)
+        if self.hybrid and (failed or self._slow()):
+            self.bundle.solve()
+            self.bundling = True
+            return False
+        return failed
+
+    def _take_plane(self):
+        now = self.objective
+        self.bundle.cut(now.risk, now.coef, now.offset, now.plane)
+
+    def _slow(self):
+        if len(self.values) <= HANDOVER_WINDOW:
+            return False
+        before, now = self.values[-1 - HANDOVER_WINDOW], self.values[-1]
+        return before - now < HANDOVER_WINDOW * HANDOVER_DECREASE * now
+
+    def _bundle_move(self):
+        """One iteration of line-search BMRM, from the best point."""
+        objective, bundle = self.objective, self.bundle
+        before = objective.value, self.dual_objective
+        step = objective.move_towards(bundle.weights)
+        B, offset = objective.cut(self.cut_at * (1.0 - step))
+        bundle.cut(objective.risk, B, offset)
+        bundle.solve()
+        self._bound()
+        unchanged = before == (objective.value, self.dual_objective)
+        self.n_unchanged = self.n_unchanged + 1 if unchanged else 0
+        return self.n_unchanged >= MAX_UNCHANGED
+
+    def _bound(self):
+        self.dual_objective = max(self.dual_objective, self.bundle.dual_objective)
+
+    def check(self):
+        """A row of the history, and the weights."""
+        if not self.bundling:
+            self.bundle.solve()
+        self._bound()
+        row = {
+            "objective": self.objective.value,
+            "dual_objective": self.dual_objective,
+            "dual_gap": self.objective.value - self.dual_objective,
+            "n_oracle_calls": self.n_calls + self.objective.n_planes,
+        }
+        return row, self.objective.weights

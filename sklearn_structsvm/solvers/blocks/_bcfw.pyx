@@ -1,0 +1,743 @@
+"""Block-coordinate Frank-Wolfe on the dual of the structural SVM.
+
+With p_i = s_i / Σs the weight of block i and A the map of dual variables to
+weights, the dual point is kept as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
+`sklearn_structsvm._contract._oracle`), so that
+
+    v = Aα = -(1/λ) Σ_i p_i · (joint feature of ν_i),    w = clip(v, lower, upper),
+    block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
+
+A step along Δ with gain g = ⟨-∇f, Δ⟩ has curvature κ = p_i² ‖Δ's joint feature‖²/λ
+and increases the dual by γ g - γ² κ / 2; under box constraints, where κ is an upper
+bound, by at least that. Nothing here decides when to stop or what to sample.
+"""
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.string cimport memcpy
+
+from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm.solvers.blocks._corners cimport Corners, CornerSets
+from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
+
+# A corner of less mass than this caps pairwise and away steps at nothing: it is emptied.
+cdef double DUST = 1e-12
+
+cdef enum:
+    FRANK_WOLFE = 0
+    PAIRWISE = 1
+    AWAY = 2
+
+STEPS = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY}
+
+
+cdef double line_search(
+        double gain, double curvature, double largest, double* gamma) noexcept nogil:
+    """Best gamma in [0, largest]; returns the increase of the dual."""
+    if not gain > 0.0:
+        gamma[0] = 0.0
+        return 0.0
+    gamma[0] = largest
+    if gain < largest * curvature:
+        gamma[0] = gain / curvature
+    return gamma[0] * (gain - 0.5 * gamma[0] * curvature)
+
+
+cdef class BlockFrankWolfe:
+    """The iterate of block-coordinate Frank-Wolfe and the moves it can make.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    weights : ndarray of shape (n_blocks,)
+        p_i, non-negative, summing to 1. Blocks of weight 0 are left alone.
+    lam : float
+        λ > 0.
+    step : {"fw", "pairwise", "away"}
+    cache_size : int
+        Labelings kept per block beside the active ones; 0 for no cache.
+    cache_factor, cache_floor : float
+        F and ν of the cache-hit criterion.
+    average : bool
+        Whether to keep the weighted average of the iterates.
+    lower, upper : ndarray of shape (n_weights,) or None
+        Box constraints on w.
+    """
+
+    cdef readonly BlockOracle oracle
+    cdef readonly double lam
+    cdef readonly long long n_steps, n_oracle_calls, n_cache_hits
+    cdef readonly double gap
+    cdef const double[::1] p
+    cdef double cache_factor, cache_floor
+    cdef Py_ssize_t cache_size, n_active_blocks
+    cdef int kind
+    # Masses α of the corners are what pairwise and away steps need; plain steps do
+    # without, and then any corner may leave the cache.
+    cdef bint keeps_corners, keeps_mass, average, has_box
+    cdef double[::1] v, w, average_sum
+    cdef const double[::1] lower, upper
+    cdef double[::1] loss_bar, gaps, hinges, means
+    cdef double average_loss
+    cdef SumTree tree
+    cdef CornerSets corners
+    cdef double[::1] work, first, second
+    cdef int[::1] labels
+
+    def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
+                 str step="fw", Py_ssize_t cache_size=0, double cache_factor=0.25,
+                 double cache_floor=0.01, bint average=False, lower=None,
+                 upper=None):
+        cdef Py_ssize_t n = oracle.n_blocks, d = oracle.n_weights, i
+        self.oracle = oracle
+        self.p = weights
+        self.lam = lam
+        self.kind = STEPS[step]
+        self.cache_size = cache_size
+        self.cache_factor = cache_factor
+        self.cache_floor = cache_floor
+        self.keeps_mass = self.kind != FRANK_WOLFE
+        self.keeps_corners = self.keeps_mass or cache_size > 0
+        self.average = average
+        self.has_box = lower is not None
+        self.n_active_blocks = np.count_nonzero(weights)
+        self.n_steps = self.n_oracle_calls = self.n_cache_hits = 0
+        self.gap = np.inf
+        self.v = np.zeros(d)
+        self.w = self.v
+        if self.has_box:
+            self.lower = lower
+            self.upper = upper
+            self.w = np.clip(np.zeros(d), lower, upper)
+        self.average_sum = np.zeros(d if average else 0)
+        self.average_loss = 0.0
+        self.loss_bar = np.zeros(n)
+        self.gaps = np.full(n, np.inf)
+        self.hinges = np.zeros(n)
+        self.means = np.zeros(n)
+        self.tree = SumTree(n)
+        self.work = np.zeros(max(oracle.work_size, 1))
+        self.first = np.zeros(max(oracle.direction_size, 1))
+        self.second = np.zeros(max(oracle.direction_size, 1))
+        self.labels = np.zeros(max(oracle.max_labels, 1), dtype=np.intc)
+        self.corners = None
+        if self.keeps_corners:
+            self.corners = CornerSets(
+                np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp))
+            for i in range(n):
+                oracle.true_labels(i, &self.labels[0])
+                self.corners.add(i, &self.labels[0], 0.0)
+                self.corners.sets[i].alpha[0] = self.keeps_mass
+
+    # ------------------------------------------------------------------ steps
+
+    cdef double step(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+        """One step on block i (Algorithms 1 to 5 in one), towards its best labeling.
+
+        Or towards the best of those at hand, and the oracle is not asked. Returns the
+        gap of the block with respect to the labeling chosen.
+        """
+        cdef Corners* corners = NULL
+        cdef double* work = &self.work[0]
+        cdef double* chosen = &self.first[0]
+        cdef int* labels = &self.labels[0]
+        cdef const int* s_labels = labels
+        cdef Py_ssize_t s = -1, away = -1, best = -1, n_active = 0
+        cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
+        cdef double p = self.p[i], score, loss, value, mean, gain, norm
+        cdef double away_value = 0.0, gamma, fw_gamma, progress, fw_progress
+        cdef double threshold, loss_change, fw_gain, alpha, scale = p * p / self.lam
+        cdef int taken = FRANK_WOLFE
+        cdef bint hit = False
+
+        self.oracle.potentials(i, &self.w[0], work)
+        self.oracle.block_score(i, work, &score)
+        mean = self.loss_bar[i] + score
+
+        if self.keeps_corners:
+            corners = &self.corners.sets[i]
+            best = self._scan(i, work, &value, &away, &away_value, &n_active)
+            if self.cache_size > 0:
+                threshold = max(self.cache_factor * self.gaps[i],
+                                self.cache_floor / self.n_active_blocks * self.gap)
+                fw_gain = p * (value - mean)
+                # A gain of zero is no hit even where the threshold is zero:
+                # no block may be kept from its oracle for good.
+                hit = fw_gain >= threshold and fw_gain > 0.0
+        if at_hand:
+            hit = True
+            fw_gain = p * (value - mean)
+        if hit:
+            s = best
+            loss = corners.loss[s]
+            self.corners.touch(i, s)
+            self.n_cache_hits += 1
+        else:
+            self.oracle.max_oracle(i, 1.0, work, labels, &score, &loss)
+            self.n_oracle_calls += 1
+            value = score + loss
+            fw_gain = p * (value - mean)
+            self.gaps[i] = fw_gain
+            self.tree.update(i, fw_gain)
+            if self.keeps_corners:
+                s = self.corners.find(i, labels)
+                if s < 0:
+                    s = self.corners.add(i, labels, loss)
+                self.corners.touch(i, s)
+        if self.keeps_corners:
+            s_labels = corners.labels + s * n_labels
+
+        # Plain steps shrink masses but never to zero. Left alone, the dust of a corner
+        # that is the worst one would keep its block from ever making another step.
+        while n_active > 1 and corners.alpha[away] < DUST and value > away_value:
+            alpha = corners.alpha[away]
+            self.oracle.direction(
+                i, 1.0, s_labels, -1.0, corners.labels + away * n_labels, 0.0,
+                &self.second[0], &norm)
+            self.oracle.move(i, alpha, &self.second[0])
+            self._shift_loss(i, alpha * (loss - corners.loss[away]))
+            self._shift_mass(i, PAIRWISE, alpha, s, away)
+            self._shift_weights(i, -alpha * p / self.lam, &self.second[0])
+            away = -1
+            n_active = 0
+            self._scan(i, work, &score, &away, &away_value, &n_active)
+
+        # With a single active corner, the three kinds of step are one.
+        self.oracle.direction(i, 1.0, s_labels, 0.0, NULL, -1.0, &self.first[0], &norm)
+        fw_progress = line_search(fw_gain, scale * norm, 1.0, &fw_gamma)
+        progress = fw_progress
+        gamma = fw_gamma
+        loss_change = loss - self.loss_bar[i]
+        if n_active > 1:
+            alpha = corners.alpha[away]
+            if self.kind == PAIRWISE:
+                gain = p * (value - away_value)
+                self.oracle.direction(
+                    i, 1.0, s_labels, -1.0, corners.labels + away * n_labels, 0.0,
+                    &self.second[0], &norm)
+                progress = line_search(gain, scale * norm, alpha, &gamma)
+            else:
+                gain = p * (mean - away_value)
+                # Algorithm 4 takes the away step only where it is the steeper.
+                progress = 0.0
+                if gain >= fw_gain:
+                    self.oracle.direction(
+                        i, -1.0, corners.labels + away * n_labels, 0.0, NULL, 1.0,
+                        &self.second[0], &norm)
+                    progress = line_search(
+                        gain, scale * norm, alpha / (1.0 - alpha), &gamma)
+            # The safeguard of the paper's appendix G: the plain step where it
+            # gets further, which inherits its convergence guarantee.
+            if progress > fw_progress:
+                taken = self.kind
+                chosen = &self.second[0]
+                if taken == PAIRWISE:
+                    loss_change = loss - corners.loss[away]
+                else:
+                    loss_change = self.loss_bar[i] - corners.loss[away]
+            else:
+                gamma = fw_gamma
+
+        self.n_steps += 1
+        if gamma > 0.0:
+            # `move` may fail in a structure's Python code: nothing has changed
+            # before it, and nothing after it can fail.
+            self.oracle.move(i, gamma, chosen)
+            self._shift_loss(i, gamma * loss_change)
+            if self.keeps_mass:
+                self._shift_mass(i, taken, gamma, s, away)
+            self._shift_weights(i, -gamma * p / self.lam, chosen)
+        if self.keeps_corners:
+            if not at_hand:
+                self._tidy(i)
+        else:
+            self.oracle.release(i, labels)
+        return fw_gain
+
+    cdef Py_ssize_t _scan(
+            self, Py_ssize_t i, double* work, double* best_value,
+            Py_ssize_t* away, double* away_value, Py_ssize_t* n_active
+            ) except -2 nogil:
+        """Best corner of block i at hand, and the worst active one."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c, best = -1, n_labels = self.oracle.n_labels(i)
+        cdef double score, loss, value
+        for c in range(corners.count):
+            self.oracle.evaluate(
+                i, work, corners.labels + c * n_labels, &score, &loss)
+            value = score + loss
+            if best < 0 or value > best_value[0]:
+                best = c
+                best_value[0] = value
+            if corners.alpha[c] > 0.0:
+                n_active[0] += 1
+                if away[0] < 0 or value < away_value[0]:
+                    away[0] = c
+                    away_value[0] = value
+        if n_active[0] == 1:
+            # The masses sum to one up to rounding, which ends here.
+            corners.alpha[away[0]] = 1.0
+        return best
+
+    cdef void _shift_loss(self, Py_ssize_t i, double change) noexcept nogil:
+        self.loss_bar[i] += change
+        self.average_loss += self._average_weight() * self.p[i] * change
+
+    cdef double _average_weight(self) noexcept nogil:
+        """k (k - 1) / 2: what step k weighs in Σ_t t w_t (DESIGN, section 4)."""
+        return 0.5 * <double> self.n_steps * (<double> self.n_steps - 1.0)
+
+    cdef int _shift_weights(
+            self, Py_ssize_t i, double coef, const double* direction
+            ) except -1 nogil:
+        self.oracle.scatter(i, coef, direction, &self.v[0])
+        if self.average:
+            self.oracle.scatter(
+                i, coef * self._average_weight(), direction, &self.average_sum[0])
+        if self.has_box:
+            self.oracle.project(i, direction, &self.v[0], &self.lower[0],
+                                &self.upper[0], &self.w[0])
+        return 0
+
+    cdef void _shift_mass(
+            self, Py_ssize_t i, int taken, double gamma, Py_ssize_t s,
+            Py_ssize_t away) noexcept nogil:
+        """The dual variables α_i after a step."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c
+        cdef bint dropped
+        if taken == PAIRWISE:
+            # gamma = α is a drop step: the difference is exactly zero.
+            corners.alpha[away] -= gamma
+            corners.alpha[s] += gamma
+        elif taken == AWAY:
+            # A drop step has gamma = α / (1 - α), where rounding may leave dust.
+            dropped = gamma >= corners.alpha[away] / (1.0 - corners.alpha[away])
+            for c in range(corners.count):
+                corners.alpha[c] *= 1.0 + gamma
+            corners.alpha[away] -= gamma
+            if dropped or corners.alpha[away] < 0.0:
+                corners.alpha[away] = 0.0
+        else:
+            for c in range(corners.count):
+                corners.alpha[c] *= 1.0 - gamma
+            corners.alpha[s] += gamma
+
+    cdef int _tidy(self, Py_ssize_t i) except -1 nogil:
+        """Forget corners without mass, all of them or the stalest beyond the cache."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
+        if self.cache_size == 0:
+            for c in range(corners.count - 1, -1, -1):
+                if corners.alpha[c] == 0.0:
+                    self.oracle.release(i, corners.labels + c * n_labels)
+                    self.corners.remove(i, c)
+        else:
+            while corners.count > self.cache_size:
+                c = self.corners.stalest(i)
+                if c < 0:
+                    break
+                self.oracle.release(i, corners.labels + c * n_labels)
+                self.corners.remove(i, c)
+        return 0
+
+    def run(self, const Py_ssize_t[::1] blocks):
+        """One step on each of the given blocks, in their order."""
+        cdef Py_ssize_t k
+        with nogil:
+            for k in range(blocks.shape[0]):
+                self.step(blocks[k])
+
+    def run_at_hand(self, const Py_ssize_t[::1] blocks):
+        """The same towards labelings at hand, without asking the oracle.
+
+        Returns
+        -------
+        float
+            Sum of the gaps of the blocks with respect to their labelings at hand, each
+            as it was before its step.
+        """
+        cdef Py_ssize_t k
+        cdef double gap = 0.0
+        with nogil:
+            for k in range(blocks.shape[0]):
+                gap += self.step(blocks[k], True)
+        return gap
+
+    def extend(self, const int[::1] labels, const Py_ssize_t[::1] starts, double eps):
+        """Take one labeling per block to those at hand where it violates more than they.
+
+        Parameters
+        ----------
+        labels, starts : ndarray of dtype intc and intp
+            The labeling of block i begins at starts[i].
+        eps : float
+            By how much the value L_i + ⟨θ_i, μ(y) - μ(y_i)⟩ at w must exceed the largest
+            one of those at hand. Labelings that do not are released, and so are those
+            beyond the cache that a new one replaces; there is always room for it.
+
+        Returns
+        -------
+        n_added : int
+        """
+        cdef Py_ssize_t i, away, n_active, c, n_added = 0
+        cdef double best, away_value, score, loss
+        cdef double* work = &self.work[0]
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] == 0.0:
+                    continue
+                c = self.corners.find(i, &labels[starts[i]])
+                if c >= 0:
+                    self.corners.touch(i, c)
+                    continue
+                self.oracle.potentials(i, &self.w[0], work)
+                away = -1
+                n_active = 0
+                self._scan(i, work, &best, &away, &away_value, &n_active)
+                self.oracle.evaluate(i, work, &labels[starts[i]], &score, &loss)
+                if score + loss > best + eps:
+                    self._tidy(i)
+                    self.corners.add(i, &labels[starts[i]], loss)
+                    n_added += 1
+                else:
+                    self.oracle.release(i, &labels[starts[i]])
+        return n_added
+
+    def largest_at_hand(self):
+        """max(0, largest value at w of the labelings at hand) of each block."""
+        cdef Py_ssize_t i, away, n_active
+        cdef double best, away_value
+        values = np.zeros(self.oracle.n_blocks)
+        cdef double[::1] largest = values
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.potentials(i, &self.w[0], &self.work[0])
+                    away = -1
+                    n_active = 0
+                    self._scan(i, &self.work[0], &best, &away, &away_value, &n_active)
+                    largest[i] = max(best, 0.0)
+        return values
+
+    def run_by_gap(self, const double[::1] uniforms):
+        """One step for each number in [0, 1), on a block drawn by its gap.
+
+        Returns how many steps were made: fewer where all known gaps are zero.
+        """
+        cdef Py_ssize_t k
+        with nogil:
+            for k in range(uniforms.shape[0]):
+                if not self.tree.total() > 0.0:
+                    break
+                self.step(self.tree.find(uniforms[k]))
+            else:
+                k = uniforms.shape[0]
+        return k
+
+    def run_batch(self):
+        """One step of batch Frank-Wolfe (Algorithm 8); returns its gap."""
+        cdef BlockOracle oracle = self.oracle
+        cdef Py_ssize_t i, n = oracle.n_blocks
+        cdef const Py_ssize_t[::1] starts = np.concatenate(
+            [[0], np.cumsum([oracle.n_labels(i) for i in range(n)])]).astype(np.intp)
+        cdef int[::1] labels = np.zeros(max(starts[n], 1), dtype=np.intc)
+        cdef double[::1] losses = np.zeros(n), total = np.zeros(oracle.n_weights)
+        cdef double[::1] change
+        cdef double score, norm, gap = 0.0, gamma
+        with nogil:
+            for i in range(n):
+                if self.p[i] == 0.0:
+                    continue
+                oracle.potentials(i, &self.w[0], &self.work[0])
+                oracle.block_score(i, &self.work[0], &score)
+                self.gaps[i] = -self.p[i] * (self.loss_bar[i] + score)
+                oracle.max_oracle(i, 1.0, &self.work[0], &labels[starts[i]],
+                                  &score, &losses[i])
+                self.n_oracle_calls += 1
+                self.gaps[i] += self.p[i] * (score + losses[i])
+                gap += self.gaps[i]
+                oracle.direction(i, 1.0, &labels[starts[i]], 0.0, NULL, -1.0,
+                                 &self.first[0], &norm)
+                oracle.scatter(i, self.p[i], &self.first[0], &total[0])
+        norm = np.dot(total, total)
+        line_search(gap, norm / self.lam, 1.0, &gamma)
+        self.n_steps += 1
+        if gamma > 0.0:
+            with nogil:
+                for i in range(n):
+                    if self.p[i] == 0.0:
+                        continue
+                    oracle.direction(i, 1.0, &labels[starts[i]], 0.0, NULL, -1.0,
+                                     &self.first[0], &norm)
+                    oracle.move(i, gamma, &self.first[0])
+                    self._shift_loss(i, gamma * (losses[i] - self.loss_bar[i]))
+            change = np.multiply(total, -gamma / self.lam)
+            np.asarray(self.v)[...] += change
+            if self.average:
+                np.asarray(self.average_sum)[...] += (
+                    self._average_weight() * np.asarray(change))
+            self._clip()
+        for i in range(n):
+            if self.p[i] > 0.0:
+                oracle.release(i, &labels[starts[i]])
+        return gap
+
+    def _clip(self):
+        if self.has_box:
+            np.clip(self.v, self.lower, self.upper, out=np.asarray(self.w))
+
+    def clipped(self, v):
+        """v within the box."""
+        return np.clip(v, self.lower, self.upper) if self.has_box else v
+
+    # ----------------------------------------------------------- certificates
+
+    cdef int _check(
+            self, Py_ssize_t i, const double* w, double lam, double* work,
+            int* labels, double* hinge, double* mean) except -1 nogil:
+        """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); loss times lam."""
+        cdef double score, loss
+        self.oracle.potentials(i, w, work)
+        self.oracle.block_score(i, work, &score)
+        mean[0] = self.p[i] * (self.loss_bar[i] + score)
+        self.oracle.max_oracle(i, lam, work, labels, &score, &loss)
+        hinge[0] = self.p[i] * self.oracle.upper_bound(i, work, score + lam * loss)
+        if not self.keeps_corners or self.corners.find(i, labels) < 0:
+            self.oracle.release(i, labels)
+        return 0
+
+    def _pass(self, const double[::1] w, double lam, double[::1] hinges,
+              double[::1] means, int n_threads):
+        cdef Py_ssize_t i, n = self.oracle.n_blocks
+        cdef Py_ssize_t n_work = self.work.shape[0], n_labels = self.labels.shape[0]
+        cdef int t
+        if not self.oracle.thread_safe or n_threads < 1:
+            n_threads = 1
+        cdef double[::1] work = np.zeros(n_threads * n_work)
+        cdef int[::1] labels = np.zeros(n_threads * n_labels, dtype=np.intc)
+        if n_threads == 1:
+            with nogil:
+                for i in range(n):
+                    if self.p[i] > 0.0:
+                        self._check(i, &w[0], lam, &work[0], &labels[0],
+                                    &hinges[i], &means[i])
+        else:
+            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+                if self.p[i] > 0.0:
+                    t = threadid()
+                    self._check(i, &w[0], lam, &work[t * n_work],
+                                &labels[t * n_labels], &hinges[i], &means[i])
+        self.n_oracle_calls += self.n_active_blocks
+
+    def check_gaps(self, int n_threads=1):
+        """True gaps of all blocks at w; returns (Σ p_i H_i, Σ g_i).
+
+        Each block's terms are stored and summed in their order, so that the
+        result does not depend on the number of threads.
+        """
+        self._pass(self.w, 1.0, self.hinges, self.means, n_threads)
+        np.subtract(self.hinges, self.means, out=np.asarray(self.gaps))
+        self.tree.rebuild(self.gaps)
+        self.gap = np.sum(self.gaps)
+        return float(np.sum(self.hinges)), self.gap
+
+    def check_means(self):
+        """p_i (ℓ_i + ⟨θ_i, ν_i⟩) of all blocks, without asking the oracle."""
+        cdef Py_ssize_t i
+        cdef double score
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.potentials(i, &self.w[0], &self.work[0])
+                    self.oracle.block_score(i, &self.work[0], &score)
+                    self.means[i] = self.p[i] * (self.loss_bar[i] + score)
+        return float(np.sum(self.means))
+
+    def hinge(self, const double[::1] w, double lam=1.0, int n_threads=1):
+        """Σ p_i max_y lam L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩ at any w."""
+        hinges = np.zeros(self.oracle.n_blocks)
+        self._pass(w, lam, hinges, np.zeros(self.oracle.n_blocks), n_threads)
+        return float(np.sum(hinges))
+
+    @property
+    def known_gap(self):
+        """Sum of the block gaps as last seen, some of them stale."""
+        return self.tree.total()
+
+    @property
+    def block_gaps(self):
+        """The block gaps as last seen."""
+        return np.array(self.gaps)
+
+    @property
+    def block_means(self):
+        """p_i (ℓ_i + ⟨θ_i, ν_i⟩) as last checked."""
+        return np.array(self.means)
+
+    @property
+    def active_blocks(self):
+        """Indices of the blocks of positive weight."""
+        return np.flatnonzero(self.p)
+
+    @property
+    def movable_blocks(self):
+        """Those with several labelings at hand."""
+        cdef Py_ssize_t i
+        return np.array([i for i in range(self.oracle.n_blocks)
+                         if self.p[i] > 0.0 and self.corners.sets[i].count > 1],
+                        dtype=np.intp)
+
+    @property
+    def weights(self):
+        """w, a view."""
+        return np.asarray(self.w)
+
+    @property
+    def loss(self):
+        """Σ p_i ℓ_i."""
+        return float(np.dot(self.p, self.loss_bar))
+
+    def dual_point(self):
+        """(Aα, Σ p_i ℓ_i) of the iterate."""
+        return np.array(self.v), self.loss
+
+    def average_point(self):
+        """The same of the weighted average of the iterates."""
+        if self.n_steps == 0:
+            return self.dual_point()
+        share = 2.0 / (<double> self.n_steps * (<double> self.n_steps + 1.0))
+        return (np.asarray(self.v) - share * np.asarray(self.average_sum),
+                self.loss - share * self.average_loss)
+
+    # ------------------------------------------------------------ dual states
+
+    def rebuild_weights(self):
+        """v and w from the blocks: after the blocks, λ or the weights changed."""
+        cdef Py_ssize_t i
+        cdef double norm
+        np.asarray(self.v)[...] = 0.0
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.direction(i, 0.0, NULL, 0.0, NULL, 1.0,
+                                          &self.first[0], &norm)
+                    self.oracle.scatter(i, -self.p[i] / self.lam, &self.first[0],
+                                        &self.v[0])
+        self._clip()
+
+    def set_lambda(self, double lam):
+        """Change λ, the dual point staying as it is."""
+        self.lam = lam
+        self.rebuild_weights()
+
+    def rescale(self, double rho):
+        """λ *= rho with w unchanged: mass 1 - rho of each block goes to the truth.
+
+        Proposition 1 of the paper, with lines 14 to 22 of its Algorithm 7; the
+        block gaps are those of the last check, updated by equation (12).
+        """
+        cdef Py_ssize_t i, c, truth
+        cdef Corners* corners
+        self.oracle.scale_blocks(rho)
+        gaps = np.asarray(self.gaps)
+        gaps += (1.0 - rho) * np.asarray(self.means)
+        self.lam *= rho
+        np.asarray(self.loss_bar)[...] *= rho
+        self.tree.rebuild(self.gaps)
+        self.gap = np.sum(gaps)
+        if not self.keeps_mass:
+            return
+        for i in range(self.oracle.n_blocks):
+            corners = &self.corners.sets[i]
+            for c in range(corners.count):
+                corners.alpha[c] *= rho
+            self.oracle.true_labels(i, &self.labels[0])
+            truth = self.corners.find(i, &self.labels[0])
+            if truth < 0:
+                truth = self.corners.add(i, &self.labels[0], 0.0)
+            corners.alpha[truth] += 1.0 - rho
+
+    def jump_to_oracle(self):
+        """All mass of each block on its max-oracle's answer at w = 0."""
+        cdef Py_ssize_t i, c
+        cdef double score, loss, norm
+        cdef double[::1] zero = np.zeros(self.oracle.n_weights)
+        self.oracle.scale_blocks(0.0)
+        for i in range(self.oracle.n_blocks):
+            if self.p[i] == 0.0:
+                continue
+            self.oracle.potentials(i, &zero[0], &self.work[0])
+            self.oracle.max_oracle(i, 1.0, &self.work[0], &self.labels[0],
+                                   &score, &loss)
+            self.oracle.direction(i, 1.0, &self.labels[0], 0.0, NULL, 0.0,
+                                  &self.first[0], &norm)
+            self.oracle.move(i, 1.0, &self.first[0])
+            self.loss_bar[i] = loss
+            if self.keeps_corners:
+                c = self.corners.find(i, &self.labels[0])
+                if c < 0:
+                    c = self.corners.add(i, &self.labels[0], loss)
+                if self.keeps_mass:
+                    self._shift_mass(i, FRANK_WOLFE, 1.0, c, c)
+                self._tidy(i)
+            else:
+                self.oracle.release(i, &self.labels[0])
+        self.n_oracle_calls += self.n_active_blocks
+
+    def get_state(self):
+        """The dual point, picklable; see `set_state`."""
+        cdef Py_ssize_t i, c, n_labels
+        cdef Corners* corners
+        state = {"blocks": self.oracle.get_blocks(), "loss": np.array(self.loss_bar)}
+        if self.keeps_mass:
+            saved = []
+            for i in range(self.oracle.n_blocks):
+                corners = &self.corners.sets[i]
+                n_labels = self.oracle.n_labels(i)
+                mine = []
+                for c in range(corners.count):
+                    memcpy(&self.labels[0], corners.labels + c * n_labels,
+                           n_labels * sizeof(int))
+                    mine.append((
+                        self.oracle.labeling_to_object(i, self.labels[:n_labels]),
+                        corners.alpha[c], corners.loss[c]))
+                saved.append(mine)
+            state["corners"] = saved
+        return state
+
+    def set_state(self, state):
+        """Start from a dual point of the same examples, at any λ and weights."""
+        cdef Py_ssize_t i, c
+        cdef int[::1] labels
+        if self.keeps_mass and "corners" not in state:
+            raise ValueError(
+                "The dual point was found by plain steps, or exact ones, and has no "
+                "active sets, which pairwise and away steps need.")
+        self.oracle.set_blocks(state["blocks"])
+        np.asarray(self.loss_bar)[...] = state["loss"]
+        if self.keeps_mass:
+            for i in range(self.oracle.n_blocks):
+                self.corners.sets[i].count = 0
+                for saved, alpha, loss in state["corners"][i]:
+                    labels = self.oracle.labeling_from_object(i, saved)
+                    c = self.corners.add(i, &labels[0], loss)
+                    self.corners.sets[i].alpha[c] = alpha
+        self.rebuild_weights()
+
+    def time_oracle(self, Py_ssize_t i, Py_ssize_t n_calls, clock):
+        """Seconds of n_calls max-oracles, and of n_calls scorings of a labeling."""
+        cdef double score, loss
+        cdef Py_ssize_t _k
+        self.oracle.potentials(i, &self.w[0], &self.work[0])
+        start = clock()
+        with nogil:
+            for _k in range(n_calls):
+                self.oracle.max_oracle(
+                    i, 1.0, &self.work[0], &self.labels[0], &score, &loss)
+        answered = clock()
+        with nogil:
+            for _k in range(n_calls):
+                self.oracle.evaluate(
+                    i, &self.work[0], &self.labels[0], &score, &loss)
+        return answered - start, clock() - answered

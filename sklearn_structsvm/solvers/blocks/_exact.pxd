@@ -1,0 +1,30 @@
+from sklearn_structsvm._utils._matrix._rows cimport Rows
+
+
+cdef class ExactAscent:
+    cdef readonly Rows rows
+    cdef readonly double lam
+    cdef readonly Py_ssize_t k
+    cdef readonly long long n_steps, n_oracle_calls
+    # Examples of positive weight.
+    cdef readonly object active_blocks
+    cdef const double[::1] p
+    cdef double[::1] w, average, curvatures, loss_bar, gaps, work
+    cdef double[:, ::1] nu
+    cdef int[::1] changed
+    # All examples, those of this sweep first; how long each rested last, and still does.
+    cdef Py_ssize_t[::1] order
+    cdef int[::1] rests, waits
+    cdef double small
+    cdef long long n_averaged
+    cdef double entries_per_step, entries
+
+    cdef Py_ssize_t maximise(
+        self, Py_ssize_t i, const double* theta, double* delta, double* gap
+        ) noexcept nogil
+    cdef double hinge_and_gap(
+        self, Py_ssize_t i, const double* theta, double* gap) noexcept nogil
+    cdef void step(self, Py_ssize_t i) noexcept nogil
+    cdef double _check(
+        self, Py_ssize_t i, const double* w, double* theta, bint keep_gap
+        ) noexcept nogil

@@ -1,0 +1,185 @@
+"""The max-oracles of all examples at one w: the risk, and a plane below it.
+
+The risk R(w) = Σ_i p_i max_y [L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩] is at least the
+plane ⟨a, w⟩ + b of any one labeling per example, with a = Σ_i p_i (its joint feature)
+and b = Σ_i p_i L_i(y), and touches that of the most violating ones.
+"""
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.string cimport memcpy
+
+from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
+
+
+cdef class JointOracle:
+    """One answer per example, and what follows from them all.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    weights : ndarray of shape (n_blocks,)
+        p_i, non-negative, summing to 1. Blocks of weight 0 are not asked.
+    cache_size : int, default=0
+        Labelings kept per example for `recall`, those last found or recalled.
+
+    Attributes
+    ----------
+    n_oracle_calls : int
+    """
+
+    cdef readonly BlockOracle oracle
+    cdef readonly long long n_oracle_calls
+    cdef const double[::1] p
+    cdef Py_ssize_t cache_size
+    cdef CornerSets cache
+    cdef Py_ssize_t[::1] places
+    cdef const Py_ssize_t[::1] starts
+    cdef int[::1] labels
+    cdef double[::1] values, losses, direction
+
+    def __init__(self, BlockOracle oracle, const double[::1] weights,
+                 Py_ssize_t cache_size=0):
+        cdef Py_ssize_t i, n = oracle.n_blocks
+        self.oracle = oracle
+        self.p = weights
+        self.cache_size = cache_size
+        self.n_oracle_calls = 0
+        sizes = np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp)
+        self.cache = CornerSets(sizes)
+        self.places = np.full(n, -1, dtype=np.intp)
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        self.labels = np.zeros(max(self.starts[n], 1), dtype=np.intc)
+        self.values = np.zeros(n)
+        self.losses = np.zeros(n)
+        self.direction = np.zeros(max(oracle.direction_size, 1))
+
+    @property
+    def answers(self):
+        """(labels, starts): that of block i begins at starts[i]."""
+        return np.asarray(self.labels), np.asarray(self.starts)
+
+    @property
+    def block_values(self):
+        """max_y H_i(y) of each block (or a bound) after `ask`; see also `recall`."""
+        return np.array(self.values)
+
+    def ask(self, const double[::1] w, int n_threads=1):
+        """The risk R(w), or an upper bound where the oracle is not exact.
+
+        The answers are the caller's: to `forget`, to `remember` or to keep.
+        """
+        cdef Py_ssize_t i
+        self._pass(w, False, n_threads)
+        for i in range(self.oracle.n_blocks):
+            self.places[i] = -1
+        self.n_oracle_calls += np.count_nonzero(self.p)
+        return self._mean(self.values)
+
+    def recall(self, const double[::1] w, int n_threads=1):
+        """The largest plane at w of the labelings in the cache; its value.
+
+        The true labeling counts as one of them. `block_values` are then the values of
+        the examples' best ones.
+        """
+        cdef Py_ssize_t i
+        self._pass(w, True, n_threads)
+        for i in range(self.oracle.n_blocks):
+            if self.places[i] >= 0:
+                self.cache.touch(i, self.places[i])
+        return self._mean(self.values)
+
+    def plane(self):
+        """(a, b) of the answers."""
+        cdef BlockOracle oracle = self.oracle
+        cdef Py_ssize_t i
+        cdef double norm
+        a = np.zeros(oracle.n_weights)
+        cdef double[::1] target = a
+        with nogil:
+            for i in range(oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    oracle.direction(i, 1.0, &self.labels[self.starts[i]], 0.0, NULL,
+                                     0.0, &self.direction[0], &norm)
+                    oracle.scatter(i, self.p[i], &self.direction[0], &target[0])
+        return a, self._mean(self.losses)
+
+    def remember(self):
+        """Take the answers into the cache, where they push out the stalest."""
+        cdef Py_ssize_t i, c
+        cdef const int* labels
+        for i in range(self.oracle.n_blocks):
+            if self.p[i] == 0.0:
+                continue
+            labels = &self.labels[self.starts[i]]
+            c = self.cache.find(i, labels)
+            if c < 0:
+                c = self.cache.add(i, labels, 0.0)
+            self.cache.touch(i, c)
+            while self.cache.sets[i].count > self.cache_size:
+                c = self.cache.stalest(i)
+                self.oracle.release(
+                    i, self.cache.sets[i].labels + c * self.cache.sizes[i])
+                self.cache.remove(i, c)
+
+    def forget(self):
+        """Let the answers go."""
+        cdef Py_ssize_t i
+        for i in range(self.oracle.n_blocks):
+            if self.p[i] > 0.0:
+                self.oracle.release(i, &self.labels[self.starts[i]])
+
+    def _mean(self, values):
+        # Summed in the order of the blocks, whatever the number of threads.
+        return float(np.sum(np.multiply(self.p, values)))
+
+    def _pass(self, const double[::1] w, bint from_cache, int n_threads):
+        cdef Py_ssize_t i, n = self.oracle.n_blocks
+        cdef int t
+        if not self.oracle.thread_safe or n_threads < 1:
+            n_threads = 1
+        cdef double[:, ::1] work = np.zeros((n_threads, max(self.oracle.work_size, 1)))
+        if n_threads == 1:
+            with nogil:
+                for i in range(n):
+                    if self.p[i] > 0.0:
+                        self._answer(i, &w[0], from_cache, &work[0, 0])
+        else:
+            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+                if self.p[i] > 0.0:
+                    t = threadid()
+                    self._answer(i, &w[0], from_cache, &work[t, 0])
+
+    cdef int _answer(
+            self, Py_ssize_t i, const double* w, bint from_cache, double* work
+            ) except -1 nogil:
+        cdef int* labels = &self.labels[self.starts[i]]
+        cdef double score, loss
+        self.oracle.potentials(i, w, work)
+        if from_cache:
+            return self._best_known(i, work, labels)
+        self.oracle.max_oracle(i, 1.0, work, labels, &score, &loss)
+        self.losses[i] = loss
+        self.values[i] = self.oracle.upper_bound(i, work, score + loss)
+        return 0
+
+    cdef int _best_known(
+            self, Py_ssize_t i, const double* work, int* labels) except -1 nogil:
+        cdef Py_ssize_t c, size = self.cache.sizes[i]
+        cdef double score, loss
+        self.places[i] = -1
+        self.values[i] = 0.0
+        self.losses[i] = 0.0
+        self.oracle.true_labels(i, labels)
+        for c in range(self.cache.sets[i].count):
+            self.oracle.evaluate(
+                i, work, self.cache.sets[i].labels + c * size, &score, &loss)
+            if score + loss > self.values[i]:
+                self.places[i] = c
+                self.values[i] = score + loss
+                self.losses[i] = loss
+        if self.places[i] >= 0:
+            memcpy(labels, self.cache.sets[i].labels + self.places[i] * size,
+                   size * sizeof(int))
+        return 0

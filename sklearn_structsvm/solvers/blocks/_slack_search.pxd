@@ -1,0 +1,52 @@
+from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane
+from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
+
+
+# A search under way, and what it has found.
+cdef struct Search:
+    Py_ssize_t i
+    double one
+    double* work
+    # The best labeling so far, as in `BlockOracle.evaluate`, and h g of it.
+    int* labels
+    double score
+    double loss
+    double value
+    # At least the largest h g of all labelings.
+    double bound
+    Py_ssize_t n_queries
+    # A labeling just queried: its content, or its place in `plane`.
+    int* queried
+    bint on_plane
+    Plane plane
+
+
+cdef class SlackSearch:
+    cdef readonly BlockOracle oracle
+    cdef readonly double rtol
+    cdef readonly Py_ssize_t max_queries
+    cdef public list trace
+    cdef CornerSets known
+    cdef int kind
+
+    cdef int find(
+        self, Search* search, double lam, double slack, double max_loss
+        ) except -1 nogil
+    cdef bint _scans_candidates(self) noexcept nogil
+    cdef int _exact(self, Search* search) except -1 nogil
+    cdef int _angular(
+        self, Search* search, double lam, double max_loss) except -1 nogil
+    cdef int _bisecting(
+        self, Search* search, double lam, double max_loss) except -1 nogil
+    cdef int _binary(self, Search* search, double max_loss) except -1 nogil
+    cdef int _sarawagi(
+        self, Search* search, double slack, double max_loss) except -1 nogil
+    cdef int _ask(
+        self, Search* search, double lam, double* h, double* g) except -1 nogil
+    cdef bint _ask_within(
+        self, Search* search, double lam, double alpha, double beta,
+        bint strict_alpha, double* h, double* g) except? -1 nogil
+    cdef int _read_plane(self, Search* search) except -1 nogil
+    cdef int _consider(self, Search* search, double score, double loss) except -1 nogil
+    cdef int _drop(self, Search* search, const int* labels) except -1 nogil
+    cdef bint _is_done(self, const Search* search) noexcept nogil

@@ -1,0 +1,560 @@
+"""Five searches for the most violating labeling of slack rescaling.
+
+Every labeling y of a block is a point of the plane, h(y) = one + f(y) - f(y_i) and
+g(y) = L_i(y) >= 0, and the most violating one maximises Φ = h g. The paper has one = 1;
+another constant is what a solver gets that scales its weights. At the true labeling g
+and Φ are 0, so that Φ* >= 0. Oracles maximise h + λ g, over all labelings or between
+two rays.
+
+Whatever λ was asked, K(λ) = max_y h + λ g bounds Φ* by K²/(4λ) (Lemma 5): a search
+reports the least such bound that it met, or the exact value where it has proved it.
+
+Loose ends of the paper, and how they are settled here:
+
+- Algorithm 2 prints the same oracle call in lines 8 and 10. By Lemma 8 what is better
+  than the labeling z lies strictly between the rays of z and of z', so both children of
+  an angle leave out their outer rays, and the ray of r, which both share, belongs to
+  the lower one: the child of larger slopes is (∂r, ∂P), the other (∂Q, ∂r].
+- The flag of line 8, s = 1, is then that of a strict upper ray. The lower one always
+  is. (The definition in Appendix F has the upper ray within, section 4's has not.)
+- Line 17 leaves the whole search where z lies on the ray of slope 1/λ. By Lemma 10 z is
+  the best labeling of its own angle only: that angle is closed, the others go on.
+- The first angle is (∞, 0) without its rays: h > 0 and g > 0 are all that matter, for
+  elsewhere Φ <= 0. Where it is empty the answer is the true labeling, Φ* = 0. With a
+  labeling at hand, of Φ = φ > 0, and H known it is the (G²/φ, φ/H²) of Theorem 5.
+- Slopes that under- or overflow are kept within [SMALLEST, LARGEST].
+- λ multiplies g, so that λ_0 = H/G (section 4.5; Theorem 5 prints the inverse), and
+  Theorem 4's v_1 is the larger of λ_0 ∂(y_1) and its inverse.
+- What the labelings at hand rule out is more than Lemma 8's outer rays where they are
+  better than z: see `narrow`. The rays are drawn anew when an angle's turn comes.
+- A queue of angles by their bound instead of the breadth-first one keeps Theorem 4: an
+  angle popped before one that is less deep has a larger bound than that.
+- Algorithm 1 takes the mean of L, unbounded at first: λ doubles until it is bounded.
+  H and G cannot be empty, for h(y*) is in all of their segments: what can
+  happen is that they shrink to a point.
+"""
+from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from sklearn_structsvm._contract._oracle cimport BlockOracle, free_plane
+from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
+
+cdef enum:
+    ANGULAR = 0
+    EXACT = 1
+    BISECTING = 2
+    BINARY = 3
+    SARAWAGI = 4
+
+SEARCHES = {
+    "angular": ANGULAR,
+    "exact": EXACT,
+    "bisecting": BISECTING,
+    "binary": BINARY,
+    "sarawagi": SARAWAGI,
+}
+
+cdef double SMALLEST = 1e-150
+cdef double LARGEST = 1e150
+# What rounding can do to Φ and to its bounds.
+cdef double ROUNDING = 1e-13
+# Where a bracket of λ has shrunk to this share of λ, its ends are one.
+cdef double NARROW = 1e-6
+# A bisection begins at least where λ G is this share of the constant of h.
+cdef double SMALL_SHARE = 1e-3
+cdef double GOLDEN = 0.6180339887498949
+# Golden section ends where its bracket is this share of the first one.
+cdef double GOLDEN_WIDTH = 1e-4
+
+
+cdef struct Angle:
+    # Labelings with beta h < g <= alpha h (or < where strict) have Φ <= bound, and
+    # h + lam g <= highest (nothing where lam is 0).
+    double alpha
+    double beta
+    bint strict
+    double bound
+    double lam
+    double highest
+
+
+cdef struct Queue:
+    Py_ssize_t count
+    Py_ssize_t capacity
+    Angle* angles
+
+
+cdef int push(Queue* queue, Angle angle) except -1 nogil:
+    """Into a heap whose first angle has the largest bound."""
+    cdef Py_ssize_t at = queue.count, capacity
+    cdef void* grown
+    if at == queue.capacity:
+        capacity = max(2 * at, 16)
+        grown = realloc(queue.angles, capacity * sizeof(Angle))
+        if grown == NULL:
+            with gil:
+                raise MemoryError("no memory for the angles of a search")
+        queue.angles = <Angle*> grown
+        queue.capacity = capacity
+    queue.count += 1
+    while at > 0 and queue.angles[(at - 1) // 2].bound < angle.bound:
+        queue.angles[at] = queue.angles[(at - 1) // 2]
+        at = (at - 1) // 2
+    queue.angles[at] = angle
+    return 0
+
+
+cdef Angle pop(Queue* queue) noexcept nogil:
+    cdef Angle first = queue.angles[0], moved
+    cdef Py_ssize_t at = 0, child
+    queue.count -= 1
+    moved = queue.angles[queue.count]
+    while 2 * at + 1 < queue.count:
+        child = 2 * at + 1
+        if (child + 1 < queue.count
+                and queue.angles[child + 1].bound > queue.angles[child].bound):
+            child += 1
+        if queue.angles[child].bound <= moved.bound:
+            break
+        queue.angles[at] = queue.angles[child]
+        at = child
+    queue.angles[at] = moved
+    return first
+
+
+cdef double slope(double h, double g) noexcept nogil:
+    """g / h for h > 0, within the range in which squares and roots are safe."""
+    return fmin(fmax(g / h, SMALLEST), LARGEST)
+
+
+cdef bint narrow(
+        Angle* angle, double value, double highest_h, double highest_g) noexcept nogil:
+    """Keep the rays between which Φ can exceed `value`; false where none is left.
+
+    At slope s it is at most G²/s and s H² (Theorem 5), as far as H and G are known. On
+    the line h + λ g = K the product at slope s is s K²/(1 + λ s)². With
+    B = K²/(4 λ value) it exceeds `value` for λ s between (√B - √(B - 1))² and
+    (√B + √(B - 1))². Where `value` is that of the line's own labeling z, these are the
+    rays of z and of z'.
+    """
+    cdef double ratio, reach
+    if value <= 0.0:
+        return True
+    if highest_g > 0.0:
+        angle.alpha = fmin(
+            angle.alpha, highest_g / value * highest_g * (1.0 + ROUNDING))
+    if highest_h > 0.0:
+        angle.beta = fmax(
+            angle.beta, value / highest_h / highest_h * (1.0 - ROUNDING))
+    if angle.lam <= 0.0:
+        return angle.beta < angle.alpha
+    ratio = angle.highest / value * angle.highest / (4.0 * angle.lam)
+    if ratio <= 1.0:
+        return False
+    reach = sqrt(ratio) + sqrt(ratio - 1.0)
+    reach *= reach * (1.0 + ROUNDING)
+    angle.alpha = fmin(angle.alpha, reach / angle.lam)
+    angle.beta = fmax(angle.beta, 1.0 / (reach * angle.lam))
+    return angle.beta < angle.alpha
+
+
+cdef double largest_on_line(
+        const Angle* angle, double lam, double highest) noexcept nogil:
+    """The largest product on the line h + lam g = highest within the angle."""
+    cdef double at = fmin(fmax(1.0 / lam, angle.beta), angle.alpha)
+    return highest / (1.0 + lam * at) * highest / (1.0 + lam * at) * at
+
+
+cdef void add_line(Angle* angle, double lam, double highest) noexcept nogil:
+    """Bound an angle by one more line, and keep the line that bounds it better."""
+    cdef double largest = largest_on_line(angle, lam, highest)
+    angle.bound = fmin(angle.bound, largest)
+    if angle.lam > 0.0 and largest_on_line(angle, angle.lam, angle.highest) < largest:
+        return
+    angle.lam = lam
+    angle.highest = highest
+
+
+cdef int tighten(Search* search, double lam, double highest) noexcept nogil:
+    """Lemma 5, with K(λ) = `highest`."""
+    if lam > 0.0 and highest > 0.0:
+        search.bound = fmin(search.bound, highest * highest / (4.0 * lam))
+    elif highest <= 0.0:
+        search.bound = 0.0
+    return 0
+
+
+cdef class SlackSearch:
+    """A way to search, and its limits.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    search : {"angular", "exact", "bisecting", "binary", "sarawagi"}
+    rtol : float
+        Stop where Φ of the labeling is at least (1 - rtol) Φ*.
+    max_queries : int
+        Stop there at the latest.
+    known : CornerSets or None
+        Labelings that are in use, by block: the first candidates of a search, and not
+        to be released to the oracle.
+    """
+
+    def __init__(self, BlockOracle oracle, str search, double rtol,
+                 Py_ssize_t max_queries, CornerSets known=None):
+        self.oracle = oracle
+        self.kind = SEARCHES[search]
+        self.rtol = rtol
+        self.max_queries = max_queries
+        self.known = known
+        self.trace = None
+
+    cdef int find(
+            self, Search* search, double lam, double slack, double max_loss
+            ) except -1 nogil:
+        """Search block `search.i`, whose potentials are in `search.work`.
+
+        Parameters
+        ----------
+        search : Search*
+            With i, one, work and labels set; the rest is the answer.
+        lam : double
+            Where to begin; 0 for the search's own choice.
+        slack : double
+            ξ_i, for Sarawagi and Gupta's bound.
+        max_loss : double
+            G = max_y L_i(y); of no use to searches over candidates.
+        """
+        cdef Py_ssize_t c, i = search.i, n_labels = self.oracle.n_labels(i)
+        cdef double score, loss
+        self.oracle.true_labels(i, search.labels)
+        search.score = search.loss = search.value = 0.0
+        search.bound = INFINITY
+        search.n_queries = 0
+        search.on_plane = False
+        memset(&search.plane, 0, sizeof(Plane))
+        search.queried = <int*> malloc(max(n_labels, 1) * sizeof(int))
+        if search.queried == NULL:
+            with gil:
+                raise MemoryError("no memory for a labeling")
+        try:
+            # Candidates hold a labeling that none of the known ones exceeds.
+            if self.known is not None and not self._scans_candidates():
+                for c in range(self.known.sets[i].count):
+                    memcpy(search.queried, self.known.sets[i].labels + c * n_labels,
+                           n_labels * sizeof(int))
+                    self.oracle.evaluate(
+                        i, search.work, search.queried, &score, &loss)
+                    self._consider(search, score, loss)
+                if search.value > 0.0:
+                    lam = (search.one + search.score) / search.loss
+            if self.kind == EXACT:
+                self._exact(search)
+            elif self.kind == ANGULAR:
+                self._angular(search, lam, max_loss)
+            elif self.kind == BISECTING:
+                self._bisecting(search, lam, max_loss)
+            elif self.kind == BINARY:
+                self._binary(search, max_loss)
+            else:
+                self._sarawagi(search, slack, max_loss)
+            search.bound = fmax(search.bound, search.value)
+        finally:
+            free(search.queried)
+            free_plane(&search.plane)
+        return 0
+
+    cdef bint _scans_candidates(self) noexcept nogil:
+        return self.kind == EXACT or (
+            self.kind == ANGULAR and self.oracle.has_candidates)
+
+    cdef int _consider(
+            self, Search* search, double score, double loss) except -1 nogil:
+        """Keep the labeling just queried if it is the best so far, or let it go."""
+        cdef double value = (search.one + score) * loss
+        cdef Py_ssize_t n_labels = self.oracle.n_labels(search.i)
+        if value <= search.value:
+            return self._drop(search, search.queried)
+        if search.on_plane:
+            search.labels[0] = search.queried[0]
+        else:
+            self._drop(search, search.labels)
+            memcpy(search.labels, search.queried, n_labels * sizeof(int))
+        search.score = score
+        search.loss = loss
+        search.value = value
+        return 0
+
+    cdef int _drop(self, Search* search, const int* labels) except -1 nogil:
+        """Release a labeling that nobody else has."""
+        cdef Py_ssize_t j
+        if search.on_plane or self.known is None:
+            return 0
+        if self.known.find(search.i, labels) >= 0:
+            return 0
+        for j in range(self.oracle.n_labels(search.i)):
+            if labels[j] != search.labels[j]:
+                return self.oracle.release(search.i, labels)
+        if labels == search.labels:
+            return self.oracle.release(search.i, labels)
+        return 0
+
+    cdef bint _is_done(self, const Search* search) noexcept nogil:
+        return (search.value >= (1.0 - self.rtol) * search.bound * (1.0 - ROUNDING)
+                or search.n_queries >= self.max_queries)
+
+    cdef int _ask(
+            self, Search* search, double lam, double* h, double* g
+            ) except -1 nogil:
+        """The λ-oracle; its point, and what follows from it."""
+        cdef double score, loss
+        self.oracle.max_oracle(
+            search.i, lam, search.work, search.queried, &score, &loss)
+        search.n_queries += 1
+        h[0] = search.one + score
+        g[0] = loss
+        tighten(search, lam, h[0] + lam * g[0])
+        self._consider(search, score, loss)
+        if self.trace is not None:
+            with gil:
+                self.trace.append((lam, INFINITY, 0.0, True, h[0], g[0]))
+        return 0
+
+    cdef bint _ask_within(
+            self, Search* search, double lam, double alpha, double beta,
+            bint strict_alpha, double* h, double* g) except? -1 nogil:
+        """The constrained λ-oracle, which leaves out the lower ray."""
+        cdef double score = 0.0, loss = 0.0, margin, ratio, highest = -INFINITY
+        cdef Py_ssize_t j, best = -1
+        cdef bint found = False
+        search.n_queries += 1
+        if search.on_plane:
+            for j in range(search.plane.count):
+                margin = search.one + search.plane.scores[j]
+                if margin + lam * search.plane.losses[j] > highest and margin > 0.0:
+                    ratio = search.plane.losses[j] / margin
+                    if ratio > beta and (ratio < alpha or (
+                            ratio == alpha and not strict_alpha)):
+                        highest = margin + lam * search.plane.losses[j]
+                        best = j
+            found = best >= 0
+            if found:
+                search.queried[0] = <int> best
+                score = search.plane.scores[best]
+                loss = search.plane.losses[best]
+        else:
+            found = self.oracle.constrained_oracle(
+                search.i, lam, alpha, beta, strict_alpha, True, search.one,
+                search.work, search.queried, &score, &loss)
+        h[0] = search.one + score
+        g[0] = loss
+        if self.trace is not None:
+            with gil:
+                self.trace.append((lam, alpha, beta, found, h[0], g[0]))
+        if found:
+            self._consider(search, score, loss)
+        return found
+
+    cdef int _exact(self, Search* search) except -1 nogil:
+        cdef Py_ssize_t j
+        self.oracle.candidates(
+            search.i, search.one, search.work, &search.plane)
+        search.on_plane = True
+        search.n_queries = 1
+        for j in range(search.plane.count):
+            search.queried[0] = <int> j
+            self._consider(search, search.plane.scores[j], search.plane.losses[j])
+        search.bound = search.value
+        return self._read_plane(search)
+
+    cdef int _read_plane(self, Search* search) except -1 nogil:
+        """From the place in the plane to the labeling."""
+        if search.value > 0.0:
+            self.oracle.candidate(search.i, search.work, &search.plane,
+                                  search.labels[0], search.labels)
+        else:
+            self.oracle.true_labels(search.i, search.labels)
+        return 0
+
+    cdef int _angular(
+            self, Search* search, double lam, double max_loss) except -1 nogil:
+        """Algorithm 2; the module says how its gaps are filled."""
+        cdef Queue queue
+        cdef Angle angle, low, high
+        cdef double h = 0.0, g = 0.0, highest_h = 0.0, highest_g = max_loss, highest
+        cdef double at_z, at_mirror, outer, peak
+        cdef bint is_first = True
+        cdef Py_ssize_t j
+        if self.oracle.has_candidates:
+            self.oracle.candidates(
+                search.i, search.one, search.work, &search.plane)
+            search.on_plane = True
+            for j in range(search.plane.count):
+                highest_h = fmax(highest_h, search.one + search.plane.scores[j])
+                highest_g = fmax(highest_g, search.plane.losses[j])
+        memset(&queue, 0, sizeof(Queue))
+        try:
+            if lam <= 0.0 and not search.on_plane:
+                self._ask(search, 0.0, &highest_h, &g)
+            if lam <= 0.0:
+                lam = 1.0 / slope(fmax(highest_h, SMALLEST), highest_g)
+            angle.alpha = INFINITY
+            angle.beta = 0.0
+            if search.value > 0.0:
+                at_z = slope(search.one + search.score, search.loss)
+                # Where it has the largest loss, its own ray is the outermost one.
+                if search.loss >= highest_g:
+                    angle.alpha = at_z
+            angle.strict = True
+            angle.bound = search.bound
+            angle.lam = 0.0
+            push(&queue, angle)
+            while queue.count > 0:
+                search.bound = queue.angles[0].bound
+                if self._is_done(search):
+                    break
+                angle = pop(&queue)
+                if not narrow(&angle, search.value, highest_h, highest_g):
+                    continue
+                if not is_first:
+                    lam = 1.0 / sqrt(angle.alpha * angle.beta)
+                is_first = False
+                if not self._ask_within(search, lam, angle.alpha, angle.beta,
+                                        angle.strict, &h, &g):
+                    continue
+                highest = h + lam * g
+                at_z = slope(h, g)
+                peak = 1.0 / lam
+                # z' mirrors z in the ray of slope 1/λ: slopes multiply to 1/λ².
+                at_mirror = fmin(fmax(peak / at_z * peak, SMALLEST), LARGEST)
+                if fabs(at_z * lam - 1.0) <= ROUNDING:
+                    continue
+                # Lines 18 to 24, within the angle that is split.
+                high = low = angle
+                outer = fmax(at_z, at_mirror)
+                if outer <= angle.alpha:
+                    high.alpha = outer
+                    high.strict = True
+                high.beta = fmax(angle.beta, peak)
+                if peak < angle.alpha:
+                    low.alpha = peak
+                    low.strict = False
+                low.beta = fmax(angle.beta, fmin(at_z, at_mirror))
+                if high.beta < high.alpha:
+                    add_line(&high, lam, highest)
+                    push(&queue, high)
+                if low.beta < low.alpha:
+                    add_line(&low, lam, highest)
+                    push(&queue, low)
+            if queue.count == 0:
+                search.bound = search.value
+        finally:
+            free(queue.angles)
+        if search.on_plane:
+            self._read_plane(search)
+        return 0
+
+    cdef int _bisecting(
+            self, Search* search, double lam, double max_loss) except -1 nogil:
+        """Algorithm 1, with the early stop of Appendix D."""
+        cdef double low = 0.0, high = INFINITY, h = 0.0, g = 0.0
+        cdef double h_low = 0.0, h_high = INFINITY, g_low = 0.0, g_high = INFINITY
+        cdef double[2] low_end, high_end
+        low_end[0] = low_end[1] = -1.0
+        high_end[0] = high_end[1] = -2.0
+        if lam <= 0.0:
+            lam = search.one
+        if max_loss <= 0.0:
+            search.bound = 0.0
+            return 0
+        # No need to double a λ at which the loss counts for nothing.
+        lam = fmax(lam, SMALL_SHARE * search.one / max_loss)
+        while True:
+            self._ask(search, lam, &h, &g)
+            h_low = fmax(h_low, fmin(h, lam * g))
+            h_high = fmin(h_high, fmax(h, lam * g))
+            g_low = fmax(g_low, fmin(g, h / lam))
+            g_high = fmin(g_high, fmax(g, h / lam))
+            if g <= h / lam:
+                low = lam
+                low_end[0], low_end[1] = h, g
+            else:
+                high = lam
+                high_end[0], high_end[1] = h, g
+            if (self._is_done(search)
+                    or h_low >= h_high * (1.0 - ROUNDING)
+                    or g_low >= g_high * (1.0 - ROUNDING)
+                    or (high < INFINITY and high - low <= NARROW * high)
+                    or high < SMALLEST or low > LARGEST
+                    or (low_end[0] == high_end[0] and low_end[1] == high_end[1])):
+                return 0
+            lam = 2.0 * lam if high == INFINITY else 0.5 * (low + high)
+
+    cdef int _binary(self, Search* search, double max_loss) except -1 nogil:
+        """Bisection for the least of Lemma 1's bounds.
+
+        The bound is F(λ) = K(λ²)²/(4λ²), convex; written here in terms of λ². With
+        H = max h and G = max g, K(λ) is at most H + λ G and at least H and λ G, so
+        that the least bound is found within a factor of 4 of H/G.
+        """
+        cdef double h = 0.0, g = 0.0, lam, low, high, low_h, low_g
+        cdef double high_h = -1.0, high_g = -1.0
+        self._ask(search, 0.0, &h, &g)
+        if h <= 0.0 or max_loss <= 0.0:
+            search.bound = 0.0
+            return 0
+        lam = h / max_loss
+        low_h, low_g = h, g
+        low = 0.25 * lam
+        high = 4.0 * lam
+        while not self._is_done(search) and high - low > NARROW * high:
+            lam = sqrt(low * high)
+            self._ask(search, lam, &h, &g)
+            if lam * g <= h:
+                low, low_h, low_g = lam, h, g
+            else:
+                high, high_h, high_g = lam, h, g
+            if low_h == high_h and low_g == high_g:
+                break
+        return 0
+
+    cdef int _sarawagi(
+            self, Search* search, double slack, double max_loss) except -1 nogil:
+        """Golden section on F(λ) = K(λ) - 2 √(ξ λ), eq. (11).
+
+        F is convex and bounds the largest h - ξ/g. From √λ = (√ξ + √(ξ + H G))/G on
+        λ G - 2 √(ξ λ) alone exceeds F(0) = H, so that the least F lies before.
+        """
+        cdef double h = 0.0, g = 0.0, first_h = 0.0, a, b, left, right
+        cdef double f_left, f_right, least, width
+        self._ask(search, 0.0, &first_h, &g)
+        if first_h <= 0.0 or max_loss <= 0.0:
+            search.bound = 0.0
+            return 0
+        a = 0.0
+        b = (sqrt(slack) + sqrt(slack + first_h * max_loss)) / max_loss
+        b *= b
+        width = GOLDEN_WIDTH * b
+        left = b - GOLDEN * (b - a)
+        right = a + GOLDEN * (b - a)
+        self._ask(search, left, &h, &g)
+        f_left = h + left * g - 2.0 * sqrt(slack * left)
+        self._ask(search, right, &h, &g)
+        f_right = h + right * g - 2.0 * sqrt(slack * right)
+        least = fmin(first_h, fmin(f_left, f_right))
+        while b - a > width and not self._is_done(search):
+            if f_left <= f_right:
+                b, right, f_right = right, left, f_left
+                left = b - GOLDEN * (b - a)
+                self._ask(search, left, &h, &g)
+                f_left = h + left * g - 2.0 * sqrt(slack * left)
+            else:
+                a, left, f_left = left, right, f_right
+                right = a + GOLDEN * (b - a)
+                self._ask(search, right, &h, &g)
+                f_right = h + right * g - 2.0 * sqrt(slack * right)
+            least = fmin(least, fmin(f_left, f_right))
+        # h - ξ/g <= F makes h g <= F g + ξ.
+        search.bound = fmin(search.bound, fmax(least, 0.0) * max_loss + slack)
+        return 0

@@ -1,0 +1,249 @@
+"""Block-coordinate Frank-Wolfe for structural SVMs: what to sample, when to stop."""
+
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
+
+# Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
+# found the method insensitive.
+CACHE_FACTOR = 0.25
+CACHE_FLOOR = 0.01
+
+# Labelings kept per block where caching is on. Scoring one costs O(T); the paper keeps
+# all, which grows without end.
+CACHE_SIZE = 50
+
+# The oracle counts as expensive where it takes this many times the scoring of a labeling
+# at hand: an active set is a few of them, a cache up to CACHE_SIZE, and each pays for
+# itself beyond (section 5.1, "Recommendation"). An oracle that calls Python always does.
+EXPENSIVE_FOR_STEPS = 4.5
+EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
+N_TIMED_BLOCKS = 16
+N_TIMED_CALLS = 20
+N_TIMINGS = 3
+
+# Where the block gaps as last seen have fallen to this share of the last true gap, the
+# rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
+# not draw before the next check.
+STALE_GAP = 0.1
+
+def start_bcfw(
+    oracle,
+    weights,
+    lam,
+    *,
+    step="auto",
+    cache="auto",
+    cache_size=CACHE_SIZE,
+    average=False,
+    bounds=None,
+    state=None,
+):
+    """The iterate that `run_bcfw` moves.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    weights : ndarray of shape (n_blocks,)
+        Non-negative block weights that sum to 1.
+    lam : float
+        λ > 0.
+    step : {"auto", "fw", "pairwise", "away"}
+    cache : {"auto", True, False}
+        "auto" follows the paper: pairwise steps and a cache where a call of the oracle
+        is measured to be expensive, plain steps and none where it is cheap.
+    cache_size : int
+    average : bool
+    bounds : (lower, upper) of ndarray of shape (d,), or None
+    state : dict or None
+        What `BlockFrankWolfe.get_state` returned for the same examples. step="auto" then
+        keeps to what the state allows, so that no dual mass is lost.
+
+    Raises
+    ------
+    ValueError
+        For step="exact", which is that of `run_exact` alone.
+
+    Returns
+    -------
+    iterate : BlockFrankWolfe
+    step : str
+    cache : bool
+        As they were settled.
+    """
+    if step == "exact":
+        raise ValueError(
+            "step='exact' makes single fits by BCFWClassifier; for a path, or C chosen "
+            "along one, leave step='auto'."
+        )
+    if "auto" in (step, cache):
+        cost = _oracle_cost(oracle, weights)
+        if step == "auto":
+            expensive = bool(cost >= EXPENSIVE_FOR_STEPS)
+            if state is not None:
+                expensive = "corners" in state
+            step = "pairwise" if expensive else "fw"
+        if cache == "auto":
+            cache = bool(cost >= EXPENSIVE_FOR_CACHE)
+    lower, upper = (None, None) if bounds is None else bounds
+    iterate = BlockFrankWolfe(
+        oracle,
+        weights,
+        lam,
+        step=step,
+        cache_size=cache_size if cache else 0,
+        cache_factor=CACHE_FACTOR,
+        cache_floor=CACHE_FLOOR,
+        average=average,
+        lower=lower,
+        upper=upper,
+    )
+    if state is not None:
+        iterate.set_state(state)
+    return iterate, step, cache
+
+
+def _oracle_cost(oracle, weights):
+    """How many labelings could be scored in the time of one call of the max-oracle."""
+    if not oracle.thread_safe:
+        return np.inf
+    probe = BlockFrankWolfe(oracle, weights, 1.0)
+    blocks = np.flatnonzero(weights)
+    blocks = blocks[np.linspace(0, len(blocks) - 1, N_TIMED_BLOCKS).astype(int)]
+    # The quickest of a few timings is the one that the machine disturbed least.
+    times = np.min(
+        [
+            [probe.time_oracle(i, N_TIMED_CALLS, perf_counter) for i in blocks]
+            for _ in range(N_TIMINGS)
+        ],
+        axis=0,
+    )
+    oracle_time, scoring_time = times.sum(axis=0)
+    return oracle_time / scoring_time
+
+
+def run_bcfw(
+    iterate,
+    *,
+    sampling="gap",
+    algorithm="block",
+    average=False,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    gap_check_interval=10,
+    n_threads=1,
+    rng=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+
+    Algorithms 1 to 5, 8 and 9 of [1]_, in any combination.
+
+    Parameters
+    ----------
+    iterate : BlockFrankWolfe
+        Moved in place; at any moment a consistent dual point.
+    sampling : {"gap", "uniform", "permuted"}
+        How the blocks of a pass are drawn.
+    algorithm : {"block", "batch"}
+        "batch" makes one step on all blocks at once per pass.
+    average : bool
+        Return the weighted average of the iterates (`iterate` must keep it), unless the
+        iterate itself gets within `tol`.
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+        Passes of as many steps as there are blocks of positive weight.
+    max_time : float or None
+        Seconds.
+    gap_check_interval : int
+        Passes between two checks of the true gap. One is also made where the block
+        gaps as last seen sum to at most `tol` or to a tenth of the last true gap, and
+        at the end.
+    n_threads : int
+        For the gap checks.
+    rng : numpy.random.Generator
+    on_pass : callable or None
+        Called after each pass with its number, the last row of the history (a dict) and
+        whether the run ends here anyway; a true answer ends it.
+    history : History or None
+        To be filled.
+
+    Returns
+    -------
+    SolverResult
+
+    References
+    ----------
+    .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
+       block Frank-Wolfe optimization of structured SVMs", ICML 2016.
+    """
+    rng = np.random.default_rng(rng)
+    return run_passes(
+        lambda deadline: make_pass(iterate, sampling, algorithm, rng, deadline),
+        lambda done: certify(iterate, average, tol, n_threads),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        gap_check_interval=gap_check_interval,
+        seems_done=lambda: iterate.known_gap <= max(tol, STALE_GAP * iterate.gap),
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+def make_pass(iterate, sampling, algorithm, rng, deadline=np.inf, n_steps=None):
+    """One pass, or `n_steps` steps; cut short after the deadline."""
+    if algorithm == "batch":
+        iterate.run_batch()
+        return
+    blocks = iterate.active_blocks
+    n_steps = len(blocks) if n_steps is None else n_steps
+    if sampling == "gap":
+        draws, run = rng.random(n_steps), iterate.run_by_gap
+    elif sampling == "uniform":
+        draws, run = blocks[rng.integers(len(blocks), size=n_steps)], iterate.run
+    else:
+        draws, run = rng.permutation(blocks)[:n_steps], iterate.run
+    chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+    for start in range(0, n_steps, chunk):
+        run(draws[start : start + chunk])
+        if perf_counter() >= deadline:
+            return
+
+
+def certify(iterate, average=False, tol=0.0, n_threads=1):
+    """Objectives and true gap of the iterate, or of the average of the iterates.
+
+    Where the iterate's gap is at most `tol` it is the answer, average or not: the
+    average lags behind, and after the last step it stays where it is.
+
+    With v = Aα, w = clip(v) and ℓ = Σ_i p_i ℓ_i, the Lagrange duality gap is
+    Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box constraints or without (appendix H.3).
+
+    Returns
+    -------
+    row : dict
+        "objective", "dual_objective", "dual_gap", "n_oracle_calls".
+    weights : ndarray of shape (d,)
+    """
+    hinge, gap = iterate.check_gaps(n_threads)
+    weights = iterate.weights.copy()
+    if average and gap > tol:
+        v, loss = iterate.average_point()
+        weights = iterate.clipped(v)
+        hinge = iterate.hinge(weights, n_threads=n_threads)
+        gap = hinge - loss + iterate.lam * v.dot(weights)
+    objective = 0.5 * iterate.lam * weights.dot(weights) + hinge
+    row = {
+        "objective": objective,
+        "dual_objective": objective - gap,
+        "dual_gap": gap,
+        "n_oracle_calls": iterate.n_oracle_calls,
+    }
+    return row, weights

@@ -1,0 +1,222 @@
+"""Cutting planes for structural SVMs: one slack variable per example, or one for all."""
+
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
+from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
+from sklearn_structsvm.solvers.qp.bundle import Bundle
+
+# A labeling, or a plane, joins the working set where it violates by more than this share
+# of tol. The rest of tol is left to the program over the working sets.
+VIOLATION_SHARE = 0.5
+
+# That program is solved to this share of the gap of the last round: with labelings still
+# missing, more would be lost on them.
+INNER_SHARE = 0.3
+
+# Labelings kept per example of an expensive oracle, in the one-slack form.
+PLANE_CACHE_SIZE = 10
+
+# Passes over the working sets, or planes from the cache, in one round at most. A program
+# that takes more goes on in the next one, with labelings that matter more.
+MAX_INNER = 30
+
+
+def run_cutting_plane(
+    oracle,
+    weights,
+    lam,
+    *,
+    form="n-slack",
+    cache_size=None,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    n_threads=1,
+    rng=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+
+    Each round asks the oracle for the most violating labeling of every example, and
+    solves the problem anew over the labelings found so far: with a working set for each
+    example [1]_, or with one plane for all examples and round [2]_.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Where it has an array `slacks`, that is set before each round to the examples'
+        slack variables ξ_i, their largest values over the labelings at hand.
+    weights : ndarray of shape (n_blocks,)
+        Non-negative block weights p_i that sum to 1.
+    lam : float
+        λ > 0.
+    form : {"n-slack", "one-slack"}
+        "one-slack" keeps vectors as long as w, a few dozen of them as a rule and at most
+        100, or as many as 512 MB hold if these are more, and never above 1000.
+    cache_size : int or None
+        "n-slack": labelings in a working set before those without dual mass are dropped,
+        50 by default. "one-slack": labelings kept per example from which planes are made
+        before the oracle is asked again; they pay where that is expensive, so that the
+        default is 10 for a structure in Python and none for a compiled one.
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+        Rounds.
+    max_time : float or None
+        Seconds; a round that has begun to ask the oracle is finished.
+    n_threads : int
+        For the oracle.
+    rng : numpy.random.Generator, seed or None
+        Orders the examples in the passes over the working sets; 0 by default.
+    on_pass : callable or None
+        Called after each round, as for `run_bcfw`.
+    history : History or None
+        To be filled: a row for each round.
+
+    Returns
+    -------
+    SolverResult
+        Of the best weights seen. "stalled" is where no labeling violates any more by
+        half of `tol`, and what is left of the gap is the inexactness of the oracle.
+
+    References
+    ----------
+    .. [1] Tsochantaridis, Joachims, Hofmann, Altun, "Large margin methods for structured
+       and interdependent output variables", JMLR 6, 2005.
+    .. [2] Joachims, Finley, Yu, "Cutting-plane training of structural SVMs", Machine
+       Learning 77, 2009.
+    """
+    if form == "n-slack":
+        size = CACHE_SIZE if cache_size is None else cache_size
+        rng = np.random.default_rng(0 if rng is None else rng)
+        model = _WorkingSets(oracle, weights, lam, size, rng)
+    else:
+        if cache_size is None:
+            cache_size = 0 if oracle.thread_safe else PLANE_CACHE_SIZE
+        model = _JointPlanes(oracle, weights, lam, cache_size)
+    model.n_threads = n_threads
+    best = {"objective": np.inf, "dual_objective": -np.inf}
+
+    def check(done):
+        w = model.weights
+        objective = 0.5 * lam * w.dot(w) + model.ask()
+        model.gap = objective - model.dual_objective
+        if objective < best["objective"]:
+            best.update(objective=objective, weights=w.copy())
+        best["dual_objective"] = max(best["dual_objective"], model.dual_objective)
+        row = {
+            "objective": best["objective"],
+            "dual_objective": best["dual_objective"],
+            "dual_gap": best["objective"] - best["dual_objective"],
+            "n_oracle_calls": model.risk.n_oracle_calls,
+        }
+        return row, best["weights"]
+
+    return run_passes(
+        lambda deadline: (
+            "stalled" if model.improve(VIOLATION_SHARE * tol, deadline) else None
+        ),
+        check,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class _WorkingSets:
+    """The n-slack form: a dual point over a few labelings of each example."""
+
+    def __init__(self, oracle, weights, lam, cache_size, rng):
+        self.iterate = BlockFrankWolfe(
+            oracle, weights, lam, step="pairwise", cache_size=max(cache_size, 1)
+        )
+        self.risk = JointOracle(oracle, weights)
+        self.rng = rng
+
+    @property
+    def weights(self):
+        return self.iterate.weights
+
+    @property
+    def dual_objective(self):
+        w = self.weights
+        return self.iterate.loss - 0.5 * self.iterate.lam * w.dot(w)
+
+    def ask(self):
+        oracle = self.iterate.oracle
+        if hasattr(oracle, "slacks"):
+            oracle.slacks[:] = self.iterate.largest_at_hand()
+        return self.risk.ask(self.weights, self.n_threads)
+
+    def improve(self, eps, deadline):
+        """Take in what the oracle found; whether there was nothing left to gain."""
+        iterate = self.iterate
+        n_added = iterate.extend(*self.risk.answers, eps)
+        # Without news there is no reason to hold back.
+        target = INNER_SHARE * (self.gap if n_added > 0 else eps)
+        blocks = iterate.movable_blocks
+        chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+        for k in range(MAX_INNER):
+            order = self.rng.permutation(blocks)
+            gap = 0.0
+            for start in range(0, len(order), chunk):
+                gap += iterate.run_at_hand(order[start : start + chunk])
+                if perf_counter() >= deadline:
+                    return False
+            if gap <= target:
+                return k == 0 and n_added == 0
+        return False
+
+
+class _JointPlanes:
+    """The one-slack form: planes below the risk, each of one labeling per example."""
+
+    def __init__(self, oracle, weights, lam, cache_size):
+        self.risk = JointOracle(oracle, weights, cache_size)
+        self.cache_size = cache_size
+        self.bundle = Bundle(oracle.n_weights, lam)
+        # All labelings true.
+        self.bundle.add(np.zeros(oracle.n_weights), 0.0)
+        self.bundle.solve()
+
+    @property
+    def weights(self):
+        return self.bundle.weights
+
+    @property
+    def dual_objective(self):
+        return self.bundle.dual_objective
+
+    def ask(self):
+        oracle = self.risk.oracle
+        if hasattr(oracle, "slacks"):
+            self.risk.recall(self.weights, self.n_threads)
+            oracle.slacks[:] = self.risk.block_values
+        return self.risk.ask(self.weights, self.n_threads)
+
+    def improve(self, eps, deadline):
+        """Take in what the oracle found; whether there was nothing left to gain."""
+        bundle = self.bundle
+        plane, offset = self.risk.plane()
+        self.risk.remember()
+        if plane @ bundle.weights + offset <= bundle.slack + eps:
+            return True
+        bundle.add(plane, offset)
+        bundle.solve()
+        for _ in range(MAX_INNER if self.cache_size else 0):
+            value = self.risk.recall(bundle.weights, self.n_threads)
+            if value <= bundle.slack + INNER_SHARE * self.gap:
+                break
+            bundle.add(*self.risk.plane())
+            bundle.solve()
+            if perf_counter() >= deadline:
+                break
+        return False

@@ -1,0 +1,246 @@
+"""The ε-approximate regularization path of a structural SVM."""
+
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks.bcfw import make_pass
+
+# The share of ε to which each breakpoint is solved, from the paper's appendix K.
+KAPPA = 0.9
+KAPPA_HEURISTIC = 0.7
+
+# Passes between two refreshments of all block gaps on the heuristic path. Gap sampling
+# that is never refreshed does not converge (the paper's figure 1).
+REFRESH_INTERVAL = 10
+
+# Between two looks at the sum of the known gaps: far from the optimum of a small λ a
+# breakpoint takes several passes, for a large λ a small part of one.
+PART_OF_PASS = 10
+
+
+@dataclass
+class RegularizationPath:
+    """Weights that are ε-approximate for every λ.
+
+    For λ in [λ_{j+1}, λ_j] the weights `coefs[j]` are ε-approximate, and so are
+    (λ_0 / λ) `coefs[0]` for λ above the first breakpoint λ_0 (counted from 0 here, from
+    1 in the paper).
+
+    Attributes
+    ----------
+    lambdas : ndarray of shape (n_breakpoints,)
+        Decreasing.
+    coefs : ndarray of shape (n_breakpoints, d)
+    gaps : ndarray of shape (n_breakpoints,)
+        Duality gap of each solution at its own λ: true, or for a heuristic path the sum
+        of the block gaps as last seen.
+    seconds, n_iter, n_oracle_calls : ndarray of shape (n_breakpoints,)
+        Spent until each breakpoint was solved; `n_iter` in passes (n steps).
+    eps : float
+    complete : bool
+        Whether the last solution is ε-approximate for all smaller λ as well.
+    """
+
+    lambdas: np.ndarray
+    coefs: np.ndarray
+    gaps: np.ndarray
+    seconds: np.ndarray
+    n_iter: np.ndarray
+    n_oracle_calls: np.ndarray
+    eps: float
+    complete: bool
+
+    def coef(self, lam):
+        """The ε-approximate weights at any λ > 0 that the path reaches.
+
+        Parameters
+        ----------
+        lam : float
+
+        Returns
+        -------
+        ndarray of shape (d,)
+
+        Raises
+        ------
+        ValueError
+            If `lam` is not positive, or below the end of a path that is not complete.
+        """
+        if not lam > 0:
+            raise ValueError(f"lam must be positive; got {lam!r}.")
+        if lam >= self.lambdas[0]:
+            return self.lambdas[0] / lam * self.coefs[0]
+        if lam < self.lambdas[-1] and not self.complete:
+            raise ValueError(
+                f"The path ends at lambda={self.lambdas[-1]:.6g}; got lam={lam!r}. "
+                "Compute it with a smaller min_lambda."
+            )
+        # Decreasing, so the breakpoints that are at least `lam` come first.
+        return self.coefs[np.count_nonzero(self.lambdas >= lam) - 1]
+
+
+@dataclass
+class _Budget:
+    """What a path may spend, in steps and seconds."""
+
+    last_step: float
+    deadline: float
+    steps_to_refresh: float
+    refreshed: int = 0
+
+
+@dataclass
+class _Breakpoints:
+    """What is noted at each breakpoint."""
+
+    rows: list = field(default_factory=list)
+    coefs: list = field(default_factory=list)
+    started: float = field(default_factory=perf_counter)
+
+    def add(self, iterate, gap):
+        self.rows.append(
+            (
+                iterate.lam,
+                gap,
+                perf_counter() - self.started,
+                iterate.n_steps / len(iterate.active_blocks),
+                iterate.n_oracle_calls,
+            )
+        )
+        self.coefs.append(iterate.weights.copy())
+
+
+def regularization_path(
+    iterate,
+    *,
+    eps=0.1,
+    kappa=None,
+    heuristic=False,
+    min_lambda=0.0,
+    sampling="gap",
+    max_iter=np.inf,
+    max_time=None,
+    n_threads=1,
+    rng=None,
+):
+    """ε-approximate solutions for all λ (Algorithms 6 and 7 of [1]_).
+
+    Two slips of the pseudo-code are settled by its equation (13): the test of line 8 is
+    to be read "if Δ > τ" (a new breakpoint exists where ρ = 1 - τ/Δ > 0), and the loop
+    ends on the λ just solved.
+
+    Parameters
+    ----------
+    iterate : BlockFrankWolfe
+        Fresh: at w = 0. Its λ is overwritten.
+    eps : float
+    kappa : float in (0, 1) or None
+        Each breakpoint is solved to a gap of `kappa * eps`. None: 0.9, or 0.7 for the
+        heuristic path.
+    heuristic : bool
+        Trust the block gaps as last seen, refreshed every 10 passes, instead of
+        checking them at each breakpoint: quicker, without the guarantee.
+    min_lambda : float
+        Stop at the first breakpoint below it.
+    sampling : {"gap", "uniform", "permuted"}
+    max_iter : float
+        Passes in all.
+    max_time : float or None
+        Seconds in all.
+    n_threads : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    path : RegularizationPath
+    reached : bool
+        False where `max_iter` or `max_time` ended the path early.
+
+    References
+    ----------
+    .. [1] Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
+       structured SVMs", ICML 2016.
+    """
+    rng = np.random.default_rng(rng)
+    if kappa is None:
+        kappa = KAPPA_HEURISTIC if heuristic else KAPPA
+    points = _Breakpoints()
+    n = len(iterate.active_blocks)
+    budget = _Budget(
+        last_step=max_iter * n,
+        deadline=np.inf if max_time is None else points.started + max_time,
+        steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
+    )
+    bound = _initialize(iterate, kappa * eps, n_threads)
+    reached, complete = True, False
+    while True:
+        gap = iterate.known_gap if heuristic else iterate.gap
+        points.add(iterate, gap)
+        if bound == 0.0:
+            complete = True
+            break
+        if iterate.lam < min_lambda:
+            break
+        # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth.
+        growth = iterate.check_means() if heuristic else iterate.block_means.sum()
+        excess = eps - gap
+        if growth <= excess:
+            complete = True
+            break
+        iterate.rescale(1.0 - excess / growth)
+        reached = _solve(
+            iterate, kappa * eps, heuristic, sampling, budget, n_threads, rng
+        )
+        if not reached:
+            break
+    columns = np.array(points.rows).T
+    lambdas, gaps, seconds, n_iter, n_oracle_calls = columns
+    path = RegularizationPath(
+        lambdas=lambdas,
+        coefs=np.array(points.coefs),
+        gaps=gaps,
+        seconds=seconds,
+        n_iter=n_iter,
+        n_oracle_calls=n_oracle_calls.astype(np.int64),
+        eps=eps,
+        complete=complete,
+    )
+    return path, reached
+
+
+def first_breakpoint(iterate, eps, kappa=KAPPA):
+    """The λ above which the path is known in closed form; moves `iterate` there."""
+    _initialize(iterate, kappa * eps, 1)
+    return iterate.lam
+
+
+def _initialize(iterate, target, n_threads):
+    """The largest breakpoint: all dual mass on the loss's maximisers (Algorithm 6).
+
+    Returns λ times the bound on the gap there. Where it is 0, the maximisers' features
+    cancel out, and w = 0 with this dual point is optimal for every λ.
+    """
+    iterate.jump_to_oracle()
+    iterate.set_lambda(1.0)
+    direction = iterate.weights.copy()
+    bound = direction.dot(direction) + iterate.hinge(direction, 0.0, n_threads)
+    iterate.set_lambda(bound / target if bound > 0.0 else 1.0)
+    iterate.check_gaps(n_threads)
+    return bound
+
+
+def _solve(iterate, target, heuristic, sampling, budget, n_threads, rng):
+    """Steps until the gap is at most `target`; False where the budget ended first."""
+    part = max(1, len(iterate.active_blocks) // PART_OF_PASS)
+    while True:
+        while iterate.known_gap > target:
+            if iterate.n_steps >= budget.last_step or perf_counter() >= budget.deadline:
+                return False
+            make_pass(iterate, sampling, "block", rng, budget.deadline, part)
+            if iterate.n_steps - budget.refreshed >= budget.steps_to_refresh:
+                iterate.check_gaps(n_threads)
+                budget.refreshed = iterate.n_steps
+        if heuristic or iterate.check_gaps(n_threads)[1] <= target:
+            return True

@@ -1,0 +1,92 @@
+"""Stochastic subgradient descent for structural SVMs, with a certificate."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
+from sklearn_structsvm.solvers.blocks.bcfw import make_pass
+from sklearn_structsvm.solvers.loop import run_passes
+
+
+def run_sgd(
+    oracle,
+    weights,
+    lam,
+    *,
+    sampling="permuted",
+    average=True,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    gap_check_interval=10,
+    n_threads=1,
+    rng=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+
+    The subgradient method of [1]_ on one example at a time, with the steps 1 / (λ t) of
+    [2]_ and the weighted average of the iterates of [3]_.
+
+    The gap is certified although the method knows no dual: its iterates are made of
+    labelings, which is all that a dual point needs. The dual bound is the best one seen,
+    and is valid whichever iterate it came from. It is tight after whole permuted passes;
+    blocks drawn with replacement are drawn unevenly, and the bound closes slowly.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    weights : ndarray of shape (n_blocks,)
+        Non-negative block weights p_i that sum to 1.
+    lam : float
+        λ > 0.
+    sampling : {"permuted", "uniform"}
+        How the blocks of a pass are drawn, of those of positive weight.
+    average : bool
+        Return 2 / (k (k + 1)) Σ_t t w_t over all k steps, not the last iterate.
+    tol, max_iter, max_time, gap_check_interval, n_threads, rng, on_pass, history
+        As for `run_bcfw`.
+
+    Returns
+    -------
+    SolverResult
+
+    References
+    ----------
+    .. [1] Ratliff, Bagnell, Zinkevich, "(Online) subgradient methods for structured
+       prediction", AISTATS 2007.
+    .. [2] Shalev-Shwartz, Singer, Srebro, Cotter, "Pegasos: primal estimated sub-gradient
+       solver for SVM", Mathematical Programming 127, 2011.
+    .. [3] Lacoste-Julien, Schmidt, Bach, "A simpler approach to obtaining an O(1/t)
+       convergence rate for the projected stochastic subgradient method", 2012.
+    """
+    rng = np.random.default_rng(rng)
+    iterate = SubgradientSteps(oracle, weights, lam, average)
+    risk = JointOracle(oracle, weights)
+    dual_objective = -np.inf
+
+    def check(done):
+        nonlocal dual_objective
+        w = iterate.average_weights() if average else iterate.weights
+        objective = 0.5 * lam * w.dot(w) + risk.ask(w, n_threads)
+        risk.forget()
+        dual_objective = max(dual_objective, iterate.dual_objective())
+        row = {
+            "objective": objective,
+            "dual_objective": dual_objective,
+            "dual_gap": objective - dual_objective,
+            "n_oracle_calls": iterate.n_steps + risk.n_oracle_calls,
+        }
+        return row, w
+
+    return run_passes(
+        lambda deadline: make_pass(iterate, sampling, "block", rng, deadline),
+        check,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        gap_check_interval=gap_check_interval,
+        on_pass=on_pass,
+        history=history,
+    )

@@ -1,0 +1,225 @@
+"""Bisection and Dinkelbach's method for ratios of linear functions."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.confusion.bounds import linear_range, ratio_bound
+from sklearn_structsvm.solvers.confusion.column_generation import (
+    least_violated,
+    run_column_generation,
+)
+from sklearn_structsvm.solvers.confusion.gda import run_gda
+from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
+from sklearn_structsvm.solvers.confusion.mixture import MET
+
+# Solvers of the linear problem of each iteration with constraints.
+INNER = {"column_generation": run_column_generation, "gda": run_gda}
+
+STEPS = ("bisection", "dinkelbach")
+
+# Accuracy of the inner problems: the ratio is then known to this share of `tol`.
+INNER_SHARE = 0.25
+
+
+def run_bisection(
+    problem,
+    *,
+    step="bisection",
+    inner="column_generation",
+    inner_max_iter=1000,
+    tol=1e-3,
+    max_iter=100,
+    max_time=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
+
+    Algorithms 4 and 8 of [1]_ (Bisection and ConBisection): ψ(C) < γ for some C that
+    meets the constraints if and only if the least <A - γ B, C> over these C is negative,
+    which without constraints is one call of the oracle, and a linear problem with them.
+
+    Lines 7 and 8 of Algorithm 8 are the wrong way round for the classifiers: as its
+    proof (Lemma 47) has it, the new one is kept where ψ(C) <= γ, and becomes the upper
+    end, and where ψ(C) > γ the old one stays and γ becomes the lower end. The ends start
+    not at 0 and 1 but at the least and the largest ratio of its parts that row sums
+    allow, within which ψ is whatever its range.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+        Whose `ratio` is not None.
+    step : {"bisection", "dinkelbach"}
+        γ halves the interval that the minimum is in, or is the least ratio so far, which
+        converges in a few calls.
+    inner : {"column_generation", "gda"}
+        Solves the problems with constraints. The paper has "gda", ConGDA.
+    inner_max_iter : int
+        Iterations of each of these.
+    tol : float
+        Stop where value - bound is at most this.
+    max_iter : int
+        Values of γ.
+    max_time, on_pass, history
+        As for `run_frank_wolfe`.
+
+    Returns
+    -------
+    SolverResult
+        Whose solution is a `Mixture`.
+
+    Raises
+    ------
+    ValueError
+        If the metric is no ratio of linear functions, or an option is unknown.
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.cells import Cells
+    >>> from sklearn_structsvm.confusion.lmo.base import PluginLMO
+    >>> from sklearn_structsvm.confusion.registry import get_metric
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.confusion.bisection import run_bisection
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> lmo = PluginLMO(probabilities)
+    >>> cells = Cells(lmo.priors, np.arange(3))
+    >>> problem = ConfusionProblem(get_metric("micro_f1", cells.classes), lmo, cells)
+    >>> result = run_bisection(problem, tol=1e-3)
+    >>> result.status, result.gap <= 1e-3
+    ('converged', True)
+    """
+    for name, value, options in (("step", step, STEPS), ("inner", inner, tuple(INNER))):
+        if value not in options:
+            raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+    if problem.ratio() is None:
+        raise ValueError(
+            "solver 'bisection' is for ratios of linear functions, and "
+            f"{problem.metric!r} is not one: use 'column_generation'."
+        )
+    search = _Search(problem, step, INNER[inner], inner_max_iter, tol)
+    return search.incumbent.run(
+        search.move,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class LinearisedProblem:
+    """A problem with its constraints, of the linear metric <L, C> instead.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    L : ndarray of shape (m, k, k)
+    """
+
+    convex = smooth = True
+
+    def __init__(self, problem, L):
+        self._problem, self.L = problem, L
+
+    def __getattr__(self, name):
+        # Whatever is not about the metric.
+        return getattr(self._problem, name)
+
+    def value(self, C):
+        """<L, C>."""
+        return float(np.vdot(self.L, C))
+
+    def gradient(self, C):
+        """L."""
+        return self.L
+
+    def tangent(self, C):
+        """(L, 0)."""
+        return self.L, 0.0
+
+    def pieces(self):
+        """One piece."""
+        return self.L[None], np.zeros(1)
+
+    def ratio(self):
+        """None: `pieces` says more."""
+        return None
+
+    def parts(self):
+        """None."""
+        return None
+
+
+class _Search:
+    """The interval that the minimum is in."""
+
+    def __init__(self, problem, step, inner, inner_max_iter, tol):
+        self.problem, self.step, self.tol = problem, step, tol
+        self.inner, self.inner_max_iter = inner, inner_max_iter
+        self.incumbent = Incumbent(problem, tol, least_violated)
+        self.A, self.B = problem.ratio()
+        self.below = linear_range(problem, self.B)
+        self.low, self.high = self.ends()
+
+    def ends(self):
+        """Bounds of ψ for all tensors of the row sums."""
+        least, most = linear_range(self.problem, self.A)
+        low, high = self.below
+        if not low > 0.0:
+            return min(least, 0.0), max(most, 1.0)
+        lower = least / (low if least < 0.0 else high)
+        return lower, most / (high if most < 0.0 else low)
+
+    def move(self):
+        incumbent = self.incumbent
+        level = 0.5 * (self.low + self.high)
+        if self.step == "dinkelbach":
+            level = incumbent.value if np.isfinite(incumbent.value) else self.high
+        before = self.low, self.high, incumbent.value
+        weights, least = self.solve(self.A - level * self.B)
+        C = incumbent.columns.mix(weights)
+        value = self.problem.value(C)
+        # The inner solver may end before its answer meets the constraints.
+        found = value <= level and self.problem.violation(C) <= MET
+        if found:
+            self.high = min(self.high, level)
+        incumbent.take(weights)
+        bound = ratio_bound(level, least, self.below)
+        if np.isfinite(bound):
+            incumbent.note_dual(bound)
+        if not found or least >= 0.0:
+            # No C has a ratio below the level, as far as the inner solver can tell.
+            self.low = max(self.low, level)
+        # With ends that do not change, all that is left is the inner solver's accuracy.
+        unchanged = before == (self.low, self.high, incumbent.value)
+        return "stalled" if unchanged else None
+
+    def solve(self, L):
+        """Weights of the best mixture for a linear loss, and its lower bound."""
+        incumbent = self.incumbent
+        if not self.problem.constrained:
+            _, index, _, least = incumbent.ask(L)
+            weights = np.zeros(len(incumbent.columns))
+            weights[index] = 1.0
+            return weights, least
+        tol = INNER_SHARE * self.tol * max(self.below[0], self.tol)
+        found = self.inner(
+            LinearisedProblem(self.problem, L),
+            tol=tol,
+            max_iter=self.inner_max_iter,
+            max_time=incumbent.seconds_left,
+        )
+        incumbent.n_calls += found.n_oracle_calls
+        places = [
+            incumbent.columns.add(C, handle)[0]
+            for C, handle in zip(
+                found.solution.confusions, found.solution.handles, strict=True
+            )
+        ]
+        weights = np.zeros(len(incumbent.columns))
+        np.add.at(weights, places, found.solution.weights)
+        return weights, found.dual_objective

@@ -1,0 +1,257 @@
+"""Lower bounds of a metric over all that is achievable."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Each call of the oracle gains about as many digits as all before it; what takes more
+# calls than this is rounding.
+MAX_CALLS = 100
+
+
+@dataclass
+class RatioMinimum:
+    """The least ratio that the oracle found, and a lower bound of all.
+
+    Attributes
+    ----------
+    C : ndarray of shape (m, k, k)
+    handle : object
+    value, bound : float
+    n_calls : int
+    """
+
+    C: np.ndarray
+    handle: object
+    value: float
+    bound: float
+    n_calls: int
+
+
+def linear_range(problem, L):
+    """The least and the largest <L, C> over all C >= 0 of the problem's row sums."""
+    least = float((problem.priors * L.min(axis=-1)).sum())
+    return least, float((problem.priors * L.max(axis=-1)).sum())
+
+
+def ratio_bound(level, q, below):
+    """Lower bound of <A, C> / <B, C> with <A - level B, C> >= q and <B, C> in `below`."""
+    low, high = below
+    if q >= 0.0:
+        return level + q / high if high > 0.0 else level
+    return level + q / low if low > 0.0 else -np.inf
+
+
+def minimise_ratio(problem, A, B, *, tol):
+    """Minimise <A, C> / <B, C> over 𝒞.
+
+    The oracle is asked for the least <A - γ B, C>, γ the least ratio so far, until it
+    finds none that is less [1]_.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+        Of which only the oracle and the row sums count.
+    A, B : ndarray of shape (m, k, k)
+        <B, C> >= 0.
+    tol : float
+        Stop where value - bound is at most this.
+
+    Returns
+    -------
+    RatioMinimum
+
+    References
+    ----------
+    .. [1] Dinkelbach, "On nonlinear fractional programming", Management Science 13, 1967.
+    """
+    below = linear_range(problem, B)
+    value = np.vdot(A, problem.uniform) / np.vdot(B, problem.uniform)
+    best, bound, n_calls = None, -np.inf, 0
+    while n_calls < MAX_CALLS:
+        C, handle, q = problem.lmo(A - value * B)
+        n_calls += 1
+        bound = max(bound, ratio_bound(value, q, below))
+        denominator = np.vdot(B, C)
+        found = np.vdot(A, C) / denominator if denominator > 0.0 else np.inf
+        if best is None or found < best[0]:
+            best = found, C, handle
+        if found >= value or found - bound <= tol:
+            break
+        value = found
+    return RatioMinimum(best[1], best[2], float(best[0]), float(bound), n_calls)
+
+
+# Share of the way to the uniformly random classifier at which slopes are taken, relative
+# to the gap: they are finite there, and a lower bound loses as little as that.
+INWARD = 1e-2
+MAX_INWARD = 0.1
+
+
+@dataclass
+class Minorant:
+    """A linear function that is nowhere above the problem on what is achievable.
+
+    <L, C> + h <= ψ(C) for all C that meet the constraints; for a ratio <A, C> / <B, C>
+    it is <L, C> + h <= <A, C> - level <B, C>. It is a part that belongs to ψ plus
+    multipliers >= 0, of sum `price`, times the constraints.
+    """
+
+    L: np.ndarray
+    h: float
+    level: float
+    objective_L: np.ndarray
+    objective_h: float
+    price: float
+
+    def toward(self, other, share, *, keep_objective=False):
+        """(1 - share) of this one and `share` of the other: a minorant again.
+
+        With `keep_objective` only the constraints' part is such a mean, and that of ψ is
+        the other's.
+        """
+        mine = other if keep_objective else self
+        objective_L = (1.0 - share) * mine.objective_L + share * other.objective_L
+        objective_h = (1.0 - share) * mine.objective_h + share * other.objective_h
+        rest_L = (1.0 - share) * (self.L - self.objective_L) + share * (
+            other.L - other.objective_L
+        )
+        rest_h = (1.0 - share) * (self.h - self.objective_h) + share * (
+            other.h - other.objective_h
+        )
+        return Minorant(
+            objective_L + rest_L,
+            objective_h + rest_h,
+            (1.0 - share) * mine.level + share * other.level,
+            objective_L,
+            objective_h,
+            (1.0 - share) * self.price + share * other.price,
+        )
+
+
+def inward(problem, C, gap):
+    """A point so near to C that it does not matter, where no rate is 0."""
+    share = min(MAX_INWARD, INWARD * gap)
+    return (1.0 - share) * C + share * problem.uniform
+
+
+def tangent_minorant(problem, C, gap):
+    """The minorant that touches ψ at C; of a ratio, <A - ψ(C) B, ·>."""
+    ratio = problem.ratio()
+    if ratio is None:
+        L, h = problem.tangent(inward(problem, C, gap))
+        return Minorant(L, h, 0.0, L, h, 0.0)
+    level = problem.value(C)
+    L = ratio[0] - level * ratio[1]
+    return Minorant(L, 0.0, level, L, 0.0, 0.0)
+
+
+class Bounds:
+    """The best lower bound that the calls of an oracle have given.
+
+    With a minorant <L, C> + h <= ψ(C) of the problem and q = min over 𝒞 of <L, C> + h,
+    ψ >= q. For a ratio, <L, C> + h <= <A, C> - level <B, C> gives ψ >= level +
+    q / <B, C>, so that the range of <B, C> over all tensors of these row sums matters.
+
+    An oracle that is not exact may not have found the least <L, C>; what it found later
+    for other L counts as well, so that the bound at least is never above what the
+    columns make of it.
+
+    Attributes
+    ----------
+    known : bool
+        Whether minorants are below ψ: it is convex, or a ratio.
+    value : float
+    minorant : Minorant or None
+        That gave it.
+    violation : float
+        Lower bound of the violation of any classifier: the constraints cannot be met
+        where it is positive, if the oracle is exact.
+    """
+
+    def __init__(self, problem):
+        self.problem = problem
+        self.value, self.minorant, self.violation = -np.inf, None, -np.inf
+        ratio = problem.ratio() if problem.pieces() is None else None
+        self.known = problem.convex or ratio is not None
+        self.below = None if ratio is None else linear_range(problem, ratio[1])
+        self.notes = []
+
+    def lower(self, minorant, q):
+        """The bound that a minorant gives where it is nowhere below q."""
+        if self.below is None:
+            return q
+        return ratio_bound(minorant.level, q, self.below)
+
+    def note(self, minorant, bound, columns):
+        """The oracle's answer for a minorant's L, and the bound from it alone.
+
+        Parameters
+        ----------
+        minorant : Minorant
+        bound : float
+            What <L, C> is at least, as far as the oracle and the columns tell.
+        columns : Columns
+            What it has found, the last answer included.
+        """
+        q = bound + minorant.h
+        if self.problem.exact:
+            self._take(minorant, q)
+        else:
+            self.notes.append((minorant, q))
+            self.revise(columns.flat[-1:])
+        return self.lower(minorant, q) if self.known else q
+
+    def revise(self, tensors):
+        """For an oracle that is not exact: what it has found lowers earlier bounds.
+
+        Parameters
+        ----------
+        tensors : ndarray of shape (T, m k k)
+            Confusion tensors that are achievable.
+        """
+        self.value, self.minorant, self.violation = -np.inf, None, -np.inf
+        self.notes = [
+            (minorant, min(q, float((tensors @ minorant.L.ravel()).min()) + minorant.h))
+            for minorant, q in self.notes
+        ]
+        for minorant, q in self.notes:
+            self._take(minorant, q)
+
+    def _take(self, minorant, q):
+        if minorant.price > 0.0:
+            most = linear_range(self.problem, minorant.objective_L)[1]
+            rest = q - minorant.objective_h - most
+            self.violation = max(self.violation, rest / minorant.price)
+        if not self.known:
+            return
+        value = self.lower(minorant, q)
+        if value > self.value or self.minorant is None:
+            self.value, self.minorant = value, minorant
+
+
+def bound_by_parts(problem, tol):
+    """A lower bound of a sum of ratios: each at its own minimum.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+        Constraints do not count: without them the bound is but lower.
+    tol : float
+
+    Returns
+    -------
+    bound : float
+        -inf if the metric has no parts.
+    n_calls : int
+        Of the oracle.
+    """
+    parts = problem.parts()
+    if parts is None:
+        return -np.inf, 0
+    total, n_calls = 0.0, 0
+    for weight, A, B in parts:
+        found = minimise_ratio(problem, A, B, tol=tol)
+        total += weight * found.bound
+        n_calls += found.n_calls
+    return total, n_calls

@@ -1,0 +1,228 @@
+"""What a run has found so far: classifiers, the best mixture of them, a lower bound."""
+
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_structsvm.solvers.confusion.bounds import Bounds, bound_by_parts
+from sklearn_structsvm.solvers.confusion.mixture import MET, Columns
+from sklearn_structsvm.solvers.confusion.pruning import best_weights, sparsify
+from sklearn_structsvm.solvers.loop import run_passes
+
+# Columns that `recombine` optimises over; beyond, those of the best mixture and the
+# latest stay.
+MAX_COLUMNS = 100
+
+# Weights are optimised to this share of the gap.
+SHARE = 0.1
+
+# The iterations between two recombinations are at least this share of those made.
+RARELY = 0.2
+
+
+class Incumbent:
+    """The classifiers of a run, the best mixture of them, and the best bound.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    tol : float
+    on_infeasible : callable
+        (problem, bound, max_time) -> SolverResult: what to do where no classifier seems
+        to meet the constraints; `least_violated`.
+    recombines : bool
+        Whether to optimise over all classifiers once more at the end.
+
+    Attributes
+    ----------
+    columns : Columns
+    bounds : Bounds
+        By minorants.
+    dual : float
+        By dual functions.
+    n_calls : int
+    deadline : float
+        Until when the run may last, in seconds of `perf_counter`.
+    C : ndarray of shape (m, k, k) or None
+        The best mixture's tensor.
+    value, violation : float
+        Its ψ, and the largest violation of a constraint.
+    """
+
+    def __init__(self, problem, tol, on_infeasible, recombines=False):
+        self.problem, self.tol, self.recombines = problem, tol, recombines
+        self.on_infeasible = on_infeasible
+        self.columns, self.bounds = Columns(problem.shape), Bounds(problem)
+        self.n_calls = 0
+        self.deadline = np.inf
+        self.dual = -np.inf
+        self.C, self.value, self.violation = None, np.inf, np.inf
+        # One of them is what the best mixture is made of.
+        self._weights = self._mixture = None
+        self._next = 1
+
+    @property
+    def seconds_left(self):
+        """Until the deadline; None without one."""
+        if np.isinf(self.deadline):
+            return None
+        return max(self.deadline - perf_counter(), 0.0)
+
+    @property
+    def bound(self):
+        """The best lower bound; an estimate of one where the oracle is not exact."""
+        bound = max(self.bounds.value, self.dual)
+        if not self.problem.exact and self.violation <= MET:
+            return min(bound, self.value)
+        return bound
+
+    @property
+    def gap(self):
+        """The best mixture's value above the bound; inf if a constraint is violated."""
+        return self.value - self.bound if self.violation <= MET else np.inf
+
+    @property
+    def best(self):
+        """The best mixture."""
+        if self._mixture is None:
+            self._mixture = self.columns.mixture(self._weights)
+        return self._mixture
+
+    def ask(self, L):
+        """Call the oracle: its tensor, the column's index, if it is new, its bound."""
+        C, handle, bound = self.problem.lmo(L)
+        self.n_calls += 1
+        index, is_new = self.columns.add(C, handle)
+        if not self.problem.exact:
+            bound = min(bound, float((self.columns.flat @ np.ravel(L)).min()))
+        return C, index, is_new, bound
+
+    def certify(self, minorant):
+        """Call the oracle for a minorant: as `ask`, with the bound on ψ that it gives.
+
+        Raises
+        ------
+        InfeasibleConstraintError
+            If the constraints turn out not to be met by any classifier.
+        """
+        C, index, is_new, bound = self.ask(minorant.L)
+        low = self.bounds.note(minorant, bound, self.columns)
+        if self.bounds.violation > MET:
+            self.check_feasible(self.bounds.violation)
+        return C, index, is_new, low
+
+    def check_feasible(self, bound):
+        """Raise unless an oracle that is not exact meets the constraints after all.
+
+        Parameters
+        ----------
+        bound : float
+            What the violation is at least, as far as the oracle tells.
+        """
+        found = self.on_infeasible(self.problem, bound, self.seconds_left)
+        self.n_calls += found.n_oracle_calls
+        mixture = found.solution
+        for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
+            self.columns.add(C, handle)
+        self.bounds.revise(self.columns.flat)
+
+    def note_dual(self, value):
+        """Take the value of a dual function, a lower bound if the oracle is exact."""
+        self.dual = max(self.dual, value)
+
+    def take(self, weights):
+        """Keep a mixture of the columns if it is the best so far."""
+        C = self.columns.mix(weights)
+        value, violation = self.problem.value(C), self.problem.violation(C)
+        key = max(violation - MET, 0.0), value
+        if self.C is None or key < (max(self.violation - MET, 0.0), self.value):
+            self.C, self.value, self.violation = C, value, violation
+            self._weights, self._mixture = np.array(weights), None
+
+    def replace(self, weights):
+        """Take a mixture in place of the best one, whether it is better or not."""
+        self.C = None
+        self.take(weights)
+
+    def keep(self, indices):
+        """Forget all columns but these; the best mixture stays."""
+        # Which is made of them before they go.
+        self._mixture = self.best
+        self.columns.keep(indices)
+
+    def is_due(self, t, interval):
+        """Whether to recombine after iteration t; less and less often."""
+        if t < self._next:
+            return False
+        self._next = t + max(interval, int(RARELY * t))
+        return True
+
+    def recombine(self):
+        """Optimise over the columns, and bound what no other column can beat."""
+        if len(self.columns) > MAX_COLUMNS:
+            mixture, n = self.best, len(self.columns)
+            self.keep(np.arange(n - MAX_COLUMNS // 2, n))
+            for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
+                self.columns.add(C, handle)
+        weights, minorant = best_weights(
+            self.problem, self.columns, tol=SHARE * max(self.tol, min(self.gap, 1.0))
+        )
+        self.take(weights)
+        self.certify(minorant)
+
+    def run(self, move, *, max_iter, max_time, on_pass, history):
+        """`run_passes` of a solver that tells what it finds by `take` and `certify`.
+
+        Parameters
+        ----------
+        move : callable
+            () -> None, or the status that ends the run.
+        max_iter, max_time, on_pass, history : as for `run_passes`
+
+        Returns
+        -------
+        SolverResult
+        """
+
+        def move_until(deadline):
+            self.deadline = deadline
+            return move()
+
+        return run_passes(
+            move_until,
+            self.check,
+            tol=self.tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            finishes=True,
+            on_pass=on_pass,
+            history=history,
+        )
+
+    def check(self, done=False):
+        """A row of the history, finished where the run ends, and the best mixture."""
+        if self.C is None:
+            return None
+        if done or (self.gap <= self.tol and self.violation <= MET):
+            self.finish()
+        row = {
+            "objective": self.value,
+            "dual_objective": self.bound,
+            "dual_gap": self.gap,
+            "constraint_violation": self.violation,
+            "n_oracle_calls": self.n_calls,
+        }
+        return row, self.best
+
+    def finish(self):
+        """Make the best mixture smaller; bound a metric that is not convex."""
+        if self.recombines and self.gap > self.tol:
+            self.recombine()
+        self._mixture = sparsify(self.problem, self.best, tol=self.tol)
+        self.C = self._mixture.confusion
+        self.value = self.problem.value(self.C)
+        self.violation = self.problem.violation(self.C)
+        if not self.bounds.known and self.problem.exact:
+            value, n_calls = bound_by_parts(self.problem, self.tol)
+            self.n_calls += n_calls
+            self.note_dual(value)

@@ -1,0 +1,463 @@
+"""The master problem: the best mixture of the classifiers that have been found."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.confusion.bounds import Minorant, inward
+from sklearn_structsvm.solvers.qp.interior_point import solve_qp
+
+# Cuts that no multiplier has needed for so many programs are left out.
+IDLE_CUTS = 10
+
+# A multiplier below this share of the mean one does not need its cut.
+ACTIVE = 1e-3
+
+
+class Rows:
+    """Linear functions <G[p], C> + h[p], and their values at the columns."""
+
+    def __init__(self, columns, G, h):
+        self.columns, self.G, self.h = columns, G, h
+        self._values = np.zeros((len(h), 0))
+
+    @property
+    def count(self):
+        return len(self.h)
+
+    def values(self):
+        """Of shape (p, T)."""
+        known = self._values.shape[1]
+        if known < len(self.columns):
+            new = self.G @ self.columns.flat[known:].T + self.h[:, None]
+            self._values = np.concatenate([self._values, new], axis=1)
+        return self._values
+
+    def note(self, multipliers):
+        """Told the multipliers of each program."""
+
+    def keep(self, indices):
+        self._values = self.values()[:, indices]
+
+
+class Cuts(Rows):
+    """Tangents of a convex function, of which the idle ones are forgotten."""
+
+    def __init__(self, columns, source, most=None):
+        super().__init__(columns, np.zeros((0, columns.flat.shape[1])), np.zeros(0))
+        self.source, self.most = source, most
+        self.idle = np.zeros(0, dtype=int)
+        # The sum of the last multipliers.
+        self.pressure = 0.0
+
+    def add(self, C):
+        """Add the tangent at C."""
+        self.values()
+        G, h = self.source.tangent(C)
+        G = np.ascontiguousarray(G, dtype=np.float64).reshape(1, -1)
+        kept = self.idle <= IDLE_CUTS
+        if self.most is not None:
+            kept[: max(len(kept) + 1 - self.most, 0)] = False
+        self.G = np.concatenate([self.G[kept], G])
+        self.h = np.append(self.h[kept], h)
+        self.idle = np.append(self.idle[kept], 0)
+        new = self.columns.flat @ G[0] + h
+        self._values = np.concatenate([self._values[kept], new[None]])
+
+    def note(self, multipliers):
+        self.pressure = float(multipliers.sum())
+        active = multipliers > ACTIVE * self.pressure / max(len(multipliers), 1)
+        self.idle = np.where(active, 0, self.idle + 1)
+
+
+# Constraints are asked for with this to spare, so that what the program's tolerance and
+# rounding take leaves them met exactly. Rates and shares are of the order of 1.
+MARGIN = 1e-9
+
+# Price of a unit of violation at first, and how many times the sum of the multipliers it
+# is to be: with twice, all points of the central path meet the constraints.
+FIRST_PRICE = 10.0
+PRICE_RATIO = 4.0
+MAX_PRICE = 1e8
+
+# A price below this is raised as soon as it limits the multipliers.
+EASY_PRICE = 1e3
+
+# Step of the differences of gradients, as a share of the way to a column.
+DIFFERENCE = 1e-5
+
+# Weight of a new column, and of the uniform mixture, in the start of a program.
+START_SHARE = 0.1
+
+# Least share of the predicted decrease that a step must reach, and smallest step.
+SUFFICIENT = 1e-4
+SMALLEST_STEP = 1e-3
+
+# Accuracy of the program relative to a gap of the order of 1, and the finest one.
+FINEST = 1e-10
+
+# Denominators of ratios below this are rounding.
+TINY_SHARE = 1e-15
+
+
+def make_master(problem, columns):
+    """The master problem that fits the metric's form."""
+    if problem.pieces() is not None:
+        return PiecewiseMaster(problem, columns)
+    if problem.ratio() is not None:
+        return RatioMaster(problem, columns)
+    if problem.convex and not problem.smooth:
+        return CutMaster(problem, columns)
+    return SmoothMaster(problem, columns)
+
+
+class Master:
+    """min ψ(Σ_t α_t C_t) + price · (largest violation)⁺ over α in the simplex.
+
+    Subclasses differ in how ψ enters the quadratic program of one step.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    columns : Columns
+
+    Attributes
+    ----------
+    weights : ndarray of shape (T,)
+        α; columns added since have none.
+    price : float
+    pressure : float
+        Sum of the constraints' multipliers in the last program; at most `price`.
+    """
+
+    def __init__(self, problem, columns):
+        self.problem, self.columns = problem, columns
+        self.weights = np.zeros(0)
+        self.price = FIRST_PRICE
+        self.pressure = 0.0
+        self.moved = True
+        G, h = problem.linear
+        self.rows = Rows(columns, G.reshape(len(h), int(np.prod(problem.shape))), h)
+        self.cuts = [Cuts(columns, phi, most=1) for phi in problem.convex_constraints]
+        self.constrained = problem.constrained
+        self.bends = len(self.cuts) > 0
+
+    # What the subclasses give.
+
+    def first_minorant(self):
+        """Of ψ alone, at the uniformly random classifier."""
+        L, h, level, _ = self.objective_minorant(self.problem.uniform, None)
+        return Minorant(L, h, level, L, h, 0.0)
+
+    def objective(self, weights, inward):
+        """(c, Q, rows, offsets): slopes, curvature or None, and pieces (q, T) if any."""
+        raise NotImplementedError
+
+    def objective_minorant(self, C, multipliers):
+        """(L, h, level) of ψ at C, given the multipliers of the pieces."""
+        raise NotImplementedError
+
+    # One step.
+
+    def merit(self, C):
+        """ψ(C) + price · (largest violation)⁺, ψ(C), and the violation."""
+        value = self.problem.value(C)
+        violation = self.problem.violation(C) if self.constrained else -np.inf
+        return value + self.price * max(violation, 0.0), value, violation
+
+    def extend(self):
+        """Give the columns that have come a start weight."""
+        n, n_new = len(self.weights), len(self.columns) - len(self.weights)
+        if n == 0:
+            self.weights = np.full(n_new, 1.0 / n_new)
+        elif n_new:
+            new = np.full(n_new, START_SHARE / n_new)
+            self.weights = np.concatenate([(1.0 - START_SHARE) * self.weights, new])
+
+    @property
+    def stuck(self):
+        """Whether the next program would be the same, unless solved more exactly."""
+        return not self.moved
+
+    def start_at(self, index):
+        """Go to one of the columns."""
+        self.weights = np.zeros(len(self.columns))
+        self.weights[index] = 1.0
+
+    def solve(self, gap, tol):
+        """One program and a step to its solution.
+
+        Parameters
+        ----------
+        gap : float
+            Of the whole problem, as far as it is known.
+        tol : float
+            To which the program is solved.
+
+        Returns
+        -------
+        minorant : Minorant
+            Of the multipliers, at the new weights.
+        """
+        self.extend()
+        C = self.columns.mix(self.weights)
+        for cut in self.cuts:
+            cut.add(C)
+        inside = inward(self.problem, C, gap)
+        c, Q, pieces, offsets = self.objective(self.weights, inside)
+        if self.cuts:
+            bend = self._constraint_curvature(inside)
+            Q = bend if Q is None else Q + bend
+            c = c - bend @ self.weights
+        solution = self._program(c, Q, pieces, offsets, max(tol, FINEST))
+        n, n_pieces = len(self.weights), len(offsets)
+        target = solution.x[:n] / solution.x[:n].sum()
+        self.move(target, c, Q)
+        y = solution.y
+        if n_pieces:
+            y = y / y[:n_pieces].sum()
+        self.pressure = float(y[n_pieces:].sum())
+        return self._minorant(y[:n_pieces], y[n_pieces:], gap)
+
+    def set_price(self, gap):
+        """Well above the multipliers, which it limits while the constraints are not met.
+
+        Parameters
+        ----------
+        gap : float
+            Of the merit: where it is small beside what the violation costs, nothing but
+            a higher price will make the violation any smaller.
+        """
+        if not self.constrained:
+            return
+        wanted = PRICE_RATIO * self.pressure
+        violation = self.problem.violation(self.columns.mix(self.weights))
+        if violation <= 0.0:
+            self.price = min(max(wanted, FIRST_PRICE), MAX_PRICE)
+        elif wanted > self.price and (
+            self.price < EASY_PRICE or gap < 0.5 * self.price * violation
+        ):
+            self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
+
+    def move(self, target, c, Q):
+        """Go to the program's solution, or as far as the merit falls where that bends."""
+        if self.cuts:
+            _search_line(self, target, 0.0)
+        else:
+            self.weights = target
+
+    def _program(self, c, Q, pieces, offsets, tol):
+        """The quadratic program in (α, v, w): v >= all pieces, w >= all violations."""
+        n, has_v, has_w = len(c), int(len(offsets) > 0), int(self.constrained)
+        size = n + has_v + has_w
+        rows, ends = [], []
+        start = np.empty(size)
+        start[:n] = START_SHARE / n + (1.0 - START_SHARE) * self.weights
+        cost = np.concatenate([c, np.ones(has_v), np.full(has_w, self.price)])
+        if has_v:
+            # v is measured from below all pieces, so that it is positive.
+            low = float(pieces.min()) - 1.0
+            block = np.zeros((len(pieces), size))
+            block[:, :n], block[:, n] = pieces, -1.0
+            rows.append(block)
+            ends.append(np.full(len(pieces), low))
+            start[n] = float((pieces @ start[:n]).max()) - low + 1.0
+        if has_w:
+            values = self._constraint_rows()
+            block = np.zeros((len(values), size))
+            block[:, :n], block[:, -1] = values, -1.0
+            rows.append(block)
+            ends.append(np.full(len(values), -MARGIN))
+            start[-1] = max(float((values @ start[:n]).max()), 0.0) + 1.0
+        if Q is not None and size > n:
+            wide = np.zeros((size, size))
+            wide[:n, :n] = Q
+            Q = wide
+        a = np.zeros(size)
+        a[:n] = 1.0
+        D = np.concatenate(rows) if rows else np.zeros((0, size))
+        b = np.concatenate(ends) if ends else np.zeros(0)
+        return solve_qp(cost, a, D, b, start, Q=Q, tol=tol)
+
+    def _curvature(self, C, gradient, of):
+        """αᵀ ∇²f α' for columns α, α' as seen from C, f the function `of`."""
+        away = self.columns.flat - C.ravel()
+        changes = np.empty_like(away)
+        for t, way in enumerate(away):
+            near = C + DIFFERENCE * way.reshape(C.shape)
+            changes[t] = of.gradient(near).ravel() - gradient
+        Q = changes @ away.T / DIFFERENCE
+        return 0.5 * (Q + Q.T)
+
+    def _constraint_curvature(self, C):
+        """That of the convex constraints, as much as they press."""
+        total = np.zeros((len(self.weights),) * 2)
+        for cut in self.cuts:
+            if cut.pressure > 0.0:
+                gradient = cut.source.gradient(C).ravel()
+                total += cut.pressure * self._curvature(C, gradient, cut.source)
+        return _positive(total, known=True)
+
+    def _constraint_rows(self):
+        """Values of all linear constraints and cuts at the columns, (p, T)."""
+        return np.concatenate([self.rows.values(), *(c.values() for c in self.cuts)])
+
+    def _minorant(self, pieces, multipliers, gap):
+        C = self.columns.mix(self.weights)
+        L, h, level, scale = self.objective_minorant(inward(self.problem, C, gap), pieces)
+        total_L, total_h, start = L, h, 0
+        for source in (self.rows, *self.cuts):
+            mu = scale * multipliers[start : start + source.count]
+            start += source.count
+            source.note(mu)
+            if len(mu):
+                total_L = total_L + (mu @ source.G).reshape(L.shape)
+                total_h += float(mu @ source.h)
+        price = scale * float(multipliers.sum())
+        return Minorant(total_L, total_h, level, L, h, price)
+
+    def keep(self, indices):
+        """Forget all columns but these; `columns.keep` comes after."""
+        weights = self.weights[indices]
+        self.weights = weights / weights.sum()
+        for source in (self.rows, *self.cuts):
+            source.keep(indices)
+
+
+class PiecewiseMaster(Master):
+    """ψ(C) = max_p <G[p], C> + h[p]: a linear program."""
+
+    def __init__(self, problem, columns):
+        super().__init__(problem, columns)
+        G, h = problem.pieces()
+        self.pieces = Rows(columns, G.reshape(len(h), -1), h)
+
+    def objective(self, weights, inward):
+        values = self.pieces.values()
+        return np.zeros(values.shape[1]), None, values, self.pieces.h
+
+    def objective_minorant(self, C, multipliers):
+        if multipliers is None:
+            multipliers = np.full(self.pieces.count, 1.0 / self.pieces.count)
+        L = (multipliers @ self.pieces.G).reshape(C.shape)
+        return L, float(multipliers @ self.pieces.h), 0.0, 1.0
+
+    def keep(self, indices):
+        super().keep(indices)
+        self.pieces.keep(indices)
+
+
+class CutMaster(Master):
+    """A convex ψ without a gradient everywhere: the largest of its tangents so far."""
+
+    def __init__(self, problem, columns):
+        super().__init__(problem, columns)
+        self.tangents = Cuts(columns, problem)
+        self.bends = True
+        self.trial = None
+
+    @property
+    def stuck(self):
+        """No: there is one more tangent each time."""
+        return False
+
+    def objective(self, weights, inward):
+        # Where the last program's solution was no better, its tangent tells why.
+        if self.trial is not None and not self.moved:
+            self.tangents.add(self.trial)
+        self.tangents.add(self.columns.mix(weights))
+        values = self.tangents.values()
+        return np.zeros(values.shape[1]), None, values, self.tangents.h
+
+    def objective_minorant(self, C, multipliers):
+        if multipliers is None:
+            return *self.problem.tangent(C), 0.0, 1.0
+        L = (multipliers @ self.tangents.G).reshape(C.shape)
+        h = float(multipliers @ self.tangents.h)
+        self.tangents.note(multipliers)
+        return L, h, 0.0, 1.0
+
+    def move(self, target, c, Q):
+        self.trial = self.columns.mix(target)
+        _search_line(self, target, 0.0)
+
+    def keep(self, indices):
+        super().keep(indices)
+        self.tangents.keep(indices)
+
+
+class RatioMaster(Master):
+    """ψ(C) = <A, C> / <B, C>: its tangent, a step of Dinkelbach's method."""
+
+    def __init__(self, problem, columns):
+        super().__init__(problem, columns)
+        self.A, self.B = problem.ratio()
+        self.terms = Rows(
+            columns, np.array([self.A.ravel(), self.B.ravel()]), np.zeros(2)
+        )
+
+    def objective(self, weights, inward):
+        values = self.terms.values()
+        above, below = values @ weights
+        self.below = below = max(below, TINY_SHARE)
+        return (values[0] - above / below * values[1]) / below, None, np.zeros((0, 0)), ()
+
+    def move(self, target, c, Q):
+        # Along a line a ratio of linear functions is monotone.
+        if not self.constrained:
+            target = np.zeros(len(c))
+            target[np.argmin(c)] = 1.0
+        _search_line(self, target, float(c @ (self.weights - target)))
+
+    def objective_minorant(self, C, multipliers):
+        if multipliers is None:
+            level, below = self.problem.value(C), 1.0
+        else:
+            above, rest = self.terms.values() @ self.weights
+            level, below = above / max(rest, TINY_SHARE), self.below
+        return self.A - level * self.B, 0.0, level, below
+
+    def keep(self, indices):
+        super().keep(indices)
+        self.terms.keep(indices)
+
+
+class SmoothMaster(Master):
+    """ψ with its gradient, and its curvature by differences of gradients."""
+
+    def objective(self, weights, inward):
+        flat = self.columns.flat
+        gradient = self.problem.gradient(inward).ravel()
+        Q = self._curvature(inward, gradient, self.problem)
+        Q = _positive(Q, known=self.problem.convex)
+        return flat @ gradient - Q @ weights, Q, np.zeros((0, 0)), ()
+
+    def move(self, target, c, Q):
+        step = target - self.weights
+        _search_line(self, target, -float(step @ (c + Q @ (self.weights + 0.5 * step))))
+
+    def objective_minorant(self, C, multipliers):
+        L, h = self.problem.tangent(C)
+        return L, h, 0.0, 1.0
+
+
+def _positive(Q, known):
+    """The nearest positive semidefinite matrix; `known` to be that but for rounding."""
+    if not known:
+        values, vectors = np.linalg.eigh(Q)
+        Q = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    Q[np.diag_indices(len(Q))] += 1e-10 * (1.0 + np.trace(Q) / len(Q))
+    return Q
+
+
+def _search_line(master, target, predicted):
+    """Halve the step to the target until the merit falls by its share, or stay."""
+    weights, columns = master.weights, master.columns
+    before = master.merit(columns.mix(weights))[0]
+    step, master.moved = 1.0, True
+    while step >= SMALLEST_STEP:
+        tried = weights + step * (target - weights)
+        fall = before - master.merit(columns.mix(tried))[0]
+        if fall > max(SUFFICIENT * step * predicted, 0.0):
+            master.weights = tried
+            return
+        step *= 0.5
+    master.moved = False

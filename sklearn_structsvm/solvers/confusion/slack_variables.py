@@ -1,0 +1,329 @@
+"""Slack variables that take the confusion tensor's place in metrics and constraints."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.qp.interior_point import solve_qp
+
+
+class Coordinates:
+    """The entries that a problem depends on, each divided by its row sum.
+
+    z[c] = C[a, i, j] / π[a, i] for the entries (a, i, j) that the metric or a constraint
+    depends on; in rows where these are all, one is left out, as it is 1 minus the
+    others. The G-mean of k classes has k coordinates, the recalls; with a constraint on
+    two classes and m groups there are 2 m of them, those of section 8.2.
+
+    All C >= 0 of the row sums are in the set Z = {z >= 0, sum over each row <= 1}, which
+    takes the place of the simplex that the paper's slack variables are in: it is smaller,
+    and metrics are convex where the row sums are what they are.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+
+    Attributes
+    ----------
+    n : int
+    groups : ndarray of shape (n_rows, n)
+        Which coordinates are in each row, as 0 and 1.
+    """
+
+    def __init__(self, problem):
+        self.shape = problem.shape
+        k = self.shape[-1]
+        used = problem.entries().reshape(-1, k)
+        priors = problem.priors.ravel()
+        index, rest, row = [], [], []
+        self.rest_of_rows = np.zeros(len(priors), dtype=int)
+        for r in np.flatnonzero(priors > 0.0):
+            columns = np.flatnonzero(used[r])
+            if len(columns) == k:
+                # Any of them but the diagonal.
+                left_out = 1 if r % k == 0 else 0
+                columns = np.delete(columns, left_out)
+            else:
+                left_out = int(np.flatnonzero(~used[r])[0])
+            self.rest_of_rows[r] = left_out
+            index.extend(r * k + columns)
+            rest.extend([r * k + left_out] * len(columns))
+            row.extend([r] * len(columns))
+        self.index, self.rest = np.array(index, dtype=int), np.array(rest, dtype=int)
+        self.priors = priors
+        self.scale = priors[np.array(row, dtype=int)]
+        rows, self.row = np.unique(np.array(row, dtype=int), return_inverse=True)
+        self.n = len(self.index)
+        self.groups = np.zeros((len(rows), self.n))
+        self.groups[self.row, np.arange(self.n)] = 1.0
+        self.members = [np.flatnonzero(group) for group in self.groups]
+        # Is Z a box?
+        self.single = len(rows) == self.n
+
+    def of(self, C):
+        """The coordinates of a tensor."""
+        return np.reshape(C, -1)[self.index] / self.scale
+
+    def tensor(self, z):
+        """A tensor of these coordinates and the problem's row sums."""
+        k = self.shape[-1]
+        C = np.zeros((len(self.priors), k))
+        C.reshape(-1)[self.index] = z * self.scale
+        C[np.arange(len(C)), self.rest_of_rows] += self.priors - C.sum(axis=1)
+        return C.reshape(self.shape)
+
+    def slopes(self, G):
+        """The gradient by the coordinates, of a function whose gradient by C is G."""
+        flat = np.reshape(G, -1)
+        return self.scale * (flat[self.index] - flat[self.rest])
+
+    def constant(self, G):
+        """<G, C> minus the slopes times the coordinates."""
+        rest = np.reshape(G, (len(self.priors), -1))
+        return float(self.priors @ rest[np.arange(len(rest)), self.rest_of_rows])
+
+    def loss(self, multipliers):
+        """L with <L, C> = multipliers times the coordinates."""
+        L = np.zeros(len(self.priors) * self.shape[-1])
+        L[self.index] = multipliers / self.scale
+        return L.reshape(self.shape)
+
+    def lowest(self, slopes):
+        """The point of Z where slopes · z is least."""
+        if self.single:
+            return (slopes < 0.0).astype(np.float64)
+        z = np.zeros(self.n)
+        for members in self.members:
+            best = members[np.argmin(slopes[members])]
+            z[best] = float(slopes[best] < 0.0)
+        return z
+
+    def least(self, slopes):
+        """The least slopes · z over Z."""
+        return float(slopes @ self.lowest(slopes))
+
+    def project(self, z):
+        """The nearest point of Z."""
+        z = np.maximum(z, 0.0)
+        if self.single:
+            return np.minimum(z, 1.0)
+        for members in self.members:
+            if z[members].sum() > 1.0:
+                z[members] = _onto_simplex(z[members])
+        return z
+
+
+def _onto_simplex(z):
+    """The nearest point of the simplex."""
+    falling = np.sort(z)[::-1]
+    excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(z) + 1)
+    return np.maximum(z - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+
+
+# How far a minimum over the slack variables may be from what it is, relative to `tol`;
+# and the finest accuracy asked for.
+ACCURACY = 1e-2
+FINEST = 1e-8
+
+# And relative to how far it is below what matters.
+ROUGH = 0.1
+
+# Programs for one minimum, and halvings of a step.
+MAX_PROGRAMS = 30
+MAX_HALVINGS = 20
+
+# Share of the way to the uniform point at which curvature is taken, and the step of its
+# differences.
+INSIDE = 1e-4
+DIFFERENCE = 1e-5
+
+# So many with the curvature of a smooth metric; then come tangents.
+CURVED_PROGRAMS = 4
+
+# Tangents of a metric without a gradient everywhere that are kept.
+MAX_CUTS = 200
+
+
+def check_convex(problem, name):
+    """ValueError where a Lagrange dual would not have the same value as the problem."""
+    if not problem.convex:
+        raise ValueError(
+            f"solver {name!r} is for convex metrics, and "
+            f"{getattr(problem, 'metric', problem)!r} is not: use 'column_generation'"
+            + (", or 'bisection'." if problem.ratio() is not None else ".")
+        )
+
+
+class MetricLagrangian:
+    """ψ(ξ) + Σ_k μ_k φ_k(ξ) as a function of the coordinates of ξ.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+    n_multipliers : int
+        K: the linear constraints, then the convex ones.
+    """
+
+    def __init__(self, problem):
+        self.problem = problem
+        self.coordinates = z = Coordinates(problem)
+        G, h = problem.linear
+        self.rows = np.array([z.slopes(row) for row in G]).reshape(len(h), z.n)
+        self.ends = h + np.array([z.constant(row) for row in G])
+        self.n_multipliers = len(h) + len(problem.convex_constraints)
+
+    def constraints(self, xi):
+        """φ(ξ), of shape (K,)."""
+        values = self.rows @ xi + self.ends
+        if self.problem.convex_constraints:
+            C = self.coordinates.tensor(xi)
+            bent = [phi.value(C) for phi in self.problem.convex_constraints]
+            values = np.concatenate([values, bent])
+        return values
+
+    def tangent(self, xi, mu):
+        """Slopes and offset of the tangent at ξ, in coordinates."""
+        z, C, p = self.coordinates, self.coordinates.tensor(xi), len(self.ends)
+        G, h = self.problem.tangent(C)
+        slopes, offset = z.slopes(G), h + z.constant(G)
+        for weight, phi in zip(mu[p:], self.problem.convex_constraints, strict=True):
+            G, h = phi.tangent(C)
+            slopes = slopes + weight * z.slopes(G)
+            offset += weight * (h + z.constant(G))
+        return slopes + mu[:p] @ self.rows, offset + float(mu[:p] @ self.ends)
+
+    def value(self, xi, mu):
+        """ψ(ξ) + Σ_k μ_k φ_k(ξ)."""
+        value = self.problem.value(self.coordinates.tensor(xi))
+        return value + float(mu @ self.constraints(xi))
+
+
+class MetricMinimiser:
+    """min over ξ in Z of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ), the second half of the dual.
+
+    By linear programs where ψ is a maximum of linear functions, and by ones that take the
+    largest of its tangents for it where it is not smooth. Where it is, quadratic programs
+    with its curvature come first; with rates of 0 even smooth metrics have kinks.
+
+    Parameters
+    ----------
+    lagrangian : MetricLagrangian
+    tol : float
+        Of the run: minima are a share of it from what they are.
+    """
+
+    def __init__(self, lagrangian, tol):
+        self.lagrangian, self.tol = lagrangian, max(ACCURACY * tol, FINEST)
+        self.problem, self.z = lagrangian.problem, lagrangian.coordinates
+        self.inside = self.z.of(self.problem.uniform)
+        pieces = self.problem.pieces()
+        self.exact_pieces = pieces is not None
+        self.smooth = pieces is None and self.problem.smooth
+        self.slopes, self.offsets = np.zeros((0, self.z.n)), np.zeros(0)
+        if pieces is not None:
+            for G, h in zip(*pieces, strict=True):
+                self._add(self.z.slopes(G), h + self.z.constant(G))
+
+    def _add(self, slopes, offset):
+        self.slopes = np.vstack([self.slopes, slopes])
+        self.offsets = np.append(self.offsets, offset)
+        if not self.exact_pieces:
+            self.slopes, self.offsets = self.slopes[-MAX_CUTS:], self.offsets[-MAX_CUTS:]
+
+    def minimise(self, multipliers, mu, xi, enough=-np.inf):
+        """From ξ: the minimiser, the value there, and a lower bound of the minimum.
+
+        Where the value is below `enough` by far, that is all that is asked of it.
+        """
+        low, best = -np.inf, (np.inf, xi)
+        for n_programs in range(MAX_PROGRAMS):
+            value = self.lagrangian.value(xi, mu) - float(multipliers @ xi)
+            best = min(best, (value, xi), key=lambda pair: pair[0])
+            slopes, offset = self.lagrangian.tangent(xi, mu)
+            low = max(low, offset + self.z.least(slopes - multipliers))
+            if best[0] - low <= max(self.tol, ROUGH * (enough - best[0])):
+                break
+            if self.smooth and n_programs < CURVED_PROGRAMS:
+                xi = self._curved_step(multipliers, mu, best[1], slopes)
+            else:
+                if not self.exact_pieces:
+                    self._add(*self._metric_tangent(xi))
+                xi, bound = self._piecewise_step(multipliers, mu, best[1])
+                low = max(low, bound)
+        return best[1], best[0], low
+
+    def _curved_step(self, multipliers, mu, xi, slopes):
+        """Towards the minimiser of the quadratic model, as far as the value falls."""
+        Q = self._curvature(xi, mu, whole=True)
+        target, _ = self._program(slopes - multipliers - Q @ xi, Q, xi, pieces=False)
+        return self._fall(multipliers, mu, xi, target)
+
+    def _piecewise_step(self, multipliers, mu, xi):
+        """The minimiser where ψ is its tangents; a lower bound if all else is linear."""
+        rows, p = self.lagrangian.rows, len(self.lagrangian.ends)
+        c, Q = mu[:p] @ rows - multipliers, None
+        if mu[p:].any():
+            slopes = self.lagrangian.tangent(xi, mu)[0]
+            Q = self._curvature(xi, mu, whole=False)
+            c = slopes - self._metric_tangent(xi)[0] - multipliers - Q @ xi
+        target, y = self._program(c, Q, xi, pieces=True)
+        if Q is not None:
+            return self._fall(multipliers, mu, xi, target), -np.inf
+        y = y / y.sum()
+        bound = y @ self.offsets + mu[:p] @ self.lagrangian.ends + self.z.least(
+            y @ self.slopes + c
+        )
+        return target, float(bound)
+
+    def _fall(self, multipliers, mu, xi, target):
+        """The first of ever smaller steps to the target that is one down."""
+        before = self.lagrangian.value(xi, mu) - multipliers @ xi
+        for k in range(MAX_HALVINGS):
+            point = xi + 0.5**k * (target - xi)
+            if self.lagrangian.value(point, mu) - multipliers @ point < before:
+                break
+        return point
+
+    def _metric_tangent(self, xi):
+        """The tangent of ψ alone."""
+        return self.lagrangian.tangent(xi, np.zeros(self.lagrangian.n_multipliers))
+
+    def _curvature(self, xi, mu, whole):
+        """Second derivatives, of the constraints alone if not `whole`."""
+        n = self.z.n
+        xi = (1.0 - INSIDE) * xi + INSIDE * self.inside
+
+        def slopes(point):
+            both = self.lagrangian.tangent(point, mu)[0]
+            return both if whole else both - self._metric_tangent(point)[0]
+
+        base = slopes(xi)
+        steps = DIFFERENCE * np.where(xi < 0.5, 1.0, -1.0)
+        Q = np.array([(slopes(xi + d) - base) for d in np.diag(steps)]) / steps[:, None]
+        Q = 0.5 * (Q + Q.T)
+        Q[np.diag_indices(n)] += 1e-10 * (1.0 + np.abs(Q).max())
+        return Q
+
+    def _program(self, c, Q, xi, pieces):
+        """The program in (ξ, 1, v), v at least all pieces; its multipliers of these."""
+        n, has_v = self.z.n, int(pieces)
+        size, groups = n + 1 + has_v, self.z.groups
+        D = np.zeros((len(groups) + has_v * len(self.offsets), size))
+        D[: len(groups), :n] = groups
+        b = np.ones(len(D))
+        cost = np.concatenate([c, np.zeros(1), np.ones(has_v)])
+        start = np.concatenate([0.9 * self.inside + 0.1 * xi, np.ones(1 + has_v)])
+        if has_v:
+            values = self.slopes @ start[:n] + self.offsets
+            least = self.slopes.clip(max=0.0).sum(axis=1) + self.offsets
+            low = float(least.min()) - 1.0
+            D[len(groups) :, :n] = self.slopes
+            D[len(groups) :, -1] = -1.0
+            b[len(groups) :] = low - self.offsets
+            start[-1] = float(values.max()) - low + 1.0
+        if Q is not None:
+            wide = np.zeros((size, size))
+            wide[:n, :n] = Q
+            Q = wide
+        a = np.zeros(size)
+        a[n] = 1.0
+        found = solve_qp(cost, a, D, b, start, Q=Q, tol=0.1 * self.tol)
+        return self.z.project(found.x[:n]), found.y[len(groups) :]

@@ -1,0 +1,242 @@
+"""Frank-Wolfe for smooth confusion metrics under convex constraints, by splitting."""
+
+import numpy as np
+from scipy.optimize import linprog, minimize_scalar
+
+from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
+from sklearn_structsvm.solvers.confusion.column_generation import least_violated
+from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
+from sklearn_structsvm.solvers.confusion.mixture import MET
+from sklearn_structsvm.solvers.confusion.slack_variables import Coordinates
+
+# Accuracy of line searches, in the step.
+STEP_ACCURACY = 1e-6
+
+# The weight ζ of the quadratic penalty and the schedule of dual steps η over thirds of
+# the iterations: what the paper's experiments have (appendix B.1).
+PENALTY = 10.0
+DUAL_STEPS = (0.5, 0.1, 0.001)
+
+# Iterations between two mixtures that meet the constraints.
+RECOMBINE_INTERVAL = 25
+
+STEPS = ("line_search", "paper")
+
+
+def run_split_fw(
+    problem,
+    *,
+    step="line_search",
+    penalty=PENALTY,
+    dual_steps=DUAL_STEPS,
+    tol=1e-3,
+    max_iter=5000,
+    max_time=None,
+    recombine_interval=RECOMBINE_INTERVAL,
+    on_pass=None,
+    history=None,
+):
+    """Minimise a smooth metric ψ under convex constraints, by splitting.
+
+    Algorithm 5 of [1]_ (SplitFW): min ψ(C) + ψ(F) with C = F, C achievable and F in the
+    set ℱ of tensors that meet the constraints, by Frank-Wolfe steps in both for the
+    augmented Lagrangian and gradient steps in the multipliers λ of C = F. What is
+    returned is the best mixture of the classifiers found that meets the constraints, the
+    pruning of section 8.2.
+
+    With a = ∇ψ(C) + λ + ζ (C - F) and b = ∇ψ(F) - λ - ζ (C - F), the two linear programs
+    of an iteration, over 𝒞 and over ℱ, bound ψ: for any C' in both,
+    2 ψ(C') >= <∇ψ(C) + ∇ψ(F), C'> + h_C + h_F = <a, C'> + <b, C'> + h_C + h_F, the
+    tangents being below ψ.
+
+    ℱ is made of C >= 0 with the problem's row sums, where the paper has the simplex: it
+    is smaller, and ψ is convex on it. C and F are measured in rates of their rows
+    (section 8.2).
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    step : {"line_search", "paper"}
+        Line 7 of the algorithm, or 2 / (t + 2) as in the paper's experiments.
+    penalty : float
+        ζ.
+    dual_steps : tuple of float
+        η in each part of the `max_iter` iterations; divided by the iteration.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_frank_wolfe`.
+    recombine_interval : int
+        Iterations between two prunings at first; there are fewer later.
+
+    Returns
+    -------
+    SolverResult
+        Whose solution is a `Mixture`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such step.
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", 2022.
+    """
+    if step not in STEPS:
+        raise ValueError(
+            f"With constraints, step must be one of {STEPS}, got {step!r}."
+        )
+    search = _SplitFrankWolfe(problem, step, penalty, dual_steps, max_iter, tol)
+    search.recombine_interval = recombine_interval
+    return search.incumbent.run(
+        search.move,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class _SplitFrankWolfe:
+    """C and F in coordinates, their multipliers, and their moves."""
+
+    def __init__(self, problem, step, penalty, dual_steps, max_iter, tol):
+        self.problem, self.step, self.penalty = problem, step, penalty
+        self.dual_steps, self.max_iter = dual_steps, max_iter
+        self.incumbent = Incumbent(problem, tol, least_violated, recombines=True)
+        self.feasible = FeasibleRows(problem, self.incumbent.check_feasible)
+        self.coordinates = self.feasible.coordinates
+        self.t = 0
+
+    def start(self):
+        minorant = tangent_minorant(self.problem, self.problem.uniform, 1.0)
+        C, *_ = self.incumbent.certify(minorant)
+        self.c = self.coordinates.of(C)
+        self.f, _ = self.feasible.minimise(np.zeros(self.coordinates.n))
+        self.multipliers = np.zeros(self.coordinates.n)
+
+    def move(self):
+        if self.t == 0:
+            self.start()
+        self.t += 1
+        to_c, to_f = self.targets()
+        share = 2.0 / (self.t + 2.0)
+        if self.step == "line_search":
+            share = self.best_step(to_c - self.c, to_f - self.f)
+        self.c = self.c + share * (to_c - self.c)
+        self.f = self.f + share * (to_f - self.f)
+        part = len(self.dual_steps) * (self.t - 1) // self.max_iter
+        eta = self.dual_steps[min(part, len(self.dual_steps) - 1)]
+        self.multipliers = self.multipliers + eta / self.t * (self.c - self.f)
+        if self.incumbent.is_due(self.t, self.recombine_interval):
+            self.incumbent.recombine()
+        return None
+
+    def targets(self):
+        """The answers of the two linear programs; and the bound that they give."""
+        problem, z = self.problem, self.coordinates
+        pull = self.multipliers + self.penalty * (self.c - self.f)
+        slopes, constants = [], 0.0
+        for point in (self.c, self.f):
+            G, h = problem.tangent(z.tensor(point))
+            slopes.append(z.slopes(G))
+            constants += h + z.constant(G)
+        a, b = slopes[0] + pull, slopes[1] - pull
+        C, _, _, least = self.incumbent.ask(z.loss(a))
+        to_f, least_f = self.feasible.minimise(b)
+        if problem.convex:
+            self.incumbent.note_dual(0.5 * (least + least_f + constants))
+        return z.of(C), to_f
+
+    def best_step(self, along_c, along_f):
+        """Line 7: the step in [0, 1] that makes the augmented Lagrangian least."""
+        z, apart, along = self.coordinates, self.c - self.f, along_c - along_f
+
+        def lagrangian(share):
+            off = apart + share * along
+            return (
+                self.problem.value(z.tensor(self.c + share * along_c))
+                + self.problem.value(z.tensor(self.f + share * along_f))
+                + self.multipliers @ off
+                + 0.5 * self.penalty * (off @ off)
+            )
+
+        found = minimize_scalar(
+            lagrangian,
+            bounds=(0.0, 1.0),
+            method="bounded",
+            options={"xatol": STEP_ACCURACY},
+        )
+        return found.x
+
+
+# A convex constraint is violated by at most this where its tangents are enough of them.
+BENT = 1e-6
+
+# Linear programs for one answer. Each adds a tangent to those of all answers before, so
+# that later ones need but one or two.
+MAX_PROGRAMS = 50
+
+# What scipy's `linprog` says where nothing meets the constraints.
+NO_POINT = 2
+
+
+class FeasibleRows:
+    """ℱ: the z in Z (see `Coordinates`) that meet a problem's constraints.
+
+    Convex constraints that are not linear are given by tangents, which are kept: what is
+    minimised over is a polyhedron around ℱ that closes in on it, so that the minimum is
+    never above that over ℱ.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    check_feasible : callable
+        Raises the error of constraints that are violated by a number at least.
+    """
+
+    def __init__(self, problem, check_feasible):
+        self.problem, self.check_feasible = problem, check_feasible
+        self.coordinates = z = Coordinates(problem)
+        G, h = problem.linear
+        self.rows = [z.slopes(row) for row in G]
+        self.ends = [-float(end) - z.constant(row) for row, end in zip(G, h, strict=True)]
+
+    def minimise(self, slopes):
+        """The point of ℱ where slopes · z is least, and that minimum.
+
+        Raises
+        ------
+        InfeasibleConstraintError
+            If ℱ is empty.
+        """
+        for _ in range(MAX_PROGRAMS):
+            found = self._program(slopes)
+            tensor = self.coordinates.tensor(found)
+            worst = max(
+                self.problem.convex_constraints,
+                key=lambda phi: phi.value(tensor),
+                default=None,
+            )
+            if worst is None or worst.value(tensor) <= BENT:
+                break
+            G, h = worst.tangent(tensor)
+            self.rows.append(self.coordinates.slopes(G))
+            self.ends.append(-h - self.coordinates.constant(G))
+        return found, float(slopes @ found)
+
+    def _program(self, slopes):
+        groups = self.coordinates.groups
+        result = linprog(
+            slopes,
+            A_ub=np.vstack([*self.rows, groups]),
+            b_ub=np.concatenate([self.ends, np.ones(len(groups))]),
+            bounds=(0.0, None),
+        )
+        if result.status == NO_POINT:
+            self.check_feasible(MET)
+        if result.status != 0:
+            raise RuntimeError(
+                f"The linear program of the constraints failed: {result.message}"
+            )
+        return result.x

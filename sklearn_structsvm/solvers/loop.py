@@ -1,0 +1,180 @@
+"""What all solvers share: passes, checks of the gap, when to stop, the result."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+# Steps between two looks at the clock and at pending signals.
+CHUNK = 1024
+CHUNK_OF_CALLBACKS = 16
+
+# What every row of a history has.
+HISTORY_KEYS = (
+    "n_iter",
+    "n_oracle_calls",
+    "seconds",
+    "objective",
+    "dual_objective",
+    "dual_gap",
+)
+
+
+@dataclass
+class SolverResult:
+    """Where a solver's run ended.
+
+    Attributes
+    ----------
+    solution : ndarray of shape (d,) or Mixture
+        The weights w, which may be an average of the iterates; or the classifiers of a
+        mixture, with their probabilities and confusion tensors.
+    objective, dual_objective, gap : float
+        Of the normalised problem, at `solution`; `gap` bounds the suboptimality.
+    violation : float
+        The largest violation of a constraint by `solution`; -inf without constraints.
+    n_iter, n_oracle_calls : int
+        Passes, and calls of the oracle, those of the gap checks included.
+    status : {"converged", "stationary", "stalled", "max_iter", "max_time", "stopped"}
+        Why the run ended: "converged" where the gap is at most `tol` and constraints are
+        met, "stationary" at a point where a metric that is not convex has no direction
+        of descent steeper than `tol`, "stalled" where the solver found nothing more to
+        do, "stopped" where a callback asked for it.
+    history : dict of ndarray
+        What the checks saw: `HISTORY_KEYS`, and "constraint_violation" of mixtures.
+    """
+
+    solution: object
+    objective: float
+    dual_objective: float
+    gap: float
+    violation: float
+    n_iter: int
+    n_oracle_calls: int
+    status: str
+    history: dict
+
+
+class History:
+    """What the checks of a run saw, and how many passes it made.
+
+    A caller who hands it to a solver has it still where the run was interrupted.
+
+    Attributes
+    ----------
+    started : float
+        In seconds of `perf_counter`.
+    n_iter : int
+    rows : list of dict
+    solution : ndarray of shape (d,), Mixture or None
+        That the last row is about.
+    """
+
+    def __init__(self):
+        self.started = perf_counter()
+        self.n_iter = 0
+        self.rows = []
+        self.solution = None
+
+    def note(self, row, solution):
+        """Append a row, with the pass and the time; returns it."""
+        row = row | {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
+        self.rows.append(row)
+        self.solution = solution
+        return row
+
+    def result(self, status):
+        """The `SolverResult` at the last row."""
+        row = self.rows[-1]
+        keys = [*HISTORY_KEYS, *(key for key in row if key not in HISTORY_KEYS)]
+        return SolverResult(
+            solution=self.solution,
+            objective=row["objective"],
+            dual_objective=row["dual_objective"],
+            gap=row["dual_gap"],
+            violation=row.get("constraint_violation", -np.inf),
+            n_iter=self.n_iter,
+            n_oracle_calls=row["n_oracle_calls"],
+            status=status,
+            history={key: np.array([r[key] for r in self.rows]) for key in keys},
+        )
+
+
+def run_passes(
+    move,
+    check,
+    *,
+    tol,
+    max_iter,
+    max_time=None,
+    gap_check_interval=1,
+    seems_done=None,
+    finishes=False,
+    on_pass=None,
+    history=None,
+):
+    """Make passes and check the gap now and then, until one of the limits is met.
+
+    Parameters
+    ----------
+    move : callable
+        (deadline) -> None, or the status that ends the run.
+    check : callable
+        (done) -> a row of the history and the solution that it is about, with
+        `HISTORY_KEYS` but the pass and the time; None before there is any. `done` says
+        whether the run ends here. A "dual_gap" of inf says that constraints are violated.
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+        Passes.
+    max_time : float or None
+        Seconds, since the history began.
+    gap_check_interval : int
+        Passes between two checks. There is one before the first pass and one at the end.
+    seems_done : callable or None
+        () -> whether to check the gap anyway.
+    finishes : bool
+        Whether `check` does more where the run is done, so that it is to be called once
+        more where a callback ends it.
+    on_pass : callable or None
+        Called after each pass with its number, the last row of the history (a dict) and
+        whether the run ends here anyway; a true answer ends it.
+    history : History or None
+        To be filled.
+
+    Returns
+    -------
+    SolverResult
+    """
+    history = History() if history is None else history
+    deadline = np.inf if max_time is None else history.started + max_time
+
+    def checked_row(done):
+        found = check(done)
+        return None if found is None else history.note(*found)
+
+    row = checked_row(False)
+    status = "converged" if row is not None and row["dual_gap"] <= tol else None
+    while status is None:
+        history.n_iter += 1
+        status = move(deadline)
+        if status is None and history.n_iter >= max_iter:
+            status = "max_iter"
+        elif status is None and perf_counter() >= deadline:
+            status = "max_time"
+        is_checked = (
+            status is not None
+            or history.n_iter % gap_check_interval == 0
+            or (seems_done is not None and seems_done())
+        )
+        if is_checked:
+            row = checked_row(status is not None)
+            if row["dual_gap"] <= tol:
+                status = "converged"
+        if on_pass is not None:
+            asked_to_stop = on_pass(history.n_iter, row, status is not None)
+            if asked_to_stop and status is None:
+                status = "stopped"
+                if finishes or not is_checked:
+                    checked_row(True)
+    return history.result(status)

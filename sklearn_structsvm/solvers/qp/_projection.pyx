@@ -1,0 +1,516 @@
+"""Projections onto the sets that dual variables live in, in linear time.
+
+A box cut by one linear equality: the projection is clip(m_i + θ σ_i / h_i, l_i, u_i) with
+the multiplier θ of the equality, whose left side grows with θ and is linear between
+kinks where a variable reaches a bound. The root is found as a median would be [1]_: a
+kink is evaluated, the half of the line without the root is given up, and so is every
+variable whose course on the other half is plain. Kinks are drawn at random, which
+takes O(n) expected steps on every input, and sums of those given up are never taken
+back, so that nothing cancels.
+
+Simplices, one for each example: max(m_y - θ, 0) with a θ that Newton's method finds from
+the left, where the sum is convex, in as many steps as there are entries at most, and a
+few as a rule. Steps of projected gradient ascent on duals of piecewise linear losses
+project as they go: no slope is stored.
+
+References
+----------
+.. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
+   SVMs", 2009, appendix B, Algorithm 2.
+"""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport INFINITY, fabs, isnan
+
+cdef extern from "solvers/qp/_simplex.h" nogil:
+    void simplex_project(Py_ssize_t n, double* x) noexcept
+
+# Sums over the variables are known to this share of the size of their terms.
+cdef double ROUNDING = 1e-12
+
+# Any stream of numbers that the input does not know.
+cdef unsigned long long SEED = 0x9E3779B97F4A7C15
+
+cdef enum:
+    FINE, BAD_BOUNDS, BAD_CURVATURE, BAD_SCALE, NOT_A_NUMBER, INFEASIBLE
+
+
+cdef inline Py_ssize_t draw(unsigned long long* state, Py_ssize_t n) noexcept nogil:
+    """One of 0..n-1, by Marsaglia's xorshift."""
+    state[0] ^= state[0] << 13
+    state[0] ^= state[0] >> 7
+    state[0] ^= state[0] << 17
+    return <Py_ssize_t> ((state[0] >> 11) % <unsigned long long> n)
+
+
+cdef inline double median(double a, double b, double c) noexcept nogil:
+    return max(min(a, b), min(max(a, b), c))
+
+
+cdef inline double clipped(double x, double lower, double upper) noexcept nogil:
+    x = lower if x < lower else x
+    return upper if x > upper else x
+
+
+cdef inline double kink(
+        double low, double high, double left, double right) noexcept nogil:
+    """A kink inside (left, right); there is one."""
+    return low if low > left and low < right else high
+
+
+cdef struct Box:
+    # ½ Σ h_i (α_i - m_i)², l <= α <= u, Σ σ_i α_i = total; h may be NULL for ones.
+    Py_ssize_t n
+    const double* m
+    const double* h
+    const double* l
+    const double* u
+    const double* sigma
+    double total
+    # σ_i α_i(θ) = clip(base + θ slope, floor, top), where σ_i is not zero, with kinks
+    # at low and high.
+    double* base
+    double* slope
+    double* floor
+    double* top
+    double* low
+    double* high
+    # Variables with a kink where the root may be.
+    Py_ssize_t* items
+
+
+cdef int prepare(Box* box, Py_ssize_t* count, Py_ssize_t* culprit) noexcept nogil:
+    """Check the input and find the kinks of the variables that θ moves."""
+    cdef Py_ssize_t i
+    cdef double s, least = 0.0, most = 0.0, size = fabs(box.total)
+    count[0] = 0
+    culprit[0] = -1
+    if isnan(box.total):
+        return NOT_A_NUMBER
+    for i in range(box.n):
+        culprit[0] = i
+        s = box.sigma[i]
+        if isnan(box.m[i] + s) or isnan(box.l[i]) or isnan(box.u[i]):
+            return NOT_A_NUMBER
+        if (box.l[i] > box.u[i] or box.l[i] == INFINITY or box.u[i] == -INFINITY):
+            return BAD_BOUNDS
+        if box.h != NULL and not (box.h[i] > 0.0 and box.h[i] < INFINITY):
+            return BAD_CURVATURE
+        if s == 0.0:
+            continue
+        box.base[i] = s * box.m[i]
+        # Squares of tiny numbers would be zero, and those of huge ones infinite.
+        box.slope[i] = s * (s if box.h == NULL else s / box.h[i])
+        box.floor[i] = s * (box.l[i] if s > 0.0 else box.u[i])
+        box.top[i] = s * (box.u[i] if s > 0.0 else box.l[i])
+        box.low[i] = (box.floor[i] - box.base[i]) / box.slope[i]
+        box.high[i] = (box.top[i] - box.base[i]) / box.slope[i]
+        if (not (box.slope[i] > 0.0 and box.slope[i] < INFINITY)
+                or isnan(box.low[i]) or isnan(box.high[i])):
+            return BAD_SCALE
+        least += box.floor[i]
+        most += box.top[i]
+        size += fabs(box.floor[i]) if box.floor[i] > -INFINITY else 0.0
+        size += fabs(box.top[i]) if box.top[i] < INFINITY else 0.0
+        box.items[count[0]] = i
+        count[0] += 1
+    if box.total < least - ROUNDING * size or box.total > most + ROUNDING * size:
+        return INFEASIBLE
+    return FINE
+
+
+cdef double multiplier(Box* box, Py_ssize_t count) noexcept nogil:
+    """θ with Σ σ_i α_i(θ) = total."""
+    cdef Py_ssize_t i, j, kept
+    cdef unsigned long long state = SEED
+    cdef double left = -INFINITY, right = INFINITY
+    # Of the settled variables: Σ σ_i α_i(θ) = fixed + slope θ on (left, right).
+    cdef double fixed = 0.0, slope = 0.0
+    cdef double pivot, value, part
+    cdef bint full, empty, free
+    cdef double pivots[3]
+    while True:
+        kept = 0
+        # Without branches: which way one would go is as random as the pivot.
+        for j in range(count):
+            i = box.items[j]
+            full = box.high[i] <= left
+            empty = box.low[i] >= right
+            free = (box.low[i] <= left) & (box.high[i] >= right)
+            part = box.base[i] if free else 0.0
+            part = box.floor[i] if empty else part
+            part = box.top[i] if full else part
+            fixed += part
+            slope += box.slope[i] if free and not (full or empty) else 0.0
+            box.items[kept] = i
+            kept += not (full or empty or free)
+        count = kept
+        if count == 0:
+            break
+        for j in range(3):
+            i = box.items[draw(&state, count)]
+            pivots[j] = kink(box.low[i], box.high[i], left, right)
+        pivot = median(pivots[0], pivots[1], pivots[2])
+        value = fixed + slope * pivot
+        for j in range(count):
+            i = box.items[j]
+            value += clipped(
+                box.base[i] + pivot * box.slope[i], box.floor[i], box.top[i])
+        if value >= box.total:
+            right = pivot
+        else:
+            left = pivot
+    if slope > 0.0:
+        return clipped((box.total - fixed) / slope, left, right)
+    if right < INFINITY:
+        return right
+    return left if left > -INFINITY else 0.0
+
+
+cdef double settle(Box* box, double theta, double* out) noexcept nogil:
+    """α(θ), with what rounding left of the equality shared out; returns θ."""
+    cdef Py_ssize_t i
+    cdef double rest = box.total, slope = 0.0, shift
+    for i in range(box.n):
+        if box.sigma[i] == 0.0:
+            out[i] = clipped(box.m[i], box.l[i], box.u[i])
+            continue
+        if theta <= box.low[i]:
+            out[i] = box.l[i] if box.sigma[i] > 0.0 else box.u[i]
+        elif theta >= box.high[i]:
+            out[i] = box.u[i] if box.sigma[i] > 0.0 else box.l[i]
+        else:
+            out[i] = clipped(
+                box.m[i] + theta * (box.slope[i] / box.sigma[i]), box.l[i], box.u[i])
+        rest -= box.sigma[i] * out[i]
+        if out[i] > box.l[i] and out[i] < box.u[i]:
+            slope += box.slope[i]
+    if slope == 0.0 or rest == 0.0:
+        return theta
+    shift = rest / slope
+    for i in range(box.n):
+        if box.sigma[i] != 0.0 and out[i] > box.l[i] and out[i] < box.u[i]:
+            out[i] = clipped(
+                out[i] + shift * (box.slope[i] / box.sigma[i]), box.l[i], box.u[i])
+    return theta + shift
+
+
+def project_box(target, lower, upper, sigma, double total, curvature=None):
+    """argmin ½ Σ_i h_i (α_i - m_i)² with l <= α <= u and Σ_i σ_i α_i = z.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n,)
+        m.
+    lower, upper : ndarray of shape (n,)
+        l <= u, also infinite.
+    sigma : ndarray of shape (n,)
+        σ, of any sign, also zero.
+    total : float
+        z.
+    curvature : ndarray of shape (n,) or None
+        h > 0, the d² of the paper; None for ones.
+
+    Returns
+    -------
+    alpha : ndarray of shape (n,)
+    theta : float
+        Multiplier of the equality: h_i (α_i - m_i) - θ σ_i is zero between the bounds,
+        not negative at the lower one and not positive at the upper one.
+
+    Raises
+    ------
+    ValueError
+        If no α is feasible, bounds cross, h is not positive, there is a NaN, or σ² / h
+        is zero or infinite in float64.
+
+    References
+    ----------
+    .. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for
+       training SVMs", 2009, appendix B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.solvers.qp._projection import project_box
+    >>> m, zero, one = np.array([2.0, 0.5, -1.0]), np.zeros(3), np.ones(3)
+    >>> alpha, theta = project_box(m, zero, one, np.array([1.0, -1.0, 1.0]), 0.0)
+    >>> alpha.tolist(), theta
+    ([1.0, 1.0, 0.0], -1.0)
+    """
+    cdef const double[::1] m = _vector("target", target, -1)
+    cdef Py_ssize_t n = m.shape[0], count = 0, culprit = 0
+    cdef const double[::1] low = _vector("lower", lower, n)
+    cdef const double[::1] high = _vector("upper", upper, n)
+    cdef const double[::1] s = _vector("sigma", sigma, n)
+    cdef const double[::1] h
+    cdef Box box
+    cdef double theta = 0.0
+    cdef int status
+    if n == 0:
+        if total != 0.0:
+            raise ValueError(f"Σ σ_i α_i of no variables is 0, and not {total}.")
+        return np.empty(0), 0.0
+    result = np.empty(n)
+    cdef double[::1] out = result
+    cdef double[:, ::1] work = np.empty((6, n))
+    cdef Py_ssize_t[::1] items = np.empty(n, dtype=np.intp)
+    box.n, box.total = n, total
+    box.m, box.l, box.u, box.sigma = &m[0], &low[0], &high[0], &s[0]
+    box.h = NULL
+    if curvature is not None:
+        h = _vector("curvature", curvature, n)
+        box.h = &h[0]
+    box.base, box.slope, box.floor = &work[0, 0], &work[1, 0], &work[2, 0]
+    box.top, box.low, box.high = &work[3, 0], &work[4, 0], &work[5, 0]
+    box.items = &items[0]
+    with nogil:
+        status = prepare(&box, &count, &culprit)
+        if status == FINE:
+            theta = multiplier(&box, count)
+            theta = settle(&box, theta, &out[0])
+    if status == BAD_BOUNDS:
+        raise ValueError(
+            f"Variable {culprit} has the bounds {low[culprit]} and {high[culprit]}, with "
+            "nothing between them.")
+    if status == BAD_CURVATURE:
+        raise ValueError(
+            f"curvature must be positive and finite; got {h[culprit]} for variable "
+            f"{culprit}.")
+    if status == BAD_SCALE:
+        raise ValueError(
+            f"Products of variable {culprit} are beyond the range of float64: its sigma "
+            f"is {s[culprit]}, and its target {m[culprit]}.")
+    if status == NOT_A_NUMBER:
+        where = "total" if culprit < 0 else f"variable {culprit}"
+        raise ValueError(f"The projection has a NaN in {where}.")
+    if status == INFEASIBLE:
+        raise ValueError(
+            f"No point of the box has Σ σ_i α_i = {total}: it cannot be reached between "
+            "the bounds.")
+    return result, theta
+
+
+def _vector(name, values, Py_ssize_t n):
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if values.ndim != 1 or (n >= 0 and len(values) != n):
+        expected = f"({n},)" if n >= 0 else "(n,)"
+        raise ValueError(f"{name} must have shape {expected}; got {values.shape}.")
+    return values
+
+
+def weighted_quantile(values, weights, double level):
+    """The least value v with Σ_{values_i <= v} weights_i >= level, in O(n).
+
+    The largest value where no sum is that large. With the kinks of a convex, piecewise
+    linear function and the jumps of its slope there, and level = minus its first slope,
+    this is a minimiser.
+
+    Parameters
+    ----------
+    values, weights : ndarray of shape (n,)
+        n > 0; weights are not negative, those of zero do not count.
+    level : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.solvers.qp._projection import weighted_quantile
+    >>> weighted_quantile([3.0, 1.0, 2.0], [1.0, 1.0, 2.0], 2.5)
+    2.0
+    """
+    cdef double[::1] v = np.array(values, dtype=np.float64)
+    cdef double[::1] w = np.array(weights, dtype=np.float64)
+    cdef Py_ssize_t j, kept, count = 0
+    cdef unsigned long long state = SEED
+    cdef double pivot, mass, below = 0.0, best = -INFINITY
+    cdef bint right
+    for j in range(v.shape[0]):
+        if w[j] > 0.0:
+            best = max(best, v[j])
+            v[count] = v[j]
+            w[count] = w[j]
+            count += 1
+    while count > 0:
+        pivot = median(
+            v[draw(&state, count)], v[draw(&state, count)], v[draw(&state, count)])
+        mass = 0.0
+        for j in range(count):
+            if v[j] <= pivot:
+                mass += w[j]
+        right = below + mass >= level
+        if right:
+            best = pivot
+        else:
+            below += mass
+        kept = 0
+        for j in range(count):
+            if (v[j] < pivot) if right else (v[j] > pivot):
+                v[kept] = v[j]
+                w[kept] = w[j]
+                kept += 1
+        count = kept
+    return best
+
+
+def project_simplices(points, const Py_ssize_t[::1] starts, int n_threads=1):
+    """The nearest point of the simplex, for each of n vectors.
+
+    Parameters
+    ----------
+    points : ndarray of shape (N,)
+        The vectors, one after another.
+    starts : ndarray of shape (n + 1,), dtype intp
+        Vector i is points[starts[i]:starts[i + 1]], of one entry at least.
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of shape (N,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.solvers.qp._projection import project_simplices
+    >>> points = np.array([1.0, 0.5, -1.0, 7.0])
+    >>> project_simplices(points, np.array([0, 3, 4])).tolist()
+    [0.75, 0.25, 0.0, 1.0]
+    """
+    result = np.array(points, dtype=np.float64)
+    if (np.diff(starts) < 1).any():
+        raise ValueError("Each vector must have an entry: starts must rise.")
+    cdef double[::1] out = result
+    cdef Py_ssize_t i, n = starts.shape[0] - 1
+    for i in prange(n, nogil=True, num_threads=max(n_threads, 1), schedule="static"):
+        simplex_project(starts[i + 1] - starts[i], &out[starts[i]])
+    return result
+
+
+cdef void class_step(
+        Py_ssize_t k, const double* start, const double* z, const double* cost,
+        Py_ssize_t truth, bint rescaled, double step, double* out) noexcept nogil:
+    cdef Py_ssize_t y
+    cdef double margin = 1.0 - z[truth]
+    if rescaled:
+        for y in range(k):
+            out[y] = start[y] + step * cost[y] * (margin + z[y])
+    else:
+        # Less z[truth], which moves no projection.
+        for y in range(k):
+            out[y] = start[y] + step * (cost[y] + z[y])
+    simplex_project(k, out)
+
+
+def step_classes(
+        const double[:, ::1] start, const double[:, ::1] scores,
+        const double[:, ::1] costs, const int[::1] truth, bint rescaled, double step,
+        double[:, ::1] out, int n_threads=1):
+    """out_i = the projection of start_i + step · slopes_i onto the simplex.
+
+    The slope of example i and class y is c_y + z_y - z_truth, or c_y (1 + z_y - z_truth)
+    where the loss is rescaled.
+
+    Parameters
+    ----------
+    start, scores, out : ndarray of shape (n, k)
+        `out` may be `start`.
+    costs : ndarray of shape (k, k)
+        Row truth[i] is the c of example i, zero at its truth.
+    truth : ndarray of shape (n,), dtype intc
+    rescaled : bool
+    step : float
+    n_threads : int
+    """
+    cdef Py_ssize_t i, n = start.shape[0], k = start.shape[1]
+    for i in prange(n, nogil=True, num_threads=max(n_threads, 1), schedule="static"):
+        class_step(k, &start[i, 0], &scores[i, 0], &costs[truth[i], 0], truth[i],
+                   rescaled, step, &out[i, 0])
+
+
+def combine_classes(
+        const double[:, ::1] alpha, const double[:, ::1] costs, const int[::1] truth,
+        bint rescaled, const double[::1] weights, double[:, ::1] out):
+    """out_i = p_i Σ_y α_iy β_iy, the planes' slopes in the scores; returns Σ p α c.
+
+    β_iy = e_y - e_truth, c_y times that where the loss is rescaled. Arguments as for
+    `step_classes`, weights p of shape (n,).
+    """
+    cdef Py_ssize_t i, y, n = alpha.shape[0], k = alpha.shape[1]
+    cdef double loss = 0.0, mean, mass, part
+    cdef const double* cost
+    with nogil:
+        for i in range(n):
+            cost = &costs[truth[i], 0]
+            mean = mass = 0.0
+            for y in range(k):
+                mean += alpha[i, y] * cost[y]
+                part = alpha[i, y] * cost[y] if rescaled else alpha[i, y]
+                part = 0.0 if y == truth[i] else weights[i] * part
+                mass += part
+                out[i, y] = part
+            out[i, truth[i]] = -mass
+            loss += weights[i] * mean
+    return loss
+
+
+cdef void pair_step(
+        Py_ssize_t n, const double* start, const double* z, const int* gained,
+        const int* lost, const double* cost, double step, double* out) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        out[j] = start[j] + step * (cost[j] + z[gained[j]] - z[lost[j]])
+    simplex_project(n, out)
+
+
+def step_pairs(
+        const double[::1] start, const double[:, ::1] scores,
+        const Py_ssize_t[::1] starts, const int[::1] gained, const int[::1] lost,
+        const double[::1] costs, double step, double[::1] out, int n_threads=1):
+    """As `step_classes`, for planes c_j + z_gained(j) - z_lost(j).
+
+    Those of example i are starts[i]:starts[i + 1] of the arrays of shape (N,).
+    """
+    cdef Py_ssize_t i, j, n = starts.shape[0] - 1
+    for i in prange(n, nogil=True, num_threads=max(n_threads, 1), schedule="static"):
+        j = starts[i]
+        pair_step(starts[i + 1] - j, &start[j], &scores[i, 0], &gained[j], &lost[j],
+                  &costs[j], step, &out[j])
+
+
+def combine_pairs(
+        const double[::1] alpha, const Py_ssize_t[::1] starts, const int[::1] gained,
+        const int[::1] lost, const double[::1] costs, const double[::1] weights,
+        double[:, ::1] out):
+    """As `combine_classes`, for the planes of `step_pairs`."""
+    cdef Py_ssize_t i, j, n = starts.shape[0] - 1
+    cdef double loss = 0.0, mean, part
+    out[:, :] = 0.0
+    with nogil:
+        for i in range(n):
+            mean = 0.0
+            for j in range(starts[i], starts[i + 1]):
+                part = weights[i] * alpha[j]
+                mean += alpha[j] * costs[j]
+                out[i, gained[j]] += part
+                out[i, lost[j]] -= part
+            loss += weights[i] * mean
+    return loss
+
+
+def squared_distance(
+        const double[::1] a, const double[::1] b, const Py_ssize_t[::1] starts,
+        const double[::1] weights):
+    """Σ_i p_i ‖a_i - b_i‖², with the vectors of `project_simplices`."""
+    cdef Py_ssize_t i, j
+    cdef double total = 0.0, part
+    with nogil:
+        for i in range(starts.shape[0] - 1):
+            part = 0.0
+            for j in range(starts[i], starts[i + 1]):
+                part += (a[j] - b[j]) * (a[j] - b[j])
+            total += weights[i] * part
+    return total

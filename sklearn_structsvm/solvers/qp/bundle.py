@@ -1,0 +1,181 @@
+"""A bundle of planes below a convex risk, and the point that it proposes."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.qp._simplex_qp import SimplexQP
+
+# A plane without dual mass for so many proposals in a row is dropped; where it is needed
+# again, the oracle finds another one.
+MAX_IDLE = 50
+
+# Planes kept, each as long as w: so many, or as many as this memory holds, in bytes, but
+# not fewer than MIN_PLANES, whatever memory they take. A bundle that is full drops the
+# one that was idle for longest, or else merges the two of the least mass: the dual value
+# stays as it was.
+MAX_PLANES = 1000
+PLANE_MEMORY = 2**29
+MIN_PLANES = 100
+
+
+class Bundle:
+    """min_w λ/2 ||w||² + max_j ⟨a_j, w⟩ + b_j, solved exactly through its dual.
+
+    With planes (a_j, b_j) that nowhere exceed a convex risk, the minimum is a lower bound
+    of the regularised risk's. The dual is a `SimplexQP` with G = A Aᵀ / λ, and
+    w = -Aᵀα / λ.
+
+    Parameters
+    ----------
+    n_weights : int
+        Length d of w.
+    lam : float
+        λ > 0.
+    max_idle : int
+    max_planes : int or None
+        When planes are dropped; `max_planes` is at least 2. None: what 512 MB hold, but
+        from 100 to 1000.
+
+    Attributes
+    ----------
+    planes : ndarray of shape (m, d)
+    offsets : ndarray of shape (m,)
+    alpha : ndarray of shape (m,)
+        Dual variables, of the last call of `solve`.
+    weights : ndarray of shape (d,)
+        Its minimiser, zero before the first one.
+    dual_objective : float
+        Its minimum, from α by the definition of the dual: a lower bound whatever the
+        quadratic program's accuracy.
+    slack : float
+        max_j ⟨a_j, w⟩ + b_j at the minimiser; computed when asked for.
+
+    Examples
+    --------
+    Two planes whose maximum is |w - 1|, and λ = 1:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm.solvers.qp.bundle import Bundle
+    >>> bundle = Bundle(1, 1.0)
+    >>> bundle.add(np.array([1.0]), -1.0)
+    >>> bundle.add(np.array([-1.0]), 1.0)
+    >>> bundle.solve()
+    >>> bundle.weights.tolist(), bundle.dual_objective, bundle.slack
+    ([1.0], 0.5, 0.0)
+    """
+
+    def __init__(self, n_weights, lam, *, max_idle=MAX_IDLE, max_planes=None):
+        if max_planes is None:
+            room = PLANE_MEMORY // max(8 * n_weights, 1)
+            max_planes = min(max(room, MIN_PLANES), MAX_PLANES)
+        self.lam = lam
+        self.max_idle = max_idle
+        self.max_planes = max_planes
+        self.qp = SimplexQP()
+        self.rows = np.empty((0, n_weights))
+        self.offsets = np.empty(0)
+        self.alpha = np.empty(0)
+        self.weights = np.zeros(n_weights)
+        self.dual_objective = -np.inf
+
+    @property
+    def planes(self):
+        return self.rows[: len(self.offsets)]
+
+    @property
+    def slack(self):
+        return float((self.planes @ self.weights + self.offsets).max(initial=-np.inf))
+
+    def at(self, lam):
+        """A bundle of the same planes, which are copied, for another λ."""
+        bundle = Bundle(
+            self.rows.shape[1], lam, max_idle=self.max_idle, max_planes=self.max_planes
+        )
+        m = len(self.offsets)
+        bundle.rows, bundle.offsets = self.planes.copy(), self.offsets.copy()
+        bundle.alpha = np.zeros(m)
+        gram = self.planes @ self.planes.T / lam
+        for j in range(m):
+            bundle.qp.add_row(gram[j, : j + 1], self.offsets[j])
+        if m > 0:
+            bundle.solve()
+        return bundle
+
+    def add(self, plane, offset):
+        """Add a plane, which is copied.
+
+        Parameters
+        ----------
+        plane : ndarray of shape (d,)
+        offset : float
+        """
+        if len(self.offsets) >= self.max_planes:
+            self._make_room()
+        m = len(self.offsets)
+        if m == len(self.rows):
+            grown = np.empty((max(4, 2 * m), self.rows.shape[1]))
+            grown[:m] = self.rows
+            self.rows = grown
+        self.rows[m] = plane
+        self.offsets = np.append(self.offsets, offset)
+        self.alpha = np.append(self.alpha, 0.0)
+        self.qp.add_row(self.planes @ plane / self.lam, offset)
+
+    def cut(self, risk, B, offset, plane=None):
+        """Add the plane Xᵀ B of a risk.
+
+        Parameters
+        ----------
+        risk : Risk
+        B : ndarray of shape (n_samples, n_scores)
+        offset : float
+        plane : ndarray of shape (d,) or None
+            Xᵀ B, where it is known.
+        """
+        self.add(risk.gradient(B) if plane is None else plane, offset)
+
+    def solve(self):
+        """Move to the minimiser; planes that were idle for long are dropped."""
+        self.alpha, _, _ = self.qp.solve()
+        self._drop(np.flatnonzero(self.qp.idle >= self.max_idle))
+        self.weights = self._sum(self.alpha / -self.lam)
+        self.dual_objective = float(
+            self.alpha @ self.offsets - 0.5 * self.lam * self.weights @ self.weights
+        )
+
+    def _sum(self, shares):
+        """Σ share_j a_j."""
+        # Planes without a share are read too: to copy the others out would take longer.
+        return shares @ self.planes
+
+    def _drop(self, indices):
+        if len(indices) == 0:
+            return
+        keep = np.setdiff1d(np.arange(len(self.offsets)), indices)
+        self._keep(keep)
+        self.offsets, self.alpha = self.offsets[keep], self.alpha[keep]
+        self.qp.remove(indices)
+
+    def _keep(self, indices):
+        self.rows[: len(indices)] = self.rows[indices]
+
+    def _make_room(self):
+        idle = self.qp.idle
+        if idle.any():
+            self._drop([int(idle.argmax())])
+            return
+        pair = np.argsort(self.alpha, kind="stable")[:2]
+        mass = self.alpha[pair]
+        if mass[0] == 0.0:
+            # Added since the last `solve`, so that it was never idle.
+            self._drop(pair[:1])
+            return
+        mass /= mass.sum()
+        plane, offset = self._merged(pair, mass), mass @ self.offsets[pair]
+        self._drop(pair)
+        self._add_merged(plane, offset)
+
+    def _merged(self, pair, mass):
+        return mass @ self.planes[pair]
+
+    def _add_merged(self, plane, offset):
+        self.add(plane, offset)

@@ -1,0 +1,92 @@
+"""Small dense convex quadratic programs, by a primal-dual interior point method."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_structsvm.solvers.qp._interior_point import InteriorPoint
+
+# Slacks, variables and multipliers start no nearer to the border than this, in units of
+# the program (weights sum to 1, losses and rates are of the order of 1).
+INTERIOR = 1e-2
+
+
+@dataclass
+class QPSolution:
+    """Where the interior point method ended.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n,)
+        Positive.
+    y : ndarray of shape (p,)
+        Positive multipliers of the rows of D x <= b.
+    gap : float
+        Complementarity x·z + s·y: how much too large the objective may be, but for the
+        residuals.
+    residual : float
+        Largest violation of the optimality conditions that are linear.
+    n_steps : int
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    gap: float
+    residual: float
+    n_steps: int
+
+
+def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
+    """Minimise ½ xᵀQx + cᵀx over x >= 0 with aᵀx = 1 and D x <= b.
+
+    Mehrotra's predictor-corrector method [1]_ with a centrality corrector [3]_, from any
+    point. It stops in the middle of the central path where `tol` is large: the
+    multipliers are then far from the corners of their optimal set, which is what column
+    generation wants of them [2]_.
+
+    Parameters
+    ----------
+    c, a : ndarray of shape (n,)
+    D : ndarray of shape (p, n)
+    b : ndarray of shape (p,)
+    x : ndarray of shape (n,)
+        Start. Best such that D x < b.
+    Q : ndarray of shape (n, n) or None
+        Positive semidefinite; None is zero, a linear program.
+    tol : float
+        Stop where the complementarity and the residuals are at most this.
+
+    Returns
+    -------
+    QPSolution
+
+    References
+    ----------
+    .. [1] Nocedal, Wright, "Numerical optimization", 2006, Algorithms 14.3 and 16.4.
+    .. [2] Gondzio, Gonzalez-Brevis, Munari, "New developments in the primal-dual column
+       generation technique", European Journal of Operational Research 224, 2013.
+    .. [3] Gondzio, "Multiple centrality corrections in a primal-dual method for linear
+       programming", Computational Optimization and Applications 6, 1996.
+
+    Examples
+    --------
+    The point of the segment from (0, 0) to (2, 0) that is nearest to (1, 1) and has its
+    first coordinate at most 0.5:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm.solvers.qp.interior_point import solve_qp
+    >>> ends = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> solution = solve_qp(
+    ...     -ends @ [1.0, 1.0], np.ones(2), ends[:, :1].T, np.array([0.5]),
+    ...     np.array([0.9, 0.1]), Q=ends @ ends.T)
+    >>> solution.x.round(6).tolist(), solution.y.round(6).tolist()
+    ([0.75, 0.25], [0.5])
+    """
+    x = np.maximum(x, INTERIOR / len(c))
+    s = np.maximum(b - D @ x, INTERIOR)
+    scale = max(float(np.abs(c).max(initial=0.0)), INTERIOR)
+    z = 0.1 * scale / np.maximum(x, INTERIOR)
+    y = 0.1 * scale / np.maximum(s, INTERIOR)
+    point = InteriorPoint(c, a, D, b, Q, x, s, y, z)
+    point.run(tol)
+    return QPSolution(point.x, point.y, point.gap, point.residual, point.n_steps)

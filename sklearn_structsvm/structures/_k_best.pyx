@@ -1,0 +1,423 @@
+"""Decodings of one chain beyond its best labeling: k best, max-marginals.
+
+A chain of T positions over K labels scores a labeling y by
+
+    f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t],
+
+and all here is made of its suffix scores S[t, c]: the best score that positions
+t, t + 1, ... can reach together when y_t = c. Once a prefix is fixed, S alone tells
+how good its best completion is, and which label comes next.
+
+Without transitions the positions are independent: a multilabel problem with K = 2,
+a multiclass problem with T = 1. All potentials must be finite.
+
+`suffix_scores` and `complete` take forests as well: there y_{t-1} reads y_parent(t),
+the suffix of t is the tree below it, and a chain is the path with parent(t) = t - 1.
+"""
+from operator import index
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+
+cdef void max_plus(
+        Py_ssize_t K, const double* scores, const double* matrix,
+        double* out) noexcept nogil:
+    """out[c] = max_p scores[p] + matrix[p, c]; without a matrix, max_p scores[p]."""
+    cdef Py_ssize_t p, c
+    cdef double score, value
+    cdef const double* row
+    if matrix == NULL:
+        score = scores[0]
+        for p in range(1, K):
+            score = scores[p] if scores[p] > score else score
+        for c in range(K):
+            out[c] = score
+        return
+    for c in range(K):
+        out[c] = scores[0] + matrix[c]
+    for p in range(1, K):
+        score = scores[p]
+        row = matrix + p * K
+        for c in range(K):
+            value = score + row[c]
+            out[c] = value if value > out[c] else out[c]
+
+
+cdef void fill_suffixes(
+        Py_ssize_t T, Py_ssize_t K, const double* theta, const double* backward,
+        const Py_ssize_t* parents, double* suffix) noexcept nogil:
+    """S as in the module, given the transposed transitions."""
+    cdef Py_ssize_t t, c, parent
+    cdef double* row
+    memcpy(suffix, theta, T * K * sizeof(double))
+    # One row of room follows the table.
+    row = suffix + T * K
+    for t in range(T - 1, 0, -1):
+        parent = t - 1 if parents == NULL else parents[t]
+        if parent < 0:
+            continue
+        max_plus(K, suffix + t * K, backward, row)
+        for c in range(K):
+            suffix[parent * K + c] += row[c]
+
+
+cdef Py_ssize_t next_label(
+        Py_ssize_t K, const double* row, const double* suffix, double score,
+        Py_ssize_t label, double* found) noexcept nogil:
+    """The label after (score, label) in the order of a position, or -1.
+
+    The order is by decreasing row[c] + suffix[c], ties by increasing c; `row` is
+    that of the previous label's transitions, or NULL. `found` is its score.
+    """
+    cdef Py_ssize_t c, best = -1
+    cdef double value, highest = -INFINITY
+    for c in range(K):
+        value = suffix[c] if row == NULL else row[c] + suffix[c]
+        if value > highest and (value < score or (value == score and c > label)):
+            highest = value
+            best = c
+    found[0] = highest
+    return best
+
+
+cdef void complete_from(
+        Py_ssize_t T, Py_ssize_t K, const double* transition,
+        const Py_ssize_t* parents, const double* suffix, Py_ssize_t start,
+        int* labels) noexcept nogil:
+    """The best labels from position `start` on, those before it given."""
+    cdef Py_ssize_t t, parent
+    cdef double score
+    cdef const double* row
+    for t in range(start, T):
+        parent = t - 1 if parents == NULL else parents[t]
+        row = NULL
+        if parent >= 0 and transition != NULL:
+            row = transition + labels[parent] * K
+        labels[t] = <int> next_label(K, row, suffix + t * K, INFINITY, -1, &score)
+
+
+cdef struct Candidate:
+    # The best labeling that has the labels of `parent` before `position` and `label`
+    # there; it stands for all that have a later label than that there, too.
+    double score
+    Py_ssize_t parent
+    Py_ssize_t position
+    Py_ssize_t label
+
+
+cdef bint before(const Candidate* a, const Candidate* b) noexcept nogil:
+    """Whether a is to be taken first; a total order, so that ties are settled."""
+    if a.score != b.score:
+        return a.score > b.score
+    if a.parent != b.parent:
+        return a.parent < b.parent
+    return a.position > b.position
+
+
+cdef void push(Candidate* heap, Py_ssize_t size, Candidate item) noexcept nogil:
+    cdef Py_ssize_t at = size, up
+    while at > 0:
+        up = (at - 1) // 2
+        if not before(&item, &heap[up]):
+            break
+        heap[at] = heap[up]
+        at = up
+    heap[at] = item
+
+
+cdef Candidate pop(Candidate* heap, Py_ssize_t size) noexcept nogil:
+    cdef Candidate top = heap[0], item = heap[size - 1]
+    cdef Py_ssize_t at = 0, down = 1
+    size -= 1
+    while down < size:
+        if down + 1 < size and before(&heap[down + 1], &heap[down]):
+            down += 1
+        if not before(&heap[down], &item):
+            break
+        heap[at] = heap[down]
+        at = down
+        down = 2 * at + 1
+    heap[at] = item
+    return top
+
+
+cdef void list_labelings(
+        Py_ssize_t T, Py_ssize_t K, Py_ssize_t m, const double* transition,
+        const double* suffix, Candidate* heap, int* labels,
+        double* scores) noexcept nogil:
+    """The m <= K**T best labelings; `heap` has room for 1 + m * T candidates."""
+    cdef Py_ssize_t i, t, own, size = 1
+    cdef double score, found
+    cdef const double* row
+    cdef int* current
+    cdef Candidate taken, child
+    taken.parent = taken.position = 0
+    taken.label = next_label(K, NULL, suffix, INFINITY, -1, &taken.score)
+    heap[0] = taken
+    for i in range(m):
+        taken = pop(heap, size)
+        size -= 1
+        current = labels + i * T
+        memcpy(current, labels + taken.parent * T, taken.position * sizeof(int))
+        current[taken.position] = <int> taken.label
+        complete_from(T, K, transition, NULL, suffix, taken.position + 1, current)
+        scores[i] = taken.score
+        if i == m - 1:
+            return
+        for t in range(taken.position, T):
+            row = NULL
+            if t > 0 and transition != NULL:
+                row = transition + current[t - 1] * K
+            own = current[t]
+            score = suffix[t * K + own] + (0.0 if row == NULL else row[own])
+            child.label = next_label(K, row, suffix + t * K, score, own, &found)
+            if child.label >= 0:
+                # What is lost is >= 0 in floating point too: scores never rise.
+                child.score = taken.score - (score - found)
+                child.parent = i
+                child.position = t
+                push(heap, size, child)
+                size += 1
+
+
+def check_potentials(theta, transition):
+    """Potentials as contiguous float64 arrays, copied only where they are not.
+
+    ValueError where theta is not of shape (T, K) with T, K >= 1, transition neither
+    None nor of shape (K, K), or a score or a sum of them not finite.
+    """
+    theta = np.ascontiguousarray(theta, dtype=np.float64)
+    if theta.ndim != 2 or 0 in theta.shape:
+        raise ValueError(
+            f"theta must have shape (T, K) with T, K >= 1; got {theta.shape}.")
+    if transition is not None:
+        transition = np.ascontiguousarray(transition, dtype=np.float64)
+        if transition.shape != (theta.shape[1], theta.shape[1]):
+            raise ValueError(
+                f"transition must have shape ({theta.shape[1]}, {theta.shape[1]}), "
+                f"as theta has {theta.shape[1]} labels; got {transition.shape}.")
+    # Nor may a sum of potentials overflow: infinite scores have no order.
+    with np.errstate(over="ignore"):
+        size = np.abs(theta).sum()
+        if transition is not None:
+            size += len(theta) * np.abs(transition).max()
+    if not np.isfinite(size):
+        raise ValueError("theta and transition must be finite, their sums as well.")
+    return theta, transition
+
+
+def suffix_scores(theta, transition, parents=None):
+    """Best scores of the suffixes of a chain, by their first label.
+
+    S[t, c] = max over y_t, ..., y_{T-1} with y_t = c of
+    Σ_{s >= t} theta[s, y_s] + Σ_{s > t} transition[y_{s-1}, y_s], in O(T K²), or
+    O(T K) without transitions. In a forest, the same of t and all that is below it.
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+        Scores of the labels, position by position; finite.
+    transition : array-like of shape (K, K), or None
+        Scores of pairs of labels, the previous one first.
+    parents : ndarray of shape (T,), intp, or None
+        Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
+
+    Returns
+    -------
+    ndarray of shape (T, K), float64
+
+    Raises
+    ------
+    ValueError
+        Where a shape is wrong or a score not finite.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures._k_best import suffix_scores
+    >>> suffix_scores([[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [-3.0, 1.0]])
+    array([[2., 2.],
+           [2., 0.]])
+    """
+    theta, transition = check_potentials(theta, transition)
+    cdef const double[:, ::1] nodes = theta
+    cdef const double[:, ::1] edges = _transposed(transition)
+    cdef const Py_ssize_t[::1] above = parents
+    cdef Py_ssize_t T = nodes.shape[0], K = nodes.shape[1]
+    result = np.empty((T + 1, K))
+    cdef double[:, ::1] suffix = result
+    with nogil:
+        fill_suffixes(T, K, &nodes[0, 0], _pointer(edges),
+                      _places(above), &suffix[0, 0])
+    return result[:T]
+
+
+def k_best(theta, transition, k):
+    """The k highest-scoring labelings of a chain, best first.
+
+    The m = min(k, K**T) distinct labelings y of largest
+
+        f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t].
+
+    The labelings are partitioned as Lawler does it: from each that is listed, one
+    candidate branches off at each position, taking the next best label there and the
+    best completion after it. Time O(T K² + k T K) and O(k log(k T)) per position for
+    the heap, memory O(T K + k T).
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+        Scores of the labels, position by position; finite.
+    transition : array-like of shape (K, K), or None
+        Scores of pairs of labels, the previous one first; None where there are none.
+    k : int
+        How many, at least 1.
+
+    Returns
+    -------
+    labels : ndarray of shape (m, T), dtype intc
+    scores : ndarray of shape (m,), float64
+        f of them, never increasing. Which of equal ones comes first depends on the
+        potentials alone, and not on k.
+
+    Raises
+    ------
+    ValueError
+        Where a shape is wrong or a score not finite, or k < 1.
+
+    References
+    ----------
+    Lawler, E. L. (1972). A procedure for computing the k best solutions to discrete
+    optimization problems. Management Science 18(7), 401-405.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures._k_best import k_best
+    >>> labels, scores = k_best([[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [-3.0, 1.5]], 3)
+    >>> labels.tolist()
+    [[1, 1], [0, 0], [1, 0]]
+    >>> scores
+    array([2.5, 2. , 0. ])
+    """
+    k = index(k)
+    if k < 1:
+        raise ValueError(f"k must be at least 1; got {k!r}.")
+    theta, transition = check_potentials(theta, transition)
+    suffixes = suffix_scores(theta, transition)
+    cdef const double[:, ::1] suffix = suffixes
+    cdef const double[:, ::1] edges = transition
+    cdef Py_ssize_t T = suffix.shape[0], K = suffix.shape[1]
+    # K ** bit_length(k) > k for K >= 2: no need of the huge number K ** T.
+    cdef Py_ssize_t m = min(k, int(K) ** min(T, k.bit_length()))
+    result, values = np.empty((m, T), dtype=np.intc), np.empty(m)
+    cdef int[:, ::1] labels = result
+    cdef double[::1] scores = values
+    cdef Candidate* heap = <Candidate*> malloc((1 + m * T) * sizeof(Candidate))
+    if heap == NULL:
+        raise MemoryError(f"No room for the {m} best labelings of {T} positions.")
+    with nogil:
+        list_labelings(T, K, m, _pointer(edges), &suffix[0, 0], heap, &labels[0, 0],
+                       &scores[0])
+        free(heap)
+    return result, values
+
+
+def max_marginals(theta, transition):
+    """Best score of a labeling of a chain, by the label of each position.
+
+    M[t, c] = max over y with y_t = c of
+    Σ_s theta[s, y_s] + Σ_{s >= 1} transition[y_{s-1}, y_s], by a forward and a
+    backward max-plus pass in O(T K²). A row's maximum is the score of the best
+    labeling, and how far the row's second best falls short of it says how sure the
+    label of that position is.
+
+    Parameters
+    ----------
+    theta : array-like of shape (T, K)
+        Scores of the labels, position by position; finite.
+    transition : array-like of shape (K, K), or None
+        Scores of pairs of labels, the previous one first; None where there are none.
+
+    Returns
+    -------
+    ndarray of shape (T, K), float64
+
+    Raises
+    ------
+    ValueError
+        Where a shape is wrong or a score not finite.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures._k_best import max_marginals
+    >>> max_marginals([[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [-3.0, 1.5]])
+    array([[2. , 2.5],
+           [2. , 2.5]])
+    """
+    theta, transition = check_potentials(theta, transition)
+    result = suffix_scores(theta, transition)
+    cdef const double[:, ::1] nodes = theta
+    cdef const double[:, ::1] edges = transition
+    cdef double[:, ::1] table = result
+    cdef Py_ssize_t T = nodes.shape[0], K = nodes.shape[1], t, c
+    # prefix[0]: best scores up to the position before; prefix[1]: those of arriving.
+    cdef double[:, ::1] prefix = np.empty((2, K))
+    with nogil:
+        memcpy(&prefix[0, 0], &nodes[0, 0], K * sizeof(double))
+        for t in range(1, T):
+            max_plus(K, &prefix[0, 0], _pointer(edges), &prefix[1, 0])
+            for c in range(K):
+                table[t, c] += prefix[1, c]
+                prefix[0, c] = prefix[1, c] + nodes[t, c]
+    return result
+
+
+def complete(labels, start, suffix, transition, parents=None):
+    """Set labels[start:] to the best completion of labels[:start], in place.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (T,), intc
+        Label indices in [0, K) before `start`.
+    start : int
+    suffix : ndarray of shape (T, K), float64
+        What `suffix_scores` gave.
+    transition : ndarray of shape (K, K), float64, or None
+    parents : ndarray of shape (T,), intp, or None
+        As `suffix_scores` had them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.structures._k_best import complete, suffix_scores
+    >>> labels = np.zeros(2, dtype=np.intc)
+    >>> complete(labels, 0, suffix_scores([[0.0, 1.0], [2.0, 0.0]], None), None)
+    >>> labels
+    array([1, 0], dtype=int32)
+    """
+    cdef int[::1] y = labels
+    cdef const double[:, ::1] table = suffix, edges = transition
+    cdef const Py_ssize_t[::1] above = parents
+    cdef Py_ssize_t first = start
+    with nogil:
+        complete_from(table.shape[0], table.shape[1], _pointer(edges),
+                      _places(above), &table[0, 0], first, &y[0])
+
+
+cdef const double* _pointer(const double[:, ::1] matrix) noexcept nogil:
+    if matrix is None:
+        return NULL
+    return &matrix[0, 0]
+
+
+cdef const Py_ssize_t* _places(const Py_ssize_t[::1] parents) noexcept nogil:
+    if parents is None:
+        return NULL
+    return &parents[0]
+
+
+def _transposed(transition):
+    return None if transition is None else np.ascontiguousarray(transition.T)

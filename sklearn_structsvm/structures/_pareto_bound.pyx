@@ -1,0 +1,179 @@
+"""The multiplier that tells most about the largest h g of all labelings of a forest.
+
+With K(λ) the maximum of h + λ g, h g <= K(λ)² / (4 λ) for all labelings (Lemma 5 of
+Choi, Meshi and Srebro 2016), and the same is true of those that a partial labeling is
+part of, with the maximum over these. Messages from the leaves to the roots make K(λ),
+those back the maxima for all partial labelings.
+"""
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.string cimport memcpy
+
+from sklearn_structsvm.structures._forest cimport (
+    Forest, costs_of, fill, highest_of, parent_of, true_edge, true_label)
+
+
+cdef extern from "_utils/_vector.h" nogil:
+    void vector_add_max_plus(
+        Py_ssize_t k, const double* previous, const double* transition,
+        double* current) noexcept
+
+
+# The search ends where the bound is tight up to this, per node (the more nodes, the
+# more is gained by it), or after so many steps.
+LOOSENESS = 0.5
+STEPS = 12
+
+cdef double looseness = LOOSENESS, epsilon = np.finfo(float).eps
+cdef Py_ssize_t steps = STEPS
+
+
+cdef Messages messages_at(const Forest* forest, double* start) noexcept nogil:
+    cdef Py_ssize_t size = forest.n * forest.k
+    cdef Messages result
+    result.rest = start
+    result.node = start + size
+    result.below = start + 2 * size
+    result.message = start + 3 * size
+    return result
+
+
+cdef void best_labeling(
+        const Forest* forest, double lam, double one, Messages m, int* labels,
+        Point* point) noexcept nogil:
+    """Max-sum from the leaves to the roots: the maximum of h + λ g and its place."""
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, c, parent, best = 0
+    cdef double value = one, h = one, g = 0.0, truth, highest, score
+    cdef const double* cost
+    cdef const double* theta
+    cdef const double* below
+    for v in range(n):
+        theta = forest.theta + v * k
+        cost = costs_of(forest, v)
+        truth = theta[true_label(forest, v)]
+        for c in range(k):
+            m.node[v * k + c] = theta[c] - truth + lam * cost[c]
+    memcpy(m.below, m.node, n * k * sizeof(double))
+    for v in range(n):
+        parent = parent_of(forest, v)
+        if parent == n:
+            m.message[v * k] = highest_of(k, m.below + v * k, &best)
+            labels[v] = <int> best
+            value += m.message[v * k]
+            continue
+        fill(k, -true_edge(forest, v, parent), m.message + v * k)
+        vector_add_max_plus(k, m.below + v * k, forest.edge, m.message + v * k)
+        for c in range(k):
+            m.below[parent * k + c] += m.message[v * k + c]
+    for v in range(n - 1, -1, -1):
+        parent = parent_of(forest, v)
+        theta = forest.theta + v * k
+        if parent < n:
+            below = m.below + v * k
+            best = 0
+            highest = below[0] + forest.edge[labels[parent]]
+            for c in range(1, k):
+                score = below[c] + forest.edge[c * k + labels[parent]]
+                if score > highest:
+                    highest = score
+                    best = c
+            labels[v] = <int> best
+            h += forest.edge[best * k + labels[parent]] - true_edge(
+                forest, v, parent)
+        h += theta[labels[v]] - theta[true_label(forest, v)]
+        g += costs_of(forest, v)[labels[v]]
+    point.value = value
+    point.h = h
+    point.g = g
+
+
+cdef void bound_the_rest(
+        const Forest* forest, double value, Messages m, const double* flipped,
+        double* buffer) noexcept nogil:
+    """From the roots to the leaves: rest[v][c], what is to be added to a row of v alone
+    where v has the label c, at most: everything but the node itself."""
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, c, parent
+    cdef double* rest
+    for v in range(n - 1, -1, -1):
+        rest = m.rest + v * k
+        parent = parent_of(forest, v)
+        if parent == n:
+            fill(k, value - m.message[v * k], rest)
+        else:
+            for c in range(k):
+                buffer[c] = (m.rest[parent * k + c] + m.node[parent * k + c]
+                             - m.message[v * k + c])
+            fill(k, -true_edge(forest, v, parent), rest)
+            vector_add_max_plus(k, buffer, flipped, rest)
+        for c in range(k):
+            rest[c] += m.below[v * k + c] - m.node[v * k + c]
+
+
+cdef double rounding(const Forest* forest, double lam, double one) noexcept nogil:
+    """More than the rounding error of any h + λ g here."""
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, c
+    cdef double size = fabs(one), theta, cost, edge = 0.0
+    for v in range(n):
+        theta = cost = 0.0
+        for c in range(k):
+            theta = max(theta, fabs(forest.theta[v * k + c]))
+            cost = max(cost, costs_of(forest, v)[c])
+        size += 2.0 * theta + lam * cost
+    if forest.edge != NULL:
+        for c in range(k * k):
+            edge = max(edge, fabs(forest.edge[c]))
+    return (16 + 8 * n) * epsilon * (size + 2.0 * n * edge)
+
+
+cdef double find_multiplier(
+        const Forest* forest, double one, double largest, Messages m, int* labels,
+        Point* point) noexcept nogil:
+    """A λ that makes the bound K² / (4 λ) on all h g tight, as it leaves `m`.
+
+    Where h > λ g at the maximum K of h + λ g, the bound falls with λ, at most until λ
+    is that h / g, and if the maximum is still there it is h g itself. Between two
+    maxima, one of each side, the λ is tried for which both are as good: if nothing is
+    better, no other λ is.
+    """
+    cdef double low = 0.0, high = INFINITY
+    # Near one / largest as a rule; more where few of many nodes are wrong.
+    cdef double lam = (fabs(one) if one != 0.0 else 1.0) * sqrt(sqrt(forest.n)) / largest
+    cdef double h, g, h_low = 0.0, g_low = -1.0, h_high = 0.0, g_high = -1.0
+    cdef double bound, best_bound = INFINITY, best = 0.0, last = 0.0
+    cdef bint between = False
+    cdef Py_ssize_t _
+    point.incumbent = 0.0
+    for _ in range(steps):
+        last = lam
+        best_labeling(forest, lam, one, m, labels, point)
+        h = point.h
+        g = point.g
+        point.incumbent = max(point.incumbent, h * g if h > 0.0 else 0.0)
+        bound = max(point.value, 0.0) * max(point.value, 0.0) / (4.0 * lam)
+        if bound < best_bound:
+            best_bound = bound
+            best = lam
+        if point.incumbent >= (1.0 - looseness / forest.n) * best_bound or (
+                between and (g == g_low or g == g_high)):
+            break
+        if h > lam * g:
+            low = lam
+            h_low = h
+            g_low = g
+        else:
+            high = lam
+            h_high = h
+            g_high = g
+        between = low > 0.0 and high < INFINITY
+        if between:
+            lam = (h_low - h_high) / (g_high - g_low)
+        elif g > 0.0 and h > 0.0:
+            lam = h / g
+        else:
+            lam = 4.0 * lam if low > 0.0 else lam / 4.0
+        if not low < lam < high:
+            break
+    if best != last:
+        best_labeling(forest, best, one, m, labels, point)
+    return best

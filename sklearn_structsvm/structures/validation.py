@@ -1,0 +1,146 @@
+"""Ragged sequences of feature rows: checked item by item, stacked once."""
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm.structures.base import as_list
+
+
+def check_items(X, n_features=None, *, part="", kind="sequence", place="position"):
+    """X as a list of 2-D float arrays or CSR matrices with equal numbers of columns.
+
+    For the errors, `part` follows what names an item (where these are parts of the
+    examples), and `kind` and `place` say what it and its rows are.
+
+    Raises
+    ------
+    ValueError
+        Naming the item: not 2-D, empty, of another number of features (than
+        `n_features`, or than the first), not numeric, with NaN or infinity, or dense
+        among sparse ones.
+    """
+    if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+        raise ValueError(
+            "X must be a sequence of n items of shape (T_i, n_features), one per "
+            f"sequence; got one 2-D array of shape {X.shape}."
+        )
+    items = as_list(X, "X")
+    all_sparse = sparse.issparse(items[0])
+    origin = f"in X[0]{part}" if n_features is None else "in fit"
+    result = []
+    for i, item in enumerate(items):
+        name = f"X[{i}]{part}"
+        if sparse.issparse(item) != all_sparse:
+            raise ValueError(
+                f"The items of X must be all dense or all sparse; X[0]{part} is "
+                f"{'sparse' if all_sparse else 'dense'} and {name} is not."
+            )
+        item = sparse.csr_array(item) if all_sparse else _as_array(item, name)
+        if item.ndim != 2:
+            raise ValueError(
+                f"{name} must be 2-D, of shape (T_i, n_features); got shape {item.shape}."
+            )
+        if item.shape[0] == 0:
+            raise ValueError(f"{name} is empty: a {kind} needs at least 1 {place}.")
+        expected = item.shape[1] if n_features is None else n_features
+        if item.shape[1] != expected:
+            raise ValueError(
+                f"{name} has {item.shape[1]} features, but there were {expected} "
+                f"{origin}."
+            )
+        n_features = expected
+        if item.shape[1] == 0:
+            raise ValueError(f"{name} has 0 features; at least 1 is needed.")
+        values = item.data if all_sparse else item
+        if values.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must be numeric; got dtype {values.dtype}.")
+        if not np.isfinite(values).all():
+            bad = values[~np.isfinite(values)].flat[0]
+            raise ValueError(
+                f"{name} contains NaN or infinity: the value {bad} was found."
+            )
+        result.append(item)
+    return result
+
+
+def _as_array(item, name):
+    try:
+        item = np.asarray(item)
+        return item.astype(np.float64) if item.dtype == object else item
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be an array of numbers of shape (T_i, n_features): {error}"
+        ) from error
+
+
+def check_labels(y, X, *, part="", place="position"):
+    """y as a list of 1-D label arrays, as long as the items of X.
+
+    `part` and `place` are as in `check_items`.
+
+    Raises
+    ------
+    ValueError
+        Naming the item: another length, not 1-D, floating-point labels, missing
+        labels, or lists as labels.
+    """
+    y = as_list(y, "y")
+    if len(y) != len(X):
+        raise ValueError(f"X and y must have the same length; got {len(X)} and {len(y)}.")
+    result = []
+    for i, (labels, x) in enumerate(zip(y, X, strict=True)):
+        try:
+            labels = np.asarray(labels)
+        except ValueError as error:
+            raise ValueError(f"y[{i}] must be a 1-D array of labels: {error}") from error
+        if labels.ndim != 1:
+            raise ValueError(
+                f"y[{i}] must be a 1-D array of labels; got shape {labels.shape}."
+            )
+        if len(labels) != x.shape[0]:
+            raise ValueError(
+                f"y[{i}] has {len(labels)} labels for the {x.shape[0]} {place}s of "
+                f"X[{i}]{part}."
+            )
+        if labels.dtype.kind in "fc":
+            raise ValueError(
+                f"y[{i}] has floating-point labels, such as {plain(labels[0])!r}; labels "
+                "are classes: use integers or strings."
+            )
+        if labels.dtype == object:
+            for label in labels:
+                if label is None or isinstance(label, (float, list, tuple, np.ndarray)):
+                    raise ValueError(
+                        f"y[{i}] has the label {label!r}; labels are classes: use "
+                        "integers or strings."
+                    )
+        result.append(labels)
+    return result
+
+
+def stack(items):
+    """All rows of all items below one another, and where each item starts.
+
+    Returns
+    -------
+    rows : ndarray of shape (ΣT_i, n_features) or csr_array, float64
+    offsets : ndarray of shape (n + 1,), dtype intp
+    """
+    lengths = [item.shape[0] for item in items]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
+    if not sparse.issparse(items[0]):
+        return np.concatenate(items).astype(np.float64, copy=False), offsets
+    # By hand: sparse.vstack checks each of the many small items again.
+    starts = np.cumsum([0] + [item.nnz for item in items], dtype=np.int64)
+    indptr = np.concatenate(
+        [item.indptr[:-1] + start for item, start in zip(items, starts, strict=False)]
+        + [starts[-1:]]
+    )
+    data = np.empty(starts[-1])
+    indices = np.empty(starts[-1], dtype=np.intc)
+    for item, start in zip(items, starts, strict=False):
+        data[start : start + item.nnz] = item.data
+        indices[start : start + item.nnz] = item.indices
+    shape = (int(offsets[-1]), items[0].shape[1])
+    return sparse.csr_array((data, indices, indptr), shape=shape), offsets

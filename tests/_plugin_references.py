@@ -1,0 +1,46 @@
+"""Obvious references of the plug-in oracles, and samples on which arithmetic is exact."""
+
+import numpy as np
+
+# Probabilities are multiples of 1 / 64, costs and weights of 1 / 4: sums and products of
+# a few of them have no rounding, in float32 either, so that ties are ties.
+DRAWS = 64
+
+
+def exact_sample(rng, n, k, m, dtype=np.float64):
+    """Probabilities, labels and cells; probabilities have ties."""
+    P = rng.multinomial(DRAWS, np.full(k, 1.0 / k), size=n) / DRAWS
+    return P.astype(dtype), rng.integers(0, k, n), rng.integers(0, m, n)
+
+
+def exact_losses(rng, m, k, kind):
+    """(m, k, k) of small multiples of 1 / 4."""
+    if kind == "any":
+        return rng.integers(-8, 9, (m, k, k)) / 4
+    rows, columns, diagonal = rng.integers(-8, 9, (3, m, k)) / 4
+    L = rows[:, :, None] + columns[:, None, :]
+    L[:, np.arange(k), np.arange(k)] += diagonal
+    return L
+
+
+def predict_by_loops(P, L, cells):
+    """argmin_j Σ_i η_i L[a, i, j], the first one."""
+    predicted = []
+    for eta, a in zip(np.asarray(P, dtype=np.float64), cells, strict=True):
+        costs = [
+            sum(e * c for e, c in zip(eta, column, strict=True)) for column in L[a].T
+        ]
+        predicted.append(costs.index(min(costs)))
+    return np.array(predicted, dtype=int)
+
+
+def count_by_loops(P, y, cells, weights, predicted, m, counted):
+    """Weighted shares by cell, label and prediction; C sums to 1."""
+    k = P.shape[1]
+    C = np.zeros((m, k, k))
+    for r, j in enumerate(predicted):
+        if counted == "labels":
+            C[cells[r], y[r], j] += weights[r]
+        else:
+            C[cells[r], :, j] += weights[r] * P[r].astype(np.float64)
+    return C / C.sum()

@@ -1,0 +1,290 @@
+"""Slow and obvious references for what the package does fast, and data to compare on.
+
+Nothing here calls the package. Labelings are enumerated, joint features are summed up
+from their definition, and block-coordinate Frank-Wolfe keeps w, w_i and all dual
+variables as the papers print them.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy import sparse
+
+
+def flat_feature(x, mu, bias=0.0):
+    """x ⊗ μ, features first, with one more feature of value `bias` unless it is 0."""
+    values = list(x) + ([bias] if bias else [])
+    return np.array([value * m for value in values for m in mu], dtype=float)
+
+
+def chain_feature(x, labels, k, parts):
+    """Emissions, bias, first bias, last bias, transitions: those named in `parts`."""
+    features = {
+        "emission": np.zeros((x.shape[1], k)),
+        "bias": np.zeros(k),
+        "first_bias": np.zeros(k),
+        "last_bias": np.zeros(k),
+        "transition": np.zeros((k, k)),
+    }
+    for t, label in enumerate(labels):
+        features["emission"][:, label] += x[t]
+        features["bias"][label] += 1
+        if t == 0:
+            features["first_bias"][label] += 1
+        else:
+            features["transition"][labels[t - 1], label] += 1
+        if t == len(labels) - 1:
+            features["last_bias"][label] += 1
+    return np.concatenate([[]] + [features[p].ravel() for p in features if p in parts])
+
+
+CHAIN_PARTS = ("emission", "bias", "first_bias", "last_bias", "transition")
+
+
+@dataclass
+class Listed:
+    """A problem written out: every labeling of every example.
+
+    Attributes
+    ----------
+    labelings : list of n lists of m_i labelings
+    truth : list of n places in those lists
+    phi : list of n arrays of shape (m_i, d)
+    loss : list of n arrays of shape (m_i,)
+    """
+
+    labelings: list
+    truth: list
+    phi: list
+    loss: list
+
+    @property
+    def n(self):
+        return len(self.truth)
+
+    @property
+    def d(self):
+        return self.phi[0].shape[1]
+
+    @property
+    def uniform(self):
+        return np.full(self.n, 1.0 / self.n)
+
+    def delta(self, i):
+        """φ(x_i, y) - φ(x_i, y_i) of all y."""
+        return self.phi[i] - self.phi[i][self.truth[i]]
+
+    def values(self, i, w, lam=1.0):
+        """lam · L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩ of all y."""
+        return lam * self.loss[i] + self.delta(i) @ w
+
+    def hinge(self, w, p=None, lam=1.0):
+        p = self.uniform if p is None else p
+        return sum(p[i] * self.values(i, w, lam).max() for i in range(self.n))
+
+    def primal(self, w, lam, p=None):
+        return 0.5 * lam * w @ w + self.hinge(w, p)
+
+    def dual_point(self, alpha, lam, p=None):
+        """(Aα, b'α) of explicit dual variables over all labelings."""
+        p = self.uniform if p is None else p
+        v, loss = np.zeros(self.d), 0.0
+        for i in range(self.n):
+            v -= p[i] / lam * alpha[i] @ self.delta(i)
+            loss += p[i] * alpha[i] @ self.loss[i]
+        return v, loss
+
+    def dual(self, alpha, lam, p=None):
+        v, loss = self.dual_point(alpha, lam, p)
+        return loss - 0.5 * lam * v @ v
+
+    def radius(self):
+        """Largest ||φ(x_i, y) - φ(x_i, y_i)||."""
+        return max(np.linalg.norm(self.delta(i), axis=1).max() for i in range(self.n))
+
+    def curvatures(self, lam, p=None):
+        """C_f of each block: p_i² / λ times the squared diameter of its features."""
+        p = self.uniform if p is None else p
+        result = []
+        for i in range(self.n):
+            differences = self.phi[i][:, np.newaxis] - self.phi[i]
+            widest = np.square(differences).sum(axis=2).max()
+            result.append(p[i] ** 2 / lam * widest)
+        return np.array(result)
+
+
+def list_multiclass(X, y, k, costs=None, bias=0.0):
+    costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
+    phi = [np.array([flat_feature(x, np.eye(k)[c], bias) for c in range(k)]) for x in X]
+    return Listed([list(range(k))] * len(y), list(y), phi, [costs[c] for c in y])
+
+
+def list_binary(X, y, costs=None, bias=0.0):
+    costs = 1.0 - np.eye(2) if costs is None else np.asarray(costs, dtype=float)
+    phi = [np.array([flat_feature(x, [c], bias) for c in (0, 1)]) for x in X]
+    return Listed([[0, 1]] * len(y), list(y), phi, [costs[c] for c in y])
+
+
+def list_multilabel(X, Y, costs=None, bias=0.0):
+    k = len(Y[0])
+    costs = np.ones((k, 2)) if costs is None else np.asarray(costs, dtype=float)
+    labelings = [tuple(mu) for mu in product((0, 1), repeat=k)]
+    phi = [np.array([flat_feature(x, mu, bias) for mu in labelings]) for x in X]
+    loss = [
+        np.array(
+            [sum(costs[c, y[c]] for c in range(k) if mu[c] != y[c]) for mu in labelings]
+        )
+        for y in Y
+    ]
+    truth = [labelings.index(tuple(map(int, y))) for y in Y]
+    return Listed([labelings] * len(truth), truth, phi, loss)
+
+
+def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS):
+    costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
+    problem = Listed([], [], [], [])
+    for x, labels in zip(X, y, strict=True):
+        T = len(labels)
+        labelings = list(product(range(k), repeat=T))
+        unit = 1.0 / T if normalize else 1.0
+        problem.labelings.append(labelings)
+        problem.truth.append(labelings.index(tuple(map(int, labels))))
+        problem.phi.append(np.array([chain_feature(x, c, k, parts) for c in labelings]))
+        problem.loss.append(
+            np.array(
+                [
+                    unit * sum(costs[a, b] for a, b in zip(labels, c, strict=True))
+                    for c in labelings
+                ]
+            )
+        )
+    return problem
+
+
+class Textbook:
+    """Algorithms 1, 3, 4 and 9 of the BCFW paper with explicit w_i and α.
+
+    With appendix G's safeguard: the plain step where it increases the dual more.
+    """
+
+    def __init__(self, listed, lam, p=None, step="fw", lower=-np.inf, upper=np.inf):
+        self.listed, self.lam, self.step = listed, lam, step
+        self.p = listed.uniform if p is None else p
+        self.lower, self.upper = lower, upper
+        self.v = np.zeros(listed.d)
+        self.v_blocks = np.zeros((listed.n, listed.d))
+        self.loss_blocks = np.zeros(listed.n)
+        self.alpha = [np.zeros(len(loss)) for loss in listed.loss]
+        for alpha, truth in zip(self.alpha, listed.truth, strict=True):
+            alpha[truth] = 1.0
+
+    @property
+    def w(self):
+        return np.clip(self.v, self.lower, self.upper)
+
+    def corner(self, i, c):
+        """w_s = p_i ψ_i(y) / λ and ℓ_s = p_i L_i(y)."""
+        p = self.p[i]
+        return (
+            -p / self.lam * self.listed.delta(i)[c],
+            p * self.listed.loss[i][c],
+        )
+
+    def run(self, blocks):
+        for i in blocks:
+            self.move(i)
+        return self
+
+    def move(self, i):
+        w, alpha = self.w, self.alpha[i]
+        values = self.listed.values(i, w)
+        s = int(values.argmax())
+        active = np.flatnonzero(alpha > 0)
+        a = active[values[active].argmin()]
+        w_s, loss_s = self.corner(i, s)
+        w_a, loss_a = self.corner(i, a)
+        w_i, loss_i = self.v_blocks[i].copy(), self.loss_blocks[i]
+        e_s, e_a = np.eye(len(alpha))[[s, a]]
+        # Each candidate: change of w_i, of ℓ_i, of α_i, and the longest step.
+        steps = [(w_s - w_i, loss_s - loss_i, e_s - alpha, 1.0)]
+        if len(active) > 1:
+            if self.step == "pairwise":
+                steps.append((w_s - w_a, loss_s - loss_a, e_s - e_a, alpha[a]))
+            elif self.step == "away":
+                longest = alpha[a] / (1.0 - alpha[a])
+                steps.append((w_i - w_a, loss_i - loss_a, alpha - e_a, longest))
+        gains = [-self.lam * dw @ w + dl for dw, dl, _, _ in steps]
+        if self.step == "away" and len(steps) > 1 and gains[0] > gains[1]:
+            del steps[1]
+        searched = [self.search(step, w) for step in steps]
+        best = int(np.argmax([progress for progress, _ in searched]))
+        (dw, dl, dalpha, longest), gamma = steps[best], searched[best][1]
+        self.v_blocks[i] += gamma * dw
+        self.loss_blocks[i] += gamma * dl
+        self.v += gamma * dw
+        alpha += gamma * dalpha
+        if best == 1 and gamma == longest:
+            alpha[a] = 0.0
+
+    def search(self, step, w):
+        """Progress and length of the exact line search."""
+        dw, dl, _, longest = step
+        gain, norm = -self.lam * dw @ w + dl, self.lam * dw @ dw
+        if gain <= 0:
+            return 0.0, 0.0
+        gamma = longest if gain >= longest * norm else gain / norm
+        return gamma * gain - 0.5 * gamma**2 * norm, gamma
+
+
+def visits(n, passes, seed=0):
+    """Blocks in random order, none twice in a row.
+
+    A line search may end where two labelings of its block tie, and rounding would
+    decide which of them the next step on that very block sees as the best.
+    """
+    rng = np.random.default_rng(seed)
+    order = [rng.integers(n)]
+    while len(order) < passes * n:
+        order.append((order[-1] + rng.integers(1, n)) % n)
+    return np.array(order)
+
+
+def messy_csr(X, seed=0):
+    """X as CSR with unsorted indices, entries given in two halves, stored zeros.
+
+    Indices have 32 bits for an even seed and 64 for an odd one.
+    """
+    rng = np.random.default_rng(seed)
+    data, indices, indptr = [], [], [0]
+    for row in np.asarray(X, dtype=float):
+        entries = []
+        for j, value in enumerate(row):
+            if rng.random() < 0.4:
+                entries += [(j, value / 2), (j, value / 2)]
+            elif value != 0.0 or rng.random() < 0.5:
+                entries.append((j, value))
+        for at in rng.permutation(len(entries)):
+            indices.append(entries[at][0])
+            data.append(entries[at][1])
+        indptr.append(len(data))
+    result = sparse.csr_array((np.array(data), indices, indptr), shape=np.shape(X))
+    dtype = np.int64 if seed % 2 else np.int32
+    result.indices, result.indptr = np.array(indices, dtype), np.array(indptr, dtype)
+    return result
+
+
+def random_chains(n=6, k=3, n_features=3, longest=3, seed=0):
+    """X, y (label indices) and costs that leave no two labelings of equal loss."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, size=n)
+    X = [rng.standard_normal((T, n_features)) for T in lengths]
+    y = [rng.integers(k, size=T) for T in lengths]
+    y[0][0], y[1][0], y[-1][-1] = 0, 1, k - 1
+    return X, y, random_costs(k, rng)
+
+
+def random_costs(k, rng):
+    costs = rng.uniform(0.5, 1.5, size=(k, k))
+    np.fill_diagonal(costs, 0.0)
+    return costs

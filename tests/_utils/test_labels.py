@@ -1,0 +1,113 @@
+"""Labels of any kind as numbers, and what errors cost."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_structsvm._utils.labels import (
+    check_costs,
+    class_weight_vector,
+    encode,
+    label_cost_matrix,
+    learn_classes,
+)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(-5, 5), min_size=2) | st.lists(st.text(), min_size=2))
+def test_labels_come_back_from_their_places(labels):
+    if len(set(labels)) < 2:
+        labels = [*labels, 99 if isinstance(labels[0], int) else "another"]
+    classes = learn_classes(np.array(labels))
+    np.testing.assert_array_equal(classes, sorted(set(labels)))
+    np.testing.assert_array_equal(classes[encode(labels, classes)], labels)
+
+
+def test_classes_may_hold_labels_that_y_lacks():
+    classes = learn_classes(np.array(["b", "a"]), ["c", "b", "a", "longer"])
+    np.testing.assert_array_equal(classes, ["a", "b", "c", "longer"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "message"),
+    [
+        ([3, 3], None, "only one class: .*3"),
+        ([1, 2], [1, 3], "label .*2.* not among `classes`"),
+        ([1, 2], [1, 2, 2], "holds a label twice"),
+        (np.array([1, "a"], dtype=object), None, "y mixes labels"),
+    ],
+)
+def test_classes_that_cannot_be_are_refused(labels, classes, message):
+    with pytest.raises(ValueError, match=message):
+        learn_classes(np.asarray(labels), classes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "shown"),
+    [
+        (["a", "x"], ["a", "b"], "'x'.*item 1"),
+        ([0, 5], [0, 1], "5.*item 1"),
+        ([-9, 1], [0, 1], "-9.*item 0"),
+        (["0", "1"], [0, 1], "'0'.*item 0"),
+        ([0, 1], ["a", "b"], "0.*item 0"),
+        (["a", "abc"], ["a", "ab"], "'abc'.*item 1"),
+        ([0.5, 1.0], [0, 1], "0.5.*item 0"),
+    ],
+)
+def test_an_unknown_label_is_refused_by_name(labels, classes, shown):
+    with pytest.raises(ValueError, match=f"not seen in fit.*{shown}"):
+        encode(labels, np.array(classes))
+
+
+def test_costs_default_to_one_for_every_error():
+    np.testing.assert_array_equal(
+        label_cost_matrix(None, 3), [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    )
+
+
+def test_a_class_weight_multiplies_the_row_of_the_truth():
+    costs = label_cost_matrix([[0, 2], [3, 0]], 2, np.array([10.0, 0.5]))
+    np.testing.assert_array_equal(costs, [[0, 20], [1.5, 0]])
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ([[0, 1, 2], [1, 0, 2]], r"shape \(3, 3\).* got \(2, 3\)"),
+        ([[0, 1, 1], [1, 2, 1], [1, 1, 0]], "zero on the diagonal; got 2.0 for class 1"),
+        ([[0, 1, 1], [1, 0, -3], [1, 1, 0]], "finite and >= 0; got -3"),
+        ([[0, 1, 1], [1, 0, np.nan], [1, 1, 0]], "finite and >= 0; got nan"),
+        ([[0, 1, 1], [1, 0, np.inf], [1, 1, 0]], "finite and >= 0; got inf"),
+    ],
+)
+def test_a_matrix_that_is_no_cost_is_refused(costs, message):
+    with pytest.raises(ValueError, match=message):
+        label_cost_matrix(costs, 3)
+
+
+def test_the_users_cost_matrix_is_not_changed():
+    costs = np.array([[0.0, 1.0], [2.0, 0.0]])
+    label_cost_matrix(costs, 2, np.array([5.0, 5.0]))
+    np.testing.assert_array_equal(costs, [[0, 1], [2, 0]])
+
+
+def test_costs_of_zero_are_allowed():
+    check_costs(np.zeros((2, 2)))
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    weights = class_weight_vector("balanced", np.array([0, 1]), [0, 0, 0, 1])
+    np.testing.assert_allclose(weights, [4 / 6, 2.0])
+
+
+def test_a_class_without_examples_has_weight_one():
+    classes = np.array(["a", "b", "c"])
+    weights = class_weight_vector({"a": 3.0}, classes, ["a", "c"])
+    np.testing.assert_array_equal(weights, [3, 1, 1])
+    balanced = class_weight_vector("balanced", classes, ["a", "c", "c", "c"])
+    np.testing.assert_allclose(balanced, [2, 1, 2 / 3])
+
+
+def test_no_class_weight_is_none():
+    assert class_weight_vector(None, np.array([0, 1]), [0, 1]) is None

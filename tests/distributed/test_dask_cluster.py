@@ -1,0 +1,209 @@
+"""Fits on a cluster of two workers, each a process: the optimum, and workers that die."""
+
+import logging
+import os
+import pickle
+import signal
+from time import monotonic, sleep
+
+import numpy as np
+import pytest
+from _dask_data import EXACT, check_the_same, divided, problems, rows, spoilt
+from sklearn.base import clone
+
+from sklearn_structsvm import BMRMClassifier, SubLBFGSClassifier
+from sklearn_structsvm.distributed import dask_workers
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+FEW_STEPS = EXACT | {"C": 0.02}
+SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-9)
+
+
+def start_cluster():
+    return distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start_cluster() as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def mortal_client():
+    """Of a cluster that one test has to itself."""
+    with start_cluster() as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def tasks(client):
+    """Keys of all that the scheduler knows."""
+    return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
+
+
+def check_nothing_is_left(client, but=frozenset()):
+    """What was released is forgotten, if not at once."""
+    until = monotonic() + 30.0
+    while tasks(client) - but and monotonic() < until:
+        sleep(0.05)
+    assert tasks(client) <= but
+
+
+CLUSTERED = {
+    "hybrid": (SubLBFGSClassifier(**FEW_STEPS), "two classes"),
+    "bmrm": (BMRMClassifier(**FEW_STEPS), "several labels"),
+    "owlqn": (SPARSE_LOGISTIC, "two classes"),
+}
+
+
+@pytest.mark.parametrize(("model", "kind"), CLUSTERED.values(), ids=CLUSTERED)
+def test_a_cluster_reaches_the_optimum_of_the_fit_in_memory(client, model, kind):
+    X, y, s, _ = problems()[kind]
+    model = clone(model)
+    here = clone(model).fit(X, y, sample_weight=s)
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
+    check_the_same(model, here)
+    check_nothing_is_left(client)
+
+
+def test_rows_never_leave_their_worker(client, monkeypatch):
+    X, y, _ = rows()
+    X, y = np.tile(X, (40, 1)), np.tile(y, 40)
+    chunks = (3000,) * 4
+    received = []
+    gather = client.gather
+
+    def watched(futures, *args, **kwargs):
+        results = gather(futures, *args, **kwargs)
+        received.append(len(pickle.dumps(results)))
+        return results
+
+    monkeypatch.setattr(client, "gather", watched)
+    model = SubLBFGSClassifier(C=1e-4)
+    model.fit(divided(X, chunks), divided(y, chunks))
+    # From each of two workers as many breakpoints as were asked for, or twice as many,
+    # of three numbers each.
+    assert len(received) > 20 and max(received) < 2 * 2 * 1024 * 24 + 2000
+    assert max(received) < 0.2 * X.nbytes
+    here = clone(model).fit(X, y)
+    assert model.objective_ == pytest.approx(here.objective_, abs=1e-3)
+
+
+def test_collections_that_are_kept_by_the_workers_stay_there(client):
+    X, y, _ = rows()
+    data = [d.persist() for d in (divided(X), divided(y))]
+    distributed.wait(data)
+    before = tasks(client)
+    model = BMRMClassifier(C=0.01).fit(*data)
+    assert model.dual_gap_ <= 1e-3
+    check_nothing_is_left(client, but=before)
+
+
+def test_errors_of_the_workers_are_those_of_the_data(client):
+    X, y, s = spoilt(("X", 160, 2), np.nan)
+    with pytest.raises(ValueError, match="(?s)Chunk 2 of the Dask coll.*X contains NaN"):
+        SubLBFGSClassifier().fit(X, y, sample_weight=s)
+    check_nothing_is_left(client)
+
+
+def test_replies_of_many_parts_are_merged_by_the_workers(client, monkeypatch):
+    X, y, s, _ = problems()["two classes"]
+    monkeypatch.setattr("sklearn_structsvm.distributed.dask_problem.n_places", lambda: 5)
+    monkeypatch.setattr(dask_workers, "FAN_IN", 2)
+    model = BMRMClassifier(C=0.01, tol=1e-9)
+    here = clone(model).fit(X, y, sample_weight=s)
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
+    check_the_same(model, here)
+
+
+def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
+    X, y, _ = rows()
+    ask, questions = dask_workers.ClusterParts.ask, []
+
+    def interrupted(parts, question):
+        questions.append(question.name)
+        if len(questions) == 8:
+            raise KeyboardInterrupt
+        return ask(parts, question)
+
+    monkeypatch.setattr(dask_workers.ClusterParts, "ask", interrupted)
+    model = SubLBFGSClassifier(C=0.01)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(divided(X), divided(y))
+    assert not hasattr(model, "coef_")
+    check_nothing_is_left(client)
+
+
+def kill_worker(client, address):
+    (pid,) = client.run(os.getpid, workers=[address]).values()
+    # Windows knows but one way.
+    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "kind", "large", "at"),
+    [
+        (SubLBFGSClassifier(**FEW_STEPS), "two classes", 2**20, 20),
+        # All vectors are scattered.
+        (BMRMClassifier(**FEW_STEPS), "two classes", 0, 20),
+        (
+            SPARSE_LOGISTIC,
+            "two classes",
+            2**20,
+            12,
+        ),
+    ],
+    ids=["hybrid", "bmrm", "owlqn"],
+)
+def test_a_fit_goes_on_where_a_worker_is_killed(
+    mortal_client, model, kind, large, at, monkeypatch
+):
+    X, y, s, _ = problems()[kind]
+    model = clone(model)
+    here = clone(model).fit(X, y, sample_weight=s)
+    ask, homes = dask_workers.ClusterParts.ask, []
+
+    def ask_and_kill(parts, question):
+        homes.append(parts.homes)
+        if len(homes) == at:
+            kill_worker(mortal_client, parts.homes[0])
+        return ask(parts, question)
+
+    monkeypatch.setattr(dask_workers, "LARGE", large)
+    monkeypatch.setattr(dask_workers.ClusterParts, "ask", ask_and_kill)
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
+    assert len(homes) > at + 10
+    # Another one took over.
+    assert homes[at - 1][0] not in homes[-1]
+    check_the_same(model, here)
+
+
+@pytest.mark.slow
+def test_rows_that_nobody_can_compute_again_are_an_error(mortal_client, monkeypatch):
+    X, y, _ = rows()
+    halves = mortal_client.scatter([X[:150], X[150:]], hash=False)
+    chunks = [
+        da.from_delayed(dask.delayed(half), shape=(150, X.shape[1]), dtype=X.dtype)
+        for half in halves
+    ]
+    ask, asked = dask_workers.ClusterParts.ask, []
+
+    def ask_and_kill(parts, question):
+        asked.append(question.name)
+        if len(asked) == 10:
+            kill_worker(mortal_client, parts.homes[0])
+        return ask(parts, question)
+
+    monkeypatch.setattr(dask_workers.ClusterParts, "ask", ask_and_kill)
+    with pytest.raises(RuntimeError, match="rows were lost with a worker"):
+        SubLBFGSClassifier(**EXACT).fit(da.concatenate(chunks), divided(y, (150, 150)))

@@ -1,0 +1,895 @@
+"""ComplexMetricClassifier: what a fit finds, certifies, refuses and leaves behind."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from _estimators import assert_same_fit
+from _mixtures import (
+    Spy,
+    make_data,
+    mixture_confusion,
+    no_complaint_of_convergence,
+)
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    KFold,
+    PredefinedSplit,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.confusion import ConfusionMetric
+from sklearn_structsvm.confusion.lmo.base import LMO
+from sklearn_structsvm.estimators.complex_metric import oracles
+from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
+from sklearn_structsvm.estimators.complex_metric.solvers import SOLVERS
+from sklearn_structsvm.metrics import (
+    Churn,
+    Coverage,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FBeta,
+    LinearLoss,
+    Precision,
+    Quantification,
+    Recall,
+)
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+
+CONVEX = ["zero_one", "balanced", "ordinal", "g_mean", "h_mean", "q_mean", "min_max"]
+RATIOS = ["micro_f1", "kappa"]
+
+# Of the two recalls.
+LOSSES = {
+    "g_mean": lambda p, q: 1 - np.sqrt(p * q),
+    "h_mean": lambda p, q: 1 - 2 * p * q / np.maximum(p + q, 1e-300),
+    "q_mean": lambda p, q: np.sqrt(((1 - p) ** 2 + (1 - q) ** 2) / 2),
+    "min_max": lambda p, q: np.maximum(1 - p, 1 - q),
+}
+
+
+def fitted_to(k, metric="g_mean", **params):
+    X, y, _ = make_data(k)
+    return X, y, ComplexMetricClassifier(metric=metric, **params).fit(X, y)
+
+
+class TestCertificate:
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("metric", CONVEX + RATIOS)
+    def test_the_gap_is_at_most_tol(self, metric, k):
+        _, _, model = fitted_to(k, metric)
+        assert model.dual_gap_ <= 1e-3
+        assert model.dual_gap_ == model.objective_ - model.dual_objective_
+        assert model.dual_gap_ >= -1e-9
+
+    @pytest.mark.parametrize("k", [2, 3, 4])
+    @pytest.mark.parametrize("metric", ["zero_one", "h_mean", "min_max"])
+    def test_the_confusion_is_that_of_predict_proba_on_the_labels(self, metric, k):
+        X, y, model = fitted_to(k, metric)
+        C = mixture_confusion(model, X, y)
+        np.testing.assert_allclose(model.cell_confusions_, C, atol=1e-12)
+        np.testing.assert_allclose(model.confusion_, C[0], atol=1e-12)
+        assert model.mixture_weights_.sum() == pytest.approx(1)
+        assert (np.diff(model.mixture_weights_) <= 0).all()
+
+    def test_two_classes_are_certified_on_their_labels(self):
+        X, y, model = fitted_to(2)
+        np.testing.assert_allclose(
+            model.certified_confusions_, mixture_confusion(model, X, y), atol=1e-9
+        )
+        assert model.objective_ == pytest.approx(model.metric_.value(model.confusion_))
+
+    def test_more_classes_are_certified_on_their_probabilities(self):
+        X, _, model = fitted_to(3)
+        eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
+        C = eta.T @ h / len(X)
+        np.testing.assert_allclose(model.certified_confusions_[0], C, atol=1e-9)
+        assert model.objective_ == pytest.approx(model.metric_.value(C))
+
+    @pytest.mark.parametrize("metric", LOSSES)
+    def test_no_mixture_of_two_thresholds_is_below_the_bound(self, metric):
+        """All pairs of them, with shares in steps of a hundredth."""
+        X, y, _ = make_data(2, n=100)
+        model = ComplexMetricClassifier(metric=metric, tol=1e-6).fit(X, y)
+        eta = model.estimator_.predict_proba(X)[:, 1]
+        above = eta >= np.append(np.sort(eta), np.inf)[:, None]
+        hits = 1 - above[:, y == 0].mean(axis=1), above[:, y == 1].mean(axis=1)
+        share = np.linspace(0, 1, 101)[:, None, None]
+        mixed = [share * hit[:, None] + (1 - share) * hit for hit in hits]
+        best = LOSSES[metric](*mixed).min()
+        assert model.dual_objective_ <= best + 1e-12
+        assert -1e-12 <= best - model.dual_objective_ <= 5e-3
+
+    def test_a_metric_that_is_not_convex_has_no_small_gap_but_is_optimised(self):
+        X, y, model = fitted_to(3, "mcc")
+        assert model.dual_gap_ > 1e-3
+        plain = ComplexMetricClassifier(metric="zero_one").fit(X, y)
+        C = plain.certified_confusions_.sum(axis=0)
+        assert model.objective_ <= model.metric_.value(C)
+
+    def test_labels_of_more_classes_get_the_gap_under_the_model(self):
+        X, y, model = fitted_to(3, "h_mean", confusion="labels")
+        np.testing.assert_allclose(
+            model.certified_confusions_, mixture_confusion(model, X, y), atol=1e-9
+        )
+        eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
+        under_model = model.metric_.value(eta.T @ h / len(X))
+        best = ComplexMetricClassifier(metric="h_mean", tol=1e-6).fit(X, y).objective_
+        gap = under_model - best
+        assert gap - 1e-9 <= model.dual_gap_ <= gap + 1e-3
+        assert model.dual_objective_ <= best
+
+    def test_the_gap_under_the_model_is_to_what_violates_constraints_as_little(self):
+        X, y, _ = make_data(3)
+        model = ComplexMetricClassifier(
+            metric="h_mean", confusion="labels", constraints=Recall(at_least=0.6)
+        ).fit(X, y)
+        assert model.constraint_violation_ <= 0
+        eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
+        C = eta.T @ h / len(X)
+        recalls = C.diagonal() / C.sum(axis=1)
+        relaxed = ComplexMetricClassifier(
+            metric="h_mean", confusion="probabilities", tol=1e-6,
+            constraints=Recall(at_least=min(0.6, recalls.min())),
+        ).fit(X, y)  # fmt: skip
+        gap = model.metric_.value(C) - relaxed.objective_
+        assert gap - 1e-6 <= model.dual_gap_ <= gap + 1e-3 + 1e-6
+        assert model.dual_gap_ >= 0
+
+    def test_the_certificate_of_labels_takes_no_more_than_the_time_left(
+        self, monkeypatch
+    ):
+        limits = []
+
+        def timed(problem, *, max_time, **options):
+            limits.append(max_time)
+            return run_column_generation(problem, max_time=max_time, **options)
+
+        monkeypatch.setattr(oracles, "run_column_generation", timed)
+        X, y, _ = make_data(3)
+        model = ComplexMetricClassifier(metric="h_mean", confusion="labels")
+        model.set_params(max_time=100.0).fit(X, y)
+        assert 0.0 < limits[0] < 100.0
+        assert model.n_oracle_calls_ > model.history_["n_oracle_calls"][-1]
+        with no_complaint_of_convergence():
+            model.set_params(max_time=1e-9).fit(X, y)
+        assert limits[1] == 0.0
+        # A bound from one iteration is a bound.
+        best = ComplexMetricClassifier(metric="h_mean", tol=1e-6).fit(X, y)
+        assert model.dual_objective_ <= best.objective_
+
+    def test_the_history_ends_with_the_fit(self):
+        _, _, model = fitted_to(3)
+        last = {key: values[-1] for key, values in model.history_.items()}
+        assert last["objective"] == model.objective_
+        assert last["dual_objective"] == model.dual_objective_
+        assert last["dual_gap"] == model.dual_gap_
+        assert last["n_iter"] == model.n_iter_
+        assert last["n_oracle_calls"] == model.n_oracle_calls_
+
+    def test_a_metric_of_ones_own_needs_only_a_value(self):
+        class WorstSquare(ConfusionMetric):
+            convex = True
+
+            def value(self, C):
+                return float(((1 - C.diagonal() / C.sum(axis=1)) ** 2).max())
+
+        X, y, model = fitted_to(3, WorstSquare())
+        min_max = ComplexMetricClassifier(metric="min_max").fit(X, y)
+        assert model.objective_ == pytest.approx(min_max.objective_**2, abs=3e-3)
+        assert model.dual_gap_ <= 1e-3
+
+    def test_a_metric_sees_the_users_labels(self):
+        X, y, _ = make_data(3)
+        names = np.array(["b", "a", "c"])[y]
+        model = ComplexMetricClassifier(metric=FBeta(pos_label="c")).fit(X, names)
+        same = ComplexMetricClassifier(metric=FBeta(pos_label=2)).fit(X, y)
+        assert model.objective_ == pytest.approx(same.objective_, abs=1e-3)
+
+
+class TestWhatIsLearned:
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("metric", ["zero_one", "balanced", "ordinal"])
+    def test_one_classifier_is_enough_for_a_sum_of_costs(self, k, metric):
+        X, _, model = fitted_to(k, metric)
+        assert len(model.mixture_weights_) == len(model.loss_matrices_) == 1
+        assert set(np.unique(model.predict_proba(X))) <= {0.0, 1.0}
+
+    def test_costs_under_the_model_give_the_plug_in_rule(self):
+        X, y, _ = make_data(3)
+        costs = np.array([[0.0, 1, 5], [2, 0, 1], [9, 3, 0]])
+        model = ComplexMetricClassifier(metric=LinearLoss(costs)).fit(X, y)
+        P = LogisticRegression().fit(X, y).predict_proba(X)
+        expected = (P @ costs).argmin(axis=1)
+        np.testing.assert_array_equal(model.predict(X), expected)
+
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_scores_are_there_and_decide_for_one_classifier(self, k):
+        X, _, model = fitted_to(k, "balanced")
+        scores = model.decision_function(X)
+        assert scores.shape == ((len(X),) if k == 2 else (len(X), k))
+        decided = (scores > 0).astype(int) if k == 2 else scores.argmax(axis=1)
+        np.testing.assert_array_equal(model.predict(X), decided)
+
+    def test_a_mixture_has_no_scores(self):
+        _, _, model = fitted_to(3, "min_max")
+        assert len(model.mixture_weights_) > 1
+        assert not hasattr(model, "decision_function")
+        assert not hasattr(ComplexMetricClassifier(), "decision_function")
+
+    @pytest.mark.parametrize("metric", ["g_mean", "micro_f1"])
+    @pytest.mark.parametrize(
+        "names", [["no", "yes"], [-1, 1], [False, True], [3, 7]], ids=str
+    )
+    def test_names_of_classes_do_not_matter(self, metric, names):
+        X, y, plain = fitted_to(2, metric)
+        named = ComplexMetricClassifier(metric=metric).fit(X, np.array(names)[y])
+        assert named.classes_.tolist() == names
+        np.testing.assert_array_equal(named.loss_matrices_, plain.loss_matrices_)
+        np.testing.assert_array_equal(named.predict(X), np.array(names)[plain.predict(X)])
+        assert named.score(X, np.array(names)[y]) == plain.score(X, y)
+
+    def test_the_score_is_that_of_the_metric(self):
+        X, y, model = fitted_to(3, "h_mean")
+        assert model.score(X, y) == model.metric_(y, model.predict(X))
+        X, y, model = fitted_to(3, "ordinal")
+        assert model.score(X, y) == -np.abs(y - model.predict(X)).mean()
+
+    def test_labels_that_fit_did_not_see_have_no_score(self):
+        X, y, model = fitted_to(3)
+        with pytest.raises(ValueError, match="7"):
+            model.score(X, np.where(y == 2, 7, y))
+
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_weights_are_repetitions(self, k):
+        X, y, _ = make_data(k)
+        weights = np.random.default_rng(0).integers(0, 4, len(y))
+        frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+        model = ComplexMetricClassifier(frozen, tol=1e-8)
+        weighted = clone(model).fit(X, y, sample_weight=weights)
+        repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+        assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-8)
+        np.testing.assert_allclose(
+            weighted.confusion_, repeated.confusion_, atol=1e-4
+        )
+
+    def test_weights_reach_the_class_probabilities(self):
+        X, y, _ = make_data(2)
+        weights = np.where(y == 1, 5.0, 1.0)
+        model = ComplexMetricClassifier().fit(X, y, sample_weight=weights)
+        expected = LogisticRegression(max_iter=1000).fit(X, y, weights)
+        np.testing.assert_allclose(model.estimator_.coef_, expected.coef_)
+
+    def test_weights_that_the_estimator_cannot_take_are_told(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(KNeighborsClassifier(), cv=3)
+        with pytest.warns(UserWarning, match="does not take sample_weight"):
+            model.fit(X, y, sample_weight=np.ones(len(y)))
+
+    def test_a_classifier_that_is_constant_says_so(self):
+        X, y, _ = make_data(3)
+        costs = np.array([[0, 1, 1], [0, 1, 1], [0, 1, 1]])
+        with pytest.warns(UserWarning, match=r"predicts 'a' .* never \['b', 'c'\]"):
+            model = ComplexMetricClassifier(metric=LinearLoss(costs))
+            model.fit(X, np.array(list("abc"))[y])
+        assert set(model.predict(X)) == {"a"}
+
+    def test_nothing_that_was_passed_is_changed(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(
+            LogisticRegression(), FBeta(), [EqualOpportunity(slack=0.1)]
+        )
+        before = joblib.hash((X, y, groups, model.get_params()))
+        model.fit(X, y, sensitive_features=groups)
+        assert joblib.hash((X, y, groups, model.get_params())) == before
+        assert not hasattr(model.estimator, "coef_")
+
+    def test_two_fits_are_equal_bit_for_bit(self):
+        X, y, _ = make_data(4)
+        model = ComplexMetricClassifier(metric="min_max", cv=3)
+        assert_same_fit_but_objects(clone(model).fit(X, y), clone(model).fit(X, y))
+
+    def test_threads_and_processes_change_no_bit(self):
+        X, y, _ = make_data(3)
+        model = ComplexMetricClassifier(metric="min_max", cv=2)
+        one, two = (clone(model).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
+        assert_same_fit_but_objects(one, two)
+        np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def assert_same_fit_but_objects(one, other):
+    """`assert_same_fit` of the attributes that are numbers."""
+    objects = ("mixture_", "metric_", "estimator_", "cell_finder_", "classifiers_")
+    one, other = copy.copy(one), copy.copy(other)
+    for model in (one, other):
+        for name in objects:
+            vars(model).pop(name, None)
+    assert_same_fit(one, other)
+
+
+class TestProbabilities:
+    def test_an_overfitted_classifier_is_held_out_where_cv_says_so(self):
+        X, y, _ = make_data(2)
+        nearest = KNeighborsClassifier(1)
+        inside = ComplexMetricClassifier(nearest).fit(X, y)
+        held_out = ComplexMetricClassifier(nearest, cv=5).fit(X, y)
+        assert inside.objective_ < 1e-3 < 0.1 < held_out.objective_
+        # For predict, it is fitted to all.
+        assert held_out.estimator_.score(X, y) == 1
+
+    @pytest.mark.parametrize(
+        "cv",
+        [
+            3,
+            KFold(3, shuffle=True, random_state=0),
+            ShuffleSplit(1, random_state=0),
+            RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0),
+            [(np.arange(200), np.arange(200, 400))],
+            PredefinedSplit(np.repeat([-1, 0], 200)),
+        ],
+        ids=lambda cv: type(cv).__name__,
+    )
+    def test_any_splitter_will_do(self, cv):
+        X, y, _ = make_data(3)
+        fits = []
+        model = ComplexMetricClassifier(Spy(fits), cv=cv).fit(X, y)
+        assert fits[-1] == len(X) and max(fits[:-1]) < len(X)
+        assert model.dual_gap_ <= 1e-3
+        assert model.confusion_.sum() == pytest.approx(1)
+
+    def test_a_fold_without_a_class_is_told(self):
+        X, y, _ = make_data(3)
+        order = np.argsort(y, kind="stable")
+        model = ComplexMetricClassifier(cv=KFold(3))
+        with pytest.warns(UserWarning, match=r"without examples of the class.*\[0, 2\]"):
+            model.fit(X[order], np.repeat([0, 1, 2], [100, 180, 120]))
+
+    @pytest.mark.parametrize("how", ["prefit", "frozen"])
+    def test_a_fitted_classifier_is_taken_as_it_is(self, how):
+        X, y, _ = make_data(3)
+        fits = []
+        fitted = Spy(fits).fit(X, y)
+        estimator = FrozenEstimator(fitted) if how == "frozen" else fitted
+        cv = "prefit" if how == "prefit" else None
+        model = ComplexMetricClassifier(estimator, cv=cv).fit(X[:200], y[:200])
+        assert fits == [len(X)]
+        assert model.estimator_ is estimator
+        if how == "prefit":
+            with pytest.raises(NotFittedError):
+                ComplexMetricClassifier(Spy([]), cv="prefit").fit(X, y)
+
+    @pytest.mark.parametrize("how", ["prefit", "frozen"])
+    def test_a_fitted_classifier_may_know_more_classes(self, how):
+        X, y, _ = make_data(3)
+        fitted = LogisticRegression().fit(X, y)
+        estimator = FrozenEstimator(fitted) if how == "frozen" else fitted
+        model = ComplexMetricClassifier(
+            estimator, "h_mean", confusion="labels",
+            cv="prefit" if how == "prefit" else None,
+        )  # fmt: skip
+        some = y != 2
+        model.fit(X[some], y[some])
+        assert model.classes_.tolist() == [0, 1, 2]
+        assert 2 not in model.predict(X[some])
+        with pytest.raises(ValueError, match=r"does not know: \[5\]"):
+            model.fit(X, np.where(y == 0, 5, y))
+
+    def test_an_f_measure_of_a_class_that_is_not_there_is_no_division_by_0(self):
+        X, y, _ = make_data(2)
+        fitted = LogisticRegression().fit(X, y)
+        model = ComplexMetricClassifier(fitted, "f1", cv="prefit")
+        with pytest.warns(UserWarning, match="predicts 0 for every"):
+            model.fit(X[y == 0], y[y == 0])
+        assert np.isfinite(model.loss_matrices_).all()
+
+    def test_classes_of_a_fitted_classifier_may_come_in_any_order(self):
+        class Known:
+            classes_ = np.array(["b", "c", "a"])
+
+            def predict_proba(self, X):
+                return fitted.predict_proba(X)[:, [1, 2, 0]]
+
+        X, y, _ = make_data(3)
+        names = np.array(["a", "b", "c"])[y]
+        fitted = LogisticRegression().fit(X, names)
+        model = ComplexMetricClassifier(Known(), cv="prefit").fit(X, names)
+        plain = ComplexMetricClassifier(fitted, cv="prefit").fit(X, names)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(model.loss_matrices_, plain.loss_matrices_)
+
+    @pytest.mark.parametrize("precision", [np.float32, np.float64])
+    def test_rounded_probabilities_decide_as_their_scores_do(self, precision):
+        class Rounded:
+            classes_ = np.array([0, 1])
+
+            def predict_proba(self, X):
+                one = X[:, 0]
+                return np.column_stack([np.round(1 - one, 3), one]).astype(precision)
+
+        one = np.linspace(0.0005, 0.9995, 1000)
+        y = (np.random.default_rng(0).random(1000) < one).astype(int)
+        model = ComplexMetricClassifier(Rounded(), "balanced", cv="prefit")
+        model.fit(one[:, None], y)
+        fine = np.linspace(0, 1, 100001)[:, None]
+        scores = model.decision_function(fine)
+        np.testing.assert_array_equal(model.predict(fine), scores > 0)
+        P = class_probabilities(Rounded(), one[:, None], np.array([0, 1]))
+        assert P.dtype == precision
+        np.testing.assert_allclose(P.sum(axis=1), 1, atol=4 * np.finfo(precision).eps)
+
+    def test_columns_are_brought_into_the_order_of_the_classes(self):
+        class Backwards(LogisticRegression):
+            def fit(self, X, y, sample_weight=None):
+                super().fit(X, y, sample_weight)
+                self.classes_ = self.classes_[::-1]
+                return self
+
+            def predict_proba(self, X):
+                return super().predict_proba(X)[:, ::-1]
+
+        X, y, plain = fitted_to(3, estimator=LogisticRegression())
+        model = ComplexMetricClassifier(Backwards()).fit(X, y)
+        np.testing.assert_array_equal(model.loss_matrices_, plain.loss_matrices_)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+
+    def test_what_are_no_probabilities_is_refused(self):
+        class Bad(LogisticRegression):
+            def predict_proba(self, X):
+                return self.given(super().predict_proba(X))
+
+        X, y, _ = make_data(3)
+        for given, message in (
+            (lambda P: P * 2, "no probabilities"),
+            (lambda P: P - 0.5, "no probabilities"),
+            (lambda P: np.where(P > 0.5, np.nan, P), "no probabilities"),
+            (lambda P: P[:, :2], "has shape"),
+        ):
+            Bad.given = staticmethod(given)
+            with pytest.raises(ValueError, match=message):
+                ComplexMetricClassifier(Bad()).fit(X, y)
+
+    def test_a_classifier_without_probabilities_is_told_what_to_do(self):
+        X, y, _ = make_data(2)
+        svm = LinearSVC()
+        with pytest.raises(TypeError, match="CalibratedClassifierCV"):
+            ComplexMetricClassifier(svm).fit(X, y)
+        assert not hasattr(svm, "coef_")
+        with no_complaint_of_convergence():
+            ComplexMetricClassifier(svm, lmo="weighted", max_iter=5).fit(X, y)
+
+
+class TestConstraints:
+    @pytest.mark.parametrize(
+        "constraint",
+        [
+            EqualOpportunity(slack=0.05),
+            EqualOpportunity(slack=0.0),
+            EqualizedOdds(slack=0.05),
+            DemographicParity(slack=0.05),
+            DemographicParity(bound="ratio", ratio=0.8),
+            Recall(at_least=0.6),
+            Coverage(target="priors", slack=0.01),
+            Quantification(at_most=0.01),
+        ],
+        ids=repr,
+    )
+    def test_a_constraint_holds_for_the_mixture_on_the_training_labels(self, constraint):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(constraints=constraint)
+        model.fit(X, y, sensitive_features=groups)
+        grouped = constraint.needs_groups
+        assert (model.groups_ is not None) == grouped
+        if grouped:
+            assert model.groups_.tolist() == ["old", "young"]
+        metadata = {"sensitive_features": groups} if grouped else {}
+        measured = constraint(
+            y, model.predict_proba(X, **metadata), labels=model.classes_,
+            sensitive_features=groups,
+        )  # fmt: skip
+        # Rounding is all that is left where the rates must be equal.
+        assert measured <= (1e-9 if getattr(constraint, "slack", 1) == 0 else 1e-12)
+        assert measured == pytest.approx(model.constraint_violation_, abs=1e-8)
+        free = ComplexMetricClassifier().fit(X, y)
+        assert model.objective_ >= free.dual_objective_ - 1e-12
+        assert free.constraint_violation_ == -np.inf
+        assert model.dual_gap_ <= 1e-3
+
+    def test_several_hold_at_once(self):
+        X, y, groups = make_data(2)
+        coverage = Coverage(target="priors", slack=0.1)
+        constraints = [EqualizedOdds(slack=0.05), coverage, Recall(at_least=0.5)]
+        model = ComplexMetricClassifier(constraints=constraints)
+        model.fit(X, y, sensitive_features=groups)
+        assert model.constraint_violation_ <= 0
+        P = model.predict_proba(X, sensitive_features=groups)
+        for constraint in constraints:
+            assert constraint(
+                y, P, labels=model.classes_, sensitive_features=groups
+            ) <= 1e-12
+
+    @pytest.mark.parametrize("cv", [None, 5])
+    @pytest.mark.parametrize(
+        "constraint", [Coverage(target="priors", slack=0.01), Quantification()], ids=repr
+    )
+    def test_what_needs_no_labels_holds_for_three_classes_too(self, constraint, cv):
+        X, y, _ = make_data(3)
+        weights = np.random.default_rng(0).random(len(y))
+        model = ComplexMetricClassifier(metric="h_mean", constraints=constraint, cv=cv)
+        model.fit(X, y, sample_weight=weights)
+        assert model.constraint_violation_ <= 0
+        if cv is None:
+            P = model.predict_proba(X)
+            measured = constraint(y, P, labels=model.classes_, sample_weight=weights)
+            assert measured <= 1e-12
+
+    def test_a_violation_is_in_the_units_of_the_constraint(self):
+        X, y, _ = make_data(2)
+        # It is met by far: precision times coverage says next to nothing.
+        precision = Precision(label=0, at_least=0.1)
+        model = ComplexMetricClassifier(constraints=precision).fit(X, y)
+        measured = precision(y, model.predict_proba(X), labels=[0, 1])
+        assert model.constraint_violation_ == pytest.approx(measured)
+        assert model.constraint_violation_ == pytest.approx(
+            0.1 - model.confusion_[0, 0] / model.confusion_[:, 0].sum()
+        )
+
+    def test_churn_is_counted_against_the_baseline(self):
+        X, y, groups = make_data(3)
+        baseline = LogisticRegression().fit(X[:, :3], y)
+        wrapped = Truncated(baseline)
+        model = ComplexMetricClassifier(
+            metric="h_mean", constraints=Churn(wrapped, at_most=0.1)
+        ).fit(X, y)
+        differs = model.predict_proba(X)[np.arange(len(X)), baseline.predict(X[:, :3])]
+        assert 1 - differs.mean() <= 0.1 + 1e-12
+        assert model.cell_confusions_.shape == (3, 3, 3)
+        assert model.groups_ is None
+        per_group = ComplexMetricClassifier(
+            metric="h_mean", constraints=Churn(wrapped, at_most=0.1, per_group=True)
+        ).fit(X, y, sensitive_features=groups)
+        assert per_group.cell_confusions_.shape == (6, 3, 3)
+        P = per_group.predict_proba(X, sensitive_features=groups)
+        same = P[np.arange(len(X)), baseline.predict(X[:, :3])]
+        for group in ("old", "young"):
+            assert 1 - same[groups == group].mean() <= 0.1 + 1e-12
+
+    def test_a_fair_classifier_may_be_the_baseline(self):
+        X, y, groups = make_data(2)
+        fair = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.05))
+        fair.fit(X, y, sensitive_features=groups)
+        model = ComplexMetricClassifier(constraints=[Churn(fair, at_most=0.05)])
+        model.fit(X, y, sensitive_features=groups)
+        changed = model.predict_proba(X, sensitive_features=groups)[
+            np.arange(len(X)), fair.predict(X, sensitive_features=groups)
+        ]
+        assert 1 - changed.mean() <= 0.05 + 1e-12
+
+    def test_two_baselines_are_one_too_many(self):
+        X, y, _ = make_data(2)
+        both = [Churn(LogisticRegression().fit(X, y), at_most=0.1) for _ in range(2)]
+        with pytest.raises(ValueError, match="several baselines"):
+            ComplexMetricClassifier(constraints=both).fit(X, y)
+
+    def test_groups_are_left_alone_where_nothing_needs_them(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier().fit(X, y, sensitive_features=groups)
+        plain = ComplexMetricClassifier().fit(X, y)
+        assert model.groups_ is None
+        np.testing.assert_array_equal(model.loss_matrices_, plain.loss_matrices_)
+        np.testing.assert_array_equal(
+            model.predict(X, sensitive_features=groups), plain.predict(X)
+        )
+
+
+class Truncated:
+    """A fitted classifier of the first three features."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def predict(self, X):
+        return self.model.predict(X[:, :3])
+
+
+class TestSolvers:
+    @pytest.mark.parametrize("fair", [False, True], ids=["free", "fair"])
+    @pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"bisection"}))
+    def test_all_agree_within_their_gaps(self, solver, fair):
+        X, y, groups = make_data(2)
+        constraints = EqualOpportunity(slack=0.02) if fair else ()
+        model = ComplexMetricClassifier(
+            metric="q_mean", constraints=constraints, solver=solver, tol=5e-3
+        ).fit(X, y, sensitive_features=groups)
+        auto = ComplexMetricClassifier(metric="q_mean", constraints=constraints)
+        auto.fit(X, y, sensitive_features=groups)
+        assert model.solver_ == solver and auto.solver_ in SOLVERS
+        assert model.dual_gap_ <= 5e-3
+        assert model.dual_objective_ <= auto.objective_ + 1e-12
+        assert auto.dual_objective_ <= model.objective_ + 1e-12
+        if fair:
+            assert model.constraint_violation_ <= 0
+
+    @pytest.mark.parametrize("fair", [False, True], ids=["free", "fair"])
+    def test_a_ratio_may_be_bisected(self, fair):
+        X, y, groups = make_data(2)
+        constraints = EqualOpportunity(slack=0.02) if fair else ()
+        model = ComplexMetricClassifier(
+            metric="f1", constraints=constraints, solver="bisection"
+        ).fit(X, y, sensitive_features=groups)
+        auto = clone(model).set_params(solver="auto")
+        auto.fit(X, y, sensitive_features=groups)
+        assert model.solver_ == "bisection"
+        assert model.dual_gap_ <= 1e-3
+        assert model.dual_objective_ <= auto.objective_ + 1e-12
+        assert auto.dual_objective_ <= model.objective_ + 1e-12
+
+    def test_options_reach_the_solver(self):
+        X, y, _ = make_data(4)
+        model = ComplexMetricClassifier(
+            metric="h_mean", tol=1e-4, solver="frank_wolfe",
+            solver_options={"step": "paper"},
+        )  # fmt: skip
+        slow = model.fit(X, y).n_oracle_calls_
+        model.set_params(solver_options={"step": "fully_corrective"})
+        assert model.fit(X, y).n_oracle_calls_ < slow
+        with pytest.raises(TypeError, match="nonsense"):
+            model.set_params(solver_options={"nonsense": 1}).fit(X, y)
+
+
+class TestRefusals:
+    def test_constraints_that_no_classifier_meets_are_found_and_nothing_is_left(self):
+        X, y, _ = make_data(2)
+        impossible = [Recall(at_least=0.99), Coverage(label=1, at_most=0.1)]
+        model = ComplexMetricClassifier(constraints=impossible)
+        with pytest.raises(InfeasibleConstraintError) as caught:
+            model.fit(X, y)
+        smallest = caught.value.smallest_violation
+        assert 0 < smallest < 1
+        assert f"{smallest:.3g}"[:4] in str(caught.value)
+        assert not [name for name in vars(model) if name.endswith("_")]
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+
+    def test_the_error_comes_back_whole_from_another_process(self):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(constraints=[Recall(at_least=0.99)])
+        with pytest.raises(InfeasibleConstraintError) as caught:
+            model.fit(X, y)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert str(again) == str(caught.value)
+        assert again.smallest_violation == caught.value.smallest_violation
+
+    def test_the_smallest_violation_can_be_reached(self):
+        X, y, _ = make_data(2)
+
+        def constraints(spare):
+            return [
+                Recall(at_least=0.99 - spare),
+                Coverage(label=1, at_most=min(0.1 + spare, 1.0)),
+            ]
+
+        with pytest.raises(InfeasibleConstraintError) as caught:
+            ComplexMetricClassifier(constraints=constraints(0.0)).fit(X, y)
+        smallest = caught.value.smallest_violation
+        with pytest.raises(InfeasibleConstraintError):
+            ComplexMetricClassifier(constraints=constraints(smallest - 0.01)).fit(X, y)
+        model = ComplexMetricClassifier(constraints=constraints(smallest + 0.01))
+        assert model.fit(X, y).constraint_violation_ <= 0
+
+    def test_a_fit_that_fails_leaves_the_last_one(self):
+        X, y, model = fitted_to(2)
+        before = pickle.dumps(model)
+        model.constraints = [Recall(at_least=0.99), Coverage(label=1, at_most=0.1)]
+        with pytest.raises(InfeasibleConstraintError):
+            model.fit(X[:200], y[:200])
+        model.constraints = ()
+        assert pickle.dumps(model) == before
+
+    @pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()], ids=repr)
+    def test_an_estimator_that_raises_leaves_the_last_fit(self, error):
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(Spy([])).fit(X, y)
+        weights = model.mixture_weights_
+        model.estimator.error = error
+        with pytest.raises(type(error)):
+            model.fit(X, y)
+        assert model.mixture_weights_ is weights
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"constraints": EqualOpportunity(slack=0.1)}, "sensitive_features"),
+            ({"constraints": [Recall(label="maybe", at_least=0.5)]}, "'maybe'"),
+            ({"constraints": [Recall(group="x", at_least=0.5)]}, "sensitive_features"),
+            ({"metric": FBeta(pos_label="maybe")}, "'maybe'"),
+            ({"constraints": [Quantification(at_most=0.0)]}, "at_most"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else None,
+    )
+    def test_what_makes_no_sense_is_refused_before_any_fit(self, params, message):
+        X, y, _ = make_data(2)
+        fits = []
+        with pytest.raises(ValueError, match=message):
+            ComplexMetricClassifier(Spy(fits), **params).fit(X, y)
+        assert fits == []
+
+    def test_a_group_that_is_not_there_is_refused_before_any_fit(self):
+        X, y, groups = make_data(2)
+        fits = []
+        constraint = Recall(group="nobody", at_least=0.5)
+        with pytest.raises(ValueError, match="'nobody'.*'old', 'young'"):
+            ComplexMetricClassifier(Spy(fits), constraints=constraint).fit(
+                X, y, sensitive_features=groups
+            )
+        assert fits == []
+
+    def test_one_class_is_too_few(self):
+        with pytest.raises(ValueError, match=r"one class.*\['a'\]"):
+            ComplexMetricClassifier().fit(np.zeros((3, 1)), ["a"] * 3)
+
+    @pytest.mark.parametrize("metric", ["f1", "jaccard"])
+    def test_a_metric_of_two_classes_is_refused_for_three(self, metric):
+        X, y, _ = make_data(3)
+        with pytest.raises(ValueError, match="Only binary .*pos_label"):
+            ComplexMetricClassifier(metric=metric).fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("params", "error"),
+        [
+            ({"constraints": ["fair"]}, TypeError),
+            ({"constraints": [EqualOpportunity]}, TypeError),
+            ({"constraints": "fair"}, ValueError),
+            ({"metric": "g-mean"}, ValueError),
+            ({"lmo": "weighted", "cv": "prefit"}, ValueError),
+            ({"lmo": "weighted", "confusion": "probabilities"}, ValueError),
+            ({"cv": "all"}, ValueError),
+        ],
+        ids=repr,
+    )
+    def test_parameters_that_are_wrong_are_refused(self, params, error):
+        X, y, _ = make_data(2)
+        with pytest.raises(error):
+            ComplexMetricClassifier(**params).fit(X, y)
+
+    def test_weights_that_are_wrong_are_refused(self):
+        X, y, _ = make_data(2)
+        for weights, message in (
+            (np.zeros(len(y)), "zero"),
+            (-np.ones(len(y)), "[Nn]egative"),
+            (np.ones(3), "shape"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                ComplexMetricClassifier().fit(X, y, sample_weight=weights)
+
+    def test_a_run_that_is_cut_short_says_how_far_it_is(self):
+        X, y, _ = make_data(4)
+        model = ComplexMetricClassifier(metric="min_max", max_iter=2, tol=1e-6)
+        message = "max_iter=2, with a gap of"
+        with pytest.warns(ConvergenceWarning, match=message) as caught:
+            model.fit(X, y)
+        assert caught[0].filename == __file__
+        # No other solver is advised than the one that it was.
+        assert str(caught[0].message).endswith("Increase max_iter.")
+        assert model.dual_gap_ > 1e-6 and model.n_iter_ == 2
+        best = ComplexMetricClassifier(metric="min_max").fit(X, y)
+        assert model.dual_objective_ <= best.objective_
+        model.set_params(solver="gda")
+        with pytest.warns(ConvergenceWarning, match="or use solver='column_generation'"):
+            model.fit(X, y)
+
+
+class CheapestOfSome(LMO):
+    """Knows five logistic regressions, and picks the cheapest."""
+
+    def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
+        grid = [{0: 1, 1: w} for w in (0.2, 1, 2, 5, 20)]
+        self.models_ = [LogisticRegression(class_weight=w).fit(X, y) for w in grid]
+        self.tensors_ = []
+        weights = sample_weight / sample_weight.sum()
+        for model in self.models_:
+            C = np.zeros((n_cells, 2, 2))
+            np.add.at(C, (cells, y, model.predict(X)), weights)
+            self.tensors_.append(C)
+        return self
+
+    def __call__(self, L):
+        best = int(np.argmin([np.vdot(L, C) for C in self.tensors_]))
+        return self.models_[best], self.tensors_[best]
+
+
+class TestOtherOracles:
+    @pytest.mark.parametrize("lmo", ["weighted", CheapestOfSome()], ids=str)
+    @pytest.mark.parametrize("fair", [False, True])
+    def test_the_mixture_is_of_classifiers(self, lmo, fair):
+        X, y, groups = make_data(2)
+        names = np.array(["no", "yes"])[y]
+        constraints = EqualOpportunity(slack=0.1) if fair else ()
+        model = ComplexMetricClassifier(
+            metric="h_mean", constraints=constraints, lmo=lmo, max_iter=50
+        )
+        with no_complaint_of_convergence():
+            model.fit(X, names, sensitive_features=groups)
+        metadata = {"sensitive_features": groups} if fair else {}
+        P = model.predict_proba(X, **metadata)
+        T = len(model.mixture_weights_)
+        assert len(model.classifiers_) == len(model.loss_matrices_) == T
+        by_hand = sum(
+            weight * np.eye(2)[np.asarray(classifier.predict(X))]
+            for weight, classifier in zip(
+                model.mixture_weights_, model.classifiers_, strict=True
+            )
+        )
+        np.testing.assert_allclose(P, by_hand)
+        C = mixture_confusion(model, X, names, **metadata)
+        np.testing.assert_allclose(model.cell_confusions_, C, atol=1e-12)
+        predicted = model.predict(X, **metadata)
+        assert set(predicted) == {"no", "yes"}
+        assert (P[np.arange(len(X)), np.searchsorted(["no", "yes"], predicted)] > 0).all()
+        assert not hasattr(model, "decision_function")
+        assert not hasattr(model, "estimator_")
+        if fair:
+            assert model.constraint_violation_ <= 0
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(model)).predict(X, **metadata), predicted
+        )
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_an_lmo_gets_weights_whose_mean_is_1(self, weighted):
+        class Weighed(CheapestOfSome):
+            def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
+                seen.append(sample_weight)
+                return super().fit(X, y, sample_weight, cells, n_cells)
+
+        X, y, _ = make_data(2)
+        seen = []
+        weights = np.where(y == 1, 30.0, 10.0) if weighted else None
+        with no_complaint_of_convergence():
+            ComplexMetricClassifier(lmo=Weighed()).fit(X, y, sample_weight=weights)
+        expected = np.ones(len(y)) if weights is None else weights / weights.mean()
+        np.testing.assert_allclose(seen[0], expected)
+
+    def test_a_constant_classifier_is_not_blamed_on_probabilities(self):
+        X, y, _ = make_data(2)
+        costs = np.array([[0, 1], [0, 1]])
+        model = ComplexMetricClassifier(metric=LinearLoss(costs), lmo="weighted")
+        with pytest.warns(UserWarning, match="predicts 0 for every") as caught:
+            model.fit(X, y)
+        assert "probabilities" not in str(caught[0].message)
+
+    def test_the_users_lmo_is_not_fitted_itself(self):
+        X, y, _ = make_data(2)
+        lmo = CheapestOfSome()
+        with no_complaint_of_convergence():
+            ComplexMetricClassifier(lmo=lmo).fit(X, y)
+        assert not hasattr(lmo, "models_")
+
+    def test_a_fitted_weighted_lmo_keeps_no_examples(self):
+        X, y, _ = make_data(2)
+        with no_complaint_of_convergence():
+            model = ComplexMetricClassifier(lmo="weighted", max_iter=20).fit(X, y)
+        assert len(pickle.dumps(model)) < X.nbytes
+
+    def test_weighted_fits_are_of_the_estimator_and_its_weights(self):
+        X, y, _ = make_data(3)
+        fits = []
+        with no_complaint_of_convergence():
+            model = ComplexMetricClassifier(
+                Spy(fits), "h_mean", lmo="weighted", max_iter=10
+            ).fit(X, y, sample_weight=np.ones(len(y)))
+        assert 1 <= len(fits) <= model.n_oracle_calls_
+
+    def test_more_metadata_is_refused(self):
+        X, y, _ = make_data(2)
+        with pytest.raises(TypeError, match="eval_set"):
+            ComplexMetricClassifier(lmo="weighted").fit(X, y, eval_set=[(X, y)])

@@ -1,0 +1,330 @@
+"""Predictions of mixtures: what the hash guarantees, what draws do, and groups."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from _mixtures import make_data, mixture_confusion, no_complaint_of_convergence
+from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm._utils.groups import Groups
+from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
+from sklearn_structsvm.estimators.complex_metric.mixtures import choices, row_keys
+from sklearn_structsvm.metrics import DemographicParity, EqualOpportunity
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """(X, model) of a mixture of several plug-in rules."""
+    X, y, _ = make_data(4, n=1000)
+    model = ComplexMetricClassifier(metric="min_max").fit(X, y)
+    assert len(model.mixture_weights_) > 1
+    return X, y, model
+
+
+class TestHash:
+    def test_a_row_gets_one_label_whatever_it_is_predicted_with(self, mixture):
+        X, _, model = mixture
+        whole = model.predict(X)
+        order = np.random.default_rng(0).permutation(len(X))
+        np.testing.assert_array_equal(model.predict(X[order]), whole[order])
+        one_by_one = [model.predict(row[None])[0] for row in X[:50]]
+        np.testing.assert_array_equal(one_by_one, whole[:50])
+        np.testing.assert_array_equal(model.predict(np.vstack([X, X]))[len(X) :], whole)
+
+    def test_formats_of_the_same_values_get_the_same_labels(self, mixture):
+        X, _, model = mixture
+        X = np.round(X, 1)
+        X[np.abs(X) < 0.5] = 0.0
+        expected = model.predict(X)
+        for same in (
+            X.tolist(),
+            np.asfortranarray(X),
+            sparse.csr_matrix(X),
+            sparse.coo_array(X),
+            np.where(X == 0.0, -0.0, X),
+        ):
+            np.testing.assert_array_equal(model.predict(same), expected)
+        single = X.astype(np.float32)
+        np.testing.assert_array_equal(
+            model.predict(single), model.predict(single.astype(np.float64))
+        )
+
+    def test_another_process_gets_the_same_labels(self, mixture):
+        X, _, model = mixture
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+    def test_another_seed_divides_the_rows_otherwise(self, mixture):
+        X, y, model = mixture
+        frozen = FrozenEstimator(model.estimator_)
+        predicted = {
+            seed: ComplexMetricClassifier(frozen, "min_max", random_state=seed)
+            .fit(X, y)
+            .predict(X)
+            for seed in (None, 1, 2)
+        }
+        np.testing.assert_array_equal(predicted[None], model.predict(X))
+        for one, other in ((None, 1), (1, 2)):
+            differ = predicted[one] != predicted[other]
+            assert differ.any()
+            P = model.predict_proba(X)
+            assert (P[differ] < 1).all()
+
+    def test_only_labels_that_the_mixture_gives_are_predicted(self, mixture):
+        X, _, model = mixture
+        P = model.predict_proba(X)
+        np.testing.assert_allclose(P.sum(axis=1), 1)
+        assert (P[np.arange(len(X)), model.predict(X)] > 0).all()
+        assert ((P > 0) & (P < 1)).any()
+
+    def test_the_confusion_of_hashed_predictions_is_the_mixtures(self):
+        """Within five standard deviations of independent draws, in each entry."""
+        X, y, _ = make_data(4, n=20000)
+        frozen = FrozenEstimator(LogisticRegression().fit(X[:1000], y[:1000]))
+        model = ComplexMetricClassifier(frozen, "min_max").fit(X[:1000], y[:1000])
+        P = model.predict_proba(X)
+        hashed = np.eye(4)[model.predict(X)]
+        labels = np.eye(4)[y]
+        spread = np.sqrt(labels.T @ (P * (1 - P))) / len(X)
+        difference = labels.T @ (hashed - P) / len(X)
+        assert (np.abs(difference) <= 5 * spread + 1e-15).all()
+        assert spread.max() > 0
+
+    def test_equal_rows_stay_together_when_hashed_and_not_when_drawn(self, mixture):
+        X, _, model = mixture
+        P = model.predict_proba(X)
+        row = X[np.abs(P.max(axis=1) - 0.5).argmin()]
+        many = np.tile(row, (500, 1))
+        assert len(np.unique(model.predict(many))) == 1
+        drawn = model.predict(many, random_state=0)
+        shares = np.bincount(drawn, minlength=4) / len(many)
+        np.testing.assert_allclose(shares, model.predict_proba(row[None])[0], atol=0.1)
+        assert (shares > 0).sum() > 1
+
+
+class TestDraws:
+    def test_their_frequencies_are_the_probabilities(self, mixture):
+        X, _, model = mixture
+        X = X[:200]
+        draws = np.stack([model.predict(X, random_state=seed) for seed in range(400)])
+        shares = (draws[:, :, None] == model.classes_).mean(axis=0)
+        np.testing.assert_allclose(shares, model.predict_proba(X), atol=0.13)
+
+    def test_a_seed_repeats_them_and_a_generator_goes_on(self, mixture):
+        X, _, model = mixture
+        first = model.predict(X, random_state=7)
+        np.testing.assert_array_equal(model.predict(X, random_state=7), first)
+        assert (model.predict(X, random_state=8) != first).any()
+        rng = np.random.RandomState(7)
+        np.testing.assert_array_equal(model.predict(X, random_state=rng), first)
+        assert (model.predict(X, random_state=rng) != first).any()
+
+
+class TestRowsOfAnyKind:
+    def test_strings_get_the_same_number_in_every_process(self):
+        assert row_keys(["a", "b"]).ravel().tolist() == [
+            1662791411250143.0,
+            4127500778895438.0,
+        ]
+
+    def test_numbers_among_other_values_stay_themselves(self):
+        rows = [["a", 1], ["b", 2.5]]
+        frame = row_keys(pd.DataFrame(rows))
+        assert frame[:, 1].tolist() == [1.0, 2.5]
+        assert len({*frame[:, 0]}) == 2
+        np.testing.assert_array_equal(row_keys(rows), frame)
+        np.testing.assert_array_equal(row_keys(np.array(rows, dtype=object)), frame)
+
+    def test_frames_and_arrays_of_the_same_values_agree(self):
+        values = {"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]}
+        frame = pd.DataFrame(values)
+        np.testing.assert_array_equal(
+            choices(frame, 3, None), choices(frame.to_numpy(), 3, None)
+        )
+        mixed = frame.assign(z=pd.Categorical(["a", "b", "a"]))
+        expected = choices(mixed, 3, None)
+        np.testing.assert_array_equal(
+            choices(mixed.to_numpy(dtype=object), 3, None), expected
+        )
+        np.testing.assert_array_equal(choices(mixed.iloc[[2, 0]], 2, None),
+                                      expected[[2, 0]])  # fmt: skip
+
+    def test_sequences_and_dictionaries_have_numbers_too(self):
+        ragged = [np.ones((2, 3)), np.ones((1, 3)), np.ones((2, 3))]
+        first, second, third = choices(ragged, 3, None)
+        assert first == third != second
+        first, second = choices([{"a": 1}, {"a": 2}], 2, None)
+        assert first != second
+
+    def test_texts_are_classified(self):
+        texts = ["good fine", "bad", "fine", "awful bad", "good", "awful"] * 10
+        y = np.array(["+", "-", "+", "-", "+", "-"] * 10)
+        y[:12] = y[:12][::-1]
+        model = ComplexMetricClassifier(make_pipeline(CountVectorizer(),
+                                                      LogisticRegression()))  # fmt: skip
+        model.fit(texts, y)
+        assert set(model.predict(texts)) <= {"+", "-"}
+        turned = model.predict(texts[::-1])[::-1]
+        np.testing.assert_array_equal(turned, model.predict(texts))
+
+    def test_columns_of_strings_are_classified(self):
+        X, y, groups = make_data(3)
+        frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(group=groups)
+        encoder = make_column_transformer(
+            (OneHotEncoder(), ["group"]), remainder="passthrough"
+        )
+        model = ComplexMetricClassifier(make_pipeline(encoder, LogisticRegression()))
+        model.fit(frame, y)
+        predicted = model.predict(frame)
+        np.testing.assert_array_equal(model.predict(frame.iloc[::2]), predicted[::2])
+
+
+FAIR = DemographicParity(slack=0.02)
+
+
+class TestGroups:
+    @pytest.mark.parametrize(
+        "convert",
+        [
+            list,
+            lambda g: np.array(g, dtype=object),
+            lambda g: np.array(g)[:, None],
+            lambda g: pd.Series(g, index=np.arange(len(g))[::-1]),
+            lambda g: pd.Series(g, dtype="category"),
+            lambda g: pd.Series(g, dtype="string"),
+            lambda g: pd.DataFrame({"sex": g}),
+        ],
+        ids=["list", "object", "column", "series", "category", "string", "frame"],
+    )
+    def test_any_form_of_one_column_will_do(self, convert):
+        X, y, groups = make_data(2)
+        groups = groups.tolist()
+        plain = ComplexMetricClassifier(constraints=FAIR)
+        plain.fit(X, y, sensitive_features=np.array(groups))
+        model = ComplexMetricClassifier(constraints=FAIR)
+        model.fit(X, y, sensitive_features=convert(groups))
+        assert model.groups_.tolist() == ["old", "young"]
+        np.testing.assert_array_equal(
+            model.predict(X, sensitive_features=convert(groups)),
+            plain.predict(X, sensitive_features=groups),
+        )
+
+    @pytest.mark.parametrize("frame", [False, True])
+    def test_groups_of_several_columns_are_their_combinations(self, frame):
+        X, y, groups = make_data(2)
+        city = np.where(X[:, 1] > 0, 2, 10)
+        both = pd.DataFrame({"age": groups, "city": city})
+        if not frame:
+            both = both.to_numpy()
+        model = ComplexMetricClassifier(constraints=FAIR)
+        model.fit(X, y, sensitive_features=both)
+        assert model.groups_.tolist() == [
+            ("old", 2), ("old", 10), ("young", 2), ("young", 10),
+        ]  # fmt: skip
+        assert model.cell_confusions_.shape == (4, 2, 2)
+        C = mixture_confusion(model, X, y, sensitive_features=both)
+        np.testing.assert_allclose(model.cell_confusions_, C, atol=1e-12)
+        assert model.constraint_violation_ <= 0
+
+    @pytest.mark.parametrize("names", [[0, 1], [False, True], [2.5, -1.0]], ids=str)
+    def test_groups_need_not_be_strings(self, names):
+        X, y, groups = make_data(2)
+        coded = np.array(names)[(groups == "old").astype(int)]
+        model = ComplexMetricClassifier(constraints=FAIR)
+        model.fit(X, y, sensitive_features=coded)
+        assert model.groups_.tolist() == sorted(names)
+        assert model.groups_.dtype == coded.dtype
+        model.predict(X[:1], sensitive_features=coded[:1])
+
+    def test_a_group_that_fit_did_not_see_is_refused_by_name(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(constraints=FAIR)
+        model.fit(X, y, sensitive_features=groups)
+        for method in (model.predict, model.predict_proba):
+            with pytest.raises(ValueError, match="'ancient'.*'old', 'young'"):
+                method(X[:2], sensitive_features=["old", "ancient"])
+        with pytest.raises(ValueError, match="pass sensitive_features"):
+            model.predict(X)
+        with pytest.raises(ValueError, match="2 rows, where X has 400"):
+            model.predict(X, sensitive_features=["old", "young"])
+        with pytest.raises(ValueError, match=r"2 column\(s\), and had 1"):
+            model.predict(X, sensitive_features=np.stack([groups, groups], axis=1))
+
+    @pytest.mark.parametrize(
+        ("features", "error", "message"),
+        [
+            (["a", None], ValueError, "missing"),
+            ([1.0, np.nan], ValueError, "missing"),
+            (pd.Series(["a", pd.NA]), ValueError, "missing"),
+            (pd.DataFrame({"a": [1, 2], "b": ["x", None]}), ValueError, "missing"),
+            (["a"], ValueError, "1 rows, where X has 2"),
+            (np.zeros((2, 1, 1)), ValueError, "dimensions"),
+            (np.zeros((2, 0)), ValueError, "no columns"),
+            (sparse.csr_matrix((2, 1)), TypeError, "dense"),
+        ],
+        ids=str,
+    )
+    def test_groups_that_are_none_are_refused(self, features, error, message):
+        with pytest.raises(error, match=message):
+            Groups(features, 2)
+
+    def test_columns_of_the_same_name_are_two(self):
+        frame = pd.DataFrame([["a", 1], ["a", 2], ["b", 1]], columns=["x", "x"])
+        groups = Groups(frame, 3)
+        assert groups.names == [("a", 1), ("a", 2), ("b", 1)]
+
+    def test_values_that_cannot_be_sorted_are_groups_too(self):
+        groups = Groups(np.array(["a", 1, "a", (2, 3)], dtype=object), 4)
+        assert sorted(map(str, groups.names)) == ["(2, 3)", "1", "a"]
+        assert [groups.names[c] for c in groups.codes] == ["a", 1, "a", (2, 3)]
+        assert groups.array.shape == (3,)
+
+    def test_many_columns_do_not_overflow(self):
+        features = np.random.default_rng(0).integers(0, 50, (30, 40))
+        groups = Groups(features, 30)
+        assert len(groups.names) == 30
+        for row, code in zip(features, groups.codes, strict=True):
+            assert groups.names[code] == tuple(row)
+        turned = groups.encode(features[::-1], 30)[::-1]
+        np.testing.assert_array_equal(turned, groups.codes)
+
+    def test_the_classifier_depends_on_the_group(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.0))
+        model.fit(X, y, sensitive_features=groups)
+        old = model.predict_proba(X, sensitive_features=["old"] * len(X))
+        young = model.predict_proba(X, sensitive_features=["young"] * len(X))
+        assert (old != young).any()
+
+    def test_scores_are_of_the_group(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(DummyClassifier(), "zero_one", FAIR)
+        with pytest.warns(UserWarning, match="never"):
+            model.fit(X, y, sensitive_features=groups)
+        scores = model.decision_function(X, sensitive_features=groups)
+        np.testing.assert_array_equal(
+            scores > 0, model.predict(X, sensitive_features=groups)
+        )
+
+
+@pytest.mark.parametrize("lmo", ["weighted", WeightedLMO(LogisticRegression())], ids=str)
+def test_refitted_classifiers_predict_without_the_groups_of_their_constraints(lmo):
+    X, y, _ = make_data(2, n=200)
+    group = np.where(X[:, 0] > 0, "a", "b")
+    model = ComplexMetricClassifier(
+        metric="balanced", constraints=EqualOpportunity(slack=0.3), lmo=lmo
+    )
+    with no_complaint_of_convergence():
+        model.set_params(max_iter=10).fit(X, y, sensitive_features=group)
+    expected = model.predict(X, sensitive_features=group)
+    np.testing.assert_array_equal(model.predict(X), expected)

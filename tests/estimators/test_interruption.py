@@ -1,0 +1,214 @@
+"""A fit that is cut off loses nothing, and a warm start goes on from where it was."""
+
+import joblib
+import numpy as np
+import pytest
+from _estimators import (
+    KINDS,
+    PythonMulticlass,
+    assert_same_fit,
+    fitted_attributes,
+    for_each_estimator,
+    make_problem,
+)
+from sklearn.exceptions import NotFittedError
+
+from sklearn_structsvm import BCFWClassifierCV
+from sklearn_structsvm.solvers.loop import HISTORY_KEYS
+
+
+class Fuse:
+    """Raises its error at the n-th call from now, where n is set."""
+
+    error = left = None
+    stays_broken = False
+
+
+def burn():
+    if Fuse.left is not None:
+        Fuse.left -= 1
+        if Fuse.left <= 0:
+            Fuse.left = 0 if Fuse.stays_broken else None
+            raise Fuse.error
+
+
+@pytest.fixture(autouse=True)
+def no_fuse_is_lit():
+    Fuse.left, Fuse.stays_broken = None, False
+
+
+def spied(make_problem, error, **params):
+    """An estimator over a structure in Python whose fuse is lit by `Fuse.left = n`."""
+    Fuse.error = error
+    problem = make_problem("custom", n=12)
+    structure = PythonMulticlass(spy=burn)
+    return problem, problem.model(structure, **{"random_state": 0} | params)
+
+
+def state(model):
+    """All that there is of an estimator."""
+    return joblib.hash({k: v for k, v in vars(model).items() if k != "structure"})
+
+
+ERRORS = [KeyboardInterrupt(), RuntimeError("the oracle gave up")]
+
+
+@for_each_estimator
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("call", [1, 12, 13, 100])
+def test_an_interrupted_first_fit_leaves_the_estimator_unfitted(
+    make_problem, error, call
+):
+    problem, model = spied(make_problem, error, tol=1e-9)
+    before = state(model)
+    Fuse.left = call
+    with pytest.raises(type(error)):
+        model.fit(problem.X, problem.y)
+    assert Fuse.left is None
+    assert state(model) == before
+    with pytest.raises(NotFittedError):
+        model.predict(problem.X)
+    assert model.fit(problem.X, problem.y).dual_gap_ <= 1e-9
+
+
+@for_each_estimator
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_an_interrupted_second_fit_leaves_the_first(make_problem, error):
+    problem, model = spied(make_problem, error, tol=1e-9)
+    model.fit(problem.X, problem.y)
+    before = state(model)
+    Fuse.left = 60
+    with pytest.raises(type(error)):
+        model.fit([2 * x for x in problem.X], problem.y[::-1])
+    assert state(model) == before
+
+
+@for_each_estimator
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_a_fit_on_bad_data_leaves_the_one_before(make_problem, kind, warm_start):
+    problem = make_problem(kind)
+    model = problem.fitted(warm_start=warm_start)
+    before = state(model)
+    with pytest.raises(ValueError):
+        model.fit(problem.X, problem.y[:-1])
+    assert state(model) == before
+
+
+def test_an_interrupted_cross_validation_leaves_the_estimator_as_it_was():
+    problem, single = spied(make_problem, KeyboardInterrupt())
+    model = BCFWClassifierCV(single.structure, Cs=[0.1, 1.0], cv=2, random_state=0)
+    before = state(model)
+    for call in (30, 100):
+        Fuse.left = call
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(problem.X, problem.y)
+        assert Fuse.left is None and state(model) == before
+    before = state(model.fit(problem.X, problem.y))
+    Fuse.left = 100
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(problem.X[:8], problem.y[:8])
+    assert state(model) == before
+
+
+@for_each_estimator
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_an_interrupted_warm_start_is_certified_where_it_was_cut_and_goes_on(
+    make_problem, step
+):
+    options = {"step": step, "tol": 1e-4, "max_iter": 10**5}
+    problem, model = spied(make_problem, KeyboardInterrupt(), warm_start=True, **options)
+    Fuse.left = 200
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(problem.X, problem.y)
+    assert tuple(model.history_) == HISTORY_KEYS
+    assert model.history_["dual_gap"][-1] == model.dual_gap_ > 1e-4
+    # The certificate is that of the coefficients.
+    lam, w = 1 / problem.n, model.coef_
+    losses = [
+        max(
+            model.structure_.loss(y, c) + w @ model.structure_.joint_feature(x, c)
+            for c in range(3)
+        )
+        - w @ model.structure_.joint_feature(x, y)
+        for x, y in zip(problem.X, problem.y, strict=True)
+    ]
+    assert abs(model.objective_ - (lam / 2 * w @ w + np.mean(losses))) <= 1e-12
+    cut = model.dual_objective_
+    model.fit(problem.X, problem.y)
+    assert model.history_["dual_objective"][0] == pytest.approx(cut, abs=1e-12)
+    assert model.dual_gap_ <= 1e-4
+
+
+@for_each_estimator
+def test_a_warm_start_whose_structure_stays_broken_keeps_the_last_good_state(
+    make_problem,
+):
+    problem, model = spied(
+        make_problem, RuntimeError("broken"), warm_start=True, tol=1e-6
+    )
+    model.fit(problem.X, problem.y)
+    before = state(model)
+    Fuse.left, Fuse.stays_broken = 40, True
+    with pytest.raises(RuntimeError, match="broken"):
+        model.set_params(C=3.0).fit(problem.X, problem.y)
+    assert state(model.set_params(C=1.0)) == before
+
+
+@for_each_estimator
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+def test_a_warm_start_at_the_same_problem_has_nothing_to_do(make_problem, kind, step):
+    problem = make_problem(kind)
+    model = problem.fitted(warm_start=True, step=step, max_iter=10**5)
+    first = model.dual_objective_
+    model.fit(problem.X, problem.y)
+    assert model.n_iter_ == 0 and model.dual_gap_ <= 1e-3
+    assert model.dual_objective_ == pytest.approx(first, abs=1e-12)
+
+
+@for_each_estimator
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_warm_start_at_a_new_c_takes_fewer_passes_than_a_cold_one(make_problem, kind):
+    problem = make_problem(kind)
+    model = problem.fitted(warm_start=True, C=1.0, tol=1e-6)
+    warm = model.set_params(C=1.05).fit(problem.X, problem.y)
+    cold = problem.fitted(C=1.05, tol=1e-6)
+    assert warm.dual_gap_ <= 1e-6
+    assert warm.n_iter_ < cold.n_iter_
+    assert abs(warm.objective_ - cold.objective_) <= 1e-6
+
+
+@for_each_estimator
+def test_a_warm_start_may_have_other_features_and_weights(make_problem):
+    problem = make_problem("chain")
+    model = problem.fitted(warm_start=True)
+    X = [1.1 * x for x in problem.X]
+    weights = np.linspace(1, 2, problem.n)
+    model.fit(X, problem.y, weights)
+    cold = problem.estimator().fit(X, problem.y, weights)
+    assert model.dual_gap_ <= 1e-3
+    assert abs(model.objective_ - cold.objective_) <= 1e-3
+
+
+@for_each_estimator
+@pytest.mark.parametrize("kind", ["multiclass", "chain"])
+def test_a_warm_start_with_another_y_warns_and_starts_anew(make_problem, kind):
+    problem = make_problem(kind)
+    model = problem.fitted(warm_start=True)
+    y = problem.y[::-1] if kind == "multiclass" else [2 - labels for labels in problem.y]
+    with pytest.warns(UserWarning, match="warm_start=True.*y or the structure") as record:
+        model.fit(problem.X, y)
+    assert len(record) == 1 and record[0].filename == __file__
+    assert_same_fit(model, problem.estimator(warm_start=True).fit(problem.X, y))
+
+
+@for_each_estimator
+def test_without_warm_start_no_dual_state_is_kept(make_problem):
+    problem = make_problem("chain")
+    assert not hasattr(problem.fitted(), "_dual_state")
+    model = problem.fitted(warm_start=True)
+    model.set_params(warm_start=False).fit(problem.X, problem.y)
+    assert_same_fit(model, problem.fitted())
+    assert sorted(fitted_attributes(model)) == sorted(fitted_attributes(problem.fitted()))
+    assert not hasattr(model, "_dual_state")

@@ -1,0 +1,708 @@
+"""SlackRescaledSSVM: its objective by brute force, its solvers, searches and refusals."""
+
+import pickle
+import re
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from _estimators import (
+    ACCURATE,
+    PythonMulticlass,
+    assert_same_fit,
+    assert_same_labels,
+    fitted_attributes,
+    make_problem,
+)
+from _problems import random_problem
+from _references import Listed, Textbook, list_chains, random_chains, visits
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    HierarchicalStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    PairwiseMultilabelStructure,
+    Structure,
+    TreeStructure,
+)
+from sklearn_structsvm.structures.constrained import in_angle
+
+SOLVERS = {
+    "bcfw": {"step": "pairwise", "cache": False},
+    "bcfw fw": {"step": "fw", "cache": False},
+    "bcfw cached": {"step": "away", "cache": True, "sampling": "uniform"},
+    "sgd": {"solver": "sgd"},
+    "n-slack": {"solver": "cutting_plane"},
+    "one-slack": {"solver": "cutting_plane", "formulation": "one-slack"},
+}
+each_solver = pytest.mark.parametrize("options", SOLVERS.values(), ids=SOLVERS)
+# Those that get anywhere near the optimum.
+FAST = {name: SOLVERS[name] for name in SOLVERS if name not in ("bcfw fw", "sgd")}
+each_fast_solver = pytest.mark.parametrize("options", FAST.values(), ids=FAST)
+INEXACT = ("bisecting", "binary", "sarawagi")
+
+
+class Coded(Structure):
+    """Classes y with features x ⊗ codes[y] and any costs, all in Python.
+
+    `serves` names the searches: by the angle, by the product, or neither.
+    """
+
+    def __init__(self, codes, costs, serves="angle"):
+        self.codes = codes
+        self.costs = costs
+        self.serves = serves
+
+    @property
+    def has_constrained_decode(self):
+        return self.serves == "angle"
+
+    @property
+    def has_slack_augmented_decode(self):
+        return self.serves == "product"
+
+    def joint_feature(self, x, y):
+        return np.outer(x, self.codes[y]).ravel()
+
+    def loss(self, y_true, y):
+        return float(self.costs[y_true, y])
+
+    def _scores(self, x, w):
+        return self.codes @ (x @ w.reshape(len(x), -1))
+
+    def decode(self, x, w):
+        return int(self._scores(x, w).argmax())
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        return int((self._scores(x, w) + lam * self.costs[y_true]).argmax())
+
+    def constrained_decode(
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
+    ):
+        scores, g = self._scores(x, w), self.costs[y_true]
+        h = 1.0 + scores - scores[y_true]
+        values = np.where(
+            [
+                in_angle(*point, alpha, beta, strict_alpha, strict_beta)
+                for point in zip(h, g, strict=True)
+            ],
+            h + lam * g,
+            -np.inf,
+        )
+        return int(values.argmax()) if values.max() > -np.inf else None
+
+    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+        scores = self._scores(x, w)
+        return int((self.costs[y_true] * (one + scores - scores[y_true])).argmax())
+
+
+@dataclass
+class Written:
+    """A problem of which all labelings are written out."""
+
+    structure: Structure
+    X: object
+    y: object
+    listed: Listed
+    params: dict
+
+    def model(self, **params):
+        defaults = {"random_state": 0, "search_rtol": 0.0, "C": 0.3, "max_iter": 10**5}
+        return SlackRescaledSSVM(self.structure, **defaults | self.params | params)
+
+    def fit(self, **params):
+        return self.model(**params).fit(self.X, self.y)
+
+    def lam(self, model):
+        return 1.0 / (model.C * self.listed.n)
+
+    def primal(self, model):
+        """The objective at `coef_`, every labeling tried."""
+        w = model._weights
+        hinges = [
+            (self.listed.loss[i] * (1.0 + self.listed.delta(i) @ w)).max()
+            for i in range(self.listed.n)
+        ]
+        return 0.5 * self.lam(model) * w @ w + np.mean(hinges)
+
+
+# "whole": losses that are whole numbers, of which decoders make use; others are real.
+WRITTEN = (
+    "binary",
+    "multiclass",
+    "multilabel",
+    "chain",
+    "whole chain",
+    "weighted chain",
+    "tree",
+    "pairwise",
+    "hierarchy",
+    "custom",
+    "custom product",
+)
+written_kinds = pytest.mark.parametrize("kind", WRITTEN)
+exact_searches = pytest.mark.parametrize(
+    ("kind", "search"),
+    [
+        (kind, search)
+        for kind in WRITTEN
+        for search in ("angular", "exact")
+        # A structure in Python that cannot maximise the product.
+        if (kind, search) != ("custom", "exact")
+    ],
+)
+inexact_runs = pytest.mark.parametrize(
+    ("search", "options"),
+    [
+        pytest.param(search, options, id=f"{search}-{name}")
+        for search in INEXACT
+        for name, options in SOLVERS.items()
+        if search != "sarawagi" or options.get("solver") == "cutting_plane"
+    ],
+)
+
+
+@cache
+def written(kind, scale=1.0):
+    """One of `WRITTEN`, its costs multiplied by `scale`."""
+    rng = np.random.default_rng(1)
+    if "custom" in kind:
+        y, codes = list(np.arange(8) % 4), rng.standard_normal((4, 3))
+        costs = scale * rng.uniform(0.2, 3.0, size=(4, 4)) * (1 - np.eye(4))
+        X = list(rng.standard_normal((8, 3)))
+        phi = [np.array([np.outer(x, code).ravel() for code in codes]) for x in X]
+        listed = Listed([[0, 1, 2, 3]] * 8, y, phi, [costs[c] for c in y])
+        serves = "product" if kind == "custom product" else "angle"
+        return Written(Coded(codes, costs, serves), X, y, listed, {})
+    if "chain" in kind:
+        X, y, costs = random_chains(n=8)
+        params = {}
+        if kind == "whole chain":
+            costs = np.array([[0.0, 1, 3], [2, 0, 1], [1, 1, 0]])
+        normalize = kind != "whole chain"
+        structure = ChainStructure(label_costs=scale * costs, normalize_loss=normalize)
+        if kind == "weighted chain":
+            by_class = {0: 0.5, 1: 3.0, 2: 1.5}
+            params = {"class_weight": by_class}
+            costs = np.array([[by_class[c]] for c in range(3)]) * costs
+        listed = list_chains(X, y, 3, scale * costs, normalize)
+        return Written(structure, X, y, listed, params)
+    if kind in ("tree", "pairwise", "hierarchy"):
+        return enumerated(kind, scale)
+    problem = random_problem(kind)
+    structure = problem.structure
+    listed = Listed(**vars(problem.listed))
+    listed.loss = [scale * loss for loss in listed.loss]
+    structure = type(structure)(label_costs=scale * np.asarray(structure.label_costs))
+    params = {"intercept_scaling": 1.5}
+    return Written(structure, problem.X, problem.y, listed, params)
+
+
+def enumerated(kind, scale):
+    """The labelings listed, features and losses as the structure defines them."""
+    rng = np.random.default_rng(2)
+    if kind == "tree":
+        parents = [[-1], [-1, 0], [1, -1, 1], [-1, 0, -1]] * 2
+        X = [(rng.standard_normal((len(p), 2)), np.array(p)) for p in parents]
+        y = [rng.integers(3, size=len(p)) for p in parents]
+        y[0][0], y[1][0], y[2][0] = 0, 1, 2
+        costs = rng.uniform(0.5, 3.0, size=(3, 3)) * (1 - np.eye(3))
+        structure, n_values = TreeStructure(label_costs=scale * costs), 3
+        items = X
+    else:
+        X, y = rng.standard_normal((8, 3)), rng.integers(2, size=(8, 3))
+        costs = scale * rng.uniform(0.5, 3.0, size=(3, 2))
+        if kind == "pairwise":
+            structure = PairwiseMultilabelStructure(label_costs=costs)
+        else:
+            edges = [("all", "a"), ("all", "b"), ("other", "c")]
+            structure = HierarchicalStructure(edges, label_costs=costs)
+        items, n_values = [X[[i]] for i in range(8)], 2
+    fitted = clone(structure).fit(X, y, **{} if kind == "tree" else {"bias": 1.0})
+    listed = Listed([], [], [], [])
+    for x, truth in zip(items, y, strict=True):
+        labelings = list(product(range(n_values), repeat=len(truth)))
+        arrays = [np.array(labels) for labels in labelings]
+        listed.labelings.append(labelings)
+        listed.truth.append(labelings.index(tuple(truth.tolist())))
+        listed.phi.append(np.array([fitted.joint_feature(x, c) for c in arrays]))
+        listed.loss.append(np.array([fitted.loss(truth, c) for c in arrays]))
+    return Written(structure, X, y, listed, {})
+
+
+@cache
+def optimum(kind, C=0.3):
+    """The least objective within 1e-11, by the textbook's steps over the list.
+
+    To slack rescaling, labelings have features that are multiplied by their losses.
+    """
+    listed, lam = written(kind).listed, 1.0 / (C * written(kind).listed.n)
+    phi = [loss[:, np.newaxis] * listed.delta(i) for i, loss in enumerate(listed.loss)]
+    scaled = Listed(listed.labelings, listed.truth, phi, listed.loss)
+    solver = Textbook(scaled, lam, step="pairwise")
+    for _ in range(300):
+        primal, dual = scaled.primal(solver.w, lam), scaled.dual(solver.alpha, lam)
+        if primal - dual <= 1e-11:
+            return primal
+        solver.run(visits(listed.n, 20))
+    raise RuntimeError(f"{primal} and {dual} do not certify each other")
+
+
+# The objective, and the certificates
+
+
+@exact_searches
+@each_solver
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_certified_is_true_of_the_objective_written_out(kind, search, options):
+    problem, best = written(kind), optimum(kind)
+    model = problem.fit(search=search, tol=1e-2, max_iter=300, **options)
+    assert abs(model.objective_ - problem.primal(model)) <= 1e-12
+    assert model.dual_objective_ <= best + 1e-11
+    assert model.objective_ >= best - 1e-11
+    assert abs(model.objective_ - model.dual_objective_ - model.dual_gap_) <= 1e-13
+    assert model.dual_gap_ <= 1e-2 or model.n_iter_ == 300
+
+
+@written_kinds
+@each_fast_solver
+@pytest.mark.parametrize("search_rtol", [0.0, 1e-7])
+def test_all_solvers_reach_one_objective(kind, options, search_rtol):
+    tol = 1e-6 * optimum(kind)
+    model = written(kind).fit(tol=tol, search_rtol=search_rtol, **options)
+    assert abs(model.objective_ - optimum(kind)) <= 1e-6 * optimum(kind)
+
+
+@written_kinds
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_subgradients_approach_the_optimum_within_their_certificate(kind, average):
+    problem, gaps = written(kind), []
+    for passes in (10, 100, 1000):
+        model = problem.fit(solver="sgd", average=average, max_iter=passes, tol=1e-8)
+        gaps.append(model.dual_gap_)
+        assert -1e-11 <= model.objective_ - optimum(kind) <= model.dual_gap_ + 1e-11
+    assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+@each_fast_solver
+def test_losses_of_zero_and_one_make_slack_and_margin_rescaling_the_same(kind, options):
+    problem = make_problem(kind, model=SlackRescaledSSVM)
+    tol = {"tol": 1e-12, "max_iter": 10**5}
+    slack = problem.fitted(**tol | options)
+    margin = make_problem(kind).fitted(**tol)
+    assert abs(slack.objective_ - margin.objective_) <= 1e-11
+    np.testing.assert_allclose(slack.coef_, margin.coef_, rtol=0, atol=1e-4)
+
+
+@written_kinds
+def test_margin_rescaling_is_the_other_estimators_bit_for_bit(kind):
+    problem = written(kind)
+    params = problem.model(tol=1e-3, **SOLVERS["bcfw"]).get_params(deep=False)
+    shared = BCFWClassifier().get_params(deep=False).keys() & params.keys()
+    params = {name: params[name] for name in shared}
+    params |= {"sampling": "gap", "average": False}
+    expected = BCFWClassifier(**params).fit(problem.X, problem.y)
+    model = problem.fit(rescaling="margin", tol=1e-3, **SOLVERS["bcfw"])
+    assert model.n_queries_ == model.n_oracle_calls_
+    del model.n_queries_
+    assert_same_fit(model, expected)
+
+
+@written_kinds
+@each_fast_solver
+def test_margin_rescaling_has_one_objective_whatever_solves_it(kind, options):
+    problem = written(kind)
+    model = problem.fit(rescaling="margin", tol=1e-8, **options)
+    expected = problem.fit(rescaling="margin", tol=1e-8, **SOLVERS["bcfw"])
+    assert abs(model.objective_ - expected.objective_) <= 1e-8
+    # Not slack's: these losses differ.
+    assert abs(model.objective_ - optimum(kind)) > 1e-3
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_losses_times_c_are_the_same_as_c_times_the_strength(kind):
+    """Which is what margin rescaling has not."""
+    accurate = ACCURATE | {"tol": 1e-12}
+    scaled = written(kind, 8.0).fit(C=0.05, **accurate)
+    stronger = written(kind).fit(C=0.4, **accurate)
+    np.testing.assert_allclose(scaled._weights, stronger._weights, atol=1e-5)
+    assert abs(scaled.objective_ - 8.0 * stronger.objective_) <= 1e-10
+    margin = {"rescaling": "margin", **accurate, "tol": 1e-8}
+    scaled = written(kind, 8.0).fit(C=0.05, **margin)
+    stronger = written(kind).fit(C=0.4, **margin)
+    assert np.abs(scaled._weights - stronger._weights).max() > 0.01
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "custom"])
+@each_fast_solver
+def test_all_solvers_weigh_examples(kind, options):
+    problem = written(kind)
+    weights = np.array([0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 1.0, 2.0])
+    take = np.repeat(np.arange(8), weights.astype(int))
+    known = {} if kind == "custom" else {"classes": [0, 1, 2]}
+    params = {"tol": 1e-10, **known, **options}
+    weighted = problem.model(**params).fit(problem.X, problem.y, weights)
+    X, y = ([items[i] for i in take] for items in (problem.X, problem.y))
+    repeated = problem.model(**params).fit(X, y)
+    assert abs(weighted.objective_ - repeated.objective_) <= 1e-10
+    np.testing.assert_allclose(weighted._weights, repeated._weights, atol=1e-4)
+
+
+@each_solver
+@pytest.mark.parametrize(
+    "structure",
+    [
+        MulticlassStructure(np.zeros((3, 3))),
+        MultilabelStructure(label_costs=np.zeros((3, 2))),
+        ChainStructure(label_costs=np.zeros((3, 3))),
+        Coded(np.eye(3), np.zeros((3, 3))),
+    ],
+    ids=lambda structure: type(structure).__name__,
+)
+def test_where_nothing_costs_anything_there_is_nothing_to_do(structure, options):
+    kind = type(structure).__name__.lower().removesuffix("structure")
+    problem = make_problem("custom" if kind == "coded" else kind)
+    for search in ("angular", "binary", "bisecting"):
+        model = SlackRescaledSSVM(structure, search=search, **options)
+        model.fit(problem.X, problem.y)
+        np.testing.assert_array_equal(model._weights, 0)
+        assert model.n_iter_ == 0 and model.objective_ == model.dual_gap_ == 0
+
+
+@each_solver
+@pytest.mark.parametrize("kind", ["multilabel", "chain", "custom"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_example_is_enough(kind, options):
+    problem = make_problem(kind)
+    known = {"classes": [0, 1, 2]} if kind == "chain" else {}
+    model = SlackRescaledSSVM(problem.structure, tol=0.1, **known, **options)
+    X, y = problem.take([0])
+    assert_same_labels(model.fit(X, y).predict(X), y)
+    assert model.dual_gap_ <= 0.1
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+@each_solver
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_labels_of_any_kind_come_back(kind, options):
+    problem, names = make_problem(kind), np.array(["a", "bb", "ccc"])
+    y = [names[labels] for labels in problem.y]
+    params = {"tol": 0.05, "max_iter": 30, "random_state": 0, **options}
+    model = SlackRescaledSSVM(problem.structure, **params).fit(problem.X, y)
+    plain = SlackRescaledSSVM(problem.structure, **params).fit(problem.X, problem.y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    predicted = [names[labels] for labels in plain.predict(problem.X)]
+    assert_same_labels(model.predict(problem.X), predicted)
+
+
+# Searches
+
+
+@written_kinds
+@inexact_runs
+def test_what_an_inexact_search_certifies_is_true(kind, search, options):
+    problem = written(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = problem.fit(search=search, max_iter=30, tol=1e-6, **options)
+    primal = problem.primal(model)
+    assert model.objective_ >= primal - 1e-12
+    assert model.dual_objective_ <= optimum(kind) + 1e-11
+    assert model.dual_gap_ >= primal - optimum(kind) - 1e-11
+    # K(λ)² / (4 λ) is no more than max h max g for the λ between the two.
+    listed, w = problem.listed, model._weights
+    bounds = [
+        listed.loss[i].max() * (1.0 + listed.delta(i) @ w).max() for i in range(listed.n)
+    ]
+    squares = 0.5 * problem.lam(model) * w @ w
+    assert model.objective_ <= squares + np.mean(bounds) + 1e-12
+
+
+@inexact_runs
+def test_the_warning_of_an_inexact_search_names_it_and_points_to_the_caller(
+    search, options
+):
+    problem = written("multilabel")
+    planes = options.get("solver") == "cutting_plane"
+    ended = "made no more progress" if planes else "stopped at max_iter=200"
+    message = rf"{ended}.*search='{search}' is inexact.*use search='angular'"
+    model = problem.model(search=search, tol=1e-6, max_iter=200, **options)
+    with pytest.warns(ConvergenceWarning, match=message) as record:
+        model.fit(problem.X, problem.y)
+    assert len(record) == 1 and record[0].filename == __file__
+    assert model.dual_gap_ > 1e-6
+    assert model.n_queries_ > model.n_oracle_calls_
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ({"search_rtol": 0.3}, r"search_rtol=0.3 .*max_queries=1000"),
+        ({"max_queries": 1}, r"max_queries=1:"),
+    ],
+)
+def test_the_warning_of_a_search_that_is_cut_off_names_its_limits(limit, message):
+    problem = written("weighted chain")
+    model = problem.model(solver="cutting_plane", tol=1e-9, **limit)
+    with pytest.warns(ConvergenceWarning, match=f"no more progress.*{message}"):
+        model.fit(problem.X, problem.y)
+    primal = problem.primal(model)
+    assert primal - 1e-12 <= model.objective_
+    assert model.dual_objective_ <= optimum("weighted chain") + 1e-11
+
+
+@each_solver
+@pytest.mark.parametrize(("limit", "value"), [("max_iter", 1), ("max_time", 1e-9)])
+def test_a_fit_that_is_cut_short_warns_the_caller(options, limit, value):
+    problem = written("chain")
+    model = problem.model(**{"tol": 1e-9, **options, limit: value})
+    with pytest.warns(ConvergenceWarning, match=f"stopped at {limit}={value}") as record:
+        model.fit(problem.X, problem.y)
+    assert len(record) == 1 and record[0].filename == __file__
+    assert "inexact" not in str(record[0].message)
+    assert model.n_iter_ == 1
+    assert abs(model.objective_ - problem.primal(model)) <= 1e-12
+
+
+@written_kinds
+@each_solver
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_queries_are_those_of_the_searches(kind, options):
+    problem, limits = written(kind), {"max_iter": 20, "tol": 1e-2, **options}
+    model = problem.fit(**limits)
+    assert model.n_queries_ >= model.n_oracle_calls_ >= problem.listed.n
+    assert model.n_oracle_calls_ == model.history_["n_oracle_calls"][-1]
+    if kind != "custom":
+        # So they are with candidates at hand, where each search is one query.
+        model = problem.fit(search="exact", **limits)
+        assert model.n_queries_ == model.n_oracle_calls_
+
+
+def test_the_search_may_change_between_fits_that_go_on():
+    problem = written("chain")
+    model = problem.model(warm_start=True, tol=1e-2, **SOLVERS["bcfw"])
+    before = model.fit(problem.X, problem.y).dual_objective_
+    model.set_params(search="exact", tol=1e-6).fit(problem.X, problem.y)
+    assert model.history_["dual_objective"][0] == pytest.approx(before, abs=1e-12)
+    assert abs(model.objective_ - optimum("chain")) <= 1e-6
+
+
+@pytest.mark.parametrize("kind", ["chain", "custom"])
+def test_another_rescaling_starts_anew_with_a_warning(kind):
+    problem = written(kind)
+    model = problem.model(warm_start=True, **SOLVERS["bcfw"]).fit(problem.X, problem.y)
+    model.set_params(rescaling="margin")
+    with pytest.warns(UserWarning, match="y or the structure or rescaling") as record:
+        model.fit(problem.X, problem.y)
+    assert len(record) == 1 and record[0].filename == __file__
+    fresh = problem.fit(warm_start=True, rescaling="margin", **SOLVERS["bcfw"])
+    assert_same_fit(model, fresh)
+
+
+# Refusals
+
+
+REFUSED = [
+    ({"search": "sarawagi"}, r"search='sarawagi'.*solver='cutting_plane'.*'bcfw'"),
+    ({"search": "sarawagi", "solver": "sgd"}, r"'cutting_plane'.*solver='sgd'"),
+    ({"sampling": "gap", "solver": "sgd"}, r"sampling='gap'.*'permuted' or 'uniform'"),
+    ({"average": True, "solver": "cutting_plane"}, "average=True has no meaning"),
+    ({"warm_start": True, "solver": "sgd"}, "warm_start=True.*'bcfw'.*solver='sgd'"),
+    ({"warm_start": True, "solver": "cutting_plane"}, "warm_start=True.*cutting_plane"),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), REFUSED)
+def test_parameters_that_contradict_each_other_are_refused(params, message):
+    problem = written("multiclass")
+    model = problem.model(**params)
+    before = sorted(vars(model))
+    with pytest.raises(ValueError, match=message):
+        model.fit(problem.X, problem.y)
+    assert sorted(vars(model)) == before
+
+
+@each_solver
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (
+            "angular",
+            "search='angular' needs.*constrained_decode or slack_augmented_decode.*Coded",
+        ),
+        (
+            "exact",
+            "search='exact' needs.*with slack_augmented_decode, and Coded has none",
+        ),
+    ],
+)
+def test_a_search_that_a_structure_cannot_serve_is_refused(search, message, options):
+    problem = written("custom")
+    structure = Coded(problem.structure.codes, problem.structure.costs, serves=None)
+    model = SlackRescaledSSVM(structure, search=search, **options)
+    before = sorted(vars(model))
+    with pytest.raises(ValueError, match=f"{message}.*'bisecting', 'binary', 'sarawagi'"):
+        model.fit(problem.X, problem.y)
+    assert sorted(vars(model)) == before
+    # Margin rescaling needs no search.
+    model.set_params(rescaling="margin", tol=0.1).fit(problem.X, problem.y)
+
+
+class Spied(Coded):
+    """Counts what training asks of it."""
+
+    asked = 0
+
+    def loss_augmented_decode(self, *args, **kwargs):
+        Spied.asked += 1
+        return super().loss_augmented_decode(*args, **kwargs)
+
+    def constrained_decode(self, *args, **kwargs):
+        Spied.asked += 1
+        return super().constrained_decode(*args, **kwargs)
+
+
+@each_solver
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ((2, 2), 0.5, r"must be 0 where y is y_true; got 0.5 for example 2"),
+        ((2, 2), -0.5, r"must be a finite number >= 0; got -0.5 for example 2"),
+        ((2, 3), np.nan, r"must be a finite number >= 0; got nan for example 2"),
+        ((2, 3), np.inf, r"must be a finite number >= 0; got inf for example 2"),
+    ],
+)
+def test_a_loss_that_is_none_is_refused(options, place, value, message):
+    problem = written("custom")
+    costs = problem.structure.costs.copy()
+    costs[place] = value
+    model = SlackRescaledSSVM(Spied(problem.structure.codes, costs), **options)
+    before, Spied.asked = sorted(vars(model)), 0
+    with pytest.raises(ValueError, match=message):
+        model.fit(problem.X, problem.y)
+    assert sorted(vars(model)) == before
+    # Before training, but for the look at what the largest losses are.
+    assert Spied.asked <= (0 if place == (2, 2) else 3)
+
+
+# What is asked of all solvers
+
+
+@each_solver
+@pytest.mark.parametrize("kind", ["multilabel", "chain-csr", "custom"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_is_repeated_bit_for_bit_by_threads_pickles_and_seeds(kind, options):
+    problem = make_problem(kind, model=SlackRescaledSSVM)
+    params = {"tol": 1e-2, "max_iter": 30, "random_state": 3, **options}
+    model = problem.fitted(**params)
+    assert_same_fit(problem.fitted(n_jobs=2, **params), model)
+    again = pickle.loads(pickle.dumps(model))
+    assert_same_fit(again, model)
+    assert_same_labels(again.predict(problem.X), model.predict(problem.X))
+    assert_same_fit(again.fit(problem.X, problem.y), model)
+    if options.get("solver") != "cutting_plane":
+        other = problem.fitted(**params | {"random_state": 4})
+        assert not np.array_equal(other.coef_, model.coef_)
+
+
+@each_solver
+@pytest.mark.parametrize("kind", ["multilabel", "chain", "custom"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_each_pass_is_told_and_its_estimator_predicts(kind, options):
+    pytest.importorskip("sklearn.callback")
+    problem = make_problem(kind, model=SlackRescaledSSVM)
+    fitted, begun = [], []
+
+    class Recorder:
+        stop = None
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            begun.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name == "pass":
+                fitted.append(fitted_estimator)
+            return len(fitted) == self.stop
+
+    recorder = Recorder()
+    params = {"tol": 1e-3, "max_iter": 12, **options}
+    model = problem.estimator(**params).set_callbacks(recorder)
+    assert_same_fit(model.fit(problem.X, problem.y), problem.fitted(**params))
+    assert len(fitted) == begun.count("pass") == model.n_iter_ > 1
+    np.testing.assert_array_equal(fitted[-1].coef_, model.coef_)
+    for one in (fitted[0], fitted[-1]):
+        assert 0 <= one.score(problem.X, problem.y) <= 1
+    fitted.clear()
+    recorder.stop = 1
+    model.fit(problem.X, problem.y)
+    assert model.n_iter_ == 1 and model.dual_gap_ > 1e-3
+
+
+@each_solver
+def test_verbose_prints_a_line_for_each_check(options, capsys):
+    model = written("chain").fit(tol=1e-2, verbose=1, **options)
+    lines = capsys.readouterr().out.splitlines()
+    passes = [re.match(r"\[SlackRescaledSSVM\] pass (\d+), ", line)[1] for line in lines]
+    assert [int(n) for n in passes] == model.history_["n_iter"][1:].tolist()
+    assert lines[-1].endswith(f"duality gap {model.dual_gap_:.3g}")
+
+
+class Cut(PythonMulticlass):
+    """Interrupts training at a call."""
+
+    left = None
+
+    def constrained_decode(self, *args, **kwargs):
+        if Cut.left is not None:
+            Cut.left -= 1
+            if Cut.left == 0:
+                Cut.left = None
+                raise KeyboardInterrupt
+        return super().constrained_decode(*args, **kwargs)
+
+
+@each_solver
+def test_an_interrupted_fit_leaves_what_was_before(options):
+    problem = make_problem("custom")
+    model = SlackRescaledSSVM(Cut(), tol=0.05, random_state=0, max_iter=9999, **options)
+    for call in (1, 20, 60):
+        Cut.left = call
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(problem.X, problem.y)
+        assert not fitted_attributes(model)
+    model.fit(problem.X, problem.y)
+    before = {**fitted_attributes(model)}
+    Cut.left = 25
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(problem.X[::-1], problem.y)
+    after = fitted_attributes(model)
+    assert before.keys() == after.keys()
+    assert all(before[name] is after[name] for name in before)
+
+
+def test_an_interrupted_warm_start_tells_its_queries():
+    problem = make_problem("custom")
+    model = SlackRescaledSSVM(Cut(), tol=1e-9, random_state=0, warm_start=True)
+    Cut.left = 300
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(problem.X, problem.y)
+    assert model.dual_gap_ > 1e-9
+    assert model.n_queries_ > model.n_oracle_calls_ > problem.n
+    cut = model.dual_objective_
+    model.fit(problem.X, problem.y)
+    assert model.history_["dual_objective"][0] == pytest.approx(cut, abs=1e-12)

@@ -1,0 +1,150 @@
+"""The start in the dual: its plane, its forecast, and what comes after it."""
+
+from functools import partial
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from _references import messy_csr
+from sklearn.datasets import make_classification
+
+from sklearn_structsvm import SubLBFGSClassifier
+from sklearn_structsvm.estimators.flat_problem import make_ascent
+from sklearn_structsvm.solvers.batch import sublbfgs
+from sklearn_structsvm.solvers.batch.dual_start import FIRST_LOOK, DualStart
+from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
+
+COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.5], [3.0, 1.0, 0.0]])
+for_each_k = pytest.mark.parametrize("k", [2, 3])
+
+
+def problem(k, *, n=80, d=6, layout="dense", label_costs=None, **options):
+    """A risk, and a function of λ to what makes the ascent of the same one."""
+    X, y = make_classification(
+        n, d, n_informative=3, n_redundant=0, n_classes=k, n_clusters_per_class=1,
+        class_sep=0.5, random_state=0,
+    )  # fmt: skip
+    if layout == "csr":
+        X = messy_csr(np.where(np.abs(X) < 0.5, 0.0, X))
+    weights = np.random.default_rng(0).integers(0, 4, n).astype(float)
+    model = SubLBFGSClassifier(label_costs=label_costs, **options)
+    bound = model._make_problem(X, y, weights)
+    risk = model._make_risk(bound, bias=bound.structure.bias_, n_threads=1)
+    return risk, lambda lam: partial(make_ascent, bound, lam)
+
+
+def end_after(n_passes, monkeypatch):
+    def is_slow(self):
+        return self.n_made >= n_passes
+
+    monkeypatch.setattr(DualStart, "is_slow", property(is_slow))
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@for_each_k
+def test_the_plane_lies_below_the_risk_and_has_the_dual_objective(k, layout):
+    costs = COSTS if k == 3 else None
+    risk, ascend = problem(k, layout=layout, label_costs=costs)
+    lam, rng = 0.01, np.random.default_rng(0)
+    start = DualStart(ascend(lam)(), tol=0.0)
+    for _ in range(3):
+        start.move(np.inf)
+        B, offset, plane = start.plane()
+        np.testing.assert_allclose(risk.gradient(B), plane, atol=1e-13)
+        row, weights = start.check()
+        # Where the plane and the regulariser are least together.
+        w = -plane / lam
+        dual = offset + plane @ w + 0.5 * lam * w @ w
+        assert row["dual_objective"] == pytest.approx(dual, abs=1e-13)
+        value = RegularizedRisk(risk, lam, weights).value
+        assert row["objective"] == pytest.approx(value, rel=1e-13)
+        for scale in (0.0, 0.1, 1.0, 10.0):
+            w = scale * rng.standard_normal(risk.n_weights)
+            assert plane @ w + offset <= risk.value(risk.scores(w)) + 1e-13
+
+
+@for_each_k
+@pytest.mark.parametrize("n_passes", [1, 4])
+def test_what_comes_after_goes_on_from_the_weights_and_the_bound(
+    k, n_passes, monkeypatch
+):
+    end_after(n_passes, monkeypatch)
+    monkeypatch.setattr(sublbfgs, "GAP_CHECK_INTERVAL", 1)
+    risk, ascend = problem(k)
+    lam = 1e-3
+    best = run_sublbfgs(risk, lam, hybrid=True, tol=1e-9, max_iter=5000)
+    result = run_sublbfgs(
+        risk, lam, hybrid=True, make_ascent=ascend(lam), tol=1e-8, max_iter=5000
+    )
+    assert result.status == "converged" and result.n_iter > n_passes
+    assert result.objective == pytest.approx(best.objective, abs=2e-8)
+    history = result.history
+    # A row before the first step, and one a pass; then the first one of the other method.
+    at = history["n_iter"].tolist().index(n_passes)
+    assert (np.diff(history["dual_objective"][at:]) >= -1e-15).all()
+    assert (np.diff(history["objective"][at:]) <= 1e-14).all()
+    suboptimality = history["objective"] - best.dual_objective
+    assert (history["dual_gap"] >= suboptimality - 1e-8).all()
+    assert (np.diff(history["n_oracle_calls"]) > 0).all()
+
+
+def test_a_start_that_is_fast_is_all_there_is(monkeypatch):
+    risk, ascend = problem(3)
+    monkeypatch.setattr(sublbfgs, "RegularizedRisk", None)
+    result = run_sublbfgs(risk, 1.0, hybrid=True, make_ascent=ascend(1.0), tol=1e-5)
+    assert result.status == "converged" and result.gap <= 1e-5
+
+
+def test_many_rows_and_a_small_lambda_are_left_to_the_others(monkeypatch):
+    ends = []
+    plane = DualStart.plane
+    monkeypatch.setattr(
+        DualStart, "plane", lambda self: ends.append(self.n_made) or plane(self)
+    )
+    risk, ascend = problem(2, n=2000, fit_intercept=False)
+    result = run_sublbfgs(risk, 1e-6, hybrid=True, make_ascent=ascend(1e-6), tol=1e-3)
+    assert result.status == "converged"
+    assert len(ends) == 1 and ends[0] < 0.5 * result.n_iter
+
+
+def test_given_weights_are_the_start():
+    risk, ascend = problem(2)
+    w0 = np.ones(risk.n_weights)
+    result = run_sublbfgs(risk, 1.0, hybrid=True, make_ascent=ascend(1.0), w0=w0)
+    value = RegularizedRisk(risk, 1.0, w0).value
+    assert result.history["objective"][0] == value
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-9, 1e-3, 0.1])
+@pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0])
+def test_the_forecast_is_of_the_pace_of_the_dual_and_what_it_lacks(lam, tol):
+    _, ascend = problem(2, n=300)
+    start = DualStart(ascend(lam)(), tol)
+    assert not start.is_slow
+    for n in range(1, 8):
+        start.move(np.inf)
+        dual, gap = start.ascent.dual_objective, start.ascent.known_gap
+        assert dual > 0.0
+        done = start.forecast.seems_done()
+        left = 0.0 if gap <= tol else np.inf
+        if gap > tol > 0.0:
+            left = 0.5 * n * (dual + gap) / dual * np.log(gap / tol)
+        assert start.is_slow == (n >= FIRST_LOOK and left > start.max_passes_left)
+        assert not (done and start.is_slow)
+
+
+def test_more_is_waited_for_where_planes_are_long(monkeypatch):
+    limits = []
+
+    class Spy(DualStart):
+        def __init__(self, ascent, tol, max_passes_left, n_threads):
+            limits.append(max_passes_left)
+            super().__init__(ascent, tol, max_passes_left, n_threads)
+
+    monkeypatch.setattr(sublbfgs, "DualStart", Spy)
+    risk, ascend = problem(2)
+    for answer in (False, True):
+        monkeypatch.setattr(sublbfgs, "has_long_planes", Mock(return_value=answer))
+        run_sublbfgs(risk, 1.0, hybrid=True, make_ascent=ascend(1.0))
+    few, many = sublbfgs.MAX_PASSES_LEFT, sublbfgs.MAX_PASSES_BEFORE_LONG_PLANES
+    assert limits == [few, many] and few < many

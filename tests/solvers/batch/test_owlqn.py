@@ -1,0 +1,144 @@
+"""OWL-QN and OWL-QN*: optima, certificates, orthants."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_structsvm.risks import Logistic
+from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
+from sklearn_structsvm.solvers.batch.owlqn import L1Risk, _OrthantSteps, run_owlqn
+from sklearn_structsvm.solvers.batch.quasi_newton import descent_direction
+from sklearn_structsvm.solvers.loop import History
+
+DIRECTIONS = ["owlqn", "sub"]
+
+
+def data(seed=0, n=120, d=15):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.0).astype(int)
+    return X, y, rng.uniform(0.2, 2.0, n)
+
+
+def objective_at(risk, lam, w):
+    return lam * np.abs(w).sum() + risk.value(risk.scores(w))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("solver", ["liblinear", "saga"])
+@pytest.mark.parametrize("lam", [0.1, 0.01])
+def test_both_agree_with_scikit_learn(direction, solver, lam):
+    X, y, s = data()
+    peer = LogisticRegression(
+        l1_ratio=1.0,
+        C=1.0 / (lam * s.sum()),
+        solver=solver,
+        fit_intercept=False,
+        tol=1e-10,
+        max_iter=10**5,
+        random_state=0,
+    ).fit(X, y, sample_weight=s)
+    risk = Logistic(X, y, s)
+    result = run_owlqn(risk, lam, direction=direction, tol=1e-6, max_iter=20000)
+    assert result.status == "converged"
+    optimum = objective_at(risk, lam, peer.coef_.ravel())
+    assert result.objective == pytest.approx(optimum, abs=1.1e-6)
+    assert result.objective == pytest.approx(
+        objective_at(risk, lam, result.solution), rel=1e-12
+    )
+    np.testing.assert_array_equal(result.solution == 0.0, peer.coef_.ravel() == 0.0)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_certificate_is_never_below_the_true_suboptimality(direction, seed):
+    X, y, s = data(seed)
+    lam = 10.0 ** -(1 + seed)
+    optimum = run_owlqn(Logistic(X, y, s), lam, tol=1e-10, max_iter=5000)
+    assert optimum.gap < 1e-9
+    history = run_owlqn(
+        Logistic(X, y, s), lam, direction=direction, tol=0.0, max_iter=40
+    ).history
+    suboptimality = history["objective"] - optimum.dual_objective
+    assert (history["dual_gap"] >= suboptimality - 1e-9).all()
+    assert (np.diff(history["objective"]) <= 0.0).all()
+    assert (history["dual_objective"] <= optimum.objective + 1e-12).all()
+
+
+def test_the_lower_bound_is_a_feasible_dual_point_by_definition():
+    X, y, s = data()
+    lam, risk = 0.02, Logistic(X, y, s)
+    objective = L1Risk(risk, lam)
+    p = s / s.sum()
+    signs = 2.0 * y - 1.0
+    a = np.full(len(y), 0.5)
+    gradient = X.T @ (p * signs * a)
+    a *= min(1.0, lam / np.abs(gradient).max())
+    entropy = -(p * (a * np.log(a) + (1.0 - a) * np.log(1.0 - a))).sum()
+    assert objective.dual_objective == pytest.approx(entropy, rel=1e-12)
+
+
+def test_no_weight_is_the_answer_where_the_penalty_is_large():
+    X, y, _ = data()
+    risk = Logistic(X, y)
+    largest = np.abs(L1Risk(risk, 1.0).smooth_gradient).max()
+    result = run_owlqn(risk, 1.001 * largest, tol=1e-12)
+    assert result.n_iter == 0 and result.status == "converged"
+    assert not result.solution.any()
+    assert run_owlqn(risk, 0.999 * largest, tol=1e-9).solution.any()
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_no_step_crosses_zero(direction):
+    X, y, _ = data(d=20)
+    seen = [np.zeros(20)]
+    history = History()
+    run_owlqn(
+        Logistic(X, y),
+        1e-3,
+        direction=direction,
+        tol=0.0,
+        max_iter=30,
+        history=history,
+        on_pass=lambda *_: seen.append(history.solution),
+    )
+    moves = zip(seen, seen[1:], strict=False)
+    assert all((before * after >= 0.0).all() for before, after in moves)
+    assert len(seen) > 20
+
+
+def test_a_poor_subgradient_stops_owlqn_but_not_its_variant():
+    X, y, _ = data()
+    objective = L1Risk(Logistic(X, y), 0.15)
+    # Any subgradient at zero may come first: here the penalty's at its bounds.
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=15)
+    objective.gradient = objective.smooth_gradient + 0.15 * signs
+    start = objective.value
+    inverse = LimitedMemory(15, 5)
+    plain = -inverse.multiply(objective.gradient)
+    assert objective.slope(plain) > 0.0
+
+    def find(multiply):
+        return descent_direction(objective, multiply, max_directions=100)[0]
+
+    assert not _OrthantSteps(objective, inverse, find).move()
+    assert objective.value < start
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_run_goes_on_from_given_weights_of_sparse_features(direction):
+    X, y, s = data()
+    X[np.abs(X) < 0.5] = 0.0
+    risk = Logistic(csr_array(X), y, s)
+    options = {"direction": direction, "tol": 0.0}
+    first = run_owlqn(risk, 0.01, max_iter=10, **options)
+    again = run_owlqn(risk, 0.01, max_iter=5, w0=first.solution, **options)
+    assert again.history["objective"][0] == pytest.approx(first.objective, rel=1e-13)
+    assert again.objective < first.objective
+    assert first.n_iter == 10 and first.status == "max_iter"
+
+
+def test_an_unknown_direction_is_refused_by_name():
+    with pytest.raises(ValueError, match="direction must be 'owlqn' or 'sub'; got 'x'"):
+        run_owlqn(Logistic(*data()), 0.1, direction="x")

@@ -1,0 +1,228 @@
+"""Pragam: the excessive gap condition, its bounds, and agreement with other solvers."""
+
+import numpy as np
+import pytest
+from _batch_problems import KINDS, listed_form, random_batch
+from sklearn.svm import SVC
+
+from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
+from sklearn_structsvm.solvers.batch.pragam import (
+    DECAY,
+    GROWTH,
+    ExcessiveGap,
+    make_dual,
+    run_pragam,
+)
+from sklearn_structsvm.solvers.loop import History
+
+SETTINGS = [(kind, False) for kind in KINDS] + [("binary", True), ("binary costs", True)]
+
+
+def linear_map(problem, fit_intercept):
+    """The matrix of √p_i α_iy -> V, on directions that stay in the domain."""
+    risk, columns = problem.risk, []
+    X = np.asarray(problem.X)
+    for i, (B, _) in enumerate(problem.planes):
+        # The first plane of a binary loss is no variable of the box.
+        slopes = B[1:] if risk.n_scores == 1 else B - B.mean(axis=0)
+        for beta in slopes:
+            columns.append(np.sqrt(risk.weights[i]) * np.outer(X[i], beta).ravel())
+    return np.array(columns)
+
+
+def lipschitz_constant(problem, lam):
+    return np.linalg.norm(linear_map(problem, False), 2) ** 2 / lam
+
+
+def smoothed(method):
+    """J_μ(w_k) by its definition."""
+    dual, lam = method.dual, method.lam
+    sharp, B = np.empty_like(dual.center), np.empty(method.scores.shape)
+    dual.step(dual.center, method.scores, 1.0 / method.mu, sharp)
+    loss = dual.combine(sharp, B)
+    value = loss + (B * method.scores).sum()
+    prox = 0.5 * method.mu * dual.squared_distance(sharp, dual.center)
+    return 0.5 * lam * method.w @ method.w + value - prox
+
+
+def dual_value(method):
+    B = np.empty(method.scores.shape)
+    loss = method.dual.combine(method.alpha, B)
+    V = method.risk.gradient(B)
+    return loss - 0.5 * V @ V / method.lam
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_risks_list_their_planes(kind):
+    problem = random_batch(kind)
+    (name, arrays), (expected, values) = problem.risk.dual_form(), listed_form(problem)
+    assert (name, arrays.keys()) == (expected, values.keys())
+    for key, value in values.items():
+        np.testing.assert_array_equal(arrays[key], value)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
+def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
+    kind, fit_intercept, fixed
+):
+    problem, lam = random_batch(kind), 0.01
+    L = lipschitz_constant(problem, lam)
+    risk = problem.risk
+    dual = make_dual(risk, fit_intercept)
+    method = ExcessiveGap(risk, lam, dual, L if fixed else None)
+    for k in range(300):
+        value = dual_value(method)
+        scale = 1e-12 * (1.0 + abs(value))
+        assert smoothed(method) <= value + scale
+        primal = 0.5 * lam * method.w @ method.w + dual.primal(method.scores)[0]
+        assert value - scale <= primal <= value + method.mu * dual.radius + scale
+        bound = 4.0 * L * dual.radius / ((k + 1) * (k + 2))
+        assert method.mu * dual.radius <= (1.0 if fixed else GROWTH) * bound * (1 + 1e-9)
+        assert primal - value <= bound + scale
+        method.improve()
+    assert method.lipschitz <= (1.0 if fixed else GROWTH) * L * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("lam", [0.1, 0.01])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_finds_the_optimum_and_its_certificates_hold(kind, layout, lam):
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, 40)
+    weights[::7] = 0.0
+    problem = random_batch(kind, layout=layout, weights=weights, ties=True)
+    best = run_bmrm(problem.risk, lam, tol=1e-10, max_iter=20_000).objective
+    result = run_pragam(problem.risk, lam, tol=1e-5)
+    assert result.status == "converged"
+    assert result.objective == pytest.approx(best, abs=1e-5)
+    assert result.objective == pytest.approx(
+        problem.objective(result.solution, lam), rel=1e-12
+    )
+    rows = result.history
+    assert (rows["objective"] >= best - 1e-10).all()
+    assert (rows["dual_objective"] <= best + 1e-10).all()
+    assert (np.diff(rows["dual_gap"]) <= 0.0).all()
+
+
+@pytest.mark.parametrize("lam", [0.1, 0.01])
+def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
+    problem = random_batch("binary")
+    # Far from balanced, and far from the origin.
+    problem.X[:] += 2.0
+    result = run_pragam(problem.risk, lam, fit_intercept=True, tol=1e-8)
+    model = SVC(C=1.0 / (lam * 40), kernel="linear", tol=1e-10)
+    model.fit(problem.X, problem.y)
+    best = problem.objective(model.coef_[0], lam, model.intercept_[0])
+    w, b = result.solution[:-1], result.solution[-1]
+    assert result.objective == pytest.approx(problem.objective(w, lam, b), rel=1e-12)
+    assert result.objective == pytest.approx(best, rel=1e-6)
+    assert result.dual_objective <= best + 1e-9
+    without = run_pragam(problem.risk, lam, tol=1e-8).objective
+    assert result.objective < without - 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "fit_intercept"),
+    [("binary", False), ("binary", True), ("multiclass", False)],
+)
+def test_an_example_of_weight_two_is_the_same_as_two_at_every_iteration(
+    kind, fit_intercept
+):
+    counts = np.random.default_rng(0).integers(0, 3, 40)
+    weighted = random_batch(kind, weights=counts)
+    rows = np.repeat(np.arange(40), counts)
+    options = {"n_classes": 4} if kind == "multiclass" else {}
+    repeated = type(weighted.risk)(weighted.X[rows], weighted.y[rows], **options)
+    settings = {"fit_intercept": fit_intercept, "tol": 0.0, "max_iter": 50}
+    results = [run_pragam(risk, 0.05, **settings) for risk in (weighted.risk, repeated)]
+    for column in ("objective", "dual_objective"):
+        np.testing.assert_allclose(
+            results[0].history[column], results[1].history[column], rtol=1e-9
+        )
+
+
+def test_an_estimate_that_is_too_small_is_replaced():
+    problem, lam = random_batch("multiclass"), 0.05
+    risk = problem.risk
+    L = lipschitz_constant(problem, lam)
+    method = ExcessiveGap(risk, lam, make_dual(risk), 1e-9 * L)
+    assert 1e-3 * L <= method.mu <= GROWTH * L
+    tried = []
+    for _ in range(50):
+        before = method.lipschitz
+        method.improve()
+        tried.append(method.lipschitz / before)
+    assert DECAY - 1e-12 <= min(tried) < 1.0 < max(tried)
+    with pytest.raises(ValueError, match=r"needs a binary loss.*this risk has 4"):
+        run_pragam(risk, lam, fit_intercept=True)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("lam", [1e-8, 1e8])
+def test_tiny_and_huge_lambdas_leave_an_honest_certificate(lam, fit_intercept):
+    problem = random_batch("binary", ties=True)
+    result = run_pragam(
+        problem.risk, lam, fit_intercept=fit_intercept, tol=1e-9, max_iter=300
+    )
+    b = result.solution[-1] if fit_intercept else 0.0
+    w = result.solution[:-1] if fit_intercept else result.solution
+    assert result.objective == pytest.approx(problem.objective(w, lam, b), rel=1e-9)
+    if lam > 1.0:
+        assert result.status == "converged"
+        if not fit_intercept:
+            assert result.objective == pytest.approx(1.0, abs=1e-6)
+    else:
+        best = run_bmrm(problem.risk, lam, tol=1e-9, max_iter=5000)
+        assert result.dual_objective <= best.objective
+        assert result.gap > 0.0
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_a_flat_problem_is_solved_at_once(kind):
+    problem = random_batch(kind)
+    options = {"n_classes": 4} if kind == "multiclass" else {}
+    risk = type(problem.risk)(np.zeros((40, 3)), problem.y, **options)
+    result = run_pragam(risk, 0.1, tol=1e-12, max_iter=3)
+    assert (result.status, result.objective) == ("converged", pytest.approx(1.0))
+
+
+def test_many_iterations_leave_the_estimate_below_the_constant():
+    # Curvatures met by steps of rounding's size once drove the estimate up without end.
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, 40)
+    weights[::7] = 0.0
+    problem, lam = random_batch("binary", weights=weights, ties=True), 0.01
+    method = ExcessiveGap(problem.risk, lam, make_dual(problem.risk), None)
+    L = lipschitz_constant(problem, lam)
+    for _ in range(3000):
+        method.improve()
+        assert method.lipschitz <= GROWTH * L
+    assert method.objective - method.dual_objective <= method.mu * method.dual.radius
+
+
+def test_an_interrupted_run_leaves_a_history_that_is_true():
+    problem, history, lam = random_batch("multiclass"), History(), 0.01
+
+    def interrupt(n_iter, row, last):
+        if n_iter == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_pragam(problem.risk, lam, tol=0.0, on_pass=interrupt, history=history)
+    assert [row["n_iter"] for row in history.rows] == list(range(8))
+    assert history.rows[-1]["objective"] == pytest.approx(
+        problem.objective(history.solution, lam), rel=1e-12
+    )
+
+
+def test_limits_are_kept_and_threads_change_nothing():
+    problem = random_batch("pairs")
+    result = run_pragam(problem.risk, 1e-3, tol=0.0, max_time=0.0)
+    assert (result.status, result.n_iter) == ("max_time", 1)
+    runs = [
+        run_pragam(random_batch(kind, n_threads=n).risk, 0.01, tol=0.0, max_iter=30)
+        for kind in ("pairs", "multiclass")
+        for n in (1, 2)
+    ]
+    for one, two in (runs[:2], runs[2:]):
+        assert (one.status, one.n_iter) == ("max_iter", 30)
+        np.testing.assert_array_equal(one.solution, two.solution)

@@ -1,0 +1,228 @@
+"""Block-coordinate Frank-Wolfe in marginal space against the textbook in w-space."""
+
+import numpy as np
+import pytest
+from _problems import KINDS, PRESENTED, random_problem
+from _references import CHAIN_PARTS, Textbook, list_chains, random_chains, visits
+
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw
+
+LAM = 0.05
+N = 8
+
+
+def assert_same_weights(weights, expected):
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-12 * scale)
+
+
+def uneven_weights(n=N):
+    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights[2] = 0.0
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
+def test_iterates_are_those_of_the_textbook(kind, layout, step):
+    problem = random_problem(kind, layout)
+    mine = problem.solver(LAM, step=step)
+    reference = Textbook(problem.listed, LAM, step=step)
+    for blocks in np.split(visits(N, passes=15), 5):
+        mine.run(blocks)
+        reference.run(blocks)
+        assert_same_weights(mine.weights, reference.w)
+        assert mine.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
+    assert np.abs(mine.weights).max() > 0.1
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_iterates_under_sample_weights_are_those_of_the_textbook(kind, step):
+    problem, p = random_problem(kind), uneven_weights()
+    mine = problem.solver(LAM, p, step=step)
+    reference = Textbook(problem.listed, LAM, p, step=step)
+    blocks = visits(N, passes=15)
+    blocks = blocks[blocks != 2]
+    mine.run(blocks)
+    assert_same_weights(mine.weights, reference.run(blocks).w)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
+def test_sparse_rows_give_the_iterates_of_dense_ones(kind):
+    solvers = [random_problem(kind, layout).solver(LAM) for layout in ("dense", "csr")]
+    for solver in solvers:
+        solver.run(visits(N, passes=20))
+    assert_same_weights(solvers[1].weights, solvers[0].weights)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalize_loss": False},
+        {"emission": False},
+        {"transition": False},
+        {"bias": False, "first_bias": False, "last_bias": False},
+        # Chains that are longer than their rows are wide, and such that are not.
+        {"n_features": 2},
+        {"n_features": 1},
+    ],
+)
+def test_iterates_of_other_chains_are_those_of_the_textbook(options, layout):
+    problem = random_problem("chain", layout, **options)
+    X, y, costs = random_chains(N, n_features=options.get("n_features", 3))
+    parts = [part for part in CHAIN_PARTS if options.get(part, True)]
+    listed = list_chains(X, y, 3, costs, options.get("normalize_loss", True), parts)
+    mine, blocks = problem.solver(LAM), visits(N, passes=15)
+    mine.run(blocks)
+    assert_same_weights(mine.weights, Textbook(listed, LAM).run(blocks).w)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rounding_does_not_pile_up_in_the_weights(kind, step, cached):
+    problem = random_problem(kind)
+    solver = problem.solver(LAM, step=step, cache_size=5 * cached)
+    solver.check_gaps()
+    solver.run(visits(N, passes=200))
+    before, loss = solver.weights.copy(), solver.loss
+    solver.rebuild_weights()
+    assert_same_weights(solver.weights, before)
+    assert solver.loss == pytest.approx(loss, rel=1e-13)
+
+
+@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
+def test_batch_steps_are_those_of_the_textbook(kind, layout):
+    problem, p = random_problem(kind, layout), uneven_weights()
+    listed = problem.listed
+    mine = problem.solver(LAM, p)
+    w, loss = np.zeros(listed.d), 0.0
+    for _ in range(10):
+        corners = [listed.values(i, w).argmax() for i in range(N)]
+        alpha = [np.eye(len(listed.loss[i]))[c] for i, c in enumerate(corners)]
+        w_s, loss_s = listed.dual_point(alpha, LAM, p)
+        gap = LAM * (w - w_s) @ w - loss + loss_s
+        gamma = np.clip(gap / (LAM * (w - w_s) @ (w - w_s)), 0.0, 1.0)
+        w, loss = w + gamma * (w_s - w), loss + gamma * (loss_s - loss)
+        assert mine.run_batch() == pytest.approx(gap, rel=1e-12, abs=1e-14)
+        assert_same_weights(mine.weights, w)
+        assert mine.loss == pytest.approx(loss, rel=1e-12)
+
+
+def test_gap_sampling_draws_blocks_by_their_share_of_the_known_gap():
+    problem = random_problem("multiclass")
+    ends = np.cumsum(problem_gaps(problem))
+    for uniform in np.linspace(0, 1, 37, endpoint=False):
+        expected = int(np.searchsorted(ends, uniform * ends[-1], side="right"))
+        one, other = problem.solver(LAM), problem.solver(LAM)
+        for solver in (one, other):
+            solver.check_gaps()
+        assert one.run_by_gap(np.array([uniform])) == 1
+        other.run(np.array([expected]))
+        np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def problem_gaps(problem):
+    solver = problem.solver(LAM)
+    solver.check_gaps()
+    return solver.block_gaps
+
+
+def test_gap_sampling_ends_where_no_gap_is_left():
+    problem = random_problem("binary")
+    solver = problem.solver(3.0)
+    solver.run(np.tile(np.arange(N), 50))
+    assert solver.check_gaps()[1] == pytest.approx(0.0, abs=1e-15)
+    assert solver.run_by_gap(np.random.default_rng(0).random(1000)) < 1000
+
+
+@pytest.mark.parametrize("algorithm", ["block", "batch"])
+@pytest.mark.parametrize("sampling", ["gap", "uniform", "permuted"])
+def test_a_block_of_weight_zero_is_never_moved(sampling, algorithm):
+    problem, p = random_problem("multiclass"), uneven_weights()
+    solver = problem.solver(LAM, p)
+    run_bcfw(solver, sampling=sampling, algorithm=algorithm, tol=1e-4, max_iter=50)
+    blocks = solver.get_state()["blocks"]
+    assert not blocks[2].any()
+    assert np.abs(blocks).max(axis=1)[p > 0].all()
+
+
+def test_a_permuted_pass_visits_each_block_once():
+    problem, asked = random_problem("custom"), []
+
+    def decode(x, y_true, w, lam=1.0):
+        asked.append(x)
+        return int(problem.listed.values(x, w, lam).argmax())
+
+    problem.structure.loss_augmented_decode = decode
+    solver = problem.solver(LAM)
+    run_bcfw(solver, sampling="permuted", max_iter=3, tol=0.0, gap_check_interval=100)
+    passes = np.reshape(asked, (-1, N))
+    # The check at the start, three passes, the check at the end.
+    assert len(passes) == 5
+    np.testing.assert_array_equal(np.sort(passes, axis=1), [range(N)] * 5)
+    assert not (np.diff(passes[1:4], axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("n_threads", [2, 3])
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
+def test_the_number_of_threads_changes_no_bit(kind, n_threads):
+    problem = random_problem(kind, n=13)
+    one, many = problem.solver(LAM), problem.solver(LAM)
+    for solver in (one, many):
+        solver.run(visits(13, passes=5))
+    assert one.check_gaps(1) == many.check_gaps(n_threads)
+    np.testing.assert_array_equal(one.block_gaps, many.block_gaps)
+    w = np.random.default_rng(0).standard_normal(problem.listed.d)
+    assert one.hinge(w) == many.hinge(w, n_threads=n_threads)
+    oracle = problem.make_oracle()
+    np.testing.assert_array_equal(oracle.decode(w, 1.0), oracle.decode(w, 1.0, n_threads))
+
+
+@pytest.mark.parametrize("sampling", ["gap", "uniform", "permuted"])
+def test_one_seed_gives_one_run(sampling):
+    problem = random_problem("chain")
+    runs = []
+    for seed in (5, 5, 6):
+        solver = problem.solver(LAM)
+        run_bcfw(solver, sampling=sampling, max_iter=15, tol=0.0, rng=seed)
+        runs.append(solver.weights.copy())
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_a_run_ends_at_the_tolerance_and_no_earlier():
+    result = run_bcfw(random_problem("chain").solver(LAM), tol=1e-2, rng=0)
+    assert result.status == "converged"
+    assert 0 < result.gap <= 1e-2
+    assert (result.history["dual_gap"][:-1] > 1e-2).all()
+
+
+def test_a_run_ends_after_its_passes():
+    result = run_bcfw(random_problem("chain").solver(LAM), tol=0.0, max_iter=25, rng=0)
+    assert (result.status, result.n_iter) == ("max_iter", 25)
+    checks = result.history["n_iter"]
+    assert {0, 10, 20, 25} <= set(checks)
+    # Each check and each pass calls the oracle once per block.
+    assert result.n_oracle_calls == (len(checks) + 25) * N
+    assert result.gap == result.history["dual_gap"][-1]
+
+
+def test_a_run_ends_after_its_seconds():
+    solver = random_problem("chain").solver(LAM)
+    result = run_bcfw(solver, tol=0.0, max_iter=10**9, max_time=0.05, rng=0)
+    assert result.status == "max_time"
+    assert 0.05 <= result.history["seconds"][-1] < 5.0
+
+
+def test_a_callback_ends_a_run():
+    result = run_bcfw(
+        random_problem("chain").solver(LAM),
+        tol=0.0,
+        rng=0,
+        on_pass=lambda n_iter, row, done: n_iter == 7,
+    )
+    assert (result.status, result.n_iter) == ("stopped", 7)
+    assert result.history["n_iter"][-1] == 7

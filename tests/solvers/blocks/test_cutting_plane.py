@@ -1,0 +1,461 @@
+"""Cutting planes, of both forms, against other solvers and certificates of their own."""
+
+import numpy as np
+import pytest
+from _cases import binary_cases, chain_cases, multiclass_cases, multilabel_cases
+from _problems import (
+    KINDS,
+    PRESENTED,
+    Problem,
+    explicit_alpha,
+    list_structure,
+    optimum,
+    random_problem,
+)
+from _references import Listed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
+from sklearn_structsvm.solvers.blocks.sgd import run_sgd
+from sklearn_structsvm.solvers.loop import HISTORY_KEYS, History
+from sklearn_structsvm.structures._callback import CallbackOracle
+
+LAM, N = 0.05, 8
+FORMS = [
+    ("n-slack", None),
+    ("n-slack", 1),
+    ("one-slack", None),
+    ("one-slack", 3),
+]
+
+
+def uneven_weights(n=N):
+    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights[2] = 0.0
+    return weights / weights.sum()
+
+
+def run(problem, p=None, lam=LAM, **options):
+    p = problem.listed.uniform if p is None else p
+    return run_cutting_plane(problem.make_oracle(), p, lam, **options)
+
+
+@pytest.mark.parametrize(("form", "cache_size"), FORMS)
+@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
+def test_the_optimum_is_reached_and_certified(kind, layout, form, cache_size):
+    problem, p = random_problem(kind, layout), uneven_weights()
+    result = run(problem, p, form=form, cache_size=cache_size, tol=1e-8)
+    assert result.status == "converged"
+    assert -1e-15 <= result.gap <= 1e-8
+    assert result.gap == result.objective - result.dual_objective
+    primal = problem.listed.primal(result.solution, LAM, p)
+    best = optimum(problem, LAM, p)
+    assert result.objective == pytest.approx(primal, rel=1e-12)
+    assert result.dual_objective - 1e-10 <= best <= result.objective + 1e-10
+    assert set(result.history) == set(HISTORY_KEYS)
+    assert (np.diff(result.history["dual_objective"]) >= 0).all()
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    rounds = np.arange(result.n_iter + 1)
+    np.testing.assert_array_equal(result.history["n_iter"], rounds)
+    np.testing.assert_array_equal(
+        result.history["n_oracle_calls"], (N - 1) * (rounds + 1)
+    )
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "multilabel", "chain", "custom"])
+def test_all_solvers_agree(kind):
+    problem = random_problem(kind, n=20)
+    p, best = problem.listed.uniform, optimum(problem, 0.02)
+    tol = 1e-7 * best
+    start, _, _ = start_bcfw(problem.make_oracle(), p, 0.02, step="pairwise")
+    results = [
+        run_bcfw(start, tol=tol, max_iter=10**5, rng=0),
+        *[
+            run(problem, lam=0.02, form=form, cache_size=size, tol=tol)
+            for form, size in FORMS
+        ],
+    ]
+    for result in results:
+        assert result.status == "converged"
+        assert result.objective == pytest.approx(best, rel=2e-7)
+    rough = run_sgd(problem.make_oracle(), p, 0.02, tol=0.0, max_iter=500, rng=0)
+    assert rough.objective == pytest.approx(best, rel=1e-2)
+    assert rough.objective - best <= rough.gap
+
+
+@settings(max_examples=80)
+@given(
+    multiclass_cases() | binary_cases() | multilabel_cases() | chain_cases(),
+    st.sampled_from([1e-3, 1e-2, 1.0, 1e9]),
+    st.sampled_from(FORMS),
+)
+def test_ties_zeros_and_duplicates_are_no_trouble(case, lam, form_and_size):
+    problem, (form, cache_size) = (
+        Problem(case.structure, case.X, case.y, case.listed),
+        form_and_size,
+    )
+    largest = np.mean([loss.max() for loss in case.listed.loss])
+    tol = 1e-6 * largest
+    result = run(problem, lam=lam, form=form, cache_size=cache_size, tol=tol)
+    assert result.status == "converged"
+    primal = case.listed.primal(result.solution, lam)
+    assert result.objective == pytest.approx(primal, rel=1e-11, abs=1e-300)
+    assert -1e-14 * largest <= result.gap <= tol
+
+
+def slack_problem(problem):
+    """The listed problem whose margin rescaling is the slack rescaling of `problem`."""
+    listed = problem.listed
+    scaled = [
+        listed.phi[i][truth] + loss[:, np.newaxis] * listed.delta(i)
+        for i, (truth, loss) in enumerate(zip(listed.truth, listed.loss, strict=True))
+    ]
+    return Listed(listed.labelings, listed.truth, scaled, listed.loss)
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain"])
+def test_all_solvers_agree_on_slack_rescaling(kind):
+    problem = random_problem(kind)
+    listed, p = slack_problem(problem), problem.listed.uniform
+    values = []
+    for form, cache_size in FORMS:
+        oracle = SlackOracle(problem.make_oracle(), "exact")
+        result = run_cutting_plane(
+            oracle, p, LAM, form=form, cache_size=cache_size, tol=1e-7
+        )
+        assert result.status == "converged"
+        primal = listed.primal(result.solution, LAM)
+        assert result.objective == pytest.approx(primal, rel=1e-12)
+        values.append(result.objective)
+    oracle = SlackOracle(problem.make_oracle(), "exact")
+    rough = run_sgd(oracle, p, LAM, tol=0.0, max_iter=500, rng=0)
+    primal = listed.primal(rough.solution, LAM)
+    assert rough.objective == pytest.approx(primal, rel=1e-12)
+    assert -1e-7 <= rough.objective - min(values) <= min(rough.gap, 0.02 * primal)
+    assert max(values) - min(values) <= 1e-7
+    assert rough.dual_objective <= min(values)
+
+
+@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
+def test_an_inexact_search_ends_where_it_finds_nothing_more(form):
+    problem, p = random_problem("multiclass"), np.full(N, 1 / N)
+    oracle = SlackOracle(problem.make_oracle(), "bisecting")
+    result = run_cutting_plane(oracle, p, LAM, form=form, tol=1e-6, max_iter=500)
+    assert result.status == "stalled"
+    primal = slack_problem(problem).primal(result.solution, LAM)
+    assert result.gap > 1e-6
+    assert result.dual_objective <= primal <= result.objective + 1e-12
+
+
+class OracleWithSlacks(CallbackOracle):
+    """One that notes the slack variables and weights that each search could use."""
+
+    def __init__(self, problem):
+        self.slacks = np.full(problem.n, np.nan)
+        self.notes = []
+        decode = problem.structure.loss_augmented_decode
+
+        def noting_decode(x, y_true, w, lam):
+            y = decode(x, y_true, w, lam)
+            self.notes.append((x, w, self.slacks[x], y))
+            return y
+
+        problem.structure.loss_augmented_decode = noting_decode
+        super().__init__(problem.structure, problem.X, problem.y, problem.listed.d)
+
+
+@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
+def test_an_oracle_with_slacks_is_told_them(form):
+    problem = random_problem("custom")
+    oracle = OracleWithSlacks(problem)
+    p = problem.listed.uniform
+    run_cutting_plane(oracle, p, LAM, form=form, cache_size=9, tol=1e-8)
+    found = [{truth} for truth in problem.listed.truth]
+    for i, w, slack, y in oracle.notes:
+        expected = problem.listed.values(i, w)[list(found[i])].max()
+        assert slack == pytest.approx(expected, abs=1e-12)
+        found[i].add(y)
+    assert max(slack for _, _, slack, _ in oracle.notes) > 0.1
+
+
+@pytest.mark.parametrize(("form", "cache_size"), FORMS)
+def test_blocks_of_weight_zero_are_never_asked(form, cache_size):
+    problem, asked = random_problem("custom"), []
+    decode = problem.structure.loss_augmented_decode
+    problem.structure.loss_augmented_decode = lambda x, *args: (
+        asked.append(x) or decode(x, *args)
+    )
+    p = uneven_weights()
+    result = run(problem, p, form=form, cache_size=cache_size, tol=1e-6)
+    assert set(asked) == set(np.flatnonzero(p))
+    assert len(asked) == result.n_oracle_calls
+
+
+@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_example_alone(kind, form):
+    problem, p = random_problem(kind), np.eye(N)[3]
+    result = run(problem, p, lam=1.0, form=form, tol=1e-9)
+    assert result.status == "converged"
+    assert result.objective == pytest.approx(optimum(problem, 1.0, p), abs=2e-9)
+    assert result.n_oracle_calls == result.n_iter + 1
+
+
+@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
+def test_weights_of_zero_are_certified_where_features_say_nothing(form):
+    problem = random_problem("multiclass", intercept=0.0)
+    problem.X = np.zeros_like(problem.X)
+    result = run(problem, form=form, tol=1e-9)
+    assert result.status == "converged"
+    assert not result.solution.any()
+    largest = np.mean([loss.max() for loss in problem.listed.loss])
+    assert result.objective == pytest.approx(largest, rel=1e-12)
+    assert result.dual_objective == pytest.approx(largest, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
+def test_a_problem_without_violations_is_solved_before_the_first_round(form):
+    problem = random_problem("custom")
+    problem.structure.loss_augmented_decode = lambda x, y_true, w, lam: y_true
+    result = run(problem, form=form)
+    assert (result.status, result.n_iter, result.gap) == ("converged", 0, 0.0)
+    assert not result.solution.any()
+
+
+@pytest.mark.parametrize(("form", "cache_size"), FORMS)
+def test_a_run_ends_at_its_limits(form, cache_size):
+    problem = random_problem("chain", n=20)
+
+    def limited(**options):
+        options = {"tol": 1e-9, "form": form, "cache_size": cache_size} | options
+        return run(problem, lam=0.01, **options)
+
+    few = limited(max_iter=3)
+    assert (few.status, few.n_iter, few.n_oracle_calls) == ("max_iter", 3, 4 * 20)
+    primal = problem.listed.primal(few.solution, 0.01)
+    assert few.objective == pytest.approx(primal, rel=1e-12)
+    late = limited(max_time=1e-9)
+    assert (late.status, late.n_iter) == ("max_time", 1)
+    stopped = limited(on_pass=lambda n_iter, row, done: n_iter == 2)
+    assert (stopped.status, stopped.n_iter) == ("stopped", 2)
+
+    def interrupt(n_iter, row, done):
+        if n_iter == 2:
+            raise KeyboardInterrupt
+
+    history = History()
+    with pytest.raises(KeyboardInterrupt):
+        limited(on_pass=interrupt, history=history)
+    objective = problem.listed.primal(history.solution, 0.01)
+    assert history.rows[-1]["objective"] == pytest.approx(objective, rel=1e-12)
+
+
+@pytest.mark.parametrize(("form", "cache_size"), FORMS)
+def test_runs_are_the_same_again_and_on_any_number_of_threads(form, cache_size):
+    problem = random_problem("chain", n=13)
+    runs = [
+        run(problem, form=form, cache_size=cache_size, tol=1e-6, n_threads=n_threads)
+        for n_threads in (1, 1, 3)
+    ]
+    for other in runs[1:]:
+        np.testing.assert_array_equal(other.solution, runs[0].solution)
+        np.testing.assert_array_equal(
+            other.history["dual_gap"], runs[0].history["dual_gap"]
+        )
+
+
+def test_the_seed_orders_the_passes_over_the_working_sets():
+    problem = random_problem("chain")
+    first, second = [run(problem, rng=seed, tol=1e-3) for seed in (1, 2)]
+    assert (first.solution != second.solution).any()
+
+
+def test_a_cache_of_labelings_saves_calls_of_the_oracle():
+    problem = random_problem("chain", n=30)
+    calls = [
+        run(problem, form="one-slack", cache_size=size, tol=1e-6).n_oracle_calls
+        for size in (None, 5)
+    ]
+    assert calls[1] < 0.5 * calls[0]
+
+
+class Forbidden(AssertionError):
+    pass
+
+
+def with_labelings_at_hand(kind, n_found=3, cache_size=50):
+    """A solver with some labelings at hand, and the same problem over these alone."""
+    problem, p = random_problem(kind), uneven_weights()
+    solver = BlockFrankWolfe(
+        problem.make_oracle(), p, LAM, step="pairwise", cache_size=cache_size
+    )
+    joint, listed = JointOracle(solver.oracle, p), problem.listed
+    known = [{truth} for truth in listed.truth]
+    rng = np.random.default_rng(0)
+    for w in rng.standard_normal((n_found, listed.d)):
+        joint.ask(w)
+        solver.extend(*joint.answers, -np.inf)
+        for i in np.flatnonzero(p):
+            known[i].add(int(listed.values(i, w).argmax()))
+    rows = [sorted(places) for places in known]
+    restricted = Listed(
+        [list(range(len(r))) for r in rows],
+        [r.index(truth) for r, truth in zip(rows, listed.truth, strict=True)],
+        [phi[r] for phi, r in zip(listed.phi, rows, strict=True)],
+        [loss[r] for loss, r in zip(listed.loss, rows, strict=True)],
+    )
+    return problem, p, solver, restricted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_at_hand_solve_the_problem_over_the_working_sets(kind):
+    problem, p, solver, restricted = with_labelings_at_hand(kind)
+
+    def forbidden(*args):
+        raise Forbidden
+
+    problem.structure.loss_augmented_decode = forbidden
+    last = 0.0
+    for _ in range(300):
+        gap = solver.run_at_hand(solver.movable_blocks)
+        w = solver.weights
+        dual = solver.loss - 0.5 * LAM * w @ w
+        assert dual >= last - 1e-15
+        last = dual
+    assert gap <= 1e-8
+    assert solver.n_oracle_calls == 0
+    primal = restricted.primal(w, LAM, p)
+    assert dual - 1e-15 <= primal <= dual + 1e-8
+    alpha = explicit_alpha(problem, solver)
+    for masses in alpha:
+        assert masses.min() >= 0.0
+        assert masses.sum() == pytest.approx(1.0, rel=1e-13)
+    v, loss = problem.listed.dual_point(alpha, LAM, p)
+    np.testing.assert_allclose(w, v, rtol=0, atol=1e-12)
+    assert solver.loss == pytest.approx(loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_largest_values_at_hand_are_those_of_the_working_sets(kind):
+    _, p, solver, restricted = with_labelings_at_hand(kind)
+    solver.run_at_hand(solver.movable_blocks)
+    expected = [
+        restricted.values(i, solver.weights).max() if p[i] else 0.0 for i in range(N)
+    ]
+    np.testing.assert_allclose(solver.largest_at_hand(), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.5])
+def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
+    problem, p, solver, restricted = with_labelings_at_hand("chain", n_found=1)
+    solver.run_at_hand(solver.movable_blocks)
+    joint, w = JointOracle(solver.oracle, p), solver.weights
+    joint.ask(w)
+    active = np.flatnonzero(p)
+    violations = np.array(
+        [
+            problem.listed.values(i, w).max() - restricted.values(i, w).max()
+            for i in active
+        ]
+    )
+    eps = share * np.median(violations[violations > 1e-9])
+    before = [len(corners) for corners in solver.get_state()["corners"]]
+    added = solver.extend(*joint.answers, eps)
+    after = [len(corners) for corners in solver.get_state()["corners"]]
+    grown = np.subtract(after, before)[active]
+    np.testing.assert_array_equal(grown, violations > eps)
+    assert 0 < added == grown.sum() < len(active)
+
+
+@pytest.mark.parametrize("cache_size", [1, 2, 50])
+def test_working_sets_keep_what_has_mass_and_little_else(cache_size):
+    problem, _, solver, _ = with_labelings_at_hand("chain", 12, cache_size)
+    sizes = [len(corners) for corners in solver.get_state()["corners"]]
+    # The one added last, beside.
+    assert max(sizes) <= cache_size + 1
+    assert (max(sizes) > 3) == (cache_size == 50)
+    solver.run_at_hand(solver.active_blocks)
+    for masses in explicit_alpha(problem, solver):
+        assert masses.sum() == pytest.approx(1.0, rel=1e-13)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
+def test_a_joint_plane_touches_the_risk_and_lies_below_it(kind, layout, n_threads):
+    problem, p = random_problem(kind, layout), uneven_weights()
+    joint, listed = JointOracle(problem.make_oracle(), p, 2), problem.listed
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((6, listed.d))
+    for w in points:
+        risk = joint.ask(w, n_threads)
+        assert risk == pytest.approx(listed.hinge(w, p), rel=1e-12)
+        values = [listed.values(i, w).max() * (p[i] > 0) for i in range(N)]
+        np.testing.assert_allclose(joint.block_values, values, rtol=0, atol=1e-12)
+        a, b = joint.plane()
+        assert a @ w + b == pytest.approx(risk, rel=1e-12)
+        for other in points:
+            assert a @ other + b <= listed.hinge(other, p) + 1e-12
+        joint.remember()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_labelings_are_recalled_and_no_others(kind):
+    problem = random_problem(kind)
+    listed, p = problem.listed, uneven_weights()
+    joint = JointOracle(problem.make_oracle(), p, 2)
+    known = [[] for _ in range(N)]
+    rng = np.random.default_rng(0)
+    for w in rng.standard_normal((12, listed.d)):
+        value = joint.recall(w)
+        expected = np.zeros(N)
+        for i in np.flatnonzero(p):
+            values = listed.values(i, w)
+            # The truth has the value 0, and the one recalled is used last.
+            best = max(known[i], key=lambda y: values[y], default=None)
+            if best is not None and values[best] > 0:
+                known[i].remove(best)
+                known[i].append(best)
+                expected[i] = values[best]
+        np.testing.assert_allclose(joint.block_values, expected, rtol=0, atol=1e-12)
+        assert value == pytest.approx(p @ expected, abs=1e-12)
+        a, b = joint.plane()
+        assert a @ w + b == pytest.approx(value, abs=1e-12)
+        joint.ask(w)
+        joint.remember()
+        for i in np.flatnonzero(p):
+            y = int(listed.values(i, w).argmax())
+            if y in known[i]:
+                known[i].remove(y)
+            known[i] = [*known[i], y][-2:]
+    assert joint.n_oracle_calls == 12 * (N - 1)
+
+
+def test_planes_hold_no_labelings():
+    rng, m = np.random.default_rng(0), 12
+    losses = rng.uniform(0.5, 1.5, size=(4, m)) * (1.0 - np.eye(4, m))
+    phi = list(rng.standard_normal((4, m, 5)))
+    problem = list_structure(
+        Listed([list(range(m))] * 4, [0, 1, 2, 3], phi, list(losses))
+    )
+    decode, found = problem.structure.loss_augmented_decode, [set() for _ in range(4)]
+
+    def noting_decode(x, *args):
+        y = decode(x, *args)
+        found[x].add(y)
+        return y
+
+    problem.structure.loss_augmented_decode = noting_decode
+    oracle = problem.make_oracle()
+    run_cutting_plane(
+        oracle, np.full(4, 0.25), LAM, form="one-slack", cache_size=0, tol=1e-8
+    )
+    assert max(map(len, found)) > 4
+    for i, places in enumerate(found):
+        new = (set(range(m)) - places).pop()
+        # After the truth and the answer of the last round.
+        assert oracle.labeling_from_object(i, new)[0] <= 2

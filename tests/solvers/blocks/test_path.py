@@ -1,0 +1,298 @@
+"""The ε-approximate regularization path and what it promises."""
+
+import numpy as np
+import pytest
+from _problems import explicit_alpha, random_problem, solve
+from _references import list_binary, visits
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_structsvm import bcfw_path
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks.path import first_breakpoint, regularization_path
+from sklearn_structsvm.structures import BinaryStructure, ChainStructure
+
+EPS, MIN_LAMBDA, N = 0.2, 1e-2, 8
+KINDS = ("binary", "multiclass", "multilabel", "chain")
+
+
+def uneven_weights():
+    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=N)
+    weights[2] = 0.0
+    return weights / weights.sum()
+
+
+def make_path(problem, p=None, step="fw", **options):
+    iterate = problem.solver(123.0, p, step=step)
+    options = {"eps": EPS, "min_lambda": MIN_LAMBDA, "rng": 0} | options
+    path, reached = regularization_path(iterate, **options)
+    assert reached
+    return path
+
+
+def excess(problem, w, lam, p=None):
+    """At most 1e-6 more than the suboptimality of w."""
+    solver = solve(problem, lam, p, tol=1e-6)
+    lower_bound = problem.listed.primal(solver.weights, lam, p) - solver.gap
+    return problem.listed.primal(w, lam, p) - lower_bound
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_any_lambda_the_weights_are_eps_optimal(kind, step):
+    problem, p = random_problem(kind), uneven_weights()
+    path = make_path(problem, p, step)
+    ends = np.log([MIN_LAMBDA, 20 * path.lambdas[0]])
+    for lam in np.exp(np.random.default_rng(0).uniform(*ends, size=50)):
+        assert excess(problem, path.coef(lam), lam, p) <= EPS + 1e-6
+    # The breakpoints themselves, and the far end of each one's interval.
+    for j in range(len(path.lambdas)):
+        assert excess(problem, path.coefs[j], path.lambdas[j], p) <= path.gaps[j] + 1e-6
+    for j in range(1, len(path.lambdas)):
+        w = path.coefs[j - 1]
+        assert excess(problem, w, path.lambdas[j], p) <= EPS + 1e-6
+
+
+@pytest.mark.parametrize("kappa", [None, 0.5, 0.95])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_breakpoint_is_solved_to_kappa_eps(kind, kappa):
+    path = make_path(random_problem(kind), kappa=kappa)
+    share = 0.9 if kappa is None else kappa
+    assert path.gaps.max() <= share * EPS
+    # A path that solved everything exactly would tell nothing.
+    assert path.gaps.max() >= 0.3 * share * EPS
+
+
+def test_a_larger_kappa_makes_more_breakpoints():
+    problem = random_problem("chain")
+    few, many = (len(make_path(problem, kappa=k).lambdas) for k in (0.5, 0.95))
+    assert many > 1.5 * few
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_breakpoints_follow_from_equation_13(kind):
+    problem = random_problem(kind)
+    path = make_path(problem)
+    ratios = path.lambdas[1:] / path.lambdas[:-1]
+    assert (ratios < 1).all()
+    # At the last breakpoint but one the iterate is still to be had: stop there.
+    last = path.lambdas[-2]
+    iterate = problem.solver(1.0)
+    regularization_path(iterate, eps=EPS, min_lambda=last * (1 + 1e-9), rng=0)
+    assert iterate.lam == last
+    rho = 1 - (EPS - iterate.gap) / iterate.block_means.sum()
+    assert ratios[-1] == pytest.approx(rho, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gap_reported_last_is_primal_minus_dual(kind):
+    problem, p = random_problem(kind), uneven_weights()
+    iterate = problem.solver(1.0, p, step="pairwise")
+    path, _ = regularization_path(iterate, eps=EPS, min_lambda=MIN_LAMBDA, rng=0)
+    lam, w = path.lambdas[-1], path.coefs[-1]
+    dual = problem.listed.dual(explicit_alpha(problem, iterate), lam, p)
+    primal = problem.listed.primal(w, lam, p)
+    assert path.gaps[-1] == pytest.approx(primal - dual, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_breakpoint_is_that_of_algorithm_6(kind):
+    problem, p = random_problem(kind), uneven_weights()
+    listed = problem.listed
+    corners = [loss.argmax() for loss in listed.loss]
+    psi = -sum(p[i] * listed.delta(i)[c] for i, c in enumerate(corners))
+    expected = (psi @ psi + listed.hinge(psi, p, lam=0.0)) / (0.9 * EPS)
+    assert first_breakpoint(problem.solver(1.0, p), EPS) == pytest.approx(expected)
+    path = make_path(problem, p)
+    assert path.lambdas[0] == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(path.coefs[0], psi / expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        path.coef(10 * expected), psi / (10 * expected), rtol=0, atol=1e-14
+    )
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rescaling_does_what_proposition_1_says(kind, step):
+    problem, p = random_problem(kind), uneven_weights()
+    solver = problem.solver(0.1, p, step=step, cache_size=5)
+    blocks = visits(N, passes=4)
+    solver.run(blocks[blocks != 2])
+    _, gap = solver.check_gaps()
+    w, gaps, delta = solver.weights.copy(), solver.block_gaps, solver.block_means
+    alpha = explicit_alpha(problem, solver) if step != "fw" else []
+    solver.rescale(0.3)
+    assert solver.lam == pytest.approx(0.03)
+    np.testing.assert_array_equal(solver.weights, w)
+    updated = solver.block_gaps
+    np.testing.assert_allclose(updated, gaps + 0.7 * delta, rtol=0, atol=1e-15)
+    assert solver.gap == pytest.approx(gap + 0.7 * delta.sum(), rel=1e-13)
+    assert solver.known_gap == pytest.approx(solver.gap, rel=1e-13)
+    # The same from a true check, from the blocks, and from the dual variables.
+    assert solver.check_gaps()[1] == pytest.approx(updated.sum(), rel=1e-12)
+    np.testing.assert_allclose(solver.block_gaps, updated, rtol=0, atol=1e-14)
+    solver.rebuild_weights()
+    np.testing.assert_allclose(solver.weights, w, rtol=0, atol=1e-13)
+    for i, before in enumerate(alpha):
+        expected = 0.3 * before
+        expected[problem.listed.truth[i]] += 0.7
+        after = explicit_alpha(problem, solver)[i]
+        np.testing.assert_allclose(after, expected, rtol=0, atol=1e-15)
+
+
+def separable():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((10, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += np.sign(X[:, 0])
+    oracle = BinaryStructure().fit(X, y).make_oracle(X, y)
+    return BlockFrankWolfe(oracle, np.full(10, 0.1), 1.0), list_binary(X, y)
+
+
+def test_a_complete_path_serves_all_smaller_lambdas():
+    iterate, listed = separable()
+    path, reached = regularization_path(iterate, eps=0.1, min_lambda=0.0, rng=0)
+    assert reached
+    assert path.complete
+    # The optimum is not negative, so an objective of eps is eps-optimal.
+    w = path.coef(1e-12)
+    np.testing.assert_array_equal(w, path.coefs[-1])
+    for lam in path.lambdas[-1] * np.array([0.9, 0.5, 1e-3, 1e-9]):
+        solver = separable()[0]
+        solver.set_lambda(lam)
+        solver.run(np.tile(np.arange(10), 300))
+        hinge, gap = solver.check_gaps()
+        lower = 0.5 * lam * solver.weights @ solver.weights + hinge - gap
+        assert listed.primal(w, lam) - max(lower, 0.0) <= 0.1
+
+
+def test_where_the_features_of_the_worst_labelings_cancel_zero_serves_all_lambdas():
+    X, y = np.array([[1.0, 2.0], [1.0, 2.0]]), np.array([0, 1])
+    oracle = BinaryStructure().fit(X, y).make_oracle(X, y)
+    iterate = BlockFrankWolfe(oracle, np.full(2, 0.5), 1.0)
+    path, _ = regularization_path(iterate, eps=0.1, max_iter=500, rng=0)
+    assert path.complete
+    for lam in (1e-6, 1.0, 1e6):
+        assert not path.coef(lam).any()
+    np.testing.assert_array_equal(path.gaps, [0.0])
+
+
+def test_the_path_ends_at_the_first_breakpoint_below_min_lambda():
+    path = make_path(random_problem("chain"))
+    assert path.lambdas[-1] < MIN_LAMBDA <= path.lambdas[-2]
+    assert not path.complete
+    assert path.coef(MIN_LAMBDA).shape == (path.coefs.shape[1],)
+    with pytest.raises(ValueError, match="The path ends at lambda=0.00.*lam=0.0001"):
+        path.coef(1e-4)
+
+
+@pytest.mark.parametrize("lam", [0.0, -1.0, np.nan])
+def test_a_lambda_that_is_not_positive_is_refused(lam):
+    path = make_path(random_problem("binary"))
+    with pytest.raises(ValueError, match=f"lam must be positive; got {lam}"):
+        path.coef(lam)
+
+
+def test_between_breakpoints_the_weights_are_those_of_the_larger_one():
+    path = make_path(random_problem("multiclass"))
+    for j in (0, 3, len(path.lambdas) - 2):
+        middle = 0.5 * (path.lambdas[j] + path.lambdas[j + 1])
+        np.testing.assert_array_equal(path.coef(middle), path.coefs[j])
+        np.testing.assert_array_equal(path.coef(path.lambdas[j]), path.coefs[j])
+
+
+def test_what_was_spent_is_counted_from_the_start():
+    path = make_path(random_problem("chain"))
+    assert path.n_iter[0] == 0
+    # The worst labelings, the bound's maxima, the first check.
+    assert path.n_oracle_calls[0] == 3 * N
+    for spent in (path.seconds, path.n_iter, path.n_oracle_calls):
+        assert (np.diff(spent) >= 0).all()
+    steps = path.n_iter[-1] * N
+    checks = (path.n_oracle_calls[-1] - steps) / N
+    assert checks == int(checks) >= len(path.lambdas) - 1
+
+
+def chains_solver(X, y, lam=1.0):
+    oracle = ChainStructure().fit(X, y).make_oracle(X, y)
+    return BlockFrankWolfe(oracle, np.full(len(X), 1 / len(X)), lam, step="pairwise")
+
+
+def test_a_heuristic_path_is_cheaper_and_not_far_off():
+    X, y = make_chains(n_samples=60, n_classes=3, random_state=0)
+    calls = []
+    for heuristic in (False, True):
+        path, _ = regularization_path(
+            chains_solver(X, y), eps=0.1, min_lambda=0.1, rng=0, heuristic=heuristic
+        )
+        calls.append(path.n_oracle_calls[-1])
+    assert calls[1] < calls[0]
+    assert path.gaps.max() <= 0.7 * 0.1
+    for j in range(0, len(path.lambdas), 8):
+        lam, w = path.lambdas[j], path.coefs[j]
+        solver = chains_solver(X, y, lam)
+        for _ in range(20):
+            solver.run(np.tile(np.arange(60), 5))
+            hinge, gap = solver.check_gaps()
+            if gap <= 0.005:
+                break
+        lower = 0.5 * lam * solver.weights @ solver.weights + hinge - gap
+        assert 0.5 * lam * w @ w + solver.hinge(w) - lower <= 2 * 0.1
+
+
+def test_a_path_cut_short_keeps_what_it_solved():
+    problem = random_problem("chain")
+    whole = make_path(problem)
+    iterate = problem.solver(1.0)
+    path, reached = regularization_path(
+        iterate, eps=EPS, min_lambda=MIN_LAMBDA, rng=0, max_iter=20
+    )
+    assert not reached
+    assert not path.complete
+    np.testing.assert_array_equal(path.lambdas, whole.lambdas[: len(path.lambdas)])
+    assert 1 < len(path.lambdas) < len(whole.lambdas)
+    assert path.n_iter[-1] <= 20
+
+
+@pytest.mark.parametrize("sampling", ["gap", "uniform", "permuted"])
+def test_bcfw_path_keeps_the_promise_for_weighted_examples(sampling):
+    problem = random_problem("multiclass", "csr")
+    s = np.array([1.0, 2, 0, 1, 3, 1, 1, 1])
+    path = bcfw_path(
+        problem.X,
+        problem.y,
+        structure=clone(problem.structure),
+        sample_weight=s,
+        eps=EPS,
+        min_lambda=MIN_LAMBDA,
+        intercept_scaling=1.5,
+        sampling=sampling,
+        random_state=0,
+    )
+    assert path.eps == EPS
+    for lam in np.geomspace(MIN_LAMBDA, 2 * path.lambdas[0], 10):
+        assert excess(problem, path.coef(lam), lam, s / s.sum()) <= EPS + 1e-6
+
+
+def test_bcfw_path_warns_where_it_was_cut_short():
+    problem = random_problem("chain")
+    with pytest.warns(ConvergenceWarning, match="cut short by max_iter=3"):
+        path = bcfw_path(problem.X, problem.y, max_iter=3, random_state=0)
+    assert not path.complete
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eps": 0.0}, "eps must be positive; got 0.0"),
+        ({"kappa": 1.0}, "kappa must be between 0 and 1; got 1.0"),
+        ({"min_lambda": -1.0}, "min_lambda must be >= 0; got -1.0"),
+        ({"max_iter": 0}, "max_iter must be positive; got 0"),
+        ({"max_time": -2.0}, "max_time must be positive; got -2.0"),
+    ],
+)
+def test_bcfw_path_refuses_what_makes_no_path(options, message):
+    problem = random_problem("chain")
+    with pytest.raises(ValueError, match=message):
+        bcfw_path(problem.X, problem.y, **options)

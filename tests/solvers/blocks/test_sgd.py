@@ -1,0 +1,249 @@
+"""Stochastic subgradient descent against the textbook, and its certificate."""
+
+import numpy as np
+import pytest
+from _problems import KINDS, PRESENTED, optimum, random_problem
+from scipy.optimize import minimize_scalar
+
+from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
+from sklearn_structsvm.solvers.blocks.sgd import run_sgd
+from sklearn_structsvm.solvers.loop import HISTORY_KEYS, History
+
+LAM, N = 0.2, 8
+
+
+def uneven_weights(n=N):
+    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights[2] = 0.0
+    return weights / weights.sum()
+
+
+class Pegasos:
+    """w ← (1 - 1/t) w - (1/t) (n p_i / λ) δ(y), with y the most violating labeling."""
+
+    def __init__(self, listed, lam, p):
+        self.listed, self.lam, self.p = listed, lam, p
+        self.n = np.count_nonzero(p)
+        self.w = np.zeros(listed.d)
+        self.iterates, self.found = [], []
+
+    def run(self, blocks):
+        for i in blocks:
+            t = len(self.iterates) + 1
+            y = int(self.listed.values(i, self.w).argmax())
+            step = self.n * self.p[i] / self.lam * self.listed.delta(i)[y]
+            self.w = (1 - 1 / t) * self.w - step / t
+            self.iterates.append(self.w)
+            self.found.append((i, y))
+        return self
+
+    def average(self):
+        t = np.arange(1, len(self.iterates) + 1)
+        return 2 / (len(t) * (len(t) + 1)) * t @ np.array(self.iterates)
+
+    def alpha(self, scale):
+        """Explicit dual variables of the iterate, scaled."""
+        alpha = [np.zeros(len(loss)) for loss in self.listed.loss]
+        for i, y in self.found:
+            alpha[i][y] += scale * self.n / len(self.found)
+        for i, truth in enumerate(self.listed.truth):
+            alpha[i][truth] += 1 - alpha[i].sum()
+        return alpha
+
+    def dual_objective(self):
+        """The best over all scales that leave no dual variable negative."""
+        counts = np.bincount([i for i, _ in self.found])
+        largest = len(self.found) / (self.n * counts.max())
+        best = minimize_scalar(
+            lambda scale: -self.listed.dual(self.alpha(scale), self.lam, self.p),
+            bounds=(0, largest),
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        ends = [self.listed.dual(self.alpha(s), self.lam, self.p) for s in (0, largest)]
+        assert min(a.min() for a in self.alpha(largest)) >= -1e-13
+        return max(-best.fun, *ends)
+
+
+def visits(p, passes, permuted, seed=0):
+    rng, active = np.random.default_rng(seed), np.flatnonzero(p)
+    if permuted:
+        return np.concatenate([rng.permutation(active) for _ in range(passes)])
+    return rng.choice(active, size=passes * len(active))
+
+
+@pytest.mark.parametrize("permuted", [True, False])
+@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
+def test_iterates_and_their_average_are_those_of_the_textbook(kind, layout, permuted):
+    problem, p = random_problem(kind, layout), uneven_weights()
+    mine = SubgradientSteps(problem.make_oracle(), p, LAM)
+    reference = Pegasos(problem.listed, LAM, p)
+    for blocks in np.split(visits(p, 15, permuted), 5):
+        mine.run(blocks)
+        reference.run(blocks)
+        scale = np.abs(reference.w).max()
+        np.testing.assert_allclose(mine.weights, reference.w, rtol=0, atol=1e-12 * scale)
+        np.testing.assert_allclose(
+            mine.average_weights(), reference.average(), rtol=0, atol=1e-12 * scale
+        )
+        expected = reference.dual_objective()
+        assert mine.dual_objective() == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_passes_need_no_scaling_of_the_dual_point(kind):
+    problem = random_problem(kind)
+    p = problem.listed.uniform
+    mine = SubgradientSteps(problem.make_oracle(), p, LAM)
+    reference = Pegasos(problem.listed, LAM, p)
+    for blocks in np.split(visits(p, 40, True), 10):
+        mine.run(blocks)
+        reference.run(blocks)
+    alpha = reference.alpha(1.0)
+    v, loss = problem.listed.dual_point(alpha, LAM)
+    np.testing.assert_allclose(mine.weights, v, rtol=0, atol=1e-12)
+    assert mine.dual_objective() == pytest.approx(loss - 0.5 * LAM * v @ v, rel=1e-12)
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("sampling", ["permuted", "uniform"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gap_certifies_the_objective(kind, sampling, average):
+    problem, p = random_problem(kind), uneven_weights()
+    best = optimum(problem, LAM, p)
+    result = run_sgd(
+        problem.make_oracle(),
+        p,
+        LAM,
+        sampling=sampling,
+        average=average,
+        tol=0.0,
+        max_iter=300,
+        rng=0,
+    )
+    primal = problem.listed.primal(result.solution, LAM, p)
+    assert result.objective == pytest.approx(primal, rel=1e-12)
+    assert result.gap == result.objective - result.dual_objective
+    assert result.dual_objective - 1e-10 <= best <= result.objective + 1e-10
+    assert result.objective - best <= (1e-2 if average else 2e-2) * best
+    # Draws with replacement leave blocks behind, whose masses cap the others'.
+    assert result.gap <= (5e-2 if sampling == "permuted" else 0.3) * best
+    assert set(result.history) == set(HISTORY_KEYS)
+    assert (np.diff(result.history["dual_objective"]) >= 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_pass_is_enough_where_the_largest_losses_are_the_answer(kind):
+    problem, p = random_problem(kind), uneven_weights()
+    result = run_sgd(
+        problem.make_oracle(), p, 1e4, average=False, tol=1e-14, gap_check_interval=1
+    )
+    assert (result.status, result.n_iter) == ("converged", 1)
+    assert result.objective == pytest.approx(optimum(problem, 1e4, p), rel=1e-9)
+
+
+def test_a_problem_of_one_labeling_is_solved_before_the_first_step():
+    problem = random_problem("custom", n=1)
+    problem.structure.loss_augmented_decode = lambda x, y_true, w, lam: y_true
+    result = run_sgd(problem.make_oracle(), np.ones(1), LAM)
+    assert (result.status, result.n_iter, result.gap) == ("converged", 0, 0.0)
+    assert not result.solution.any()
+
+
+@pytest.mark.parametrize("sampling", ["permuted", "uniform"])
+def test_blocks_of_weight_zero_are_never_asked(sampling):
+    problem, asked = random_problem("custom"), []
+    decode = problem.structure.loss_augmented_decode
+    problem.structure.loss_augmented_decode = lambda x, *args: (
+        asked.append(x) or decode(x, *args)
+    )
+    p = uneven_weights()
+    result = run_sgd(
+        problem.make_oracle(),
+        p,
+        LAM,
+        sampling=sampling,
+        tol=0.0,
+        max_iter=20,
+        rng=0,
+        gap_check_interval=7,
+    )
+    assert set(asked) == set(np.flatnonzero(p))
+    # The checks at 0, 7, 14 and 20.
+    assert result.n_oracle_calls == len(asked) == (20 + 4) * (N - 1)
+    np.testing.assert_array_equal(result.history["n_iter"], [0, 7, 14, 20])
+
+
+def test_no_labeling_is_kept():
+    problem = random_problem("custom")
+    oracle = problem.make_oracle()
+    run_sgd(oracle, problem.listed.uniform, LAM, max_iter=20, tol=0.0, rng=0)
+    # The truth has the first number, and the next labeling found the one after it.
+    labels = [
+        oracle.labeling_from_object(i, (y + 1) % 3) for i, y in enumerate(problem.y)
+    ]
+    np.testing.assert_array_equal(labels, np.ones((N, 1)))
+
+
+@pytest.mark.parametrize("sampling", ["permuted", "uniform"])
+def test_one_seed_gives_one_run_on_any_number_of_threads(sampling):
+    problem = random_problem("chain", n=13)
+    runs = [
+        run_sgd(
+            problem.make_oracle(),
+            problem.listed.uniform,
+            LAM,
+            sampling=sampling,
+            tol=0.0,
+            max_iter=15,
+            rng=seed,
+            n_threads=n_threads,
+        )
+        for seed, n_threads in [(5, 1), (5, 3), (6, 1)]
+    ]
+    np.testing.assert_array_equal(runs[0].solution, runs[1].solution)
+    assert runs[0].gap == runs[1].gap
+    assert (runs[0].solution != runs[2].solution).any()
+
+
+def test_a_run_ends_at_its_limits():
+    problem = random_problem("chain")
+
+    def run(**options):
+        options = {"tol": 0.0, "rng": 0} | options
+        return run_sgd(problem.make_oracle(), problem.listed.uniform, LAM, **options)
+
+    converged = run(tol=0.05, gap_check_interval=1)
+    assert converged.status == "converged"
+    assert converged.gap <= 0.05
+    assert (converged.history["dual_gap"][:-1] > 0.05).all()
+    assert run(max_iter=25).status == "max_iter"
+    late = run(max_iter=10**9, max_time=0.05)
+    assert late.status == "max_time"
+    assert 0.05 <= late.history["seconds"][-1] < 5.0
+    stopped = run(on_pass=lambda n_iter, row, done: n_iter == 7)
+    assert (stopped.status, stopped.n_iter) == ("stopped", 7)
+    assert stopped.history["n_iter"][-1] == 7
+
+
+def test_an_interrupted_run_leaves_its_last_check():
+    problem = random_problem("chain")
+
+    def interrupt(n_iter, row, done):
+        if n_iter == 12:
+            raise KeyboardInterrupt
+
+    history = History()
+    with pytest.raises(KeyboardInterrupt):
+        run_sgd(
+            problem.make_oracle(),
+            problem.listed.uniform,
+            LAM,
+            rng=0,
+            tol=0.0,
+            on_pass=interrupt,
+            history=history,
+        )
+    assert history.rows[-1]["n_iter"] == 10
+    primal = problem.listed.primal(history.solution, LAM)
+    assert history.rows[-1]["objective"] == pytest.approx(primal, rel=1e-12)

@@ -1,0 +1,512 @@
+"""Column generation: against brute force, other programs and known distributions."""
+
+import numpy as np
+import pytest
+from _confusion_problems import (
+    FiniteOracle,
+    check_result,
+    finite_problem,
+    gaussian_problem,
+    linear_optimum,
+    smooth_optimum,
+)
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from sklearn_structsvm.confusion import (
+    ConfusionMetric,
+    Coverage,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    GMean,
+    MetricBound,
+    Precision,
+    Quantification,
+    Recall,
+)
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.lmo.base import PluginLMO
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.solvers.confusion.column_generation import (
+    least_violated,
+    run_column_generation,
+)
+from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.loop import History
+
+SMOOTH = ("h_mean", "q_mean", "g_mean")
+PIECEWISE = ("min_max", "balanced", "ordinal", "zero_one")
+RATIOS = ("micro_f1", "kappa")
+
+
+class WorstSquare(ConfusionMetric):
+    """A user's own: convex, and not smooth, and its gradient is by differences."""
+
+    convex = True
+
+    def value(self, C):
+        return float(max((1.0 - C.diagonal() / C.sum(axis=1)) ** 2))
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("metric", PIECEWISE)
+def test_piecewise_linear_metrics_end_at_the_linear_programs_optimum(metric, tol):
+    for seed in range(4):
+        problem = finite_problem(np.random.default_rng(seed), metric, n_classes=4)
+        result = run_column_generation(problem, tol=tol)
+        best = linear_optimum(problem, *problem.pieces())
+        assert result.status == "converged"
+        check_result(result, problem, tol)
+        assert result.dual_objective <= best + 1e-9
+        assert best - 1e-9 <= result.objective <= best + tol
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("metric", SMOOTH)
+def test_smooth_metrics_end_at_what_slsqp_finds(metric, tol):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        problem = finite_problem(rng, metric, n_classes=4)
+        result = run_column_generation(problem, tol=tol)
+        best = smooth_optimum(problem, rng)
+        assert result.status == "converged"
+        check_result(result, problem, tol)
+        assert result.dual_objective <= best + 1e-9
+        assert result.objective <= best + tol
+
+
+@pytest.mark.parametrize("metric", RATIOS)
+def test_ratios_end_at_the_best_single_classifier(metric):
+    for seed in range(8):
+        problem = finite_problem(np.random.default_rng(seed), metric)
+        result = run_column_generation(problem, tol=1e-9)
+        best = min(problem.value(C) for C in problem.oracle.tensors)
+        assert result.status == "converged"
+        check_result(result, problem, 1e-9)
+        assert len(result.solution.weights) == 1
+        assert result.objective == pytest.approx(best, abs=1e-9)
+        assert result.dual_objective <= best + 1e-12
+
+
+CONSTRAINTS = {
+    "coverage": [Coverage(at_most=0.5)],
+    "recall": [Recall(at_least=0.4, label=0)],
+    "precision": [Precision(at_least=0.4, label=1)],
+    "two": [Coverage(at_most=0.5), Recall(at_least=0.3, label=0)],
+    "share": [Coverage(target=[0.3, 0.3, 0.4], slack=0.02)],
+    "quantification": [Quantification(0.05)],
+    "h_mean": [MetricBound("h_mean", at_most=0.6)],
+}
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("metric", [*SMOOTH, "min_max", "zero_one", "kappa"])
+def test_constraints_are_met_exactly_and_the_bound_is_one_of_what_meets_them(
+    metric, name
+):
+    n_feasible = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        problem = finite_problem(rng, metric, CONSTRAINTS[name])
+        try:
+            result = run_column_generation(problem, tol=1e-5)
+        except InfeasibleConstraintError as error:
+            weights = rng.dirichlet(np.full(20, 0.3), size=2000)
+            mixed = np.tensordot(weights, problem.oracle.tensors, axes=1)
+            least = min(problem.violation(C) for C in mixed)
+            assert 0.0 < error.smallest_violation <= least
+            continue
+        n_feasible += 1
+        assert result.status == "converged"
+        check_result(result, problem, 1e-5)
+        best = smooth_optimum(problem, rng, n_starts=2)
+        if problem.pieces() is not None and not problem.convex_constraints:
+            best = linear_optimum(problem, *problem.pieces())
+            assert result.objective <= best + 1e-5
+        if best is not None:
+            assert result.dual_objective <= best + 1e-6
+    assert n_feasible > 0
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        EqualOpportunity(slack=0.02),
+        EqualizedOdds(slack=0.05),
+        EqualizedOdds(slack=0.05, reference="groups"),
+        DemographicParity(bound="ratio", ratio=0.9),
+    ],
+)
+@pytest.mark.parametrize("metric", ["g_mean", "min_max", "f1"])
+def test_groups_are_treated_alike(metric, constraint):
+    rng = np.random.default_rng(0)
+    problem = finite_problem(
+        rng, metric, [constraint], n_tensors=40, n_cells=3, n_classes=2
+    )
+    result = run_column_generation(problem, tol=1e-5)
+    assert result.status == "converged"
+    check_result(result, problem, 1e-5)
+    free = run_column_generation(
+        ConfusionProblem(problem.metric, problem.oracle, problem.cells), tol=1e-5
+    )
+    assert free.objective <= result.objective + 1e-5
+    best = smooth_optimum(problem, rng, n_starts=1)
+    if best is not None:
+        assert result.dual_objective <= best + 1e-6
+
+
+def test_a_rate_that_must_be_equal_to_a_number_is():
+    for seed in range(3):
+        problem = finite_problem(
+            np.random.default_rng(seed),
+            "g_mean",
+            [Coverage(target=0.35, slack=0.0, label=1)],
+            n_tensors=40,
+        )
+        result = run_column_generation(problem, tol=1e-4)
+        assert result.status == "converged"
+        assert abs(result.violation) <= 1e-9
+        assert result.solution.confusion[0, :, 1].sum() == pytest.approx(0.35, abs=1e-9)
+
+
+@pytest.mark.parametrize("bent", [False, True])
+def test_constraints_that_cannot_be_met_are_said_to_be_so(bent):
+    rng = np.random.default_rng(3)
+    constraints = [Recall(at_least=0.95)] + [Quantification(1e-3)] * bent
+    problem = finite_problem(rng, "g_mean", constraints)
+    with pytest.raises(InfeasibleConstraintError, match="can be made as small") as caught:
+        run_column_generation(problem, tol=1e-3)
+    weights = rng.dirichlet(np.full(20, 0.3), size=2000)
+    mixed = np.tensordot(weights, problem.oracle.tensors, axes=1)
+    least = min(problem.violation(C) for C in mixed)
+    assert 0.0 < caught.value.smallest_violation <= least
+
+
+def test_the_smallest_violation_is_that_of_a_linear_program():
+    problem = finite_problem(np.random.default_rng(3), "g_mean", [Recall(at_least=0.95)])
+    free = ConfusionProblem(problem.metric, problem.oracle, problem.cells)
+    best = linear_optimum(free, *problem.linear)
+    with pytest.raises(InfeasibleConstraintError) as caught:
+        run_column_generation(problem)
+    assert best * 0.99 <= caught.value.smallest_violation <= best + 1e-9
+
+
+def test_a_users_own_metric_needs_a_value_alone():
+    for seed in range(3):
+        problem = finite_problem(np.random.default_rng(seed), WorstSquare())
+        result = run_column_generation(problem, tol=1e-4)
+        worst = finite_problem(np.random.default_rng(seed), "min_max")
+        best = linear_optimum(worst, *worst.pieces()) ** 2
+        assert result.status == "converged"
+        check_result(result, problem, 1e-4)
+        # Differences across a kink are slopes up to their step, 6e-6 of a row.
+        assert result.dual_objective <= best + 1e-5
+        assert result.objective <= best + 1e-4
+
+
+def test_metrics_that_are_not_convex_end_where_no_slope_leads_down():
+    for seed in range(4):
+        problem = finite_problem(np.random.default_rng(seed), "macro_f1")
+        result = run_column_generation(problem, tol=1e-4)
+        assert result.status in ("stationary", "converged")
+        check_result(result, problem, 1e-4)
+        tensors = problem.oracle.tensors
+        assert result.objective <= min(problem.value(C) for C in tensors) + 1e-12
+        C = result.solution.confusion
+        slopes = np.tensordot(tensors - C, problem.gradient(C), axes=3)
+        assert slopes.min() >= -1e-3
+        # The mean of each class's own optimum is below all mixtures.
+        weights = np.random.default_rng(0).dirichlet(np.full(20, 0.1), size=500)
+        mixed = np.tensordot(weights, tensors, axes=1)
+        assert result.dual_objective <= min(problem.value(C) for C in mixed)
+
+
+def test_no_bound_is_known_of_a_metric_that_is_not_convex_and_has_no_parts():
+    problem = finite_problem(np.random.default_rng(0), "mcc")
+    result = run_column_generation(problem)
+    assert result.status == "stationary"
+    assert result.dual_objective == -np.inf and result.gap == np.inf
+
+
+def test_the_uniform_distribution_has_the_optimum_known_in_closed_form():
+    # P(Y=1) = 1/3, uniform on [-1, 1] and [0, 2]: η is 0, 1/3 or 1, with probabilities
+    # 1/3, 1/2 and 1/6. With a share a of [0, 1] that is predicted 1, the recalls are
+    # 1 - a / 2 and 1/2 + a / 2: 3/4 at best, both of them.
+    eta = np.array([0.0, 1.0 / 3.0, 1.0])
+    lmo = PluginLMO(
+        np.column_stack([1.0 - eta, eta]), sample_weight=np.array([2.0, 3.0, 1.0])
+    )
+    cells = Cells(lmo.priors, np.arange(2))
+    for metric in ("g_mean", "h_mean", "q_mean", "min_max"):
+        problem = ConfusionProblem(get_metric(metric, cells.classes), lmo, cells)
+        result = run_column_generation(problem, tol=1e-8)
+        assert result.objective == pytest.approx(0.25, abs=1e-7)
+        assert result.dual_objective <= 0.25 + 1e-12
+        np.testing.assert_allclose(
+            result.solution.confusion[0].diagonal(), [0.5, 0.25], atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("positive", [0.5, 0.2])
+@pytest.mark.parametrize("metric", ["g_mean", "h_mean", "q_mean", "min_max"])
+def test_the_normal_distributions_have_the_optimum_known_in_closed_form(
+    metric, positive
+):
+    # Recalls are Φ(t + 1/2) and Φ(1/2 - t): equal at t = 0, whatever the priors.
+    problem = gaussian_problem(metric, positive=positive)
+    result = run_column_generation(problem, tol=1e-7)
+    check_result(result, problem, 1e-7)
+    assert result.status == "converged"
+    assert result.objective == pytest.approx(norm.cdf(-0.5), abs=2e-7)
+    assert result.dual_objective <= norm.cdf(-0.5) + 1e-12
+
+
+def test_the_papers_example_with_coverage_has_its_optimum_on_the_border():
+    # H-mean with at most 30 % predicted positive (section 5): a threshold, since of all
+    # classifiers of this coverage it has the largest recalls.
+    problem = gaussian_problem("h_mean", [Coverage(at_most=0.3, label=1)])
+    result = run_column_generation(problem, tol=1e-7)
+    threshold = brentq(
+        lambda t: 0.5 * (norm.sf(t - 0.5) + norm.sf(t + 0.5)) - 0.3, -3.0, 3.0
+    )
+    best = problem.value(problem.oracle.tensor(threshold))
+    assert result.status == "converged"
+    check_result(result, problem, 1e-7)
+    assert result.dual_objective <= best + 1e-10
+    assert result.objective <= best + 1e-7
+
+
+def three_gaussians(n=60):
+    """The distribution of section 8.3 on a grid, as a weighted sample."""
+    means = np.array([[1.0, 1.0], [0.0, 0.0], [-1.0, -1.0]])
+    inverse = np.linalg.inv(np.array([[5.0, 1.0], [1.0, 5.0]]))
+    line = np.linspace(-9.0, 9.0, n)
+    points = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    away = points[:, None] - means
+    density = np.exp(-0.5 * np.einsum("nki,ij,nkj->nk", away, inverse, away))
+    joint = density * [0.85, 0.1, 0.05]
+    return joint / joint.sum(axis=1, keepdims=True), joint.sum(axis=1)
+
+
+def test_no_cost_matrix_on_a_grid_is_better_for_the_papers_synthetic_data():
+    eta, weights = three_gaussians()
+    lmo = PluginLMO(eta, sample_weight=weights)
+    cells = Cells(lmo.priors, np.arange(3))
+    problem = ConfusionProblem(get_metric("q_mean", cells.classes), lmo, cells)
+    result = run_column_generation(problem, tol=1e-5)
+    check_result(result, problem, 1e-5)
+    # The Bayes classifier is argmax_i w_i η_i (Proposition 9).
+    grid = np.linspace(0.02, 1.0, 50)
+    best = min(
+        problem.value(lmo.confusion(-np.diag([a, b, 1.0])[None]))
+        for a in 0.3 * grid
+        for b in 3.0 * grid
+    )
+    assert result.dual_objective <= best
+    assert result.objective <= best + 1e-5
+    assert best <= result.objective + 5e-3
+
+
+def test_a_coverage_constraint_is_met_on_the_papers_synthetic_data():
+    eta, weights = three_gaussians()
+    lmo = PluginLMO(eta, sample_weight=weights)
+    cells = Cells(lmo.priors, np.arange(3))
+    problem = ConfusionProblem(
+        get_metric("q_mean", cells.classes),
+        lmo,
+        cells,
+        [Coverage(target=cells.class_priors, slack=0.01)],
+    )
+    result = run_column_generation(problem, tol=1e-5)
+    assert result.status == "converged"
+    check_result(result, problem, 1e-5)
+    coverage = result.solution.confusion.sum(axis=(0, 1))
+    assert np.abs(coverage - cells.class_priors).max() <= 0.01
+
+
+def plugin_problem(metric, constraints=(), confusion="probabilities", n=2000, k=4):
+    rng = np.random.default_rng(7)
+    eta = rng.dirichlet(np.arange(1, k + 1) / 2.0, size=n)
+    y = (eta.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    lmo = PluginLMO(eta, y, confusion=confusion)
+    cells = Cells(lmo.priors, np.arange(k))
+    return ConfusionProblem(get_metric(metric, cells.classes), lmo, cells, constraints)
+
+
+@pytest.mark.parametrize("metric", [*SMOOTH, *PIECEWISE, *RATIOS])
+def test_a_certificate_takes_few_calls_of_the_oracle(metric):
+    problem = plugin_problem(metric)
+    result = run_column_generation(problem)
+    assert result.status == "converged"
+    check_result(result, problem, 1e-3)
+    assert problem.oracle.n_calls == result.n_oracle_calls <= 30
+
+
+@pytest.mark.parametrize("metric", ["h_mean", "min_max", "micro_f1"])
+def test_the_bound_of_an_oracle_that_is_not_exact_is_never_above_the_value(metric):
+    problem = plugin_problem(metric, confusion="labels")
+    assert not problem.exact
+    result = run_column_generation(problem, tol=1e-5, max_iter=100)
+    assert result.gap >= 0.0
+    check_result(result, problem, 1e-5)
+
+
+def test_a_mixture_has_no_more_classifiers_than_arguments_and_one():
+    result = run_column_generation(plugin_problem("min_max"), tol=1e-4)
+    assert len(result.solution.weights) <= 5
+    assert result.solution.weights.min() >= 1e-6
+
+
+def test_runs_are_reproducible():
+    first, second = (run_column_generation(plugin_problem("g_mean")) for _ in range(2))
+    assert first.objective == second.objective
+    assert first.dual_objective == second.dual_objective
+    np.testing.assert_array_equal(first.solution.weights, second.solution.weights)
+
+
+def test_limits_end_a_run_with_what_there_is():
+    problem = plugin_problem("min_max")
+    result = run_column_generation(problem, tol=0.0, max_iter=3)
+    assert result.status == "max_iter" and result.n_iter == 3
+    check_result(result, problem, 0.0)
+    result = run_column_generation(problem, tol=0.0, max_time=0.0)
+    assert result.status == "max_time" and result.n_iter == 1
+
+
+def test_a_caller_may_ask_to_stop():
+    seen = []
+
+    def stop(n_iter, row, done):
+        seen.append((n_iter, row["n_oracle_calls"], done))
+        return n_iter == 2
+
+    problem = plugin_problem("min_max")
+    result = run_column_generation(problem, tol=0.0, on_pass=stop)
+    assert result.status == "stopped"
+    assert seen == [(1, 1, False), (2, 2, False)]
+    check_result(result, problem, 0.0)
+
+
+def test_an_interrupted_run_leaves_its_best_mixture_behind():
+    problem = plugin_problem("min_max")
+    history = History()
+
+    def interrupt(n_iter, row, done):
+        if n_iter == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_column_generation(problem, on_pass=interrupt, history=history)
+    mixture, row = history.solution, history.rows[-1]
+    assert problem.value(mixture.confusion) == pytest.approx(row["objective"], abs=1e-9)
+
+
+def test_a_run_that_can_do_no_more_says_so():
+    problem = finite_problem(np.random.default_rng(0), "min_max")
+    result = run_column_generation(problem, tol=-1.0, max_iter=1000)
+    assert result.status == "stalled"
+    assert result.gap <= 1e-7
+
+
+def test_all_columns_but_the_best_may_be_forgotten(monkeypatch):
+    from sklearn_structsvm.solvers.confusion import column_generation
+
+    monkeypatch.setattr(column_generation, "MAX_COLUMNS", 8)
+    problem = plugin_problem("min_max", [Coverage(at_most=0.4)], k=4)
+    result = run_column_generation(problem, max_iter=200)
+    check_result(result, problem, 1e-3)
+    assert result.status == "converged"
+
+
+@pytest.mark.parametrize("constraints", [(), [Coverage(at_most=0.4)]], ids=len)
+@pytest.mark.parametrize("metric", ["mcc", "macro_f1"])
+def test_columns_may_be_forgotten_where_the_metric_is_not_convex(
+    monkeypatch, metric, constraints
+):
+    from sklearn_structsvm.solvers.confusion import column_generation
+
+    problem = plugin_problem(metric, constraints, k=4)
+    unlimited = run_column_generation(problem, tol=1e-6)
+    monkeypatch.setattr(column_generation, "MAX_COLUMNS", 8)
+    result = run_column_generation(problem, tol=1e-6, max_iter=200)
+    check_result(result, problem, 1e-6)
+    assert result.status == "stationary"
+    assert result.objective <= unlimited.objective + 1e-3
+
+
+class LazyOracle(FiniteOracle):
+    """Finds the best of two tensors in its first calls, and of all in later ones."""
+
+    exact = False
+
+    def __init__(self, tensors, n_lazy=4):
+        super().__init__(tensors)
+        self.n_lazy = n_lazy
+
+    def __call__(self, L):
+        self.n_calls += 1
+        known = self.tensors[:2] if self.n_calls <= self.n_lazy else self.tensors
+        costs = np.tensordot(known, L, axes=3)
+        best = int(np.argmin(costs))
+        return known[best], best, float(costs[best])
+
+
+def lazy_problem(constraint, seed):
+    """The oracle's first two tensors are those that violate the constraint most."""
+    problem = finite_problem(np.random.default_rng(seed), "h_mean", [constraint])
+    tensors = problem.oracle.tensors
+    order = np.argsort([-problem.violation(C) for C in tensors])
+    return problem, ConfusionProblem(
+        problem.metric, LazyOracle(tensors[order]), problem.cells, [constraint]
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_oracle_that_finds_late_what_meets_the_constraints_is_waited_for(seed):
+    exact, lazy = lazy_problem(Recall(at_least=0.3), seed)
+    best = run_column_generation(exact, tol=1e-6)
+    result = run_column_generation(lazy, tol=1e-4)
+    check_result(result, lazy, 1e-4)
+    assert result.violation <= 0.0
+    assert result.objective <= best.objective + 1e-3
+    assert result.n_oracle_calls == lazy.oracle.n_calls
+
+
+def test_an_oracle_that_is_not_exact_says_what_it_could_not_find():
+    _, lazy = lazy_problem(Recall(at_least=0.95), 0)
+    with pytest.raises(InfeasibleConstraintError, match="None of the .* found") as caught:
+        run_column_generation(lazy)
+    with pytest.raises(InfeasibleConstraintError) as expected:
+        run_column_generation(lazy_problem(Recall(at_least=0.95), 0)[0])
+    smallest = expected.value.smallest_violation
+    assert caught.value.smallest_violation == pytest.approx(smallest, rel=0.05)
+
+
+def test_the_search_for_the_smallest_violation_ends_with_the_time():
+    problem = finite_problem(np.random.default_rng(3), "q_mean", [Recall(at_least=0.95)])
+    incumbent = Incumbent(problem, 1e-3, least_violated)
+    incumbent.deadline = 0.0
+    with pytest.raises(InfeasibleConstraintError):
+        incumbent.check_feasible(1e-6)
+    assert problem.oracle.n_calls <= 2
+    # Where that proves nothing, the run goes on to its end.
+    _, lazy = lazy_problem(Recall(at_least=0.3), 1)
+    incumbent = Incumbent(lazy, 1e-3, least_violated)
+    incumbent.deadline = 0.0
+    incumbent.check_feasible(1e-6)
+    assert 1 <= lazy.oracle.n_calls == incumbent.n_calls <= 2
+
+
+def test_classes_that_the_sample_lacks_are_left_out():
+    rng = np.random.default_rng(0)
+    tensors = finite_problem(rng, "g_mean").oracle.tensors.copy()
+    tensors[:, :, 1] = 0.0
+    tensors /= tensors[0].sum()
+    cells = Cells.single(tensors[0].sum(axis=(0, 2)))
+    problem = ConfusionProblem(GMean(), FiniteOracle(tensors), cells)
+    result = run_column_generation(problem, tol=1e-6)
+    assert result.status == "converged"
+    assert result.objective <= min(problem.value(C) for C in tensors)

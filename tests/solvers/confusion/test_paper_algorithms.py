@@ -1,0 +1,503 @@
+"""The paper's eight algorithms: against theory, each other, and column generation."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from _confusion_problems import (
+    check_result,
+    finite_problem,
+    gaussian_problem,
+    linear_optimum,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_structsvm.confusion import (
+    ConfusionMetric,
+    Coverage,
+    EqualOpportunity,
+    Quantification,
+    Recall,
+)
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.solvers.confusion import bisection, slack_variables, split_fw
+from sklearn_structsvm.solvers.confusion.bisection import run_bisection
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.ellipsoid import Ellipsoid, run_ellipsoid
+from sklearn_structsvm.solvers.confusion.frank_wolfe import STEPS, run_frank_wolfe
+from sklearn_structsvm.solvers.confusion.gda import onto_corner, run_gda
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.slack_variables import Coordinates
+from sklearn_structsvm.solvers.confusion.split_fw import (
+    DUAL_STEPS,
+    PENALTY,
+    _SplitFrankWolfe,
+    run_split_fw,
+)
+from sklearn_structsvm.solvers.loop import History
+
+TOL = 1e-3
+
+FREE = {
+    "frank_wolfe": run_frank_wolfe,
+    "gda": run_gda,
+    "ellipsoid": run_ellipsoid,
+}
+CONSTRAINED = {
+    "split_fw": run_split_fw,
+    "con_gda": run_gda,
+    "con_ellipsoid": run_ellipsoid,
+}
+
+
+class Squares(ConfusionMetric):
+    """Mean of the squared error rates: 2 / k-smooth in the recalls."""
+
+    convex = smooth = True
+
+    def value(self, C):
+        return float(np.square(1.0 - C.diagonal() / C.sum(axis=1)).mean())
+
+    def gradient(self, C):
+        priors = C.sum(axis=1)
+        return np.diag(-2.0 * (1.0 - C.diagonal() / priors) / (len(C) * priors))
+
+    def entries(self, n_classes):
+        return np.eye(n_classes, dtype=bool)
+
+
+@pytest.mark.parametrize("metric", ["h_mean", "q_mean", "g_mean"])
+@pytest.mark.parametrize("solver", FREE)
+def test_all_solvers_agree_within_their_gaps(solver, metric):
+    for seed in range(3):
+        problem = finite_problem(np.random.default_rng(seed), metric)
+        result = FREE[solver](problem, tol=TOL, max_iter=3000)
+        exact = run_column_generation(problem, tol=1e-8)
+        assert result.status == "converged"
+        check_result(result, problem, TOL)
+        assert result.dual_objective <= exact.objective + 1e-9
+        assert exact.dual_objective - 1e-9 <= result.objective <= exact.objective + TOL
+
+
+@pytest.mark.parametrize("solver", ["gda", "ellipsoid"])
+def test_metrics_that_are_not_smooth_are_minimised_too(solver):
+    for seed in range(3):
+        problem = finite_problem(np.random.default_rng(seed), "min_max")
+        result = FREE[solver](problem, tol=TOL, max_iter=3000)
+        best = linear_optimum(problem, *problem.pieces())
+        assert result.status == "converged"
+        check_result(result, problem, TOL)
+        assert result.dual_objective <= best + 1e-9
+        assert result.objective <= best + TOL
+
+
+CASES = {
+    "coverage": ([Coverage(at_most=0.5)], {}),
+    "two": ([Coverage(at_most=0.5), Recall(at_least=0.3, label=0)], {}),
+    "quantification": ([Quantification(0.05)], {}),
+    "groups": ([EqualOpportunity(slack=0.02)], {"n_cells": 2, "n_classes": 2}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("metric", ["q_mean", "min_max"])
+@pytest.mark.parametrize("solver", CONSTRAINED)
+def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case):
+    constraints, shape = CASES[case]
+    problem = finite_problem(
+        np.random.default_rng(0), metric, constraints, n_tensors=30, **shape
+    )
+    result = CONSTRAINED[solver](problem, tol=TOL, max_iter=3000)
+    exact = run_column_generation(problem, tol=1e-6)
+    check_result(result, problem, TOL)
+    assert result.violation <= 0.0
+    assert result.dual_objective <= exact.objective + 1e-9
+    assert exact.dual_objective - 1e-9 <= result.objective
+    # SplitFW is for smooth metrics.
+    if metric == "q_mean" or solver != "split_fw":
+        assert result.status == "converged"
+        assert result.objective <= exact.objective + TOL
+
+
+@pytest.mark.parametrize("solver", CONSTRAINED)
+def test_constraints_that_cannot_be_met_are_said_to_be_so(solver):
+    problem = finite_problem(np.random.default_rng(3), "q_mean", [Recall(at_least=0.95)])
+    with pytest.raises(InfeasibleConstraintError, match="can be made as small") as caught:
+        CONSTRAINED[solver](problem, max_iter=500)
+    assert 0.0 < caught.value.smallest_violation < 0.95
+
+
+def test_split_fw_finds_how_nearly_contradictory_constraints_can_be_met():
+    # Whatever the classifier: no matrix of these row sums meets both.
+    contradictory = [Recall(label=1, at_least=0.9), Coverage(label=1, at_most=0.01)]
+    problem = finite_problem(np.random.default_rng(3), "q_mean", contradictory)
+    with pytest.raises(InfeasibleConstraintError) as caught:
+        run_split_fw(problem)
+    with pytest.raises(InfeasibleConstraintError) as expected:
+        run_column_generation(problem)
+    found, smallest = (e.value.smallest_violation for e in (caught, expected))
+    assert found == pytest.approx(smallest, rel=0.02)
+
+
+def test_a_linear_program_that_fails_otherwise_does_not_blame_the_constraints(
+    monkeypatch,
+):
+    failed = SimpleNamespace(status=4, message="Numerical difficulties.")
+    monkeypatch.setattr(split_fw, "linprog", lambda *args, **kwargs: failed)
+    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    with pytest.raises(RuntimeError, match="Numerical difficulties"):
+        run_split_fw(problem)
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "kappa"])
+@pytest.mark.parametrize("step", ["bisection", "dinkelbach"])
+def test_bisection_ends_at_the_best_single_classifier(metric, step):
+    for seed in range(4):
+        problem = finite_problem(np.random.default_rng(seed), metric)
+        result = run_bisection(problem, step=step, tol=1e-6)
+        best = min(problem.value(C) for C in problem.oracle.tensors)
+        assert result.status == "converged"
+        check_result(result, problem, 1e-6)
+        assert result.dual_objective <= best + 1e-12
+        assert result.objective <= best + 1e-6
+        assert len(result.solution.weights) == 1
+
+
+@pytest.mark.parametrize("inner", ["column_generation", "gda"])
+@pytest.mark.parametrize("step", ["bisection", "dinkelbach"])
+def test_bisection_with_constraints_agrees_with_column_generation(step, inner):
+    problem = finite_problem(
+        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+    )
+    result = run_bisection(problem, step=step, inner=inner, tol=TOL)
+    exact = run_column_generation(problem, tol=1e-7)
+    assert result.status == "converged"
+    check_result(result, problem, TOL)
+    assert result.dual_objective <= exact.objective + 1e-9
+    assert result.objective <= exact.objective + TOL
+
+
+def test_frank_wolfe_converges_at_the_rate_of_theorem_12():
+    # In the k recalls ψ is 2/k-smooth and their set has diameter at most √k: after t
+    # steps the gap is at most 2 (2 / k) k / (t + 2) (Jaggi, ICML 2013).
+    for seed in range(5):
+        problem = finite_problem(np.random.default_rng(seed), Squares(), n_classes=4)
+        best = run_column_generation(problem, tol=1e-9).objective
+        result = run_frank_wolfe(problem, step="paper", tol=0.0, max_iter=200)
+        values, t = result.history["objective"], result.history["n_iter"]
+        assert (values - best <= 4.0 / (t + 2.0) + 1e-9).all()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_of_frank_wolfe_converges(step):
+    problem = finite_problem(np.random.default_rng(2), "q_mean", n_classes=4)
+    result = run_frank_wolfe(problem, step=step, tol=2e-3, max_iter=2000)
+    assert result.status == "converged"
+    check_result(result, problem, 2e-3)
+
+
+@pytest.mark.parametrize("step", ["away", "pairwise", "fully_corrective"])
+def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
+    # Linear convergence on a polytope, against the zig-zag of plain steps.
+    rng = np.random.default_rng(0)
+    problem = finite_problem(rng, Squares(), n_classes=5, n_tensors=100)
+    plain = run_frank_wolfe(problem, step="line_search", tol=1e-7, max_iter=300)
+    result = run_frank_wolfe(problem, step=step, tol=1e-7, max_iter=300)
+    assert result.status == "converged"
+    assert plain.status == "max_iter"
+
+
+def test_frank_wolfe_needs_a_problem_without_constraints():
+    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    with pytest.raises(ValueError, match="run_split_fw"):
+        run_frank_wolfe(problem)
+    free = finite_problem(np.random.default_rng(0), "q_mean")
+    with pytest.raises(ValueError, match="step must be one of"):
+        run_frank_wolfe(free, step="long")
+
+
+@pytest.mark.parametrize("step", ["fully_corrective", "lin_search"])
+def test_split_fw_refuses_steps_that_it_has_not(step):
+    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    with pytest.raises(ValueError, match="With constraints, step must be one of"):
+        run_split_fw(problem, step=step)
+
+
+def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
+    problem = finite_problem(np.random.default_rng(0), "micro_f1")
+    result = run_frank_wolfe(problem, tol=1e-6)
+    assert result.status == "converged"
+    assert result.objective == min(problem.value(C) for C in problem.oracle.tensors)
+    problem = finite_problem(np.random.default_rng(0), "macro_f1")
+    result = run_frank_wolfe(problem, tol=1e-4)
+    assert result.status in ("stationary", "converged")
+    check_result(result, problem, 1e-4)
+
+
+@pytest.mark.parametrize("solver", [run_gda, run_ellipsoid])
+def test_dual_solvers_need_a_convex_metric(solver):
+    problem = finite_problem(np.random.default_rng(0), "macro_f1")
+    with pytest.raises(ValueError, match="is not: use 'column_generation'"):
+        solver(problem)
+    problem = finite_problem(np.random.default_rng(0), "kappa")
+    with pytest.raises(ValueError, match="'bisection'"):
+        solver(problem)
+
+
+def test_bisection_needs_a_ratio():
+    problem = finite_problem(np.random.default_rng(0), "g_mean")
+    with pytest.raises(ValueError, match="ratios of linear functions"):
+        run_bisection(problem)
+    problem = finite_problem(np.random.default_rng(0), "kappa")
+    with pytest.raises(ValueError, match="inner must be one of"):
+        run_bisection(problem, inner="none")
+
+
+def test_the_average_of_gda_converges_at_the_rate_of_theorem_13():
+    # ψ is L-Lipschitz in the k recalls, L = 1 / √k for Squares on [0, 1] times 2. With
+    # |λ| <= 2 L, regrets of gradient descent in ξ and ascent in λ over T steps sum to at
+    # most T times the gap of the average.
+    k, n_steps = 3, 400
+    lipschitz = 2.0 / np.sqrt(k)
+    radius = 2.0 * lipschitz
+    down = np.sqrt(k) / ((lipschitz + radius) * np.sqrt(n_steps))
+    up = 2.0 * radius / (np.sqrt(k) * np.sqrt(n_steps))
+    regret_xi = k / (2.0 * down * n_steps) + 0.5 * down * (lipschitz + radius) ** 2
+    regret_up = (2.0 * radius) ** 2 / (2.0 * up * n_steps) + 0.5 * up * k
+    for seed in range(3):
+        problem = finite_problem(np.random.default_rng(seed), Squares(), n_classes=k)
+        best = run_column_generation(problem, tol=1e-9).objective
+        result = run_gda(
+            problem,
+            step_sizes=(down, up),
+            radius=radius,
+            average=True,
+            tol=0.0,
+            max_iter=n_steps,
+        )
+        check_result(result, problem, 0.0)
+        assert result.n_oracle_calls == n_steps
+        assert result.objective - best <= regret_xi + regret_up
+
+
+def test_the_ellipsoid_converges_at_the_rate_of_theorem_14():
+    # After T central cuts the volume has fallen by exp(-T / 2d), so that the best dual
+    # value is within exp(-T / 2d²) of the dual function's range over the ball.
+    k, radius, n_steps = 2, 2.0, 60
+    for seed in range(3):
+        problem = finite_problem(np.random.default_rng(seed), Squares(), n_classes=k)
+        best = run_column_generation(problem, tol=1e-9).objective
+        result = run_ellipsoid(
+            problem,
+            radius=radius,
+            deep_cuts=False,
+            tol=0.0,
+            max_iter=n_steps,
+            recombine_interval=10**6,
+        )
+        spread = 2.0 * (2.0 * radius * np.sqrt(k))
+        dual = result.history["dual_objective"][-2]
+        assert best - dual <= spread * np.exp(-n_steps / (2.0 * k**2)) + 1e-5
+
+
+def split_fw_iterate(problem, n_steps, step):
+    """C of Algorithm 5, before any pruning."""
+    search = _SplitFrankWolfe(problem, step, PENALTY, DUAL_STEPS, n_steps, tol=0.0)
+    search.recombine_interval = np.inf
+    for _ in range(n_steps):
+        search.move()
+    return search.coordinates.tensor(search.c)
+
+
+def con_gda_average(problem, n_steps):
+    """The average of Algorithm 6."""
+    result = run_gda(problem, average=True, tol=0.0, max_iter=n_steps)
+    assert result.n_oracle_calls == n_steps
+    return result.solution.confusion
+
+
+ITERATES = {
+    "split_fw": partial(split_fw_iterate, step="line_search"),
+    "split_fw_paper": partial(split_fw_iterate, step="paper"),
+    "con_gda": con_gda_average,
+}
+
+
+@pytest.mark.parametrize("solver", ITERATES)
+def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver):
+    # Theorems 16 and 17, of the algorithms alone: no mixture is recombined here.
+    tol = 0.05
+    for seed in range(3):
+        free = finite_problem(np.random.default_rng(seed), "q_mean")
+        best = run_column_generation(free, tol=1e-8)
+        coverage = best.solution.confusion.sum(axis=(0, 1))
+        # Without the constraint, another classifier would be the best.
+        constraint = Coverage(label=coverage.argmax(), at_most=coverage.max() - 0.15)
+        problem = ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
+        C = ITERATES[solver](problem, round(1.0 / tol**2))
+        exact = run_column_generation(problem, tol=1e-8)
+        assert abs(problem.value(C) - exact.objective) <= tol
+        assert problem.violation(C) <= tol
+
+
+def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
+    problem = finite_problem(
+        np.random.default_rng(0), "q_mean", [Recall(at_least=0.3, label=0)]
+    )
+    d = Coordinates(problem).n + 1
+    for tol in (1e-2, 1e-4):
+        result = run_ellipsoid(problem, tol=tol, recombine_interval=1)
+        assert result.status == "converged"
+        assert result.n_oracle_calls <= 2.0 * d**2 * np.log(100.0 * d / tol)
+
+
+def test_bisection_does_not_take_an_answer_that_violates_constraints_for_a_proof():
+    # Cut short, the inner solver ends at a better ratio that does not meet them.
+    problem = finite_problem(
+        np.random.default_rng(2), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+    )
+    result = run_bisection(problem, inner="gda", inner_max_iter=20, tol=TOL)
+    exact = run_column_generation(problem, tol=1e-7)
+    assert result.status == "converged"
+    check_result(result, problem, TOL)
+    assert result.objective <= exact.objective + TOL
+
+
+def test_bisections_inner_problems_get_the_time_that_is_left(monkeypatch):
+    given_times = []
+
+    def inner(problem, *, max_time, **options):
+        given_times.append(max_time)
+        return run_column_generation(problem, max_time=max_time, **options)
+
+    monkeypatch.setitem(bisection.INNER, "column_generation", inner)
+    problem = finite_problem(
+        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+    )
+    history = History()
+    history.started -= 60.0
+    run_bisection(problem, max_time=100.0, history=history)
+    assert given_times
+    assert max(given_times) <= 40.0
+
+
+def test_bisection_with_constraints_takes_as_many_problems_as_the_interval_halves():
+    problem = finite_problem(
+        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+    )
+    result = run_bisection(problem, tol=1e-3)
+    assert result.n_iter <= np.ceil(np.log2(2.0 / 1e-3)) + 1
+
+
+def test_bisection_halves_the_interval_each_time():
+    problem = finite_problem(np.random.default_rng(0), "micro_f1")
+    result = run_bisection(problem, tol=1e-4, max_iter=100)
+    # The interval is at most [0, 2] here.
+    assert result.n_oracle_calls <= np.ceil(np.log2(2.0 / 1e-4)) + 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 6), st.integers(0, 1000), st.floats(0.0, 0.8))
+def test_the_ellipsoid_keeps_what_the_cut_leaves_and_shrinks(d, seed, share):
+    rng = np.random.default_rng(seed)
+    ellipsoid = Ellipsoid(d, 3.0)
+    for _ in range(4):
+        w = rng.normal(size=d)
+        centre, B = ellipsoid.centre, ellipsoid.B.copy()
+        depth = share * float(np.linalg.norm(B.T @ w))
+        u = rng.normal(size=(500, d))
+        u *= (rng.random((500, 1)) ** (1.0 / d)) / np.linalg.norm(
+            u, axis=1, keepdims=True
+        )
+        points = centre + u @ B.T
+        kept = points[(points - centre) @ w >= depth]
+        assert ellipsoid.cut(w, depth)
+        inside = np.linalg.solve(ellipsoid.B, (kept - ellipsoid.centre).T)
+        assert (np.linalg.norm(inside, axis=0) <= 1.0 + 1e-9).all()
+        shrunk = abs(np.linalg.det(ellipsoid.B)) / abs(np.linalg.det(B))
+        assert shrunk <= np.exp(-0.5 / d) + 1e-12
+
+
+def test_a_cut_that_leaves_nothing_changes_nothing():
+    ellipsoid = Ellipsoid(3, 1.0)
+    assert not ellipsoid.cut(np.array([1.0, 0.0, 0.0]), 1.0)
+    assert not ellipsoid.cut(np.zeros(3))
+    np.testing.assert_array_equal(ellipsoid.B, np.eye(3))
+
+
+def test_a_flat_ellipsoid_stays_one():
+    # Thousands of cuts in few directions; the product form cannot lose definiteness.
+    rng = np.random.default_rng(0)
+    ellipsoid = Ellipsoid(5, 100.0)
+    for _ in range(3000):
+        assert ellipsoid.cut(np.append(rng.normal(size=2), np.zeros(3)))
+        assert np.isfinite(ellipsoid.B).all()
+    assert (np.linalg.svd(ellipsoid.B, compute_uv=False) > 0.0).all()
+
+
+def test_the_papers_example_is_solved_by_all_three_constrained_algorithms():
+    # H-mean with at most 30 % predicted positive, figure 6.
+    for solver in CONSTRAINED.values():
+        problem = gaussian_problem("h_mean", [Coverage(at_most=0.3, label=1)])
+        exact = run_column_generation(problem, tol=1e-8)
+        result = solver(problem, tol=TOL, max_iter=3000)
+        assert result.status == "converged"
+        check_result(result, problem, TOL)
+        assert result.dual_objective <= exact.objective + 1e-9
+
+
+def test_all_pieces_of_a_metric_are_kept_whatever_their_number(monkeypatch):
+    monkeypatch.setattr(slack_variables, "MAX_CUTS", 2)
+    problem = finite_problem(np.random.default_rng(0), "min_max", n_classes=4)
+    lagrangian = slack_variables.MetricLagrangian(problem)
+    minimiser = slack_variables.MetricMinimiser(lagrangian, TOL)
+    assert len(minimiser.offsets) == len(problem.pieces()[1]) == 4
+
+
+@pytest.mark.parametrize("shape", [(1, 4, ()), (2, 2, [EqualOpportunity(slack=0.1)])])
+def test_few_coordinates_stand_for_a_tensor(shape):
+    n_cells, k, constraints = shape
+    rng = np.random.default_rng(0)
+    problem = finite_problem(
+        rng, "g_mean", constraints, n_cells=n_cells, n_classes=k, n_tensors=5
+    )
+    z = Coordinates(problem)
+    assert z.n == n_cells * k
+    for C in problem.oracle.tensors:
+        point = z.of(C)
+        assert problem.value(z.tensor(point)) == pytest.approx(problem.value(C))
+        assert problem.violation(z.tensor(point)) == pytest.approx(problem.violation(C))
+        slopes = rng.normal(size=z.n)
+        assert np.vdot(z.loss(slopes), C) == pytest.approx(slopes @ point)
+        G = problem.gradient(C)
+        assert np.vdot(G, C) == pytest.approx(z.slopes(G) @ point + z.constant(G))
+        assert z.least(slopes) <= slopes @ point + 1e-12
+        np.testing.assert_allclose(z.project(point), point, atol=1e-12)
+
+
+def test_projections_onto_rows_are_nearest():
+    rng = np.random.default_rng(0)
+    problem = finite_problem(rng, "zero_one", [Coverage(at_most=0.5)])
+    z = Coordinates(problem)
+    assert not z.single
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        point = rng.normal(size=z.n)
+        nearest = z.project(point)
+        assert (nearest >= 0.0).all()
+        assert (z.groups @ nearest <= 1.0 + 1e-12).all()
+        other = z.project(rng.random(z.n))
+        assert (point - nearest) @ (other - nearest) <= 1e-9
+
+
+def test_projections_onto_the_corner_are_nearest():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        point = 3.0 * rng.normal(size=4)
+        nearest = onto_corner(point, 2.0)
+        assert (nearest >= 0.0).all() and nearest.sum() <= 2.0 + 1e-12
+        other = 2.0 * rng.dirichlet(np.ones(5))[:4]
+        assert (point - nearest) @ (other - nearest) <= 1e-9

@@ -1,0 +1,114 @@
+"""Weights of mixtures: the best ones, as few as may be."""
+
+import numpy as np
+import pytest
+from _confusion_problems import FiniteOracle, finite_problem, linear_optimum
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_structsvm.confusion import Coverage, Recall
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.solvers.confusion.mixture import Columns, Mixture
+from sklearn_structsvm.solvers.confusion.pruning import (
+    LEAST_WEIGHT,
+    best_weights,
+    linear_weights,
+    reduce_support,
+    sparsify,
+)
+
+
+def columns_of(problem):
+    columns = Columns(problem.shape)
+    for t, C in enumerate(problem.oracle.tensors):
+        columns.add(C, t)
+    return columns
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 400), st.integers(1, 8), st.integers(0, 1000))
+def test_no_more_points_are_left_than_dimensions_and_one(n, dim, seed):
+    rng = np.random.default_rng(seed)
+    points, weights = rng.normal(size=(n, dim)), rng.dirichlet(np.ones(n))
+    fewer = reduce_support(weights, points)
+    assert (fewer >= 0.0).all()
+    assert fewer.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.count_nonzero(fewer) <= dim + 1
+    np.testing.assert_allclose(fewer @ points, weights @ points, atol=1e-10)
+
+
+def test_points_that_coincide_become_one():
+    fewer = reduce_support(np.full(5, 0.2), np.ones((5, 3)))
+    assert np.count_nonzero(fewer) == 1
+
+
+@pytest.mark.parametrize("metric", ["min_max", "balanced", "ordinal"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_weights_are_those_of_the_linear_program(metric, seed):
+    rng = np.random.default_rng(seed)
+    problem = finite_problem(rng, metric, [Coverage(at_most=0.5)])
+    columns = columns_of(problem)
+    best = linear_optimum(problem, *problem.pieces())
+    weights, minorant = best_weights(problem, columns, tol=1e-8)
+    assert problem.value(columns.mix(weights)) == pytest.approx(best, abs=2e-8)
+    assert problem.violation(columns.mix(weights)) <= 0.0
+    within = (columns.flat @ minorant.L.ravel()).min() + minorant.h
+    assert best - 2e-8 <= within <= best + 1e-9
+
+
+def test_the_papers_linear_program_meets_the_constraints_but_need_not_be_best():
+    problem = finite_problem(np.random.default_rng(1), "g_mean", [Recall(at_least=0.3)])
+    columns = columns_of(problem)
+    simple = columns.mix(linear_weights(problem, columns))
+    best = columns.mix(best_weights(problem, columns, tol=1e-6)[0])
+    assert problem.violation(simple) <= 1e-9
+    assert problem.value(best) <= problem.value(simple) + 1e-6
+
+
+def test_the_papers_linear_program_says_where_it_has_no_solution():
+    problem = finite_problem(np.random.default_rng(1), "g_mean", [Recall(at_least=1.0)])
+    assert linear_weights(problem, columns_of(problem)) is None
+
+
+def test_settling_drops_classifiers_of_next_to_no_weight():
+    problem = finite_problem(np.random.default_rng(0), "h_mean")
+    weights = np.full(20, 1e-9)
+    weights[:2] = 0.5
+    weights /= weights.sum()
+    mixture = Mixture(weights, list(range(20)), problem.oracle.tensors)
+    settled = sparsify(problem, mixture, tol=1e-3)
+    assert (settled.weights >= LEAST_WEIGHT).all()
+    assert problem.value(settled.confusion) <= problem.value(mixture.confusion) + 1e-5
+
+
+def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
+    """One that is hardly inside of it itself would have nearly all the weight."""
+    priors = np.array([[0.5, 0.5]])
+    oracle = FiniteOracle(
+        [
+            [[[0.5 - 5e-10, 5e-10], [0.0, 0.5]]],
+            [[[0.0, 0.5], [0.5, 0.0]]],
+        ]
+    )
+    oracle.tensors[1, 0] += [[2e-9, -2e-9], [0.0, 0.0]]
+    problem = ConfusionProblem(
+        get_metric("zero_one", [0, 1]), oracle, Cells(priors, np.arange(2)),
+        [Coverage(label=1, at_most=0.5)],
+    )  # fmt: skip
+    mixture = Mixture(np.array([0.999, 0.001]), [0, 1], oracle.tensors)
+    assert 0.0 < problem.violation(mixture.confusion) <= 1e-9
+    settled = sparsify(problem, mixture, tol=1e-3)
+    assert problem.value(settled.confusion) <= problem.value(mixture.confusion) + 1e-4
+
+
+def test_settling_leaves_constraints_met():
+    rng = np.random.default_rng(5)
+    problem = finite_problem(rng, "h_mean", [Coverage(at_most=0.4)], n_classes=4)
+    columns = columns_of(problem)
+    mixture = columns.mixture(best_weights(problem, columns, tol=1e-3)[0])
+    settled = sparsify(problem, mixture, tol=1e-3)
+    assert problem.violation(mixture.confusion) <= 0.0
+    assert problem.violation(settled.confusion) <= 0.0
+    assert len(settled.weights) <= 4 + 4 + 1
