@@ -24,7 +24,8 @@ The solver calls, for block i and weights w:
 ``project``      w = clip(v, lower, upper) on the coordinates that Δ touches
 ``release``      the solver will not name this labeling again
 
-and slack rescaling (see `solvers.blocks.slack_search`), with h = one + ⟨θ_i, μ(y) - μ(y_i)⟩
+and slack rescaling (see `solvers.blocks.slack_search`), with
+h = one + ⟨θ_i, μ(y) - μ(y_i)⟩
 and g = L_i(y):
 
 ``loss``         L_i(y)

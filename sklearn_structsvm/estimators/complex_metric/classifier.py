@@ -51,7 +51,7 @@ class ComplexMetricClassifier(TrainedMixture):
         `estimator` is fitted anew for each loss, to examples weighted by their costs; it
         needs no probabilities and sees no groups. Or an object of your own, for which
         `estimator` is not used: see
-        :class:`~sklearn_structsvm.confusion.lmo.base.LMO`.
+        :class:`~sklearn_structsvm.confusion.lmo.LMO`.
     solver : {"auto", "column_generation", "frank_wolfe", "gda", "ellipsoid", \
 "bisection"}, default="auto"
         With constraints the last four are SplitFW, ConGDA, ConEllipsoid and ConBisection
