@@ -33,7 +33,7 @@ help:
 	@echo "make demo      train on the shipped handwritten words, about a minute"
 	@echo "make test      the whole test suite, doctests included"
 	@echo "make doc       the documentation, into doc/_build/html"
-	@echo "make lint      ruff, cython-lint, codespell"
+	@echo "make lint      ruff, cython-lint, codespell, import-linter, mypy"
 	@echo "make bench     the benchmarks, which take long"
 	@echo "make coverage  line coverage of Python and of the kernels"
 	@echo "make clean     remove what was built, but not $(VENV)"
@@ -52,6 +52,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint sklearn_structsvm
 	$(VENV)/bin/codespell
+	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/.built
 	@set -e; for script in benchmarks/bench_*.py; do \

@@ -1,0 +1,56 @@
+"""Imports of the kernels keep to the contracts that import-linter holds Python to."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "sklearn_structsvm"
+KERNELS = sorted((ROOT / PACKAGE).rglob("_*.p[yx][xd]"))
+
+
+def layered_contracts():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    for contract in contracts:
+        if contract["type"] == "layers":
+            (container,) = contract["containers"]
+            yield container, contract["layers"]
+
+
+def imported(path):
+    """The modules of the package that a kernel imports, cimports or includes."""
+    text = path.read_text(encoding="utf-8")
+    yield from re.findall(rf"^from ({PACKAGE}[\w.]*) c?import", text, re.MULTILINE)
+    for header in re.findall(r'^cdef extern from "(\w.*)\.h"', text, re.MULTILINE):
+        yield f"{PACKAGE}.{header.replace('/', '.')}"
+
+
+def floor_of(module, container, layers):
+    """The layer that a module is of, from the top, and its name in the layer."""
+    if not module.startswith(f"{container}."):
+        return None
+    name = module[len(container) + 1 :].split(".")[0]
+    for level, layer in enumerate(layers):
+        if name in re.split(r" [|:] ", layer):
+            return level, name
+    raise AssertionError(f"{module} is in no layer of {container}")
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
+@pytest.mark.parametrize("container, layers", [*layered_contracts()])
+def test_kernels_import_downwards_only(path, container, layers):
+    source = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    own = floor_of(source, container, layers)
+    for module in imported(path):
+        assert module != PACKAGE, "nothing imports the package's face"
+        other = floor_of(module, container, layers)
+        if own is None or other is None or own == other:
+            continue
+        assert own[0] < other[0], f"{source} imports {module}"
+
+
+def test_kernels_were_found():
+    assert len(KERNELS) > 40
