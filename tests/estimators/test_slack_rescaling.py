@@ -331,12 +331,11 @@ def test_margin_rescaling_has_one_objective_whatever_solves_it(kind, options):
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_losses_times_c_are_the_same_as_c_times_the_strength(kind):
     """Which is what margin rescaling has not."""
-    accurate = ACCURATE | {"tol": 1e-12}
-    scaled = written(kind, 8.0).fit(C=0.05, **accurate)
-    stronger = written(kind).fit(C=0.4, **accurate)
+    scaled = written(kind, 8.0).fit(C=0.05, **ACCURATE)
+    stronger = written(kind).fit(C=0.4, **ACCURATE)
     np.testing.assert_allclose(scaled._weights, stronger._weights, atol=1e-5)
     assert abs(scaled.objective_ - 8.0 * stronger.objective_) <= 1e-10
-    margin = {"rescaling": "margin", **accurate, "tol": 1e-8}
+    margin = {"rescaling": "margin", **ACCURATE, "tol": 1e-8}
     scaled = written(kind, 8.0).fit(C=0.05, **margin)
     stronger = written(kind).fit(C=0.4, **margin)
     assert np.abs(scaled._weights - stronger._weights).max() > 0.01

@@ -101,6 +101,8 @@ def test_the_line_of_a_query_runs_through_its_answer_and_above_its_angle(kind, s
         assert len(display.lines_) == len(answers) == found.sum()
         n_drawn += found.sum()
         h, g = display.points.T
+        # What violates is found, with one question or many.
+        assert found.any() or (h * g).max() <= 0.0
         for ends, answer, (lam, alpha, beta) in zip(
             drawn(display.lines_), answers, asked, strict=True
         ):
@@ -115,7 +117,7 @@ def test_the_line_of_a_query_runs_through_its_answer_and_above_its_angle(kind, s
         slopes = np.unique(slopes[(slopes > 0) & np.isfinite(slopes)])
         ends = drawn(display.rays_).reshape(-1, 2, 2)[:, 1]
         np.testing.assert_allclose(ends[:, 1] / ends[:, 0], slopes)
-    assert n_drawn > 4
+    assert n_drawn > 0
 
 
 def test_the_view_has_all_that_violates_and_not_much_else():

@@ -15,6 +15,7 @@ from sklearn_structsvm.structures import BinaryStructure, MulticlassStructure
 
 VARIANTS = [(search, sub) for search in (True, False) for sub in ("qp", "line")]
 EXACT = {"tol": 1e-9, "max_iter": 20_000}
+EPSILON = np.finfo(np.float64).eps
 
 
 class Hadamard:
@@ -163,9 +164,10 @@ def test_an_iteration_makes_one_product_with_the_features_and_one_with_their_tra
     line_search,
 ):
     risk = Counting(random_batch("multiclass").risk)
-    result = run_bmrm(risk, 0.01, line_search=line_search, tol=0.0, max_iter=40)
-    assert result.n_iter == 40
-    assert risk.calls == {"scores": 41, "gradient": 41}
+    # Far fewer planes than weights: the bundle cannot be exact yet.
+    result = run_bmrm(risk, 0.01, line_search=line_search, tol=0.0, max_iter=10)
+    assert result.n_iter == 10
+    assert risk.calls == {"scores": 11, "gradient": 11}
 
 
 @pytest.mark.parametrize("cut_at", [0.1, 0.01])
@@ -256,8 +258,10 @@ def test_tiny_and_huge_lambdas_end_with_a_gap_of_rounding(kind, lam, line_search
     start = problem.objective(np.zeros_like(result.solution), lam)
     assert result.objective == pytest.approx(objective, rel=1e-9)
     assert objective <= start
-    # Planes of length one cancel in λ w, of which as many digits are left as λ leaves.
-    assert -1e-14 <= result.gap <= max(1e-9, 1e-17 / lam)
+    # Planes cancel in λ w = -Σ α a. What rounding leaves of it, ε ||a||, is ε ||a|| / λ
+    # of w, and ||a|| times that of the risk, where ||a|| <= sqrt(2) max ||x||.
+    rounding = 2.0 * EPSILON * (problem.X**2).sum(axis=1).max() / lam
+    assert -1e-14 <= result.gap <= max(1e-9, rounding)
     assert result.status in ("converged", "stalled")
 
 

@@ -21,7 +21,9 @@ def test_a_linear_program_ends_at_its_optimum(n, p):
         found = solve_qp(c, a, D, b, np.full(n, 1.0 / n), tol=1e-9)
         best = linprog(c, A_ub=D, b_ub=b, A_eq=a[None], b_eq=[1.0]).fun
         assert c @ found.x == pytest.approx(best, abs=1e-8)
-        assert found.gap <= 1e-9
+        assert max(found.gap, found.residual) <= 1e-9
+        # Where it ends in a corner too, which most of these do.
+        assert found.n_steps <= 30
         assert abs(found.x.sum() - 1.0) <= 1e-9
         assert (D @ found.x - b).max(initial=-1.0) <= 1e-9
         assert (found.x > 0.0).all() and (found.y > 0.0).all()
