@@ -1,6 +1,7 @@
 """Risks of small random problems, with their planes written out."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +26,31 @@ class BatchProblem:
         Z = self.X @ np.reshape(w, (-1, self.risk.n_scores)) + intercept
         losses = [(c + B @ z).max() for z, (B, c) in zip(Z, self.planes, strict=True)]
         return 0.5 * lam * w @ w + self.risk.weights @ losses
+
+
+    def dual_value(self, alpha, lam):
+        """Σ p α Δ - ||Σ p α β x'||² / (2 λ) of shares of the planes, and Σ p α β.
+
+        In fractions. The shares of an example are those of its planes, but for the one
+        of zeros of a binary loss.
+        """
+        loss, V, sums, at = Fraction(0), {}, [Fraction(0)] * self.risk.n_scores, 0
+        alpha = np.ravel(alpha)
+        for x, p, (slopes, costs) in zip(
+            np.asarray(self.X), self.risk.weights, self.planes, strict=True
+        ):
+            first = self.risk.n_scores == 1
+            for beta, cost in zip(slopes[first:], costs[first:], strict=True):
+                share = Fraction(p) * Fraction(alpha[at])
+                at += 1
+                loss += share * Fraction(cost)
+                for c in np.flatnonzero(beta):
+                    step = share * Fraction(beta[c])
+                    sums[c] += step
+                    for j in np.flatnonzero(x):
+                        V[j, c] = V.get((j, c), 0) + step * Fraction(x[j])
+        assert at == len(alpha)
+        return loss - sum(v * v for v in V.values()) / (2 * Fraction(lam)), sums
 
 
 def random_batch(

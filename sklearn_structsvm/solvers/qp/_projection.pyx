@@ -21,6 +21,7 @@ References
 import numpy as np
 
 from cython.parallel cimport prange
+from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, fabs, isnan
 
 cdef extern from "solvers/qp/_simplex.h" nogil:
@@ -28,6 +29,9 @@ cdef extern from "solvers/qp/_simplex.h" nogil:
 
 # Sums over the variables are known to this share of the size of their terms.
 cdef double ROUNDING = 1e-12
+
+# A kink is known to this share of what it is the difference of.
+cdef double KINK_ROUNDING = 8 * DBL_EPSILON
 
 # Any stream of numbers that the input does not know.
 cdef unsigned long long SEED = 0x9E3779B97F4A7C15
@@ -78,6 +82,9 @@ cdef struct Box:
     double* high
     # Variables with a kink where the root may be.
     Py_ssize_t* items
+    # The kinks around the root, once it is found.
+    double left
+    double right
 
 
 cdef int prepare(Box* box, Py_ssize_t* count, Py_ssize_t* culprit) noexcept nogil:
@@ -161,17 +168,32 @@ cdef double multiplier(Box* box, Py_ssize_t count) noexcept nogil:
             right = pivot
         else:
             left = pivot
+    box.left, box.right = left, right
     if slope > 0.0:
         return clipped((box.total - fixed) / slope, left, right)
-    if right < INFINITY:
-        return right
-    return left if left > -INFINITY else 0.0
+    # Constant between two kinks: where it is not the total, the root is the jump at one.
+    if left > -INFINITY and (fixed > box.total or right == INFINITY):
+        return left
+    return right if right < INFINITY else 0.0
+
+
+cdef inline bint at_kink(Box* box, Py_ssize_t i, double theta) noexcept nogil:
+    """Whether rounding may have put θ on the wrong side of a kink of variable i."""
+    cdef double blur = KINK_ROUNDING * (fabs(theta) + fabs(box.base[i]) / box.slope[i])
+    return box.low[i] <= theta + blur and box.high[i] >= theta - blur
 
 
 cdef double settle(Box* box, double theta, double* out) noexcept nogil:
-    """α(θ), with what rounding left of the equality shared out; returns θ."""
+    """α(θ), with what rounding left of the equality shared out; returns θ.
+
+    First by a step of θ, which moves the variables between their bounds. Both kinks of a
+    variable with a huge target are one number: α(θ) has it at a bound, on one side or the
+    other. So what is still missing is shared by the variables with a kink at θ, which all
+    go the same part of the way that they have.
+    """
     cdef Py_ssize_t i
-    cdef double rest = box.total, slope = 0.0, shift
+    cdef double rest = box.total, slope = 0.0, size = fabs(box.total), reach = 0.0
+    cdef double shift, end, share
     for i in range(box.n):
         if box.sigma[i] == 0.0:
             out[i] = clipped(box.m[i], box.l[i], box.u[i])
@@ -184,16 +206,35 @@ cdef double settle(Box* box, double theta, double* out) noexcept nogil:
             out[i] = clipped(
                 box.m[i] + theta * (box.slope[i] / box.sigma[i]), box.l[i], box.u[i])
         rest -= box.sigma[i] * out[i]
+        size += fabs(box.sigma[i] * out[i])
         if out[i] > box.l[i] and out[i] < box.u[i]:
             slope += box.slope[i]
-    if slope == 0.0 or rest == 0.0:
+    if slope > 0.0 and rest != 0.0:
+        shift = clipped(rest / slope, box.left - theta, box.right - theta)
+        theta += shift
+        rest = box.total
+        for i in range(box.n):
+            if box.sigma[i] != 0.0 and out[i] > box.l[i] and out[i] < box.u[i]:
+                out[i] = clipped(
+                    out[i] + shift * (box.slope[i] / box.sigma[i]), box.l[i], box.u[i])
+            rest -= box.sigma[i] * out[i]
+    if fabs(rest) <= DBL_EPSILON * size:
         return theta
-    shift = rest / slope
     for i in range(box.n):
-        if box.sigma[i] != 0.0 and out[i] > box.l[i] and out[i] < box.u[i]:
-            out[i] = clipped(
-                out[i] + shift * (box.slope[i] / box.sigma[i]), box.l[i], box.u[i])
-    return theta + shift
+        if box.sigma[i] != 0.0 and at_kink(box, i, theta):
+            end = box.u[i] if (box.sigma[i] > 0.0) == (rest > 0.0) else box.l[i]
+            if fabs(end) < INFINITY:
+                reach += fabs(box.sigma[i] * (end - out[i]))
+    if reach == 0.0:
+        return theta
+    share = min(fabs(rest) / reach, 1.0)
+    for i in range(box.n):
+        if box.sigma[i] != 0.0 and at_kink(box, i, theta):
+            end = box.u[i] if (box.sigma[i] > 0.0) == (rest > 0.0) else box.l[i]
+            if fabs(end) < INFINITY:
+                out[i] = clipped(
+                    out[i] + share * (end - out[i]), box.l[i], box.u[i])
+    return theta
 
 
 def project_box(target, lower, upper, sigma, double total, curvature=None):

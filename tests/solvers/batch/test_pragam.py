@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from _batch_problems import KINDS, listed_form, random_batch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.pragam import (
     DECAY,
     GROWTH,
+    Box,
     ExcessiveGap,
     make_dual,
     run_pragam,
@@ -184,6 +187,74 @@ def test_a_flat_problem_is_solved_at_once(kind):
     risk = type(problem.risk)(np.zeros((40, 3)), problem.y, **options)
     result = run_pragam(risk, 0.1, tol=1e-12, max_iter=3)
     assert (result.status, result.objective) == ("converged", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_dual_point_is_feasible_and_its_value_no_higher_at_any_scale(
+    kind, fit_intercept, seed
+):
+    rng = np.random.default_rng(seed)
+    weights = 10.0 ** (rng.choice([0.0, -3.0, -100.0]) * rng.random(12))
+    weights[2 + rng.integers(10, size=rng.integers(3))] = 0.0
+    problem = random_batch(kind, n=12, d=4, weights=weights, ties=True, seed=seed)
+    problem.X *= rng.choice([0.0, 10.0 ** rng.uniform(-200, 50)])
+    lam = 10.0 ** rng.uniform(-20, 200)
+    dual = make_dual(problem.risk, fit_intercept)
+    method = ExcessiveGap(problem.risk, lam, dual, None)
+    best = -np.inf
+    for _ in range(4):
+        alpha = method.alpha
+        value, sums = problem.dual_value(alpha, lam)
+        best = max(best, value)
+        assert (alpha >= 0.0).all()
+        assert (alpha <= 1.0).all()
+        if problem.risk.n_scores > 1:
+            totals = np.add.reduceat(alpha.ravel(), dual.starts[:-1])
+            np.testing.assert_allclose(totals, 1.0, rtol=1e-14)
+        elif fit_intercept:
+            assert abs(sums[0]) <= 1e-14
+        intercept = method.weights[-1] if fit_intercept else 0.0
+        w = method.weights[:-1] if fit_intercept else method.weights
+        assert method.objective == pytest.approx(
+            problem.objective(w, lam, intercept), rel=1e-9
+        )
+        assert method.dual_objective <= best + 1e-13 * (1.0 + abs(best))
+        assert method.dual_objective <= method.objective * (1.0 + 1e-13)
+        method.improve()
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-200, 1e-12, 1e-9, 1e-7, 1e-5])
+@pytest.mark.parametrize("weights", [None, np.geomspace(1e-6, 1.0, 40)])
+@pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
+def test_features_of_no_size_are_solved_at_once(kind, fit_intercept, weights, scale):
+    problem = random_batch(kind, weights=weights)
+    problem.X *= scale
+    result = run_pragam(problem.risk, 0.01, fit_intercept=fit_intercept, tol=1e-7)
+    assert (result.status, result.n_iter) == ("converged", 0)
+    assert result.gap >= -1e-14
+    expected = [costs.max() for _, costs in problem.planes]
+    best = problem.risk.weights @ expected
+    if fit_intercept:
+        # The lighter class is on the wrong side, by as much as one margin costs more.
+        y, p = problem.y, problem.risk.weights
+        first, other = expected[0 if y[0] == 1 else 1], expected[0 if y[0] == 0 else 1]
+        best = min(p[y == 1].sum(), p[y == 0].sum()) * (first + other)
+    assert result.objective == pytest.approx(best, rel=1e-6)
+
+
+def test_a_dual_point_out_of_balance_is_no_certificate(monkeypatch):
+    problem = random_batch("binary")
+    step = Box.step
+
+    def unbalanced(self, *args):
+        self.fit_intercept = False
+        step(self, *args)
+        self.fit_intercept = True
+
+    monkeypatch.setattr(Box, "step", unbalanced)
+    result = run_pragam(problem.risk, 0.1, fit_intercept=True, max_iter=5)
+    assert (result.status, result.dual_objective) == ("max_iter", -np.inf)
 
 
 def test_many_iterations_leave_the_estimate_below_the_constant():

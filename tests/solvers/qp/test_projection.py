@@ -1,10 +1,11 @@
-"""Projections by their optimality conditions, and against a generic solver."""
+"""Projections by their optimality conditions, and in fractions."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import LinearConstraint, minimize
 
 from sklearn_structsvm.solvers.qp._projection import (
     combine_classes,
@@ -62,34 +63,89 @@ def test_a_box_projection_meets_its_optimality_conditions(n, seed):
     assert_optimal(problem, alpha, theta)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_no_point_that_a_generic_solver_finds_is_nearer_than_a_box_projection(seed):
-    """α minimises the Lagrangian over the box, which has curvature h.
+def exact_box(m, lower, upper, sigma, total, h):
+    """The projection in fractions, between the kinks of the multiplier around it."""
+    m, lower, upper, sigma, h = (
+        [Fraction(v) for v in values] for values in (m, lower, upper, sigma, h)
+    )
 
-    So at any x of the box it is at least f(α) + ½ ||x - α||²_h, and a projection that is
-    off by more than the solver is not.
-    """
+    def at(theta):
+        return [
+            min(max(mi + theta * si / hi, li), ui)
+            for mi, li, ui, si, hi in zip(m, lower, upper, sigma, h, strict=True)
+        ]
+
+    def missing(alpha):
+        return Fraction(total) - sum(s * a for s, a in zip(sigma, alpha, strict=True))
+
+    kinks = sorted(
+        (end - mi) * hi / si
+        for ends in (lower, upper)
+        for mi, end, si, hi in zip(m, ends, sigma, h, strict=True)
+        if si != 0
+    )
+    left, right = 0, len(kinks) - 1
+    # What no point reaches but for the rounding of `total` is met as well as can be.
+    while right - left > 1:
+        middle = (left + right) // 2
+        if missing(at(kinks[middle])) > 0:
+            left = middle
+        else:
+            right = middle
+    first, last = at(kinks[left]), at(kinks[right])
+    rest, other = missing(first), missing(last)
+    share = min(max(rest / (rest - other), 0), 1) if rest != other else 0
+    return [a + share * (b - a) for a, b in zip(first, last, strict=True)]
+
+
+@settings(max_examples=100)
+@given(st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_a_box_projection_is_that_of_fractions(n, seed):
     rng = np.random.default_rng(seed)
-    n = 8
     m, h = rng.standard_normal(n), 10.0 ** rng.uniform(-1, 1, n)
     lower, upper = np.sort(rng.standard_normal((2, n)), axis=0)
     sigma = rng.standard_normal(n)
     total = float(sigma @ rng.uniform(lower, upper))
-    alpha, theta = project_box(m, lower, upper, sigma, total, h)
-    found = minimize(
-        lambda a: 0.5 * h @ (a - m) ** 2,
-        np.clip(m, lower, upper),
-        jac=lambda a: h * (a - m),
-        bounds=np.column_stack([lower, upper]),
-        constraints=LinearConstraint(sigma, total, total),
-        method="SLSQP",
-        options={"ftol": 1e-14},
+    problem = m, lower, upper, sigma, total, h
+    alpha, _ = project_box(*problem)
+    expected = np.array([float(a) for a in exact_box(*problem)])
+    # The equality is known to rounding, and an entry to that over the slopes' sum.
+    atol = 1e-13 * np.abs(sigma).sum() / np.abs(sigma).min()
+    np.testing.assert_allclose(alpha, expected, rtol=0, atol=atol)
+
+
+@settings(max_examples=400)
+@given(st.integers(1, 30), st.integers(0, 2**32 - 1))
+def test_huge_targets_leave_a_feasible_point_as_good_as_the_best(n, seed):
+    rng = np.random.default_rng(seed)
+    slopes = [
+        rng.standard_normal(n),
+        np.round(rng.standard_normal(n)),
+        np.ones(n),
+        1.0 + 1e-16 * rng.integers(-3, 4, n),
+        1.0 + 1e-12 * rng.standard_normal(n),
+    ][rng.integers(5)]
+    m = rng.random(n) + 10.0 ** rng.uniform(-3, 250) * slopes
+    h = [
+        np.full(n, 1.0 / n),
+        rng.dirichlet(np.ones(n)),
+        10.0 ** rng.uniform(-300, 0, n),
+        10.0 ** rng.uniform(-20, 0, n),
+    ][rng.integers(4)]
+    sigma = rng.choice([-1.0, 1.0], n) * h
+    zero, one = np.zeros(n), np.ones(n)
+    alpha, _ = project_box(m, zero, one, sigma, 0.0, h)
+    assert (alpha >= 0.0).all()
+    assert (alpha <= 1.0).all()
+    exact = [Fraction(a) for a in alpha]
+    rest = sum(Fraction(s) * a for s, a in zip(sigma, exact, strict=True))
+    assert abs(rest) <= 1e-14 * h.sum()
+    best = exact_box(m, zero, one, sigma, 0.0, h)
+    worse = sum(
+        Fraction(w) * (a - b) * (a + b - 2 * Fraction(t))
+        for w, a, b, t in zip(h, exact, best, m, strict=True)
     )
-    x = np.clip(found.x, lower, upper)
-    assert sigma @ x == pytest.approx(total, abs=1e-6)
-    value = 0.5 * h @ (alpha - m) ** 2
-    lagrangian = 0.5 * h @ (x - m) ** 2 - theta * (sigma @ x - total)
-    assert lagrangian >= value + 0.5 * h @ (x - alpha) ** 2 - 1e-12 * (1.0 + value)
+    assert worse <= 1e-13 * Fraction((h * (1.0 + np.abs(m))).sum())
 
 
 @pytest.mark.parametrize("kind", ["random", "equal kinks", "sorted", "far apart"])
