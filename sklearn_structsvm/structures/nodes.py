@@ -8,6 +8,7 @@ from sklearn_structsvm._utils.labels import (
     label_cost_matrix,
     learn_classes,
 )
+from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures.base import Structure
 
 
@@ -106,8 +107,6 @@ class NodeStructure(Structure):
 
     def score(self, y, y_pred, sample_weight=None):
         """Token accuracy; an example's weight counts for each of its nodes."""
-        from sklearn_structsvm.metrics import token_accuracy_score
-
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
     def check_known(self, y):
