@@ -5,7 +5,7 @@ metrics and constraints that `ComplexMetricClassifier` takes, which are callable
 and have `.scorer()` for the parameter ``scoring``.
 """
 
-from sklearn_structsvm._sequence_scores import (
+from sklearn_structsvm._utils.sequence_scores import (
     entity_f1_score,
     entity_f1_scorer,
     entity_precision_score,

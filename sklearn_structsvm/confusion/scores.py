@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from sklearn_structsvm._sequence_scores import check_zero_division
+from sklearn_structsvm._utils.sequence_scores import check_zero_division
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.linear import LinearLoss, Ordinal
 from sklearn_structsvm.confusion.ratios import MicroF1

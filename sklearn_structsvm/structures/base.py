@@ -44,8 +44,19 @@ class Structure(BaseEstimator):
     structure are declared as in any scikit-learn estimator, as arguments of ``__init__``
     stored under their names, so that a grid search reaches them as ``structure__name``.
 
+    `check_structure` tries all this on your data. It finds mistakes sooner where the
+    method ``labelings(x)`` lists what there is to choose from.
+
+    Parts that are compiled do not call methods in Python. So a subclass of a built-in
+    structure that defines `loss_augmented_decode` is trained by its own methods, not by
+    the compiled ones, and predicts by its own `decode`; one that changes `joint_feature`
+    or `loss` alone is a TypeError. What a class claims of its decoders,
+    `has_constrained_decode` and `has_slack_augmented_decode`, and the list of its
+    `labelings`, are not inherited by a class with decoders of its own.
+
     See Also
     --------
+    check_structure : Whether a structure keeps to all this.
     ChainStructure : Sequences of labels.
     MulticlassStructure : One of several classes.
     MultilabelStructure : Several independent labels.
@@ -84,17 +95,33 @@ class Structure(BaseEstimator):
     # Whether labelings of one example may differ in length. Where they may not, one of
     # a wrong length is an error that is found in training.
     variable_length = False
+    # Whether `loss_augmented_decode` chooses from more than the labelings, as that of a
+    # linear program may. Then `decode` need not be exact.
+    relaxed = False
+    # Whether `constrained_decode` can be asked, which angular search needs, and
+    # `slack_augmented_decode`: True for a class that defines it.
+    has_constrained_decode = False
+    has_slack_augmented_decode = False
 
-    @property
-    def has_constrained_decode(self):
-        """Whether `constrained_decode` can be asked, which angular search needs."""
-        return type(self).constrained_decode is not Structure.constrained_decode
-
-    @property
-    def has_slack_augmented_decode(self):
-        """Whether `slack_augmented_decode` can be asked."""
-        mine = type(self).slack_augmented_decode
-        return mine is not Structure.slack_augmented_decode
+    def __init_subclass__(cls, **kwargs):
+        """Let a subclass inherit nothing that its own methods have made untrue."""
+        super().__init_subclass__(**kwargs)
+        if cls.make_oracle is not Structure.make_oracle:
+            _check_overrides(cls)
+            cls._compiled_oracle = cls.make_oracle
+            if _place(cls, "loss_augmented_decode") < _place(cls, "make_oracle"):
+                cls.make_oracle = Structure.make_oracle
+        if cls.decode_batch is not Structure.decode_batch:
+            cls._compiled_decode = cls.decode_batch
+            if _place(cls, "decode") < _place(cls, "decode_batch"):
+                cls.decode_batch = Structure.decode_batch
+        for claim, method in CLAIMS.items():
+            if _place(cls, method) < _place(cls, claim):
+                setattr(cls, claim, True)
+            elif _has_new_decoders(cls, claim):
+                setattr(cls, claim, False)
+        if _has_new_decoders(cls, "labelings"):
+            cls.labelings = Structure.labelings
 
     def joint_feature(self, x, y):
         """φ(x, y), of shape (d,)."""
@@ -148,6 +175,13 @@ class Structure(BaseEstimator):
             f"{type(self).__name__} does not define slack_augmented_decode."
         )
 
+    def labelings(self, x):
+        """All labelings of x, one after another; None where they are not listed.
+
+        For `check_structure`, which compares the decoders with the list.
+        """
+        return None
+
     def fit(self, X, y):
         """Learn from the data what must be known of it: here, d.
 
@@ -176,12 +210,20 @@ class Structure(BaseEstimator):
         return X, y
 
     def make_oracle(self, X, y):
-        """The `BlockOracle` of training examples, for a solver."""
-        return CallbackOracle(self, X, y, self.n_weights_)
+        """The `BlockOracle` of training examples, for a solver.
+
+        This one calls the methods in Python.
+        """
+        return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
 
     def decode_batch(self, X, w, n_threads=1):
         """Predictions for all of X: a 1-D object array, or numbers as an array."""
-        return as_object_array([self.decode(x, w) for x in X])
+        labelings = [self.decode(x, w) for x in self._items(X)]
+        return np.array(labelings) if self.flat else as_object_array(labelings)
+
+    def _items(self, X):
+        """The examples of X one by one, as the methods in Python take them."""
+        return X
 
     def score(self, y, y_pred, sample_weight=None):
         """How good predictions are: 1 minus the mean loss."""
@@ -198,6 +240,47 @@ class Structure(BaseEstimator):
     def join_weights(self, coef, intercept):
         """The inverse of `split_weights`."""
         return coef
+
+
+# What a structure claims, and the method that it is about.
+CLAIMS = {
+    "has_constrained_decode": "constrained_decode",
+    "has_slack_augmented_decode": "slack_augmented_decode",
+}
+
+
+def _places(cls, name):
+    """Where in the order of inheritance `name` is defined, 0 being `cls` itself."""
+    return [at for at, parent in enumerate(cls.__mro__) if name in vars(parent)]
+
+
+def _place(cls, name):
+    return _places(cls, name)[0]
+
+
+def _has_new_decoders(cls, claim):
+    """Whether decoders were replaced after `claim` was made; `Structure` has none."""
+    since = _place(cls, claim)
+    decoders = [_places(cls, name) for name in ("loss_augmented_decode", "make_oracle")]
+    return any(places[0] < since and len(places) > 2 for places in decoders)
+
+
+def _check_overrides(cls):
+    """TypeError where training and prediction would be of different structures."""
+    compiled = _place(cls, "make_oracle")
+    parent = cls.__mro__[compiled].__name__
+    for name, needed in (
+        ("loss", ["loss_augmented_decode"]),
+        ("joint_feature", ["loss_augmented_decode", "decode"]),
+        ("potentials", ["loss_augmented_decode", "decode"]),
+    ):
+        is_changed = hasattr(cls, name) and _place(cls, name) < compiled
+        missing = [method for method in needed if _place(cls, method) >= compiled]
+        if is_changed and missing:
+            raise TypeError(
+                f"{cls.__name__} defines {name}, which the compiled parts of {parent} do "
+                f"not call: define {' and '.join(missing)} as well."
+            )
 
 
 def as_list(items, name):

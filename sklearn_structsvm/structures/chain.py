@@ -86,12 +86,21 @@ class ChainStructure(NodeStructure):
         return X, None if y is None else validation.check_labels(y, X)
 
     def make_oracle(self, X, y):
-        features, offsets = validation.stack(X)
-        labels = self._encode(y, offsets)
-        return self._bind(features, offsets, labels)
+        rows, offsets = validation.stack(X)
+        return ChainOracle(
+            as_features(rows if self.emission else rows[:, :0]),
+            offsets,
+            self._encode(y, offsets),
+            self.label_costs_,
+            bias=self.bias,
+            first=self.first_bias,
+            last=self.last_bias,
+            transition=self.transition,
+            normalize=self.normalize_loss,
+        )
 
     def decode_batch(self, X, w, n_threads=1):
-        oracle = self._blind_oracle(X)
+        oracle = self._compiled_oracle(X, self._any_labels(X))
         labels = self.classes_[oracle.decode(as_weights(w), 0.0, n_threads)]
         bounds = np.cumsum([x.shape[0] for x in X])[:-1]
         return as_object_array(np.split(labels, bounds))
@@ -115,7 +124,8 @@ class ChainStructure(NodeStructure):
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         (x,), (y_true,) = self.check_data([x], [y_true])
-        return self.classes_[self.make_oracle([x], [y_true]).decode(as_weights(w), lam)]
+        oracle = self._compiled_oracle([x], [y_true])
+        return self.classes_[oracle.decode(as_weights(w), lam)]
 
     def constrained_decode(
         self,
@@ -171,21 +181,3 @@ class ChainStructure(NodeStructure):
     def max_marginals(self, x, w):
         """Entry (t, c): the score of the best labeling of x that has class c at t."""
         return max_marginals(*self.potentials(x, w))
-
-    def _blind_oracle(self, X):
-        """An oracle of unlabeled sequences, for plain decoding."""
-        features, offsets = validation.stack(X)
-        return self._bind(features, offsets, np.zeros(offsets[-1], dtype=np.intc))
-
-    def _bind(self, rows, offsets, labels):
-        return ChainOracle(
-            as_features(rows if self.emission else rows[:, :0]),
-            offsets,
-            labels,
-            self.label_costs_,
-            bias=self.bias,
-            first=self.first_bias,
-            last=self.last_bias,
-            transition=self.transition,
-            normalize=self.normalize_loss,
-        )

@@ -1,5 +1,7 @@
 """Structures of one feature vector per example: binary, multiclass, multilabel."""
 
+from itertools import product
+
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import accuracy_score
@@ -55,8 +57,8 @@ class FlatStructure(Structure):
         self.n_weights_ = (self.n_features_in_ + (self.bias_ != 0.0)) * self._k
         return self
 
-    def make_oracle(self, X, y):
-        return self._bind(as_features(X), self._encode(np.asarray(y)))
+    def _items(self, X):
+        return [X[[i]] for i in range(X.shape[0])] if sparse.issparse(X) else list(X)
 
     def decision_function(self, X, w):
         """Scores of shape (n_samples, k)."""
@@ -67,16 +69,16 @@ class FlatStructure(Structure):
         return self._labels(self._predict(self.decision_function(X, w)))
 
     def decode(self, x, w):
-        return self.decode_batch(_as_row(x), w)[0]
+        return self._compiled_decode(_as_row(x), w)[0]
 
     def joint_feature(self, x, y):
         x = np.append(_dense(x), self.bias_) if self.bias_ else _dense(x)
         return np.outer(x, self._marginals(y)).ravel()
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        oracle = self.make_oracle(_as_row(x), np.asarray([y_true]))
+        oracle = self._compiled_oracle(_as_row(x), np.asarray([y_true]))
         labels = oracle.decode(np.ascontiguousarray(w, dtype=np.float64), lam)
-        return self._labels(labels.reshape(self._encoded_shape))[0]
+        return self._labels(labels)[0]
 
     def constrained_decode(
         self,
@@ -95,9 +97,7 @@ class FlatStructure(Structure):
         labels = constrained_argmax(
             theta, None, costs, truth, lam, alpha, beta, strict_alpha, strict_beta
         )
-        if labels is None:
-            return None
-        return self._labels(np.reshape(labels, self._encoded_shape))[0]
+        return None if labels is None else self._labels(labels)[0]
 
     def score(self, y, y_pred, sample_weight=None):
         return accuracy_score(y, y_pred, sample_weight=sample_weight)
@@ -133,8 +133,6 @@ class FlatStructure(Structure):
 class _SingleLabel(FlatStructure):
     """One label per example."""
 
-    _encoded_shape = (1,)
-
     def _fit_labels(self, y, classes, class_weight):
         if y.ndim != 1:
             raise ValueError(
@@ -152,6 +150,9 @@ class _SingleLabel(FlatStructure):
 
     def _labels(self, encoded):
         return self.classes_[encoded]
+
+    def labelings(self, x):
+        return self.classes_
 
     def loss(self, y_true, y):
         truth, label = self._encode([y_true, y])
@@ -203,11 +204,10 @@ class BinaryStructure(_SingleLabel):
                 "structure='auto'."
             )
 
-    def _bind(self, features, encoded):
+    def make_oracle(self, X, y):
+        indicator = self._encode(y)[:, np.newaxis].astype(np.int8)
         costs = np.array([[self.label_costs_[0, 1], self.label_costs_[1, 0]]])
-        return MultilabelOracle(
-            features, encoded[:, np.newaxis].astype(np.int8), costs, self.bias_
-        )
+        return MultilabelOracle(as_features(X), indicator, costs, self.bias_)
 
     def _predict(self, scores):
         return (scores[:, 0] > 0.0).astype(np.intc)
@@ -256,8 +256,10 @@ class MulticlassStructure(_SingleLabel):
     def _k(self):
         return len(self.classes_)
 
-    def _bind(self, features, encoded):
-        return MulticlassOracle(features, encoded, self.label_costs_, self.bias_)
+    def make_oracle(self, X, y):
+        return MulticlassOracle(
+            as_features(X), self._encode(y), self.label_costs_, self.bias_
+        )
 
     def _predict(self, scores):
         return scores.argmax(axis=1)
@@ -311,10 +313,6 @@ class IndicatorLabels:
             check_costs(costs)
         self.label_costs_ = costs / k if self.normalize_loss else costs
 
-    @property
-    def _encoded_shape(self):
-        return (1, len(self.classes_))
-
     def _encode(self, Y):
         k = len(self.classes_)
         if Y.ndim != 2 or Y.shape[1] != k:
@@ -328,7 +326,10 @@ class IndicatorLabels:
         return np.ascontiguousarray(Y, dtype=np.int8)
 
     def _labels(self, encoded):
-        return encoded.astype(np.int64)
+        return np.reshape(encoded, (-1, len(self.classes_))).astype(np.int64)
+
+    def labelings(self, x):
+        return map(np.array, product((0, 1), repeat=len(self.classes_)))
 
     def loss(self, y_true, y):
         truth, labels = self._encode(np.asarray([y_true, y]))
@@ -377,8 +378,10 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
     def _k(self):
         return len(self.classes_)
 
-    def _bind(self, features, encoded):
-        return MultilabelOracle(features, encoded, self.label_costs_, self.bias_)
+    def make_oracle(self, X, y):
+        return MultilabelOracle(
+            as_features(X), self._encode(np.asarray(y)), self.label_costs_, self.bias_
+        )
 
     def _predict(self, scores):
         return (scores > 0.0).astype(np.intc)

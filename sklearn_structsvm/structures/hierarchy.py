@@ -134,20 +134,37 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         if self.inference_ == "lp":
             self._polytope = Polytope(*graph.inequalities())
 
+    # A labeling of the relaxation holds all nodes.
+    variable_length = True
+    labelings = IndicatorLabels.labelings
+
     @property
     def _k(self):
         return len(self.nodes_)
 
     @property
-    def has_constrained_decode(self):
+    def relaxed(self):
         return getattr(self, "inference_", self.inference) == "lp"
+
+    @property
+    def has_constrained_decode(self):
+        return self.relaxed
+
+    @property
+    def has_slack_augmented_decode(self):
+        return self.relaxed
 
     def make_oracle(self, X, y):
         U = self._graph.switch_on(self._encode(np.asarray(y)))
-        if self.inference_ == "tree":
-            return self._bind(as_features(X), U)
-        rows = [X[[i]] for i in range(X.shape[0])]
-        return CallbackOracle(self, rows, list(U.astype(np.float64)), self.n_weights_)
+        if self.inference_ == "lp":
+            truths = list(U.astype(np.float64))
+            return CallbackOracle(self, self._items(X), truths, self.n_weights_)
+        costs = np.zeros((self._k, 2))
+        costs[self._graph.leaves] = self.label_costs_
+        graph = self._graph
+        return HierarchyOracle(
+            as_features(X), U, costs, self.bias_, graph.starts, graph.children
+        )
 
     def decision_function(self, X, w):
         """Scores of the leaves, of shape (n_samples, n_leaves).
@@ -170,9 +187,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     def decode_batch(self, X, w, n_threads=1):
         if self.inference_ == "lp":
             return (self.decision_function(X, w) > 0.0).astype(np.int64)
-        oracle = self._bind(
-            as_features(X), np.zeros((X.shape[0], self._k), dtype=np.int8)
-        )
+        oracle = self._compiled_oracle(X, np.zeros((X.shape[0], len(self.classes_))))
         return self._leaves_of(oracle.decode(_contiguous(w), 0.0, n_threads))
 
     def joint_feature(self, x, y):
@@ -197,7 +212,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         """The indicator of leaves, or with inference "lp" a z of shape (n_nodes,)."""
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
         if self.inference_ == "tree":
-            oracle = self.make_oracle(x, np.asarray([y_true]))
+            oracle = self._compiled_oracle(x, np.asarray([y_true]))
             return self._leaves_of(oracle.decode(_contiguous(w), lam))[0]
         loss, _ = self._linear_loss(y_true)
         return self._maximize(self._node_scores(x, w)[0] + lam * loss)
@@ -236,10 +251,6 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         )
         return None if z is None else _snapped(z)
 
-    @property
-    def has_slack_augmented_decode(self):
-        return getattr(self, "inference_", self.inference) == "lp"
-
     def slack_augmented_decode(self, x, y_true, w, one=1.0):
         """The most violating z of slack rescaling; inference "lp" only."""
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
@@ -267,14 +278,6 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         loss = np.zeros(self._k)
         loss[self._graph.leaves] = added
         return loss, self.label_costs_[truth, 1].sum()
-
-    def _bind(self, features, U):
-        costs = np.zeros((self._k, 2))
-        costs[self._graph.leaves] = self.label_costs_
-        graph = self._graph
-        return HierarchyOracle(
-            features, U, costs, self.bias_, graph.starts, graph.children
-        )
 
     def _encode(self, Y):
         k = len(self.classes_)

@@ -1,5 +1,7 @@
 """What structures with a label for each of several nodes have in common."""
 
+from itertools import product
+
 import numpy as np
 
 from sklearn_structsvm._utils.labels import (
@@ -8,6 +10,7 @@ from sklearn_structsvm._utils.labels import (
     label_cost_matrix,
     learn_classes,
 )
+from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures.base import Structure
 
 
@@ -94,7 +97,11 @@ class NodeStructure(Structure):
         return parts
 
     def decode(self, x, w):
-        return self.decode_batch([x], w)[0]
+        return self._compiled_decode([x], w)[0]
+
+    def labelings(self, x):
+        n_nodes = self._features(x).shape[0]
+        return map(np.array, product(self.classes_, repeat=n_nodes))
 
     def loss(self, y_true, y):
         truth, labels = self._encode([y_true]), self._encode([y])
@@ -106,12 +113,15 @@ class NodeStructure(Structure):
 
     def score(self, y, y_pred, sample_weight=None):
         """Token accuracy; an example's weight counts for each of its nodes."""
-        from sklearn_structsvm.metrics import token_accuracy_score
-
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
     def check_known(self, y):
         self._encode(y, np.cumsum([0] + [len(y_i) for y_i in y]))
+
+    def _any_labels(self, X):
+        """Labels for an oracle that is only asked to decode."""
+        lengths = [self._features(x).shape[0] for x in X]
+        return [np.repeat(self.classes_[:1], length) for length in lengths]
 
     def _unit(self, length):
         return 1.0 / length if self.normalize_loss else 1.0

@@ -116,6 +116,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
 
     # A labeling of the relaxation holds the pairs as well.
     variable_length = True
+    labelings = IndicatorLabels.labelings
 
     def __init__(
         self, pairs="all", inference="auto", normalize_loss=False, label_costs=None
@@ -150,6 +151,10 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     def _k(self):
         return len(self.classes_)
 
+    @property
+    def relaxed(self):
+        return self.inference_ != "enumerate"
+
     def make_oracle(self, X, y):
         encoded = self._encode(np.asarray(y))
         if self.inference_ != "lp":
@@ -159,8 +164,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
                 as_features(X), encoded, self.label_costs_, self.bias_, self.pairs_
             )
         truths = [self._labeling(row) for row in encoded]
-        rows = [X[[i]] for i in range(len(truths))]
-        return CallbackOracle(self, rows, truths, self.n_weights_)
+        return CallbackOracle(self, self._items(X), truths, self.n_weights_)
 
     def joint_feature(self, x, y):
         """φ(x, y), of shape (d,); a row of a CSR array where x is sparse.
@@ -217,10 +221,9 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         being present, of shape (k + n_pairs,).
         """
         if self.inference_ == "enumerate":
-            labels = self.make_oracle(_row(x), np.asarray([y_true])).decode(
-                np.ascontiguousarray(w, dtype=np.float64), lam
-            )
-            return self._labels(labels)
+            oracle = self._compiled_oracle(_row(x), np.asarray([y_true]))
+            labels = oracle.decode(np.ascontiguousarray(w, dtype=np.float64), lam)
+            return self._labels(labels)[0]
         (h, _), (g, _) = self._margin_and_loss(x, y_true, w)
         return self._maximize(h + lam * g)
 
@@ -343,7 +346,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         if not inside.any():
             return None
         best = np.where(inside, h + lam * g, -np.inf).argmax()
-        return self._labels(truth ^ (best >> np.arange(self._k) & 1))
+        return self._labels(truth ^ (best >> np.arange(self._k) & 1))[0]
 
 
 def local_polytope(k, pairs):

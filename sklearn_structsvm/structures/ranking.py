@@ -71,13 +71,11 @@ class RankingStructure(MultilabelStructure):
         )
         return result
 
-    def _bind(self, *data):
+    def make_oracle(self, X, y):
         raise TypeError(
             "RankingStructure has no max-oracle over sets of labels; its hinge is "
             "sklearn_structsvm.risks.MultilabelHinge."
         )
-
-    _tables = _bind
 
     def _predict(self, scores):
         return (scores > self.threshold_).astype(np.intc)

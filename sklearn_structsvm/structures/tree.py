@@ -104,14 +104,25 @@ class TreeStructure(NodeStructure):
         return X, None if y is None else validation.check_labels(y, features, **words)
 
     def make_oracle(self, X, y):
-        rows, offsets, parents, order = _arrange(X)
-        return self._bind(rows, offsets, parents, self._encode(y, offsets)[order])
+        rows, offsets = validation.stack([features for features, _ in X])
+        order, parents = _deepest_first(X, offsets)
+        if (order[1:] < order[:-1]).any():
+            rows = rows[order]
+        return TreeOracle(
+            as_features(rows if self.emission else rows[:, :0]),
+            offsets,
+            parents,
+            self._encode(y, offsets)[order],
+            self.label_costs_,
+            bias=self.bias,
+            root=self.root_bias,
+            transition=self.transition,
+            normalize=self.normalize_loss,
+        )
 
     def decode_batch(self, X, w, n_threads=1):
-        rows, offsets, parents, order = _arrange(X)
-        oracle = self._bind(rows, offsets, parents, np.zeros(len(order), dtype=np.intc))
-        labels = _put_back(oracle.decode(as_weights(w), 0.0, n_threads), order)
-        return as_object_array(np.split(self.classes_[labels], offsets[1:-1]))
+        oracle = self._compiled_oracle(X, self._any_labels(X))
+        return self._labels_of(X, oracle.decode(as_weights(w), 0.0, n_threads))
 
     def joint_feature(self, x, y):
         ((features, parents),), (y,) = self.check_data([x], [y])
@@ -129,10 +140,9 @@ class TreeStructure(NodeStructure):
         return np.concatenate([np.ravel(part) for part in parts])
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        X, (y_true,) = self.check_data([x], [y_true])
-        rows, offsets, parents, order = _arrange(X)
-        oracle = self._bind(rows, offsets, parents, self._encode([y_true])[order])
-        return self.classes_[_put_back(oracle.decode(as_weights(w), lam), order)]
+        X, y = self.check_data([x], [y_true])
+        oracle = self._compiled_oracle(X, y)
+        return self._labels_of(X, oracle.decode(as_weights(w), lam))[0]
 
     def constrained_decode(
         self,
@@ -182,18 +192,12 @@ class TreeStructure(NodeStructure):
             theta[parents < 0] += parts["root_bias"]
         return theta, parts.get("transition")
 
-    def _bind(self, rows, offsets, parents, labels):
-        return TreeOracle(
-            as_features(rows if self.emission else rows[:, :0]),
-            offsets,
-            parents,
-            labels,
-            self.label_costs_,
-            bias=self.bias,
-            root=self.root_bias,
-            transition=self.transition,
-            normalize=self.normalize_loss,
-        )
+    def _labels_of(self, X, decoded):
+        """Labels of each tree, from those of an oracle's rows."""
+        offsets = np.cumsum([0] + [len(parents) for _, parents in X])
+        order, _ = _deepest_first(X, offsets)
+        labels = self.classes_[_put_back(decoded, order)]
+        return as_object_array(np.split(labels, offsets[1:-1]))
 
 
 def _check_pairs(X):
@@ -261,20 +265,16 @@ def _depths(parents):
     return depths
 
 
-def _arrange(X):
-    """All nodes of all trees, the deepest of each tree first.
+def _deepest_first(X, offsets):
+    """Nodes of all trees in the order of an oracle, the deepest of each tree first.
 
     Returns
     -------
-    rows : ndarray of shape (ΣT_i, n_features) or csr_array, float64
-    offsets : ndarray of shape (n + 1,), dtype intp
-        Where each tree starts.
-    parents : ndarray of shape (ΣT_i,), dtype intp
-        Counted from the tree's first row.
     order : ndarray of shape (ΣT_i,), dtype intp
-        Which of the nodes as they were given each row is.
+        Which of the nodes as they were given stands at each place.
+    parents : ndarray of shape (ΣT_i,), dtype intp
+        In that order, counted from the tree's first place.
     """
-    rows, offsets = validation.stack([features for features, _ in X])
     order = np.empty(offsets[-1], dtype=np.intp)
     parents = np.empty(offsets[-1], dtype=np.intp)
     for (_, given), start, stop in zip(X, offsets[:-1], offsets[1:], strict=True):
@@ -284,9 +284,7 @@ def _arrange(X):
         place[own] = np.arange(stop - start)
         parents[start:stop] = place[given[own]]
         order[start:stop] = own + start
-    if (order[1:] < order[:-1]).any():
-        rows = rows[order]
-    return rows, offsets, parents, order
+    return order, parents
 
 
 def _depth_first(parents):
