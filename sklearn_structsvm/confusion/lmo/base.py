@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sklearn_structsvm.confusion.lmo._plugin import PluginBlocks
-from sklearn_structsvm.confusion.lmo.plugin import (
+from sklearn_structsvm.confusion.lmo.arguments import (
     as_cells,
     as_codes,
     as_losses,
     as_probabilities,
     as_weights,
+)
+from sklearn_structsvm.confusion.lmo.plugin import (
     likely_choices,
     mixture_proba,
     predict_plugin,

@@ -3,13 +3,13 @@
 import numpy as np
 
 from sklearn_structsvm.confusion.lmo._roc import best_vertices, threshold_hull
-from sklearn_structsvm.confusion.lmo.base import PluginLMO
-from sklearn_structsvm.confusion.lmo.plugin import (
+from sklearn_structsvm.confusion.lmo.arguments import (
     as_cells,
     as_codes,
     as_losses,
     as_weights,
 )
+from sklearn_structsvm.confusion.lmo.base import PluginLMO
 
 
 class ThresholdLMO(PluginLMO):

@@ -8,13 +8,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from sklearn_structsvm._utils.compat import _safe_indexing
-from sklearn_structsvm.confusion.lmo.base import LMO
-from sklearn_structsvm.confusion.lmo.plugin import (
+from sklearn_structsvm.confusion.lmo.arguments import (
     as_cells,
     as_codes,
     as_losses,
     as_weights,
 )
+from sklearn_structsvm.confusion.lmo.base import LMO
 
 # A saving this much smaller than the largest of all is rounding in the costs: without
 # it, examples would be repeated with labels that are worth nothing.
