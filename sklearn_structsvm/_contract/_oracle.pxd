@@ -9,6 +9,13 @@ cdef struct Plane:
     void* scratch
 
 
+# What an operation is, in the costs that oracles declare: an addition or a comparison of
+# one number, or of LANES numbers one after another; a call has CALL of them beside.
+cdef enum:
+    LANES = 8
+    CALL = 8
+
+
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil
 cdef void* reserve_scratch(Plane* plane, Py_ssize_t n_bytes) except NULL nogil
 cdef void free_plane(Plane* plane) noexcept nogil
@@ -20,6 +27,7 @@ cdef class BlockOracle:
     cdef readonly Py_ssize_t max_labels
     cdef readonly Py_ssize_t work_size
     cdef readonly Py_ssize_t direction_size
+    cdef readonly double relative_cost
     cdef readonly bint thread_safe
     cdef readonly bint has_candidates
     cdef readonly bint has_constrained

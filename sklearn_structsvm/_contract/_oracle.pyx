@@ -42,6 +42,7 @@ A labeling is `n_labels(i)` integers.
 import numpy as np
 
 from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -95,11 +96,19 @@ cdef class BlockOracle:
     max_labels, work_size, direction_size : int
         Sizes of the buffers a caller lends: integers of the longest labeling,
         doubles of `work` and of `direction`.
+    relative_cost : float
+        Operations of one call of `max_oracle` for each one of an `evaluate`, by which
+        solvers choose steps and caches; counted from the sizes of the problem and never
+        timed, so that the same problem is always solved in the same way. Infinite where
+        an oracle says nothing, as for structures in Python and linear programs.
     thread_safe : bool
         Whether distinct blocks may be asked at once from several threads.
     has_candidates, has_constrained : bool
         Whether it answers `candidates`, and `constrained_oracle`.
     """
+
+    def __cinit__(self):
+        self.relative_cost = INFINITY
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
         return 0

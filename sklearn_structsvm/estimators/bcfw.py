@@ -45,9 +45,9 @@ class BCFWClassifier(TrainedClassifier):
         pairwise and away steps reach high accuracy sooner than plain ones and keep the
         labelings that carry dual mass. "auto": exact where that is possible, which it is
         not with `average`, `coef_bounds`, ``cache=True`` or ``algorithm="batch"``; else
-        pairwise where a call of the max-oracle is measured to be expensive beside the
-        scoring of a few known labelings, as it is for chains and for structures of your
-        own; else plain.
+        pairwise where a call of the max-oracle takes more operations than the scoring of
+        a few known labelings, counted from the sizes of the problem, as it does for
+        chains and for structures of your own; else plain.
     sampling : {"gap", "uniform", "permuted"}, default="gap"
         How examples are drawn: by their share of the duality gap, uniformly, or each
         once per pass in a random order. With exact steps "gap" goes through them in a
@@ -55,8 +55,8 @@ class BCFWClassifier(TrainedClassifier):
         longer: what other solvers call shrinking.
     cache : bool or "auto", default="auto"
         Whether to try the labelings found before, ahead of a call of the max-oracle.
-        "auto": where a call is measured to cost more than scoring a hundred of them, as
-        it does for structures of your own.
+        "auto": where a call takes more operations than scoring a hundred of them, as it
+        does for structures of your own.
     algorithm : {"block", "batch"}, default="block"
         "batch" is classical Frank-Wolfe, one step on all examples a pass.
     average : bool, default=False
@@ -70,7 +70,8 @@ class BCFWClassifier(TrainedClassifier):
     max_iter : int, default=1000
         Passes over the data.
     max_time : float or None, default=None
-        Seconds.
+        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
+        being repeated bit for bit.
     gap_check_interval : int, default=10
         Passes between two computations of the true gap, each of which costs about one
         pass. It is also computed where the parts of it as last seen have fallen to a
@@ -83,8 +84,8 @@ class BCFWClassifier(TrainedClassifier):
         Threads of the gap checks and of `predict`, for the built-in structures, where
         the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. For a fit to be repeated bit for bit where steps are
-        not exact, name `step` and `cache` as well: "auto" depends on a measurement.
+        Which examples are drawn. With an int a fit is repeated bit for bit, whatever
+        `n_jobs` and the load of the machine.
     verbose : int, default=0
         Print a line per gap check.
 

@@ -85,11 +85,12 @@ as in `BCFWClassifier`
     max_iter : int or None, default=None
         Passes over the data in all.
     max_time : float or None, default=None
-        Seconds in all. A path that is cut short ends at its last solved breakpoint,
-        with a ConvergenceWarning.
+        Seconds in all, which keep a path from being repeated bit for bit. One that is cut
+        short ends at its last solved breakpoint, with a ConvergenceWarning.
     n_jobs : int or None, default=None
         Threads of the gap checks.
     random_state : int, RandomState instance or None, default=None
+        Which examples are drawn. With an int a path is repeated bit for bit.
 
     Returns
     -------

@@ -66,7 +66,8 @@ class BMRMClassifier(BatchClassifier):
     max_iter : int, default=1000
         Iterations, of one plane each as a rule.
     max_time : float or None, default=None
-        Seconds.
+        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
+        being repeated bit for bit.
     warm_start : bool, default=False
         Start from the coefficients of the previous fit. Not for a structure.
     n_jobs : int or None, default=None

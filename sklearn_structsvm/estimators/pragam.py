@@ -50,7 +50,8 @@ class PragamClassifier(BatchClassifier):
     max_iter : int, default=10000
         Iterations, each of about one and a half products X W and Xᵀ B.
     max_time : float or None, default=None
-        Seconds.
+        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
+        being repeated bit for bit.
     n_jobs : int or None, default=None
         Threads, where the package was built with OpenMP.
     verbose : int, default=0

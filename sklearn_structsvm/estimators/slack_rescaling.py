@@ -86,7 +86,8 @@ class SlackRescaledSSVM(TrainedClassifier):
     max_iter : int, default=1000
         Passes over the data; rounds of cutting planes.
     max_time : float or None, default=None
-        Seconds.
+        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
+        being repeated bit for bit.
     gap_check_interval : int, default=10
         Passes between two computations of the true gap, each of which costs about one
         pass. Cutting planes know it each round.
@@ -97,8 +98,8 @@ class SlackRescaledSSVM(TrainedClassifier):
         Threads of the gap checks and of `predict`, for the built-in structures, where
         the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. For a fit to be repeated bit for bit, name `step` and
-        `cache` as well: "auto" depends on a measurement.
+        Which examples are drawn. With an int a fit is repeated bit for bit, whatever
+        `n_jobs` and the load of the machine.
     verbose : int, default=0
         Print a line per gap check.
 
@@ -125,8 +126,7 @@ class SlackRescaledSSVM(TrainedClassifier):
     n_oracle_calls_ : int
         Searches, those of the gap checks included.
     n_queries_ : int
-        Calls of the decoders in all searches: of the λ-oracle, constrained or not. Those
-        by which "auto" measures the cost of a search are among them.
+        Calls of the decoders in all searches: of the λ-oracle, constrained or not.
     history_ : dict of ndarray
         What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".

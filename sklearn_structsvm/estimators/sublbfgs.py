@@ -85,7 +85,8 @@ class SubLBFGSClassifier(BatchClassifier):
     max_iter : int, default=1000
         Steps.
     max_time : float or None, default=None
-        Seconds.
+        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
+        being repeated bit for bit.
     warm_start : bool, default=False
         Start from the coefficients of the previous fit, and not in the dual.
     n_jobs : int or None, default=None

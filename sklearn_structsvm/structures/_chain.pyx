@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
 from sklearn_structsvm._utils._matrix._features cimport Features, clip
-from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane
+from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle, Plane
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
@@ -96,10 +96,25 @@ cdef class ChainOracle(BlockOracle):
         self.sum_at = self.edges_at + transition * k * k
         self.outer_at = self.sum_at + k
         self.direction_size = self.outer_at + features.outer_size(offsets, k)
+        self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
         self.thread_safe = True
         self.has_candidates = True
         self.nodes = np.zeros((features.n_rows, k))
         self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
+
+    cdef double counted_cost(self, Py_ssize_t n_edges):
+        """`relative_cost` of all blocks, which have so many pairs of nodes."""
+        cdef Py_ssize_t n_nodes = self.features.n_rows, k = self.k
+        cdef Py_ssize_t row = (k + LANES - 1) // LANES
+        cdef double evaluation, search
+        if not self.has_transition:
+            n_edges = 0
+        # A term of each node and of each pair.
+        evaluation = CALL * self.n_blocks + n_nodes + n_edges
+        # On the way out a row of costs for each node, and k rows for each pair; on the
+        # way back each label of each node.
+        search = n_nodes * (row + k) + n_edges * (CALL + k * row)
+        return (search + evaluation) / evaluation
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
         return self.offsets[i + 1] - self.offsets[i]

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.linalg.cython_blas cimport ddot
 
 from sklearn_structsvm._utils._matrix._features cimport Features, clip
-from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane, reserve_points
+from sklearn_structsvm._contract._oracle cimport (
+    CALL, BlockOracle, Plane, reserve_points)
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels, of_one_size, prefix_front, prefix_labels)
@@ -128,6 +129,8 @@ cdef class MulticlassOracle(FlatOracle):
         self.y = y
         self.costs = costs
         self.max_labels = 1
+        # Each class is looked at once, and then the best one is evaluated.
+        self.relative_cost = (CALL + self.k) / <double> CALL
         self.has_candidates = True
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
@@ -220,6 +223,8 @@ cdef class MultilabelOracle(FlatOracle):
         self.max_labels = Y.shape[1]
         # work: θ, then for each label 0 and what it gains to flip it, 0 and its cost.
         self.work_size = 5 * self.k
+        # Each label is looked at once to decide on it, and once to evaluate it.
+        self.relative_cost = (CALL + 2 * self.k) / <double> (CALL + self.k)
         self.has_candidates = True
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:

@@ -20,7 +20,8 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memmove
 
 from sklearn_structsvm._utils._matrix._features cimport Features
-from sklearn_structsvm._contract._oracle cimport Plane, reserve_points, reserve_scratch
+from sklearn_structsvm._contract._oracle cimport (
+    CALL, Plane, reserve_points, reserve_scratch)
 from sklearn_structsvm.structures._flat cimport MultilabelOracle
 
 # Relative to the sums of all scores, and of all costs: above their rounding error.
@@ -154,6 +155,9 @@ cdef class HierarchyOracle(MultilabelOracle):
         self.children = children
         # θ, d, what the rest of the forest adds to d, where fronts begin and end.
         self.work_size = 5 * self.k + 2
+        # Upwards a node is begun, has its score or its children's added, and is compared
+        # and added up by its parent; downwards it is labeled, and compared again.
+        self.relative_cost = (CALL + 7 * self.k) / <double> (CALL + self.k)
         self.has_candidates = True
 
     cdef double change(self, Py_ssize_t i, Py_ssize_t n) noexcept nogil:

@@ -8,6 +8,8 @@ features of node v, the weights are read as
 
 each part present or not.
 """
+import numpy as np
+
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._matrix._features cimport Features
@@ -60,6 +62,8 @@ cdef class TreeOracle(ChainOracle):
         self.has_first = False
         self.has_root = root
         self.parents = parents
+        self.relative_cost = self.counted_cost(
+            np.count_nonzero(np.asarray(parents) >= 0))
         self.flipped_at = self.work_size
         self.work_size += self.k * self.k
         self.root_sum_at = self.direction_size

@@ -81,7 +81,8 @@ class ComplexMetricClassifier(TrainedMixture):
     max_iter : int, default=1000
         Iterations, with one call of the LMO each as a rule.
     max_time : float or None, default=None
-        Seconds of the solver, at least one iteration of it.
+        Seconds of the solver, at least one iteration of it. How far a fit gets in them is
+        chance: the only thing here that keeps one from being repeated bit for bit.
     random_state : int, RandomState instance or None, default=None
         Seeds the hash that `predict` chooses a rule by: another seed divides the rows
         otherwise. None is a seed too, always the same. Nothing else is random here; the

@@ -724,20 +724,3 @@ cdef class BlockFrankWolfe:
                     c = self.corners.add(i, &labels[0], loss)
                     self.corners.sets[i].alpha[c] = alpha
         self.rebuild_weights()
-
-    def time_oracle(self, Py_ssize_t i, Py_ssize_t n_calls, clock):
-        """Seconds of n_calls max-oracles, and of n_calls scorings of a labeling."""
-        cdef double score, loss
-        cdef Py_ssize_t _k
-        self.oracle.potentials(i, &self.w[0], &self.work[0])
-        start = clock()
-        with nogil:
-            for _k in range(n_calls):
-                self.oracle.max_oracle(
-                    i, 1.0, &self.work[0], &self.labels[0], &score, &loss)
-        answered = clock()
-        with nogil:
-            for _k in range(n_calls):
-                self.oracle.evaluate(
-                    i, &self.work[0], &self.labels[0], &score, &loss)
-        return answered - start, clock() - answered

@@ -16,19 +16,17 @@ CACHE_FLOOR = 0.01
 # all, which grows without end.
 CACHE_SIZE = 50
 
-# The oracle counts as expensive where it takes this many times the scoring of a labeling
-# at hand: an active set is a few of them, a cache up to CACHE_SIZE, and each pays for
-# itself beyond (section 5.1, "Recommendation"). An oracle that calls Python always does.
-EXPENSIVE_FOR_STEPS = 4.5
+# The oracle counts as expensive where it declares this many times the operations of
+# scoring a labeling at hand: an active set is a few of them, a cache up to CACHE_SIZE,
+# and each pays for itself beyond (section 5.1, "Recommendation").
+EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
-N_TIMED_BLOCKS = 16
-N_TIMED_CALLS = 20
-N_TIMINGS = 3
 
 # Where the block gaps as last seen have fallen to this share of the last true gap, the
 # rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
 # not draw before the next check.
 STALE_GAP = 0.1
+
 
 def start_bcfw(
     oracle,
@@ -54,7 +52,7 @@ def start_bcfw(
     step : {"auto", "fw", "pairwise", "away"}
     cache : {"auto", True, False}
         "auto" follows the paper: pairwise steps and a cache where a call of the oracle
-        is measured to be expensive, plain steps and none where it is cheap.
+        is expensive by its `relative_cost`, plain steps and none where it is cheap.
     cache_size : int
     average : bool
     bounds : (lower, upper) of ndarray of shape (d,), or None
@@ -79,15 +77,13 @@ def start_bcfw(
             "step='exact' makes single fits by BCFWClassifier; for a path, or C chosen "
             "along one, leave step='auto'."
         )
-    if "auto" in (step, cache):
-        cost = _oracle_cost(oracle, weights)
-        if step == "auto":
-            expensive = bool(cost >= EXPENSIVE_FOR_STEPS)
-            if state is not None:
-                expensive = "corners" in state
-            step = "pairwise" if expensive else "fw"
-        if cache == "auto":
-            cache = bool(cost >= EXPENSIVE_FOR_CACHE)
+    if step == "auto":
+        expensive = oracle.relative_cost >= EXPENSIVE_FOR_STEPS
+        if state is not None:
+            expensive = "corners" in state
+        step = "pairwise" if expensive else "fw"
+    if cache == "auto":
+        cache = oracle.relative_cost >= EXPENSIVE_FOR_CACHE
     lower, upper = (None, None) if bounds is None else bounds
     iterate = BlockFrankWolfe(
         oracle,
@@ -104,25 +100,6 @@ def start_bcfw(
     if state is not None:
         iterate.set_state(state)
     return iterate, step, cache
-
-
-def _oracle_cost(oracle, weights):
-    """How many labelings could be scored in the time of one call of the max-oracle."""
-    if not oracle.thread_safe:
-        return np.inf
-    probe = BlockFrankWolfe(oracle, weights, 1.0)
-    blocks = np.flatnonzero(weights)
-    blocks = blocks[np.linspace(0, len(blocks) - 1, N_TIMED_BLOCKS).astype(int)]
-    # The quickest of a few timings is the one that the machine disturbed least.
-    times = np.min(
-        [
-            [probe.time_oracle(i, N_TIMED_CALLS, perf_counter) for i in blocks]
-            for _ in range(N_TIMINGS)
-        ],
-        axis=0,
-    )
-    oracle_time, scoring_time = times.sum(axis=0)
-    return oracle_time / scoring_time
 
 
 def run_bcfw(

@@ -1,0 +1,198 @@
+"""Fits are repeated bit for bit, with default parameters and on a busy machine."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from _estimators import PythonMulticlass, assert_same_fit, assert_same_labels
+from _load import busy_machine
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    ComplexMetricClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+    bcfw_path,
+)
+from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
+from sklearn_structsvm.metrics import DemographicParity
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    HierarchicalStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    PairwiseMultilabelStructure,
+    TreeStructure,
+)
+
+REPETITIONS = 2
+# No fit here is at its end by then, so that its bits depend on every step it made.
+SHORT = {"max_iter": 6, "tol": 0.0}
+
+
+def rows(n_classes=3, n=40):
+    return make_classification(
+        n, n_features=5, n_informative=4, n_redundant=0, n_classes=n_classes,
+        n_clusters_per_class=1, class_sep=0.5, random_state=0,
+    )  # fmt: skip
+
+
+def chains(k=2):
+    # When an oracle was timed, of chains such as these the load decided on the steps.
+    return make_chains(30, n_features=4, n_classes=k, max_length=4, random_state=0)
+
+
+def trees():
+    X, y = chains(3)
+    return [(x, np.arange(len(x)) // 2 - 1) for x in X], y
+
+
+def labels(k=4, n=30):
+    return make_multilabel(n, n_features=5, n_classes=k, random_state=0)
+
+
+def leaves(n=20):
+    X, Y, _ = make_hierarchical(n, n_nodes=8, n_leaves=5, random_state=0)
+    return X, Y
+
+
+EDGES = make_hierarchical(20, n_nodes=8, n_leaves=5, random_state=0)[2]
+
+
+def python_rows():
+    X, y = rows(n=12)
+    return list(X), y.tolist()
+
+
+PAIRWISE = PairwiseMultilabelStructure
+STRUCTURES = {
+    "binary": (BinaryStructure(), partial(rows, 2)),
+    "multiclass": (MulticlassStructure(), rows),
+    "multilabel": (MultilabelStructure(), labels),
+    "chain": (ChainStructure(), chains),
+    "chain-letters": (ChainStructure(), partial(chains, 26)),
+    "tree": (TreeStructure(), trees),
+    "enumerate": (PAIRWISE(), labels),
+    "roof": (PAIRWISE(inference="roof"), labels),
+    "lp": (PAIRWISE(inference="lp"), partial(labels, 3, 8)),
+    "hierarchy": (HierarchicalStructure(EDGES), leaves),
+    "hierarchy-lp": (HierarchicalStructure(EDGES, inference="lp"), partial(leaves, 8)),
+    "python": (PythonMulticlass(), python_rows),
+}
+SLOW = ("lp", "hierarchy-lp", "python")
+# What a fit of a complex metric leaves in numbers.
+NUMBERS = (
+    "objective_", "dual_objective_", "n_iter_", "n_oracle_calls_", "confusion_",
+    "constraint_violation_",
+)  # fmt: skip
+
+
+def assert_repeated(estimator, X, y, n_jobs=(1, 2), **fit_params):
+    """The fit of a quiet machine is that of a busy one, for any number of threads."""
+    first = clone(estimator).fit(X, y, **fit_params)
+    with busy_machine():
+        for k in range(REPETITIONS):
+            again = clone(estimator).set_params(n_jobs=n_jobs[k % len(n_jobs)])
+            again.fit(X, y, **fit_params)
+            assert_same_fit(again, first)
+            assert_same_labels(again.predict(X), first.predict(X))
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_block_coordinate_frank_wolfe(kind):
+    structure, data = STRUCTURES[kind]
+    assert_repeated(BCFWClassifier(structure, random_state=0, **SHORT), *data())
+    averaged = BCFWClassifier(structure, average=True, random_state=0, **SHORT)
+    assert_repeated(averaged, *data())
+
+
+@pytest.mark.parametrize("solver", ["bcfw", "sgd", "cutting_plane"])
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_slack_rescaling(kind, solver):
+    structure, data = STRUCTURES[kind]
+    short = {"max_iter": 3, "tol": 0.0} if kind in SLOW else SHORT
+    model = SlackRescaledSSVM(structure, solver=solver, random_state=0, **short)
+    assert_repeated(model, *data())
+
+
+@pytest.mark.parametrize("formulation", ["one-slack", "n-slack"])
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_cutting_planes(kind, formulation):
+    structure, data = STRUCTURES[kind]
+    model = BMRMClassifier(structure, formulation=formulation, random_state=0, **SHORT)
+    assert_repeated(model, *data())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STRUCTURES if kind not in SLOW])
+def test_C_chosen_along_paths(kind):
+    structure, data = STRUCTURES[kind]
+    model = BCFWClassifierCV(structure, Cs=[0.01, 0.1], cv=2, max_iter=6, random_state=0)
+    assert_repeated(model, *data(), n_jobs=(None, 1))
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_paths(kind):
+    structure, data = STRUCTURES[kind]
+    X, y = data()
+    options = {"structure": structure, "min_lambda": 0.1, "random_state": 0}
+    options["max_iter"] = 6
+    first = bcfw_path(X, y, **options)
+    with busy_machine():
+        for k in range(REPETITIONS):
+            again = bcfw_path(X, y, n_jobs=1 + k % 2, **options)
+            for name in ("lambdas", "coefs", "gaps", "n_iter", "n_oracle_calls"):
+                np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
+
+
+@pytest.mark.parametrize("data", [partial(rows, 2), rows, labels])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SubLBFGSClassifier(),
+        SubLBFGSClassifier(solver="sublbfgs"),
+        BMRMClassifier(),
+        BMRMClassifier(subproblem="line"),
+        PragamClassifier(),
+    ],
+    ids=str,
+)
+def test_batch_methods(estimator, data):
+    assert_repeated(estimator.set_params(**SHORT), *data())
+
+
+def test_logistic_regression():
+    model = SubLBFGSClassifier("logistic", penalty="l1", **SHORT)
+    assert_repeated(model, *rows(2))
+
+
+@pytest.mark.parametrize(
+    "solver", ["column_generation", "frank_wolfe", "gda", "ellipsoid", "bisection"]
+)
+@pytest.mark.parametrize("constrained", [False, True])
+def test_complex_metrics(solver, constrained):
+    X, y = rows(2, n=120)
+    metric = "f1" if solver == "bisection" else "h_mean"
+    constraints = DemographicParity(slack=0.02) if constrained else ()
+    model = ComplexMetricClassifier(
+        LogisticRegression(), metric, constraints, solver=solver, max_iter=20
+    )
+    groups = {"sensitive_features": (X[:, 0] > 0).astype(int)}
+    first = clone(model).fit(X, y, **groups)
+    with busy_machine():
+        for n_jobs in (1, 2):
+            again = clone(model).set_params(n_jobs=n_jobs).fit(X, y, **groups)
+            for name in NUMBERS:
+                np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
+            for method in ("predict", "predict_proba"):
+                found = [getattr(m, method)(X, **groups) for m in (again, first)]
+                np.testing.assert_array_equal(*found)

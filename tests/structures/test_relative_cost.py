@@ -1,0 +1,157 @@
+"""What the oracles declare that a call costs, and what "auto" makes of it."""
+
+import numpy as np
+import pytest
+from _estimators import PythonMulticlass
+
+from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
+from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    HierarchicalStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    PairwiseMultilabelStructure,
+    TreeStructure,
+)
+
+N = 6
+X = np.arange(2.0 * N).reshape(N, 2)
+
+
+def multiclass(k):
+    y = np.arange(N) % 2
+    return MulticlassStructure().fit(X, y, classes=range(k)).make_oracle(X, y)
+
+
+def indicator(structure, k):
+    Y = np.arange(N * k).reshape(N, k) % 3 == 0
+    return structure.fit(X, Y).make_oracle(X, Y)
+
+
+def multilabel(k):
+    return indicator(MultilabelStructure(), k)
+
+
+def pairwise(k, inference, **options):
+    return indicator(PairwiseMultilabelStructure(inference=inference, **options), k)
+
+
+def hierarchy(k, inference="tree"):
+    """One root above k leaves."""
+    edges = [(0, leaf) for leaf in range(1, k + 1)]
+    return indicator(HierarchicalStructure(edges, inference=inference), k)
+
+
+def chain(k, length, **options):
+    items, y = [np.ones((length, 1))] * N, [np.zeros(length, dtype=int)] * N
+    structure = ChainStructure(**options).fit(items, y, classes=range(k))
+    return structure.make_oracle(items, y)
+
+
+def tree(k, length, n_roots=1):
+    parents = np.maximum(np.arange(length) - n_roots, -1)
+    items, y = [(np.ones((length, 1)), parents)] * N, [np.zeros(length, int)] * N
+    structure = TreeStructure().fit(items, y, classes=range(k))
+    return structure.make_oracle(items, y)
+
+
+def python(k):
+    structure = PythonMulticlass(k).fit(list(X), [0] * N)
+    return structure.make_oracle(list(X), [0] * N)
+
+
+@pytest.mark.parametrize(
+    "oracles",
+    [
+        [multiclass(k) for k in (2, 5, 30, 200)],
+        [multilabel(k) for k in (1, 5, 30)],
+        [hierarchy(k) for k in (2, 10, 50)],
+        [chain(k, 8) for k in (2, 3, 5, 10, 26, 50)],
+        [tree(k, 8) for k in (2, 3, 5, 10, 26, 50)],
+        [chain(5, length) for length in (1, 2, 8, 30)],
+        [tree(5, 8, n_roots) for n_roots in (8, 4, 1)],
+        [chain(5, 8, transition=False), chain(5, 8)],
+        [pairwise(k, "enumerate") for k in (2, 4, 8, 14, 18)],
+        [pairwise(k, "roof") for k in (3, 8, 30)],
+        [pairwise(8, "roof", pairs="tree"), pairwise(8, "roof")],
+        [
+            pairwise(8, "enumerate"),
+            pairwise(8, "enumerate", label_costs=np.arange(1.0, 17.0).reshape(8, 2)),
+        ],
+        # From one kind to the next, for four labels or classes.
+        [
+            multilabel(4), multiclass(4), hierarchy(4), chain(4, 8),
+            pairwise(8, "enumerate"), chain(26, 8), pairwise(14, "enumerate"), python(4),
+        ],
+    ],
+)  # fmt: skip
+def test_costs_grow_as_the_operations_do(oracles):
+    costs = [oracle.relative_cost for oracle in oracles]
+    assert (np.diff(costs) > 0.0).all()
+    # A maximum is scored in the end, as any labeling is.
+    assert costs[0] > 1.0
+
+
+def test_viterbi_counts_its_additions():
+    # 8 of a call and 15 terms, to be scored; for the search 7 products of 26 rows in
+    # four vectors each, a call each, and 8 rows of costs and of labels on the way back.
+    scored, found = 8 + 15, 7 * (26 * 4 + 8) + 8 * (4 + 26)
+    assert chain(26, 8).relative_cost == pytest.approx((scored + found) / scored)
+
+
+def test_nodes_in_a_row_cost_what_a_chain_costs():
+    assert tree(5, 8).relative_cost == chain(5, 8).relative_cost
+    assert (
+        tree(5, 8, n_roots=8).relative_cost == chain(5, 8, transition=False).relative_cost
+    )
+
+
+@pytest.mark.parametrize(
+    "oracle", [python(3), pairwise(3, "lp"), hierarchy(3, "lp")], ids=["python", "l", "h"]
+)
+def test_what_calls_python_has_no_count(oracle):
+    assert oracle.relative_cost == np.inf
+    assert SlackOracle(oracle).relative_cost == np.inf
+
+
+@pytest.mark.parametrize("oracle", [multiclass(3), chain(3, 8), pairwise(4, "roof")])
+@pytest.mark.parametrize("search", ["angular", "exact", "binary"])
+def test_a_search_costs_more_than_a_call(oracle, search):
+    cost = oracle.relative_cost
+    assert SlackOracle(oracle, search).relative_cost >= 2 * cost
+
+
+@pytest.mark.parametrize(
+    ("oracle", "step", "cache"),
+    [
+        (indicator(MultilabelStructure(), 1), "fw", False),
+        (multiclass(3), "fw", False),
+        (multiclass(10), "fw", False),
+        (multilabel(50), "fw", False),
+        (chain(5, 1), "fw", False),
+        (chain(3, 8, transition=False), "fw", False),
+        (chain(2, 8), "pairwise", False),
+        (chain(26, 8), "pairwise", False),
+        (chain(50, 30), "pairwise", True),
+        (tree(3, 8), "pairwise", False),
+        (tree(50, 30), "pairwise", True),
+        (hierarchy(15), "pairwise", False),
+        (pairwise(4, "enumerate"), "pairwise", False),
+        (pairwise(18, "enumerate"), "pairwise", True),
+        (pairwise(20, "roof"), "pairwise", False),
+        (pairwise(3, "lp"), "pairwise", True),
+        (hierarchy(3, "lp"), "pairwise", True),
+        (python(3), "pairwise", True),
+    ],
+)
+def test_auto_takes_what_the_paper_recommends(oracle, step, cache):
+    uniform = np.full(N, 1.0 / N)
+    assert start_bcfw(oracle, uniform, 0.1)[1:] == (step, cache)
+
+
+def test_a_binary_label_is_a_label():
+    y = np.arange(N) % 2
+    binary = BinaryStructure().fit(X, y).make_oracle(X, y)
+    assert binary.relative_cost == multilabel(1).relative_cost
