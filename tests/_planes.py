@@ -53,6 +53,53 @@ class Points(Structure):
         return int(np.argmax(np.where(inside, values, -np.inf)))
 
 
+class Inequality(Structure):
+    """A label for each row of x, in the words of the documentation and no others.
+
+    φ(x, y) is the row, so that margins are sums, and `constrained_decode` compares g with
+    α h and β h, where searches compare g/h with α and β.
+    """
+
+    def __init__(self, losses):
+        self.losses = losses
+
+    def joint_feature(self, x, y):
+        return x[y]
+
+    def loss(self, y_true, y):
+        return float(self.losses[y])
+
+    def decode(self, x, w):
+        return int(np.argmax(x @ w))
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        return int(np.argmax(x @ w + lam * self.losses))
+
+    def constrained_decode(
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
+    ):
+        scores, g = x @ w, self.losses
+        h = 1.0 + scores - scores[y_true]
+        with np.errstate(invalid="ignore"):  # An infinite alpha, and h = 0.
+            below = g < alpha * h if strict_alpha else g <= alpha * h
+            above = beta * h < g if strict_beta else beta * h <= g
+        if not (below & above).any():
+            return None
+        return int(np.argmax(np.where(below & above, h + lam * g, -np.inf)))
+
+
+def inequality(points, rng, scale=1.0):
+    """(oracle, w) of wrong labels with these points, whose rows are random.
+
+    `scale` is that of the features, and with it of the rounding of h.
+    """
+    h, g = np.vstack([[1.0, 0.0], points]).T
+    w = rng.standard_normal(5)
+    x = scale * rng.standard_normal((len(h), 5))
+    x[:, -1] = (h - 1.0 - x[:, :-1] @ w[:-1]) / w[-1]
+    return Inequality(g).fit([x], [0]).make_oracle([x], [0]), w
+
+
 def plane(points):
     """(oracle, w) of a problem with one example, whose wrong labels have these points."""
     table = np.vstack([[1.0, 0.0], np.asarray(points, dtype=np.float64)])

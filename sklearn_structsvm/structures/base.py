@@ -160,7 +160,8 @@ class Structure(BaseEstimator):
 
         The constrained λ-oracle of Choi, Meshi and Srebro (AISTATS 2016), eq. (8).
         `strict_alpha` makes the right inequality strict, `strict_beta` (the default)
-        the left one. None says that no labeling satisfies both.
+        the left one. `alpha` may be infinite: h(y) > 0 is then all that it asks. None
+        says that no labeling satisfies both.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not define constrained_decode."

@@ -9,7 +9,7 @@ import numpy as np
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
-from sklearn_structsvm.solvers.blocks._slack_search cimport Search, SlackSearch
+from sklearn_structsvm.solvers.blocks._slack_search cimport Search, SlackSearch, begin_at
 
 # Angular search asks two to six times on average over a training, and to list the
 # candidates of an exact one costs about as much. The others ask ten times and more.
@@ -106,11 +106,12 @@ cdef class SlackOracle(BlockOracle):
         found.one = lam
         found.work = work
         found.labels = labels
-        self.search.find(&found, lam * self.lams[i], self.slack[i], self.max_losses[i])
+        found.max_loss = self.max_losses[i]
+        self.search.find(&found, lam * self.lams[i], self.slack[i])
         self.queries[i] += found.n_queries
-        if found.value > 0.0 and lam > 0.0:
+        if lam > 0.0 and begin_at(&found) > 0.0:
             # For lam = 1: solvers that change it scale the scores as well.
-            self.lams[i] = (1.0 + found.score / lam) / found.loss
+            self.lams[i] = begin_at(&found) / lam
         if self.known is not None:
             self._remember(i, labels)
         score[0] = found.loss * found.score

@@ -7,6 +7,8 @@ cdef struct Search:
     Py_ssize_t i
     double one
     double* work
+    # G = max g, which a search among candidates sees by itself.
+    double max_loss
     # The best labeling so far, as in `BlockOracle.evaluate`, and h g of it.
     int* labels
     double score
@@ -21,6 +23,9 @@ cdef struct Search:
     Plane plane
 
 
+cdef double begin_at(const Search* search) noexcept nogil
+
+
 cdef class SlackSearch:
     cdef readonly BlockOracle oracle
     cdef readonly double rtol
@@ -29,18 +34,15 @@ cdef class SlackSearch:
     cdef CornerSets known
     cdef int kind
 
-    cdef int find(
-        self, Search* search, double lam, double slack, double max_loss
-        ) except -1 nogil
+    cdef int find(self, Search* search, double lam, double slack) except -1 nogil
     cdef bint _scans_candidates(self) noexcept nogil
     cdef int _exact(self, Search* search) except -1 nogil
-    cdef int _angular(
-        self, Search* search, double lam, double max_loss) except -1 nogil
-    cdef int _bisecting(
-        self, Search* search, double lam, double max_loss) except -1 nogil
-    cdef int _binary(self, Search* search, double max_loss) except -1 nogil
-    cdef int _sarawagi(
-        self, Search* search, double slack, double max_loss) except -1 nogil
+    cdef int _angular(self, Search* search, double lam) except -1 nogil
+    cdef int _bisecting(self, Search* search, double lam) except -1 nogil
+    cdef int _binary(self, Search* search) except -1 nogil
+    cdef int _sarawagi(self, Search* search, double slack) except -1 nogil
+    cdef double _slack_bound(
+        self, Search* search, double lam, double slack) except? -1 nogil
     cdef int _ask(
         self, Search* search, double lam, double* h, double* g) except -1 nogil
     cdef bint _ask_within(

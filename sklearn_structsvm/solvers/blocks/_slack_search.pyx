@@ -6,7 +6,8 @@ another constant is what a solver gets that scales its weights. At the true labe
 and Φ are 0, so that Φ* >= 0. Oracles maximise h + λ g, over all labelings or between
 two rays.
 
-Whatever λ was asked, K(λ) = max_y h + λ g bounds Φ* by K²/(4λ) (Lemma 5): a search
+Whatever λ was asked, K(λ) = max_y h + λ g bounds Φ* by the largest (K - λ g) g with g
+between 0 and G = max g, which is K²/(4λ) (Lemma 5) or less, and K G for λ = 0: a search
 reports the least such bound that it met, or the exact value where it has proved it.
 
 Loose ends of the paper, and how they are settled here:
@@ -27,6 +28,12 @@ Loose ends of the paper, and how they are settled here:
   Theorem 4's v_1 is the larger of λ_0 ∂(y_1) and its inverse.
 - What the labelings at hand rule out is more than Lemma 8's outer rays where they are
   better than z: see `narrow`. The rays are drawn anew when an angle's turn comes.
+- Rays of labelings are left out, and a structure of one's own need not round h as it is
+  rounded here, nor compare g with α h by way of g/h: a labeling came back until halved
+  angles left nothing between it and their other ray. So a ray is drawn within what
+  rounding can do to it, and where its labeling comes back even so, h is rounded more
+  than was thought. What lies in between is bounded by the labeling's own line, and what
+  is reported has that bound.
 - A queue of angles by their bound instead of the breadth-first one keeps Theorem 4: an
   angle popped before one that is less deep has a larger bound than that.
 - Algorithm 1 takes the mean of L, unbounded at first: λ doubles until it is bounded.
@@ -59,6 +66,10 @@ cdef double SMALLEST = 1e-150
 cdef double LARGEST = 1e150
 # What rounding can do to Φ and to its bounds.
 cdef double ROUNDING = 1e-13
+# By how much, of the constant of h, a structure of one's own may round h otherwise than
+# it is rounded here, so far as is known at first, and how fast that is learned.
+cdef double FOREIGN_ROUNDING = 1e-14
+cdef double MORE = 16.0
 # Where a bracket of λ has shrunk to this share of λ, its ends are one.
 cdef double NARROW = 1e-6
 # A bisection begins at least where λ G is this share of the constant of h.
@@ -125,12 +136,14 @@ cdef Angle pop(Queue* queue) noexcept nogil:
 
 cdef double slope(double h, double g) noexcept nogil:
     """g / h for h > 0, within the range in which squares and roots are safe."""
-    return fmin(fmax(g / h, SMALLEST), LARGEST)
+    return fmin(fmax(g / h, SMALLEST), LARGEST) if h > 0.0 else LARGEST
 
 
 cdef bint narrow(
         Angle* angle, double value, double highest_h, double highest_g) noexcept nogil:
     """Keep the rays between which Φ can exceed `value`; false where none is left.
+
+    Beyond rounding, that is, so that labelings of this `value` are left out.
 
     At slope s it is at most G²/s and s H² (Theorem 5), as far as H and G are known. On
     the line h + λ g = K the product at slope s is s K²/(1 + λ s)². With
@@ -143,17 +156,17 @@ cdef bint narrow(
         return True
     if highest_g > 0.0:
         angle.alpha = fmin(
-            angle.alpha, highest_g / value * highest_g * (1.0 + ROUNDING))
+            angle.alpha, highest_g / value * highest_g * (1.0 - ROUNDING))
     if highest_h > 0.0:
         angle.beta = fmax(
-            angle.beta, value / highest_h / highest_h * (1.0 - ROUNDING))
+            angle.beta, value / highest_h / highest_h * (1.0 + ROUNDING))
     if angle.lam <= 0.0:
         return angle.beta < angle.alpha
     ratio = angle.highest / value * angle.highest / (4.0 * angle.lam)
     if ratio <= 1.0:
         return False
     reach = sqrt(ratio) + sqrt(ratio - 1.0)
-    reach *= reach * (1.0 + ROUNDING)
+    reach *= reach * (1.0 - ROUNDING)
     angle.alpha = fmin(angle.alpha, reach / angle.lam)
     angle.beta = fmax(angle.beta, 1.0 / (reach * angle.lam))
     return angle.beta < angle.alpha
@@ -176,13 +189,40 @@ cdef void add_line(Angle* angle, double lam, double highest) noexcept nogil:
     angle.highest = highest
 
 
-cdef int tighten(Search* search, double lam, double highest) noexcept nogil:
-    """Lemma 5, with K(λ) = `highest`."""
-    if lam > 0.0 and highest > 0.0:
-        search.bound = fmin(search.bound, highest * highest / (4.0 * lam))
-    elif highest <= 0.0:
-        search.bound = 0.0
-    return 0
+cdef double leave_out(
+        Angle* angle, double h, double g, double lam, double error) noexcept nogil:
+    """Take a labeling's ray out of an angle of which it is to be the outer one.
+
+    The labeling is the best of the angle for `lam`, and its h is known but for `error`.
+    Returns a bound of what is left out with it; 0 where that is rounding.
+    """
+    cdef Angle out = angle[0]
+    if slope(h, g) * lam > 1.0:
+        angle.alpha = fmin(angle.alpha, slope(h + error, g) * (1.0 - ROUNDING))
+        angle.strict = True
+        out.beta = angle.alpha
+    else:
+        angle.beta = fmax(angle.beta, slope(h - error, g) * (1.0 + ROUNDING))
+        out.alpha = angle.beta
+    return 0.0 if error == 0.0 else largest_on_line(&out, lam, h + lam * g)
+
+
+cdef void tighten(Search* search, double lam, double highest) noexcept nogil:
+    """Bound the search by h + λ g <= `highest` and g <= G."""
+    cdef double loss = search.max_loss
+    if highest < 2.0 * lam * loss:
+        loss = 0.5 * highest / lam
+    search.bound = fmin(search.bound, fmax(highest - lam * loss, 0.0) * fmax(loss, 0.0))
+
+
+cdef double begin_at(const Search* search) noexcept nogil:
+    """The λ whose line its best labeling is in the middle of.
+
+    0 where that does not violate by more than rounding, and its ray may be any.
+    """
+    if search.value <= ROUNDING * search.one * search.max_loss:
+        return 0.0
+    return (search.one + search.score) / search.loss
 
 
 cdef class SlackSearch:
@@ -210,21 +250,17 @@ cdef class SlackSearch:
         self.known = known
         self.trace = None
 
-    cdef int find(
-            self, Search* search, double lam, double slack, double max_loss
-            ) except -1 nogil:
+    cdef int find(self, Search* search, double lam, double slack) except -1 nogil:
         """Search block `search.i`, whose potentials are in `search.work`.
 
         Parameters
         ----------
         search : Search*
-            With i, one, work and labels set; the rest is the answer.
+            With i, one, work, labels and max_loss set; the rest is the answer.
         lam : double
             Where to begin; 0 for the search's own choice.
         slack : double
             ξ_i, for Sarawagi and Gupta's bound.
-        max_loss : double
-            G = max_y L_i(y); of no use to searches over candidates.
         """
         cdef Py_ssize_t c, i = search.i, n_labels = self.oracle.n_labels(i)
         cdef double score, loss
@@ -247,18 +283,18 @@ cdef class SlackSearch:
                     self.oracle.evaluate(
                         i, search.work, search.queried, &score, &loss)
                     self._consider(search, score, loss)
-                if search.value > 0.0:
-                    lam = (search.one + search.score) / search.loss
+                if begin_at(search) > 0.0:
+                    lam = begin_at(search)
             if self.kind == EXACT:
                 self._exact(search)
             elif self.kind == ANGULAR:
-                self._angular(search, lam, max_loss)
+                self._angular(search, lam)
             elif self.kind == BISECTING:
-                self._bisecting(search, lam, max_loss)
+                self._bisecting(search, lam)
             elif self.kind == BINARY:
-                self._binary(search, max_loss)
+                self._binary(search)
             else:
-                self._sarawagi(search, slack, max_loss)
+                self._sarawagi(search, slack)
             search.bound = fmax(search.bound, search.value)
         finally:
             free(search.queried)
@@ -377,13 +413,12 @@ cdef class SlackSearch:
             self.oracle.true_labels(search.i, search.labels)
         return 0
 
-    cdef int _angular(
-            self, Search* search, double lam, double max_loss) except -1 nogil:
+    cdef int _angular(self, Search* search, double lam) except -1 nogil:
         """Algorithm 2; the module says how its gaps are filled."""
         cdef Queue queue
         cdef Angle angle, low, high
-        cdef double h = 0.0, g = 0.0, highest_h = 0.0, highest_g = max_loss, highest
-        cdef double at_z, at_mirror, outer, peak
+        cdef double h = 0.0, g = 0.0, highest_h = 0.0, highest, at_z, at_mirror, peak
+        cdef double error, beyond = 0.0, left_out = 0.0
         cdef bint is_first = True
         cdef Py_ssize_t j
         if self.oracle.has_candidates:
@@ -392,30 +427,30 @@ cdef class SlackSearch:
             search.on_plane = True
             for j in range(search.plane.count):
                 highest_h = fmax(highest_h, search.one + search.plane.scores[j])
-                highest_g = fmax(highest_g, search.plane.losses[j])
+                search.max_loss = fmax(search.max_loss, search.plane.losses[j])
+        error = 0.0 if search.on_plane else FOREIGN_ROUNDING * search.one
         memset(&queue, 0, sizeof(Queue))
         try:
             if lam <= 0.0 and not search.on_plane:
                 self._ask(search, 0.0, &highest_h, &g)
             if lam <= 0.0:
-                lam = 1.0 / slope(fmax(highest_h, SMALLEST), highest_g)
+                lam = 1.0 / slope(fmax(highest_h, SMALLEST), search.max_loss)
             angle.alpha = INFINITY
             angle.beta = 0.0
-            if search.value > 0.0:
-                at_z = slope(search.one + search.score, search.loss)
-                # Where it has the largest loss, its own ray is the outermost one.
-                if search.loss >= highest_g:
-                    angle.alpha = at_z
             angle.strict = True
             angle.bound = search.bound
             angle.lam = 0.0
+            if search.value > 0.0 and search.loss >= search.max_loss:
+                # Of the largest loss: its own ray is the outermost one.
+                at_z = slope(search.one + search.score + error, search.loss)
+                angle.alpha = at_z * (1.0 - ROUNDING)
             push(&queue, angle)
             while queue.count > 0:
-                search.bound = queue.angles[0].bound
+                search.bound = fmax(queue.angles[0].bound, left_out)
                 if self._is_done(search):
                     break
                 angle = pop(&queue)
-                if not narrow(&angle, search.value, highest_h, highest_g):
+                if not narrow(&angle, search.value, highest_h, search.max_loss):
                     continue
                 if not is_first:
                     lam = 1.0 / sqrt(angle.alpha * angle.beta)
@@ -425,22 +460,43 @@ cdef class SlackSearch:
                     continue
                 highest = h + lam * g
                 at_z = slope(h, g)
+                if angle.lam == 0.0:
+                    # The first angle, of all that violates.
+                    tighten(search, lam, highest)
+                    angle.bound = search.bound
+                if at_z <= angle.beta or at_z > angle.alpha or (
+                        at_z == angle.alpha and angle.strict):
+                    # It is to be left out already: h is rounded more than was thought.
+                    low = angle
+                    while (angle.alpha == low.alpha and angle.beta == low.beta
+                            and error < LARGEST):
+                        error = fmax(MORE * error, SMALLEST)
+                        beyond = leave_out(&angle, h, g, lam, error)
+                    left_out = fmax(left_out, beyond)
+                    if angle.beta < angle.alpha:
+                        add_line(&angle, lam, highest)
+                        push(&queue, angle)
+                    continue
                 peak = 1.0 / lam
-                # z' mirrors z in the ray of slope 1/λ: slopes multiply to 1/λ².
-                at_mirror = fmin(fmax(peak / at_z * peak, SMALLEST), LARGEST)
                 if fabs(at_z * lam - 1.0) <= ROUNDING:
                     continue
-                # Lines 18 to 24, within the angle that is split.
+                # Lines 18 to 24, within the angle that is split. z' mirrors z in the ray
+                # of slope 1/λ: slopes multiply to 1/λ².
+                at_mirror = fmin(fmax(peak / at_z * peak, SMALLEST), LARGEST)
                 high = low = angle
-                outer = fmax(at_z, at_mirror)
-                if outer <= angle.alpha:
-                    high.alpha = outer
-                    high.strict = True
-                high.beta = fmax(angle.beta, peak)
-                if peak < angle.alpha:
+                if at_z > peak:
+                    beyond = leave_out(&high, h, g, lam, error)
+                    low.beta = fmax(low.beta, at_mirror)
+                else:
+                    beyond = leave_out(&low, h, g, lam, error)
+                    if at_mirror <= high.alpha:
+                        high.alpha = at_mirror
+                        high.strict = True
+                left_out = fmax(left_out, beyond)
+                high.beta = fmax(high.beta, peak)
+                if peak < low.alpha:
                     low.alpha = peak
                     low.strict = False
-                low.beta = fmax(angle.beta, fmin(at_z, at_mirror))
                 if high.beta < high.alpha:
                     add_line(&high, lam, highest)
                     push(&queue, high)
@@ -448,15 +504,14 @@ cdef class SlackSearch:
                     add_line(&low, lam, highest)
                     push(&queue, low)
             if queue.count == 0:
-                search.bound = search.value
+                search.bound = fmax(search.value, left_out)
         finally:
             free(queue.angles)
         if search.on_plane:
             self._read_plane(search)
         return 0
 
-    cdef int _bisecting(
-            self, Search* search, double lam, double max_loss) except -1 nogil:
+    cdef int _bisecting(self, Search* search, double lam) except -1 nogil:
         """Algorithm 1, with the early stop of Appendix D."""
         cdef double low = 0.0, high = INFINITY, h = 0.0, g = 0.0
         cdef double h_low = 0.0, h_high = INFINITY, g_low = 0.0, g_high = INFINITY
@@ -465,11 +520,11 @@ cdef class SlackSearch:
         high_end[0] = high_end[1] = -2.0
         if lam <= 0.0:
             lam = search.one
-        if max_loss <= 0.0:
+        if search.max_loss <= 0.0:
             search.bound = 0.0
             return 0
         # No need to double a λ at which the loss counts for nothing.
-        lam = fmax(lam, SMALL_SHARE * search.one / max_loss)
+        lam = fmax(lam, SMALL_SHARE * search.one / search.max_loss)
         while True:
             self._ask(search, lam, &h, &g)
             h_low = fmax(h_low, fmin(h, lam * g))
@@ -491,7 +546,7 @@ cdef class SlackSearch:
                 return 0
             lam = 2.0 * lam if high == INFINITY else 0.5 * (low + high)
 
-    cdef int _binary(self, Search* search, double max_loss) except -1 nogil:
+    cdef int _binary(self, Search* search) except -1 nogil:
         """Bisection for the least of Lemma 1's bounds.
 
         The bound is F(λ) = K(λ²)²/(4λ²), convex; written here in terms of λ². With
@@ -501,10 +556,10 @@ cdef class SlackSearch:
         cdef double h = 0.0, g = 0.0, lam, low, high, low_h, low_g
         cdef double high_h = -1.0, high_g = -1.0
         self._ask(search, 0.0, &h, &g)
-        if h <= 0.0 or max_loss <= 0.0:
+        if h <= 0.0 or search.max_loss <= 0.0:
             search.bound = 0.0
             return 0
-        lam = h / max_loss
+        lam = h / search.max_loss
         low_h, low_g = h, g
         low = 0.25 * lam
         high = 4.0 * lam
@@ -519,42 +574,45 @@ cdef class SlackSearch:
                 break
         return 0
 
-    cdef int _sarawagi(
-            self, Search* search, double slack, double max_loss) except -1 nogil:
+    cdef int _sarawagi(self, Search* search, double slack) except -1 nogil:
         """Golden section on F(λ) = K(λ) - 2 √(ξ λ), eq. (11).
 
         F is convex and bounds the largest h - ξ/g. From √λ = (√ξ + √(ξ + H G))/G on
         λ G - 2 √(ξ λ) alone exceeds F(0) = H, so that the least F lies before.
         """
-        cdef double h = 0.0, g = 0.0, first_h = 0.0, a, b, left, right
-        cdef double f_left, f_right, least, width
-        self._ask(search, 0.0, &first_h, &g)
-        if first_h <= 0.0 or max_loss <= 0.0:
+        cdef double h = 0.0, g = 0.0, a = 0.0, b, left, right, width, least
+        cdef double f_left = INFINITY, f_right = INFINITY
+        self._ask(search, 0.0, &h, &g)
+        if h <= 0.0 or search.max_loss <= 0.0:
             search.bound = 0.0
             return 0
-        a = 0.0
-        b = (sqrt(slack) + sqrt(slack + first_h * max_loss)) / max_loss
+        b = (sqrt(slack) + sqrt(slack + h * search.max_loss)) / search.max_loss
         b *= b
         width = GOLDEN_WIDTH * b
-        left = b - GOLDEN * (b - a)
-        right = a + GOLDEN * (b - a)
-        self._ask(search, left, &h, &g)
-        f_left = h + left * g - 2.0 * sqrt(slack * left)
-        self._ask(search, right, &h, &g)
-        f_right = h + right * g - 2.0 * sqrt(slack * right)
-        least = fmin(first_h, fmin(f_left, f_right))
+        left = b - GOLDEN * b
+        right = GOLDEN * b
+        if not self._is_done(search):
+            f_left = self._slack_bound(search, left, slack)
+        if not self._is_done(search):
+            f_right = self._slack_bound(search, right, slack)
+        least = fmin(h, fmin(f_left, f_right))
         while b - a > width and not self._is_done(search):
             if f_left <= f_right:
                 b, right, f_right = right, left, f_left
                 left = b - GOLDEN * (b - a)
-                self._ask(search, left, &h, &g)
-                f_left = h + left * g - 2.0 * sqrt(slack * left)
+                f_left = self._slack_bound(search, left, slack)
             else:
                 a, left, f_left = left, right, f_right
                 right = a + GOLDEN * (b - a)
-                self._ask(search, right, &h, &g)
-                f_right = h + right * g - 2.0 * sqrt(slack * right)
+                f_right = self._slack_bound(search, right, slack)
             least = fmin(least, fmin(f_left, f_right))
         # h - ξ/g <= F makes h g <= F g + ξ.
-        search.bound = fmin(search.bound, fmax(least, 0.0) * max_loss + slack)
+        search.bound = fmin(search.bound, fmax(least, 0.0) * search.max_loss + slack)
         return 0
+
+    cdef double _slack_bound(
+            self, Search* search, double lam, double slack) except? -1 nogil:
+        """F(λ)."""
+        cdef double h = 0.0, g = 0.0
+        self._ask(search, lam, &h, &g)
+        return h + lam * g - 2.0 * sqrt(slack * lam)

@@ -101,7 +101,11 @@ def run_cutting_plane(
             cache_size = 0 if oracle.thread_safe else PLANE_CACHE_SIZE
         model = _JointPlanes(oracle, weights, lam, cache_size)
     model.n_threads = n_threads
-    best = {"objective": np.inf, "dual_objective": -np.inf}
+    best = {
+        "objective": np.inf,
+        "dual_objective": -np.inf,
+        "weights": model.weights.copy(),
+    }
 
     def check(done):
         w = model.weights

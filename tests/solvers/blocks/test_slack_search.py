@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _planes import Points, plane
+from _planes import Points, inequality, plane
 
 from sklearn_structsvm.solvers.blocks.slack_search import (
     check_search,
@@ -29,6 +29,11 @@ def largest(points):
     return max(0.0, float((points[:, 0] * points[:, 1]).max()))
 
 
+def rounding(points):
+    """Of products, where h is a sum in a structure of one's own."""
+    return 2e-14 * points[:, 1].max()
+
+
 KINDS = ["normal", "integers", "scales", "hyperbola"]
 
 
@@ -42,9 +47,67 @@ def test_angular_search_always_finds_the_largest_within_2m_plus_1_calls(kind):
         found = find_most_violating(oracle, 0, w, lam=lam)
         best = largest(points)
         assert found.value == pytest.approx(best, rel=1e-10)
-        assert found.bound == pytest.approx(best, rel=1e-9)
+        assert found.bound == pytest.approx(best, rel=1e-9, abs=rounding(points))
         # Theorem 2, M counting the true labeling as well.
         assert found.n_queries <= 2 * (len(points) + 1) + 1
+
+
+def n_positive(points, of_h=1e-12):
+    """M of Theorem 2, of the labelings that a search can find: with h > 0 and g > 0."""
+    return np.count_nonzero((points[:, 0] > -of_h) & (points[:, 1] > 0.0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decoder_written_from_its_inequality_is_asked_2m_plus_2_times(kind):
+    rng = np.random.default_rng(8)
+    for _ in range(400):
+        points = random_points(rng, kind)
+        oracle, w = inequality(points, rng)
+        found = find_most_violating(oracle, 0, w)
+        best = largest(points)
+        assert found.n_queries <= 2 * n_positive(points) + 2
+        assert found.value == pytest.approx(best, rel=1e-9, abs=rounding(points))
+        assert found.bound == pytest.approx(best, rel=1e-9, abs=rounding(points))
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_h_is_rounded_coarsely_a_search_learns_it_in_a_few_calls(kind, scale):
+    rng = np.random.default_rng(9)
+    # What is left of h: some thousand times the rounding of one product.
+    of_h = 1e-12 * scale
+    n_queries = 0
+    for _ in range(200):
+        points = random_points(rng, kind)
+        oracle, w = inequality(points, rng, scale)
+        found = find_most_violating(oracle, 0, w)
+        best, slack = largest(points), of_h * points[:, 1].max()
+        limit = 2 * n_positive(points, of_h) + 2
+        assert found.n_queries <= limit + np.log(scale / 1e-14) / np.log(16)
+        assert best - slack <= found.value * (1 + 1e-9) <= best * (1 + 2e-9) + slack
+        assert found.bound >= best * (1 - 1e-12) - slack
+        n_queries += found.n_queries - limit
+    # On the whole what is learned costs nothing.
+    assert n_queries < 0
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+def test_a_search_keeps_to_its_calls_and_has_a_finite_bound(search, limit):
+    rng = np.random.default_rng(10)
+    for make in (plane, lambda points: inequality(points, rng)):
+        for kind in KINDS:
+            points = random_points(rng, kind)
+            oracle, w = make(points)
+            found = find_most_violating(
+                oracle, 0, w, search=search, slack=0.1, max_queries=limit
+            )
+            assert found.n_queries <= limit
+            # All labelings have h <= H and g <= G, and what was asked tells one of them.
+            most = np.maximum(points.max(axis=0), [1.0, 0.0])
+            assert largest(points) * (1 - 1e-12) - 1e-12 <= found.bound
+            if search != "bisecting":
+                assert found.bound <= most.prod() * (1 + 1e-9) + 0.1
 
 
 @pytest.mark.parametrize("search", SEARCHES)
