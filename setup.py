@@ -1,13 +1,18 @@
 """Build the compiled kernels; all that is declarative stands in pyproject.toml.
 
 Every ``sklearn_structsvm/**/_*.pyx`` becomes an extension. The Cython directives
-below hold for all of them, and no kernel sets its own. Two environment variables:
+below hold for all of them, and no kernel sets its own. Environment variables, each 1
+for yes:
 
-``SKLEARN_STRUCTSVM_NO_OPENMP=1``
+``SKLEARN_STRUCTSVM_NO_OPENMP``
     build without OpenMP even where the compiler has it (the code then runs on one
     thread);
-``SKLEARN_STRUCTSVM_TRACE=1``
-    build with line tracing, for coverage of the kernels (slow: never for use).
+``SKLEARN_STRUCTSVM_TRACE``
+    build with line tracing, for coverage of the kernels (slow: never for use);
+``SKLEARN_STRUCTSVM_DEBUG``
+    check every index of a view, and compile with assertions (``make debug``);
+``SKLEARN_STRUCTSVM_SANITIZE``
+    let the compiler watch memory and undefined behaviour (``make sanitize``).
 """
 
 import os
@@ -25,20 +30,24 @@ from setuptools.errors import CompileError, LinkError
 PACKAGE = "sklearn_structsvm"
 # Memoryviews and the like are compiled once, into this module, and not into each.
 SHARED = f"{PACKAGE}._cyutility"
-TRACE = os.environ.get("SKLEARN_STRUCTSVM_TRACE") == "1"
-NO_OPENMP = os.environ.get("SKLEARN_STRUCTSVM_NO_OPENMP") == "1"
+NO_OPENMP, TRACE, DEBUG, SANITIZE = (
+    os.environ.get(f"SKLEARN_STRUCTSVM_{name}") == "1"
+    for name in ("NO_OPENMP", "TRACE", "DEBUG", "SANITIZE")
+)
 
 # Generated C, objects and libraries of in-place builds, kept from one build to the
 # next so that an edit recompiles one kernel; each variant has a folder of its own.
-VARIANT = "-trace" * TRACE + "-serial" * NO_OPENMP
+VARIANT = (
+    "-trace" * TRACE + "-debug" * DEBUG + "-sanitize" * SANITIZE + "-serial" * NO_OPENMP
+)
 BUILD = f"build/{sys.implementation.cache_tag}{VARIANT}"
 
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": False,
+    "boundscheck": DEBUG,
     "wraparound": False,
     "cdivision": True,
-    "initializedcheck": False,
+    "initializedcheck": DEBUG,
     "freethreading_compatible": True,
     "linetrace": TRACE,
 }
@@ -50,6 +59,12 @@ if TRACE:
 # floating-point traps and the sign of zero, on none of which a kernel relies. NaN and
 # infinity keep their meaning. MSVC knows none of these; its default is -O2 already.
 OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
+# Python compiles without assertions unless it is told otherwise.
+if DEBUG:
+    OPTIMISE += ["-UNDEBUG"]
+SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []
+if SANITIZE:
+    OPTIMISE = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS]
 
 PROGRAM = "int main(void) { return 0; }\n"
 OPENMP_PROGRAM = """\
@@ -111,7 +126,7 @@ class BuildKernels(build_ext):
             self.parallel = True
 
     def build_extensions(self):
-        compile_args, link_args = self.optimise_flags(), []
+        compile_args, link_args = self.optimise_flags(), [*SANITIZERS]
         openmp = None if NO_OPENMP else self.openmp_flags()
         if openmp is not None:
             compile_args += openmp[0]
@@ -125,7 +140,7 @@ class BuildKernels(build_ext):
     def optimise_flags(self):
         if self.compiler.compiler_type == "msvc":
             return []
-        return [flag for flag in OPTIMISE if self.builds(PROGRAM, [flag], [])]
+        return [flag for flag in OPTIMISE if self.builds(PROGRAM, [flag], SANITIZERS)]
 
     def openmp_flags(self):
         """Flags to compile and to link with OpenMP, or None."""

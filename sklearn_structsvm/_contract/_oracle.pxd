@@ -1,3 +1,8 @@
+# Blocks that are decoded between two looks at signals: half a second of a slow oracle.
+cdef enum:
+    CHUNK = 1024
+
+
 # Labelings of one block as points of a plane: their scores f(y) - f(y_i) and losses.
 cdef struct Plane:
     Py_ssize_t count
@@ -25,6 +30,7 @@ cdef class BlockOracle:
     cdef readonly Py_ssize_t n_blocks
     cdef readonly Py_ssize_t n_weights
     cdef readonly Py_ssize_t max_labels
+    cdef readonly Py_ssize_t n_values
     cdef readonly Py_ssize_t work_size
     cdef readonly Py_ssize_t direction_size
     cdef readonly double relative_cost

@@ -37,15 +37,17 @@ and g = L_i(y):
 
 `work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
 by the caller, zero at first, one of each per thread; their content is private.
-A labeling is `n_labels(i)` integers.
+A labeling is `n_labels(i)` integers in [0, `n_values`).
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
-
 
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
     """Room for so many points; those at hand stay."""
@@ -101,6 +103,8 @@ cdef class BlockOracle:
         solvers choose steps and caches; counted from the sizes of the problem and never
         timed, so that the same problem is always solved in the same way. Infinite where
         an oracle says nothing, as for structures in Python and linear programs.
+    n_values : int
+        The integers of a labeling are below it.
     thread_safe : bool
         Whether distinct blocks may be asked at once from several threads.
     has_candidates, has_constrained : bool
@@ -186,25 +190,34 @@ cdef class BlockOracle:
         Returns
         -------
         ndarray of shape (Σ_i n_labels(i),), dtype intc
+
+        Raises
+        ------
+        ValueError
+            If w is not of shape (n_weights,).
         """
-        cdef Py_ssize_t i, n = self.n_blocks
+        cdef Py_ssize_t i, first, stop, n = self.n_blocks
+        check_shape("w", w, self.n_weights)
         cdef const Py_ssize_t[::1] starts = np.concatenate(
             [[0], np.cumsum([self.n_labels(i) for i in range(n)])]).astype(np.intp)
         result = np.zeros(starts[n], dtype=np.intc)
         cdef int[::1] labels = result
         cdef int t
-        if not self.thread_safe or n_threads < 1:
-            n_threads = 1
+        n_threads = max(1, min(n_threads, n)) if self.thread_safe else 1
         cdef double[:, ::1] work = np.zeros((n_threads, max(self.work_size, 1)))
         cdef double[:, ::1] terms = np.zeros((n_threads, 2))
-        if n_threads == 1:
-            with nogil:
-                for i in range(n):
-                    self.potentials(i, &w[0], &work[0, 0])
-                    self.max_oracle(i, lam, &work[0, 0], &labels[starts[i]],
-                                    &terms[0, 0], &terms[0, 1])
-        else:
-            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        for first in range(0, n, CHUNK):
+            PyErr_CheckSignals()
+            stop = min(first + CHUNK, n)
+            if n_threads == 1:
+                with nogil:
+                    for i in range(first, stop):
+                        self.potentials(i, &w[0], &work[0, 0])
+                        self.max_oracle(i, lam, &work[0, 0], &labels[starts[i]],
+                                        &terms[0, 0], &terms[0, 1])
+                continue
+            for i in prange(
+                    first, stop, nogil=True, num_threads=n_threads, schedule="static"):
                 t = threadid()
                 self.potentials(i, &w[0], &work[t, 0])
                 self.max_oracle(i, lam, &work[t, 0], &labels[starts[i]],
@@ -216,7 +229,7 @@ cdef class BlockOracle:
         return None
 
     def set_blocks(self, blocks):
-        """Restore what `get_blocks` returned."""
+        """Restore what `get_blocks` returned; ValueError where it does not fit."""
 
     def scale_blocks(self, double rho):
         """ν_i *= rho for all i: move dual mass 1 - rho to the true labelings."""
@@ -226,5 +239,8 @@ cdef class BlockOracle:
         return np.asarray(labels).copy()
 
     def labeling_from_object(self, Py_ssize_t i, saved):
-        """Inverse of `labeling_to_object`."""
-        return np.ascontiguousarray(saved, dtype=np.intc)
+        """Inverse of `labeling_to_object`; ValueError where it is no labeling."""
+        labels = np.ascontiguousarray(saved, dtype=np.intc)
+        check_shape(f"labeling of example {i}", labels, self.n_labels(i))
+        check_indices(f"labeling of example {i}", labels, self.n_values)
+        return labels

@@ -1,6 +1,8 @@
 """The hinge of two classes, and a line search of its own: a loss has one breakpoint."""
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape
+
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, fabs, sqrt
 
@@ -57,6 +59,8 @@ cdef class BinaryLines(Hinge):
 
     def __init__(self, p, const double[::1] signs, const double[::1] costs):
         super().__init__(p, 1)
+        check_shape("signs", signs, self.n_samples)
+        check_shape("costs", costs, self.n_samples)
         self.signs, self.costs = signs, costs
         self.max_lines = 2
 

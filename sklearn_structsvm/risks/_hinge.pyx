@@ -7,6 +7,8 @@ depends on the number of threads.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
 from cython.parallel cimport prange
 from libc.math cimport NAN
 from libc.stdlib cimport free, malloc
@@ -59,6 +61,7 @@ cdef class Hinge:
 
     def value(self, const double[:, ::1] Z, int n_threads=1):
         """Σ_i p_i ℓ_i(z_i)."""
+        check_shape("Z", Z, self.n_samples, self.n_scores)
         cdef Py_ssize_t n = self.n_samples, b
         cdef Py_ssize_t n_blocks = (n + BLOCK - 1) // BLOCK
         cdef double[::1] losses = np.empty(n)
@@ -80,6 +83,7 @@ cdef class Hinge:
 
     def sample_losses(self, const double[:, ::1] Z):
         """ℓ_i(z_i), shape (n,)."""
+        check_shape("Z", Z, self.n_samples, self.n_scores)
         cdef Py_ssize_t n = self.n_samples, b
         cdef double[::1] losses = np.empty(n)
         with nogil:
@@ -95,7 +99,10 @@ cdef class Hinge:
         cdef Py_ssize_t n_blocks = (n + BLOCK - 1) // BLOCK
         cdef const double* a = NULL
         cdef double[::1] sums = np.empty(n_blocks)
+        check_shape("Z", Z, n, self.n_scores)
+        check_shape("B", B, n, self.n_scores)
         if along is not None:
+            check_shape("along", along, n, self.n_scores)
             a = &along[0, 0]
         for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
             sums[b] = self.choose(
@@ -125,6 +132,9 @@ cdef class Hinge:
         """
         cdef const Py_ssize_t[::1] chosen = (
             np.arange(self.n_samples) if rows is None else rows)
+        check_shape("Z", Z, self.n_samples, self.n_scores)
+        check_shape("along", along, self.n_samples, self.n_scores)
+        check_indices("rows", chosen, self.n_samples)
         cdef Py_ssize_t[::1] starts = np.zeros(chosen.shape[0] + 1, dtype=np.intp)
         self.fill_segments(Z, along, lower, upper, chosen, starts, None, None, n_threads)
         starts = np.cumsum(starts)
@@ -141,6 +151,8 @@ cdef class Hinge:
         cdef Py_ssize_t m = rows.shape[0], b
         cdef Py_ssize_t n_blocks = (m + BLOCK - 1) // BLOCK
         cdef bint count = etas is None
+        if m == 0:
+            return 0
         cdef Py_ssize_t* places = &starts[0]
         cdef double* eta_out = NULL if count else &etas[0]
         cdef double* slope_out = NULL if count else &slopes[0]

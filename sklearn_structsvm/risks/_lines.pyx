@@ -6,6 +6,8 @@ examples that a line search leaves open.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
@@ -43,6 +45,9 @@ cdef class MulticlassLines(Hinge):
     def __init__(self, p, const int[::1] truth, const double[:, ::1] costs,
                  bint rescaled=False):
         super().__init__(p, costs.shape[0])
+        check_shape("costs", costs, self.n_scores, self.n_scores)
+        check_shape("truth", truth, self.n_samples)
+        check_indices("truth", truth, self.n_scores)
         self.truth, self.costs = truth, costs
         self.rescaled = rescaled
         wrong = np.asarray(costs)[~np.eye(self.n_scores, dtype=bool)]
@@ -126,6 +131,7 @@ cdef class SeparableLines(Hinge):
 
     def __init__(self, p, const signed char[:, ::1] present, double margin):
         super().__init__(p, present.shape[1])
+        check_shape("present", present, self.n_samples, self.n_scores)
         self.present = present
         self.margin = margin
         # Each side, their sum, and a hinge on two of its segments.
@@ -281,6 +287,8 @@ cdef class PairLines(Hinge):
     def __init__(self, p, const signed char[:, ::1] present,
                  const double[:, ::1] costs):
         super().__init__(p, present.shape[1])
+        check_shape("present", present, self.n_samples, self.n_scores)
+        check_shape("costs", costs, self.n_scores, self.n_scores)
         self.present, self.costs = present, costs
         self.largest = np.max(costs)
         counts = np.count_nonzero(present, axis=1)

@@ -1,6 +1,8 @@
 """Exact line search over a quadratic and a risk whose losses are maxima of lines."""
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape
+
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, sqrt
 
@@ -306,6 +308,8 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
     """
     cdef double first, second
     cdef LineSearch search
+    check_shape("Z", Z, hinge.n_samples, hinge.n_scores)
+    check_shape("along", along, hinge.n_samples, hinge.n_scores)
     if largest == 0.0:
         return 0.0
     first = hinge.quick_step(Z, along, slope, curvature, largest, n_threads)

@@ -10,6 +10,9 @@ marginals of a block are T x k for its nodes and the sum k x k of its edges.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import (
+    check_indices, check_shape, check_starts, restore)
+
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
@@ -71,6 +74,10 @@ cdef class ChainOracle(BlockOracle):
                  const int[::1] y, const double[:, ::1] costs, *, bint bias,
                  bint first, bint last, bint transition, bint normalize):
         cdef Py_ssize_t k = costs.shape[0], at = features.n_features * k, longest
+        check_starts("offsets", offsets, offsets.shape[0] - 1, features.n_rows)
+        check_shape("costs", costs, k, k)
+        check_shape("y", y, features.n_rows)
+        check_indices("y", y, k)
         self.features = features
         self.offsets = offsets
         self.y = y
@@ -86,6 +93,7 @@ cdef class ChainOracle(BlockOracle):
         self.n_weights = self.transition_at + transition * k * k
         longest = int(np.diff(offsets).max()) if self.n_blocks else 0
         self.max_labels = longest
+        self.n_values = k
         # work: θ of the nodes, the transitions, the table of Viterbi.
         self.table_at = longest * k + k * k
         self.work_size = self.table_at + longest * k
@@ -347,8 +355,8 @@ cdef class ChainOracle(BlockOracle):
 
     def set_blocks(self, blocks):
         nodes, edges = blocks
-        np.asarray(self.nodes)[...] = nodes
-        np.asarray(self.edges)[...] = edges
+        restore("nodes of the blocks", self.nodes, nodes)
+        restore("edges of the blocks", self.edges, edges)
 
     def scale_blocks(self, double rho):
         np.asarray(self.nodes)[...] *= rho

@@ -7,6 +7,8 @@ times that of Δμ, and no vector as long as w is formed.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape, restore
+
 from scipy.linalg.cython_blas cimport ddot
 
 from sklearn_structsvm._utils._matrix._features cimport Features, clip
@@ -100,7 +102,7 @@ cdef class FlatOracle(BlockOracle):
         return np.array(self.nu)
 
     def set_blocks(self, blocks):
-        np.asarray(self.nu)[...] = blocks
+        restore("blocks", self.nu, blocks)
 
     def scale_blocks(self, double rho):
         np.asarray(self.nu)[...] *= rho
@@ -126,6 +128,10 @@ cdef class MulticlassOracle(FlatOracle):
     def __init__(self, Features features, const int[::1] y,
                  const double[:, ::1] costs, double bias):
         super().__init__(features, costs.shape[0], bias)
+        check_shape("costs", costs, self.k, self.k)
+        check_shape("y", y, self.n_blocks)
+        check_indices("y", y, self.k)
+        self.n_values = self.k
         self.y = y
         self.costs = costs
         self.max_labels = 1
@@ -218,6 +224,10 @@ cdef class MultilabelOracle(FlatOracle):
     def __init__(self, Features features, const signed char[:, ::1] Y,
                  const double[:, ::1] costs, double bias):
         super().__init__(features, Y.shape[1], bias)
+        check_shape("Y", Y, self.n_blocks, self.k)
+        check_indices("Y", Y, 2)
+        check_shape("costs", costs, self.k, 2)
+        self.n_values = 2
         self.Y = Y
         self.costs = costs
         self.max_labels = Y.shape[1]

@@ -16,6 +16,10 @@ the rest of the forest leaves h < 0. Where that keeps many, it is said more shar
 <= K² / (4 λ) for the largest K = h + λ g that the rest admits (Choi, Meshi and Srebro
 2016, Lemma 5), and a labeling is known whose h g is larger.
 """
+import numpy as np
+
+from sklearn_structsvm._utils.borders import check_shape, check_starts
+
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memmove
 
@@ -151,6 +155,11 @@ cdef class HierarchyOracle(MultilabelOracle):
                  const double[:, ::1] costs, double bias,
                  const Py_ssize_t[::1] starts, const Py_ssize_t[::1] children):
         super().__init__(features, U, costs, bias)
+        check_shape("children", children, self.k)
+        check_starts("starts", starts, self.k + 1, self.k)
+        parents = np.repeat(np.append(np.arange(self.k), -1), np.diff(starts))
+        if (np.sort(children) != np.arange(self.k)).any() or (children <= parents).any():
+            raise ValueError("children must name each node once, after its parent.")
         self.starts = starts
         self.children = children
         # θ, d, what the rest of the forest adds to d, where fronts begin and end.

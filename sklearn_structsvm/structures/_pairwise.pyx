@@ -19,13 +19,16 @@ line through them. So the labelings to name are the mixtures of two vertices.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, fmax, fmin
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm._contract._oracle cimport (
-    CALL, LANES, Plane, reserve_points, reserve_scratch)
+    CALL, CHUNK, LANES, Plane, reserve_points, reserve_scratch)
 from sklearn_structsvm.structures._flat cimport FlatOracle
 from sklearn_structsvm.structures._qpbo cimport RoofDuality
 
@@ -75,6 +78,12 @@ cdef class PairwiseOracle(FlatOracle):
                  const double[:, ::1] costs, double bias,
                  const Py_ssize_t[:, ::1] pairs):
         super().__init__(features, Y.shape[1], bias)
+        check_shape("Y", Y, self.n_blocks, self.k)
+        check_indices("Y", Y, 2)
+        check_shape("costs", costs, self.k, 2)
+        check_shape("pairs", pairs, pairs.shape[0], 2)
+        check_indices("pairs", pairs, self.k)
+        self.n_values = 2
         self.Y = Y
         self.costs = costs
         self.pairs = pairs
@@ -371,6 +380,7 @@ cdef class RelaxationOracle(PairwiseOracle):
         self.roof = RoofDuality(self.k, pairs)
         self.size = self.k + self.n_pairs
         self.max_labels = 1 + self.size
+        self.n_values = PARTS
         self.single_at = self.size
         self.vertices_at = self.single_at + self.k
         self.reals_at = self.vertices_at + 3 * self.size
@@ -573,6 +583,7 @@ def flip_scores(const double[::1] single, const double[:, ::1] pairwise):
         Label l is in the sets that have 2**l in their index.
     """
     cdef int k = _check(single.shape[0])
+    check_shape("pairwise", pairwise, k, k)
     scores = np.empty(1 << k)
     cdef double[::1] out = scores
     with nogil:
@@ -598,18 +609,23 @@ def decode_all(const double[:, ::1] single, const double[:, ::1] pairwise,
     ndarray of shape (n, k)
     """
     cdef int k = _check(single.shape[1])
-    cdef Py_ssize_t i, n = single.shape[0]
+    cdef Py_ssize_t i, first, stop, n = single.shape[0]
     cdef int t
-    n_threads = max(n_threads, 1)
+    check_shape("pairwise", pairwise, k, k)
+    n_threads = max(1, min(n_threads, n))
     result = np.zeros((n, k))
     cdef double[:, ::1] out = result, work = np.empty((n_threads, 1 << k))
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        t = threadid()
-        subset_scores(k, &single[i, 0], &pairwise[0, 0], &work[t, 0])
-        if gains:
-            subset_gains(k, &work[t, 0], &out[i, 0])
-        else:
-            _best_set(k, &work[t, 0], &out[i, 0])
+    for first in range(0, n, CHUNK):
+        PyErr_CheckSignals()
+        stop = min(first + CHUNK, n)
+        for i in prange(
+                first, stop, nogil=True, num_threads=n_threads, schedule="static"):
+            t = threadid()
+            subset_scores(k, &single[i, 0], &pairwise[0, 0], &work[t, 0])
+            if gains:
+                subset_gains(k, &work[t, 0], &out[i, 0])
+            else:
+                _best_set(k, &work[t, 0], &out[i, 0])
     return result
 
 

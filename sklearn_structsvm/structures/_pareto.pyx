@@ -26,6 +26,8 @@ one `Node` for each node and one for the root above all roots, then rows.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
 from libc.math cimport INFINITY, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memmove
@@ -308,7 +310,9 @@ cdef void join_row(
             front_join(width, scores, message, pair, best, source)
         return
     if first:
-        fill(width, -INFINITY, best)
+        for c in range(width):
+            best[c] = -INFINITY
+            source[c] = pair
     labels = labels_of(base, row)
     for j in range(row.count):
         c = labels[j]
@@ -534,7 +538,8 @@ cdef Py_ssize_t place_of(
     if row.count == width:
         return label
     labels = labels_of(base, row)
-    while labels[j] != label:
+    # It is there, unless scores are NaN.
+    while j < row.count - 1 and labels[j] != label:
         j += 1
     return j
 
@@ -622,7 +627,8 @@ cdef int prefix_front(const Forest* forest, Plane* plane) except -1 nogil:
             score += max(gain, 0.0)
         else:
             cost = forest.costs[2 * v + 1]
-            flips[m].gain = gain
+            # A NaN has no place in any order.
+            flips[m].gain = gain if gain == gain else -INFINITY
             flips[m].index = <int> v
             m += 1
     qsort(flips, m, sizeof(Flip), higher_gain)
@@ -675,6 +681,8 @@ def candidate_points(
     """
     cdef Plane plane = Plane(0, 0, NULL, NULL, 0, NULL)
     cdef Py_ssize_t j
+    check_indices("i", i, oracle.n_blocks)
+    check_shape("w", w, oracle.n_weights)
     if not oracle.has_candidates:
         raise TypeError(f"{type(oracle).__name__} has no candidates.")
     cdef double[::1] work = np.zeros(max(oracle.work_size, 1))

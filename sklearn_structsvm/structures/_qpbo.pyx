@@ -20,8 +20,13 @@ used up, so that it ends whatever rounding does.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_floats, check_indices
+
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, fmax, fmin
+
+from sklearn_structsvm._contract._oracle cimport CHUNK
 
 # A label is flipped only for a gain beyond the rounding of sums, relative to the largest
 # one that can occur, so that no two flips undo each other.
@@ -188,6 +193,7 @@ cdef class RoofDuality:
 
     def __init__(self, Py_ssize_t k, pairs):
         pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+        check_indices("pairs", pairs, k)
         m = len(pairs)
         ends = pairs.ravel(order="F")
         order = np.argsort(ends, kind="stable")
@@ -273,11 +279,11 @@ cdef class RoofDuality:
         """
         cdef const double[:, ::1] single = np.ascontiguousarray(q, dtype=np.float64)
         cdef const double[::1] pairwise = self._checked(J, self.pairs.shape[0])
-        cdef Py_ssize_t i, n = single.shape[0], k = self.k
+        cdef Py_ssize_t i, first, stop, n = single.shape[0], k = self.k
         cdef int t
         if single.shape[1] != k:
             raise ValueError(f"q must have {k} columns; got {single.shape[1]}.")
-        n_threads = max(n_threads, 1)
+        n_threads = max(1, min(n_threads, n))
         labels, gains = np.zeros((n, k)), np.zeros((n, k))
         cdef double[:, ::1] labels_out = labels, gains_out = gains
         cdef double[:, ::1] mu = np.zeros((n_threads, k))
@@ -285,10 +291,15 @@ cdef class RoofDuality:
         cdef Py_ssize_t[:, ::1] integers = np.empty(
             (n_threads, self.n_integers), dtype=np.intp)
         cdef const double* J_at = &pairwise[0] if pairwise.shape[0] else NULL
-        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-            t = threadid()
-            self.decode(&single[i, 0], J_at, &reals[t, 0], &integers[t, 0], &mu[t, 0],
-                        &labels_out[i, 0], &gains_out[i, 0])
+        for first in range(0, n, CHUNK):
+            PyErr_CheckSignals()
+            stop = min(first + CHUNK, n)
+            for i in prange(
+                    first, stop, nogil=True, num_threads=n_threads, schedule="static"):
+                t = threadid()
+                self.decode(
+                    &single[i, 0], J_at, &reals[t, 0], &integers[t, 0], &mu[t, 0],
+                    &labels_out[i, 0], &gains_out[i, 0])
         return labels, gains
 
     cdef void decode(
@@ -301,7 +312,4 @@ cdef class RoofDuality:
         round_off(&self.graph, q, J, mu, labels, gains)
 
     def _checked(self, values, Py_ssize_t n):
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        if values.shape != (n,):
-            raise ValueError(f"{n} numbers are needed; got shape {values.shape}.")
-        return values
+        return as_floats("potentials", values, n)

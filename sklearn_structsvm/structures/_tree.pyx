@@ -10,6 +10,8 @@ each part present or not.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape
+
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._matrix._features cimport Features
@@ -58,6 +60,12 @@ cdef class TreeOracle(ChainOracle):
         super().__init__(
             features, offsets, y, costs, bias=bias, first=root, last=False,
             transition=transition, normalize=normalize)
+        check_shape("parents", parents, features.n_rows)
+        sizes, above = np.diff(offsets), np.asarray(parents)
+        own = np.arange(features.n_rows) - np.repeat(offsets[:self.n_blocks], sizes)
+        if ((above != -1) & ((above <= own) | (above >= np.repeat(sizes, sizes)))).any():
+            raise ValueError(
+                "parents must come after their children, within their tree, or be -1.")
         # The weights of the first position are those of the roots, seen to here.
         self.has_first = False
         self.has_root = root

@@ -9,6 +9,8 @@ dense rows the norm of D comes from their Gram matrix, and D is never formed.
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import check_sparse
+
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
 
@@ -339,11 +341,13 @@ def as_features(X):
     Raises
     ------
     ValueError
-        If there are more columns than a 32-bit index can name.
+        If there are more columns than a 32-bit index can name, or if a sparse X points
+        beyond them.
     """
     if X.shape[1] > np.iinfo(np.intc).max:
         raise ValueError(f"X has too many features: {X.shape[1]}.")
     if sparse.issparse(X):
+        check_sparse(X)
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
             X = X.copy()

@@ -9,6 +9,8 @@ way whatever the number of threads, and so are the same bit for bit.
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import check_sparse
+
 from cython.parallel cimport prange
 from libc.string cimport memset
 
@@ -172,6 +174,7 @@ cdef class SparseProducts(Products):
         if max(X.shape) > np.iinfo(np.intc).max:
             raise ValueError(
                 f"X has too many rows or columns for 32-bit indices: {X.shape}.")
+        check_sparse(X)
         X = sparse.csr_array(X)
         super().__init__(X, bias)
         self.column_starts = None
@@ -367,7 +370,8 @@ def as_products(X, bias=0.0):
     Raises
     ------
     ValueError
-        If a sparse X has more rows or columns than a 32-bit index can name.
+        If a sparse X has more rows or columns than a 32-bit index can name, or points
+        beyond them.
     """
     if sparse.issparse(X):
         return SparseProducts(X, bias)

@@ -6,6 +6,8 @@ loop.
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import check_sparse
+
 # Dense rows with fewer entries than this share that are not zero are kept as CSR: a step
 # reads them in no order, and the rest of each would be read and multiplied for nothing.
 cdef double FEW_ENTRIES = 0.3
@@ -27,15 +29,18 @@ cdef class Rows:
     Raises
     ------
     ValueError
-        If there are more columns than a 32-bit index can name.
+        If there are more columns than a 32-bit index can name, or if a sparse X points
+        beyond them.
     """
 
     def __init__(self, X, double bias=0.0):
         self.n_rows, self.n_features = X.shape
         self.bias = bias
+        self.indices = None
         if self.n_features > np.iinfo(np.intc).max:
             raise ValueError(f"X has too many features: {self.n_features}.")
         if sparse.issparse(X):
+            check_sparse(X)
             X = sparse.csr_array(X)
             self._take_csr(X)
             if self._has_duplicates():

@@ -7,6 +7,7 @@ are added in a fixed order: results are the same bit for bit whatever the thread
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape
 from sklearn_structsvm.confusion.lmo._costs import reduce_costs
 
 from cython.parallel cimport prange
@@ -149,6 +150,7 @@ cdef class PluginBlocks:
 
     cdef readonly Py_ssize_t n_classes
     cdef readonly bint single
+    cdef Py_ssize_t n_rows, n_cells
     cdef bint weighted, labelled
     cdef Py_ssize_t itemsize, n_blocks
     cdef object data_keep, weights_keep, own_weights_keep
@@ -169,6 +171,8 @@ cdef class PluginBlocks:
 
     def __init__(self, P, order, ends, cells, labels=None, weights=None, n_threads=1):
         self.n_classes = P.shape[1]
+        self.n_rows = len(P)
+        self.n_cells = np.max(cells, initial=-1) + 1
         self.single = P.dtype == np.float32
         self.itemsize = P.dtype.itemsize
         self.order = order
@@ -250,6 +254,13 @@ cdef class PluginBlocks:
                             total += p[r]
                     self.totals[b, i] = total
 
+    cdef int _check(self, Py_ssize_t m, Py_ssize_t k, Py_ssize_t k2) except -1:
+        if k != self.n_classes or k2 != k or m < self.n_cells:
+            raise ValueError(
+                f"Loss tensors of shape ({m}, {k}, {k2}) do not fit {self.n_cells} cells "
+                f"and {self.n_classes} classes.")
+        return 0
+
     cdef int _threads(self, int n_threads) noexcept nogil:
         cdef Py_ssize_t numbers = self.starts[self.n_blocks] * self.n_classes
         return n_threads if numbers >= MIN_NUMBERS else 1
@@ -288,6 +299,7 @@ cdef class PluginBlocks:
         cdef double[:, :, ::1] C
         if not self.labelled:
             raise ValueError("Labels are counted only where y was given.")
+        self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
         # Behind the k sums of a block, room for those that are not finished.
@@ -331,6 +343,7 @@ cdef class PluginBlocks:
         cdef const unsigned char[::1] separable
         cdef double[:, ::1] sums
         cdef double[:, :, ::1] C
+        self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
         # Behind the k² sums of a run, room for k.
@@ -373,6 +386,8 @@ cdef class PluginBlocks:
         cdef int threads = self._threads(n_threads)
         cdef const char* costs
         cdef const unsigned char[::1] separable
+        check_shape("out", out, self.n_rows)
+        self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
         for b in prange(n_blocks, nogil=True, num_threads=threads, schedule="static"):
@@ -407,6 +422,9 @@ cdef class PluginBlocks:
         cdef const unsigned char[::1] separable
         if T == 0:
             return
+        self._check(m, Ls.shape[2], Ls.shape[3])
+        check_shape("mixture", mixture, T)
+        check_shape("out", out, self.n_rows, k)
         reduced, separable = reduce_costs(
             np.asarray(Ls).reshape(T * m, k, k), self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]

@@ -13,6 +13,8 @@ bound, by at least that. Nothing here decides when to stop or what to sample.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_floats, check_shape, restore
+
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
@@ -89,6 +91,7 @@ cdef class BlockFrankWolfe:
                  double cache_floor=0.01, bint average=False, lower=None,
                  upper=None):
         cdef Py_ssize_t n = oracle.n_blocks, d = oracle.n_weights, i
+        check_shape("weights", weights, n)
         self.oracle = oracle
         self.p = weights
         self.lam = lam
@@ -108,6 +111,8 @@ cdef class BlockFrankWolfe:
         if self.has_box:
             self.lower = lower
             self.upper = upper
+            check_shape("lower", self.lower, d)
+            check_shape("upper", self.upper, d)
             self.w = np.clip(np.zeros(d), lower, upper)
         self.average_sum = np.zeros(d if average else 0)
         self.average_loss = 0.0
@@ -556,6 +561,7 @@ cdef class BlockFrankWolfe:
 
     def hinge(self, const double[::1] w, double lam=1.0, int n_threads=1):
         """Σ p_i max_y lam L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩ at any w."""
+        check_shape("w", w, self.oracle.n_weights)
         hinges = np.zeros(self.oracle.n_blocks)
         self._pass(w, lam, hinges, np.zeros(self.oracle.n_blocks), n_threads)
         return float(np.sum(hinges))
@@ -707,20 +713,30 @@ cdef class BlockFrankWolfe:
         return state
 
     def set_state(self, state):
-        """Start from a dual point of the same examples, at any λ and weights."""
-        cdef Py_ssize_t i, c
+        """Start from a dual point of the same examples, at any λ and weights.
+
+        Raises
+        ------
+        ValueError
+            Where it is none of these examples.
+        """
+        cdef Py_ssize_t i, c, n = self.oracle.n_blocks
         cdef int[::1] labels
         if self.keeps_mass and "corners" not in state:
             raise ValueError(
                 "The dual point was found by plain steps, or exact ones, and has no "
                 "active sets, which pairwise and away steps need.")
         self.oracle.set_blocks(state["blocks"])
-        np.asarray(self.loss_bar)[...] = state["loss"]
+        restore("loss", self.loss_bar, state["loss"])
         if self.keeps_mass:
-            for i in range(self.oracle.n_blocks):
+            corners = state["corners"]
+            if len(corners) != n:
+                raise ValueError(f"{len(corners)} active sets for {n} examples.")
+            for i in range(n):
                 self.corners.sets[i].count = 0
-                for saved, alpha, loss in state["corners"][i]:
+                for saved, alpha, loss in corners[i]:
                     labels = self.oracle.labeling_from_object(i, saved)
+                    alpha, loss = as_floats("mass and loss", (alpha, loss), 2)
                     c = self.corners.add(i, &labels[0], loss)
                     self.corners.sets[i].alpha[c] = alpha
         self.rebuild_weights()

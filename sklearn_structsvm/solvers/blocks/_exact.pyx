@@ -12,6 +12,8 @@ the next sweeps. Nothing here decides when to stop.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape, restore
+
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint64_t
@@ -54,6 +56,7 @@ cdef class ExactAscent:
 
     def __init__(self, Rows rows, Py_ssize_t k, const double[::1] weights, double lam):
         cdef Py_ssize_t n = rows.n_rows
+        check_shape("weights", weights, n)
         self.rows = rows
         self.k = k
         self.p = weights
@@ -196,6 +199,7 @@ cdef class ExactAscent:
 
     def hinge(self, const double[::1] w, int n_threads=1):
         """Σ p_i max_y L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩ at any w."""
+        check_shape("w", w, self.w.shape[0])
         return self._pass(w, False, n_threads)
 
     def _pass(self, const double[::1] w, bint keep_gaps, int n_threads):
@@ -203,7 +207,7 @@ cdef class ExactAscent:
         cdef Py_ssize_t b, n = blocks.shape[0], k = self.k
         # Without weights the rows need not be read: their scores are zero.
         cdef const double* weights = &w[0] if np.any(w) else NULL
-        n_threads = max(n_threads, 1)
+        n_threads = max(1, min(n_threads, n))
         cdef double[::1] theta = np.zeros(n_threads * k), hinges = np.zeros(n)
         if n_threads == 1:
             with nogil:
@@ -280,11 +284,17 @@ cdef class ExactAscent:
         return state
 
     def set_state(self, state):
-        """Start from a dual point of the same examples, at any λ and weights."""
-        np.asarray(self.nu)[...] = state["blocks"]
-        np.asarray(self.loss_bar)[...] = state["loss"]
+        """Start from a dual point of the same examples, at any λ and weights.
+
+        Raises
+        ------
+        ValueError
+            Where it is none of these examples.
+        """
+        restore("blocks", self.nu, state["blocks"])
+        restore("loss", self.loss_bar, state["loss"])
         self.rebuild_weights()
         if "average" in state:
             # As if it were that of one sweep: soon forgotten.
-            np.asarray(self.average)[...] = state["average"]
+            restore("average", self.average, state["average"])
             self.n_averaged = 1

@@ -5,6 +5,8 @@ al. 2008, "A dual coordinate descent method for large-scale linear SVM". In the 
 by a projection, as in Keerthi et al. 2008, "A sequential dual method for large scale
 multi-class linear SVMs".
 """
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
 from libc.string cimport memset
 
 from sklearn_structsvm.solvers.blocks._exact cimport ExactAscent
@@ -38,6 +40,9 @@ cdef class LabelAscent(ExactAscent):
     def __init__(self, Rows rows, const signed char[:, ::1] Y,
                  const double[:, ::1] costs, const double[::1] weights, double lam):
         super().__init__(rows, Y.shape[1], weights, lam)
+        check_shape("Y", Y, rows.n_rows, self.k)
+        check_indices("Y", Y, 2)
+        check_shape("costs", costs, self.k, 2)
         self.Y = Y
         self.costs = costs
 
@@ -138,6 +143,9 @@ cdef class ClassAscent(ExactAscent):
     def __init__(self, Rows rows, const int[::1] y, const double[:, ::1] costs,
                  const double[::1] weights, double lam):
         super().__init__(rows, costs.shape[0], weights, lam)
+        check_shape("y", y, rows.n_rows)
+        check_indices("y", y, self.k)
+        check_shape("costs", costs, self.k, self.k)
         self.y = y
         self.costs = costs
 

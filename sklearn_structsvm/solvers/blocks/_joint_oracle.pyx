@@ -6,10 +6,13 @@ and b = Σ_i p_i L_i(y), and touches that of the most violating ones.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape
+
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
-from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
 from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
 
 
@@ -42,6 +45,7 @@ cdef class JointOracle:
     def __init__(self, BlockOracle oracle, const double[::1] weights,
                  Py_ssize_t cache_size=0):
         cdef Py_ssize_t i, n = oracle.n_blocks
+        check_shape("weights", weights, n)
         self.oracle = oracle
         self.p = weights
         self.cache_size = cache_size
@@ -135,18 +139,22 @@ cdef class JointOracle:
         return float(np.sum(np.multiply(self.p, values)))
 
     def _pass(self, const double[::1] w, bint from_cache, int n_threads):
-        cdef Py_ssize_t i, n = self.oracle.n_blocks
+        cdef Py_ssize_t i, first, stop, n = self.oracle.n_blocks
         cdef int t
-        if not self.oracle.thread_safe or n_threads < 1:
-            n_threads = 1
+        check_shape("w", w, self.oracle.n_weights)
+        n_threads = max(1, min(n_threads, n)) if self.oracle.thread_safe else 1
         cdef double[:, ::1] work = np.zeros((n_threads, max(self.oracle.work_size, 1)))
-        if n_threads == 1:
-            with nogil:
-                for i in range(n):
-                    if self.p[i] > 0.0:
-                        self._answer(i, &w[0], from_cache, &work[0, 0])
-        else:
-            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        for first in range(0, n, CHUNK):
+            PyErr_CheckSignals()
+            stop = min(first + CHUNK, n)
+            if n_threads == 1:
+                with nogil:
+                    for i in range(first, stop):
+                        if self.p[i] > 0.0:
+                            self._answer(i, &w[0], from_cache, &work[0, 0])
+                continue
+            for i in prange(
+                    first, stop, nogil=True, num_threads=n_threads, schedule="static"):
                 if self.p[i] > 0.0:
                     t = threadid()
                     self._answer(i, &w[0], from_cache, &work[t, 0])

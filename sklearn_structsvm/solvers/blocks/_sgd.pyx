@@ -19,7 +19,11 @@ on its true labeling. Where a block has more, the point is scaled.
 """
 import numpy as np
 
-from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm._utils.borders import check_shape
+
+from cpython.exc cimport PyErr_CheckSignals
+
+from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
 
 
 cdef class SubgradientSteps:
@@ -52,6 +56,7 @@ cdef class SubgradientSteps:
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam,
                  bint average=True):
         cdef Py_ssize_t n = oracle.n_blocks, d = oracle.n_weights
+        check_shape("weights", weights, n)
         self.oracle = oracle
         self.p = weights
         self.lam = lam
@@ -67,10 +72,12 @@ cdef class SubgradientSteps:
 
     def run(self, const Py_ssize_t[::1] blocks):
         """One step on each of the given blocks, in their order."""
-        cdef Py_ssize_t k
-        with nogil:
-            for k in range(blocks.shape[0]):
-                self.step(blocks[k])
+        cdef Py_ssize_t k, first, n = blocks.shape[0]
+        for first in range(0, n, CHUNK):
+            PyErr_CheckSignals()
+            with nogil:
+                for k in range(first, min(first + CHUNK, n)):
+                    self.step(blocks[k])
 
     cdef int step(self, Py_ssize_t i) except -1 nogil:
         cdef double score, loss, norm, scale = self.n_active * self.p[i]

@@ -7,6 +7,8 @@ a `BlockOracle` serves here too, with its steps, caches and certificates.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
 from sklearn_structsvm.solvers.blocks._slack_search cimport Search, SlackSearch, begin_at
@@ -62,6 +64,7 @@ cdef class SlackOracle(BlockOracle):
         self.work_size = inner.work_size + 1
         self.direction_size = inner.direction_size
         self.relative_cost = CALLS_OF_A_SEARCH * inner.relative_cost
+        self.n_values = inner.n_values
         self.thread_safe = inner.thread_safe
         self.cache_size = cache_size
         self.lams = np.zeros(n)
@@ -228,6 +231,8 @@ def search_block(BlockOracle oracle, Py_ssize_t i, const double[::1] w, *, str s
         "bound", "n_queries", and "trace", a list with a tuple (λ, α, β, found, h, g) for
         each query, or None.
     """
+    check_indices("i", i, oracle.n_blocks)
+    check_shape("w", w, oracle.n_weights)
     cdef SlackOracle wrapper = SlackOracle(
         oracle, search, rtol, max_queries, only=i)
     cdef double[::1] work = np.zeros(wrapper.work_size)
@@ -259,6 +264,10 @@ def points_of(BlockOracle oracle, Py_ssize_t i, const double[::1] w,
     cdef double[:, ::1] rows = points
     cdef double score, loss
     cdef Py_ssize_t j
+    check_indices("i", i, oracle.n_blocks)
+    check_shape("w", w, oracle.n_weights)
+    check_shape("labelings", labelings, labelings.shape[0], oracle.n_labels(i))
+    check_indices("labelings", labelings, oracle.n_values)
     oracle.potentials(i, &w[0], &work[0])
     for j in range(labelings.shape[0]):
         oracle.evaluate(i, &work[0], &labelings[j, 0], &score, &loss)

@@ -5,6 +5,8 @@ that rounding never accumulates.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
 
 cdef class SumTree:
     """Non-negative weights of `size` items, all zero at first."""
@@ -48,10 +50,13 @@ cdef class SumTree:
 
     def set_weights(self, values):
         """Replace all weights."""
-        self.rebuild(np.ascontiguousarray(values, dtype=np.float64))
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        check_shape("values", values, self.size)
+        self.rebuild(values)
 
     def set_weight(self, Py_ssize_t i, double value):
         """Replace one weight."""
+        check_indices("i", i, self.size)
         self.update(i, value)
 
     def draw(self, double uniform):

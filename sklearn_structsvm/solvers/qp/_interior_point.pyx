@@ -8,6 +8,8 @@ whose right-hand sides, the residuals, go to 0 with the products x z and s y.
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape
+
 from libc.math cimport fabs, fmax, fmin, INFINITY, sqrt
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport ddot, dgemv, dsymv, dsyrk
@@ -89,6 +91,13 @@ cdef class InteriorPoint:
         self.dual, self.along, self.for_x = np.zeros((3, n))
         self.primal, self.for_s = np.zeros((2, p + 1))
         self.room = np.zeros(n + p)
+        check_shape("a", self.a, n)
+        check_shape("s", s, p)
+        check_shape("y", y, p)
+        check_shape("x", x, n)
+        check_shape("z", z, n)
+        if self.bends:
+            check_shape("Q", self.Q, n, n)
         self.first, self.second = np.zeros(2 * (n + p)), np.zeros(2 * (n + p))
         self.M, self.scaled = np.zeros((n, n)), np.zeros((p + 1, n))
 

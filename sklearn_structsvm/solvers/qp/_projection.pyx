@@ -20,6 +20,8 @@ References
 """
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_shape, check_starts
+
 from cython.parallel cimport prange
 from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, fabs, isnan
@@ -422,6 +424,7 @@ def project_simplices(points, const Py_ssize_t[::1] starts, int n_threads=1):
     [0.75, 0.25, 0.0, 1.0]
     """
     result = np.array(points, dtype=np.float64)
+    check_starts("starts", starts, starts.shape[0] - 1, len(result))
     if (np.diff(starts) < 1).any():
         raise ValueError("Each vector must have an entry: starts must rise.")
     cdef double[::1] out = result
@@ -467,6 +470,10 @@ def step_classes(
     n_threads : int
     """
     cdef Py_ssize_t i, n = start.shape[0], k = start.shape[1]
+    check_shape("scores", scores, n, k)
+    check_shape("out", out, n, k)
+    check_shape("costs", costs, k, k)
+    check_shape("truth", truth, n)
     for i in prange(n, nogil=True, num_threads=max(n_threads, 1), schedule="static"):
         class_step(k, &start[i, 0], &scores[i, 0], &costs[truth[i], 0], truth[i],
                    rescaled, step, &out[i, 0])
@@ -483,6 +490,10 @@ def combine_classes(
     cdef Py_ssize_t i, y, n = alpha.shape[0], k = alpha.shape[1]
     cdef double loss = 0.0, mean, mass, part
     cdef const double* cost
+    check_shape("out", out, n, k)
+    check_shape("costs", costs, k, k)
+    check_shape("truth", truth, n)
+    check_shape("weights", weights, n)
     with nogil:
         for i in range(n):
             cost = &costs[truth[i], 0]

@@ -1,0 +1,82 @@
+"""What arrays must be before a compiled kernel reads them, checked once, where they enter.
+
+A kernel trusts lengths and indices. What comes from outside (an argument, a pickle, an
+attribute that was set by hand) passes here first, and is refused by its name.
+"""
+
+import numpy as np
+from scipy import sparse
+
+
+def as_floats(name, values, *shape):
+    """`values` as a C-contiguous float64 array of this shape.
+
+    Raises
+    ------
+    ValueError
+        Where they are of another shape, no numbers, or not finite.
+    """
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}.") from error
+    check_shape(name, array, *shape)
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
+        )
+    return array
+
+
+def restore(name, target, values):
+    """Fill a view with numbers of its shape; errors as of `as_floats`."""
+    array = np.asarray(target)
+    array[...] = as_floats(name, values, *array.shape)
+
+
+def check_shape(name, array, *shape):
+    """ValueError where an array or a view has another shape."""
+    if tuple(array.shape) != shape:
+        raise ValueError(f"{name} must have shape {shape}; got {tuple(array.shape)}.")
+
+
+def check_indices(name, array, stop, start=0):
+    """ValueError where an integer is not in [start, stop)."""
+    values = np.asarray(array)
+    if values.size and not (start <= values.min() and values.max() < stop):
+        bad = values[(values < start) | (values >= stop)].flat[0]
+        raise ValueError(f"{name} must be integers in [{start}, {stop}); got {bad}.")
+
+
+def check_starts(name, starts, n, stop):
+    """ValueError where n + 1 places do not rise, or stay, from 0 to `stop`."""
+    check_shape(name, starts, n + 1)
+    places = np.asarray(starts)
+    if places[0] != 0 or places[-1] != stop or (places[1:] < places[:-1]).any():
+        raise ValueError(f"{name} must rise from 0 to {stop}; got {places}.")
+
+
+def check_sparse(X, name="X"):
+    """ValueError where a sparse matrix names places that it does not have.
+
+    Neither scipy nor scikit-learn looks: their conversions read, and write, wherever
+    the indices say.
+    """
+    if X.format == "coo":
+        for axis, (places, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+            check_shape(f"{name}.coords[{axis}]", places, len(X.data))
+            check_indices(f"{name}.coords[{axis}]", places, size)
+    elif X.format in ("csr", "csc", "bsr"):
+        block = X.blocksize if X.format == "bsr" else (1, 1)
+        lines, size = (n // b for n, b in zip(X.shape, block, strict=True))
+        if X.format == "csc":
+            lines, size = size, lines
+        n_entries = min(len(X.indices), len(X.data))
+        check_shape(f"{name}.indptr", X.indptr, lines + 1)
+        if not 0 <= X.indptr[-1] <= n_entries:
+            raise ValueError(
+                f"{name}.indptr must end at {n_entries}, the number of entries; "
+                f"got {X.indptr[-1]}."
+            )
+        check_starts(f"{name}.indptr", X.indptr, lines, X.indptr[-1])
+        check_indices(f"{name}.indices", X.indices[: X.indptr[-1]], size)
