@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from _seeds import new_rng
 from scipy import sparse
 
 from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge, MultilabelHinge
@@ -30,7 +31,7 @@ class BatchProblem:
 def random_batch(
     kind, n=40, d=5, *, layout="dense", weights=None, ties=False, seed=0, n_threads=1
 ):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     X = rng.standard_normal((n, d))
     if ties:
         X = np.round(X)

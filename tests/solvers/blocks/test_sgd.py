@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _problems import KINDS, PRESENTED, optimum, random_problem
+from _seeds import new_rng
 from scipy.optimize import minimize_scalar
 
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
@@ -13,7 +14,7 @@ LAM, N = 0.2, 8
 
 
 def uneven_weights(n=N):
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights = new_rng(3).uniform(0.2, 1.0, size=n)
     weights[2] = 0.0
     return weights / weights.sum()
 
@@ -66,7 +67,7 @@ class Pegasos:
 
 
 def visits(p, passes, permuted, seed=0):
-    rng, active = np.random.default_rng(seed), np.flatnonzero(p)
+    rng, active = new_rng(seed), np.flatnonzero(p)
     if permuted:
         return np.concatenate([rng.permutation(active) for _ in range(passes)])
     return rng.choice(active, size=passes * len(active))

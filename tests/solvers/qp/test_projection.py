@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
@@ -20,7 +21,7 @@ from sklearn_structsvm.solvers.qp._projection import (
 
 def random_box(n, seed):
     """(m, l, u, σ, total, h) with a feasible point; about a third of it is degenerate."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     m = rng.standard_normal(n) * 10.0 ** rng.integers(-3, 4)
     ends = np.sort(rng.standard_normal((2, n)), axis=0)
     sigma = rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-2, 2, n)
@@ -69,7 +70,7 @@ def test_no_point_that_a_generic_solver_finds_is_nearer_than_a_box_projection(se
     So at any x of the box it is at least f(α) + ½ ||x - α||²_h, and a projection that is
     off by more than the solver is not.
     """
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     n = 8
     m, h = rng.standard_normal(n), 10.0 ** rng.uniform(-1, 1, n)
     lower, upper = np.sort(rng.standard_normal((2, n)), axis=0)
@@ -94,7 +95,7 @@ def test_no_point_that_a_generic_solver_finds_is_nearer_than_a_box_projection(se
 
 @pytest.mark.parametrize("kind", ["random", "equal kinks", "sorted", "far apart"])
 def test_large_boxes_are_projected_exactly(kind):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n = 50_000
     m = rng.standard_normal(n)
     if kind == "equal kinks":
@@ -174,7 +175,7 @@ def test_what_cannot_be_projected_is_refused(change, message):
 @settings(max_examples=200)
 @given(st.integers(1, 30), st.integers(0, 10**6))
 def test_a_weighted_quantile_minimises_the_weighted_distances(n, seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     values, weights = rng.integers(-3, 4, n).astype(float), rng.integers(0, 3, n)
     weights[0] = 1
     level = rng.uniform(0.0, weights.sum())
@@ -198,7 +199,7 @@ def simplex_by_sorting(x):
 @pytest.mark.parametrize("scale", [1e-9, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_vectors_are_projected_onto_simplices(scale, n_threads):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     sizes = rng.integers(1, 40, 300)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     points = scale * rng.standard_normal(starts[-1])
@@ -223,7 +224,7 @@ def test_huge_entries_leave_a_point_of_the_simplex():
 
 @pytest.mark.parametrize("rescaled", [False, True])
 def test_steps_and_combinations_of_classes_are_those_of_the_listed_planes(rescaled):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n, k = 20, 5
     costs = rng.uniform(0.5, 2.0, (k, k))
     np.fill_diagonal(costs, 0.0)
@@ -249,7 +250,7 @@ def test_steps_and_combinations_of_classes_are_those_of_the_listed_planes(rescal
 
 
 def test_steps_and_combinations_of_pairs_are_those_of_the_listed_planes():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n, k = 15, 4
     sizes = rng.integers(1, 7, n)
     starts = np.concatenate([[0], np.cumsum(sizes)])
