@@ -7,6 +7,7 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
+from _checks import generated_checks
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
@@ -20,7 +21,6 @@ from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
     estimator_checks_generator,
-    parametrize_with_checks,
 )
 from sklearn.utils.fixes import parse_version
 
@@ -789,14 +789,8 @@ def expected_failed_checks(estimator):
     }
 
 
-def listed(mark):
-    """The mark with a list: pytest 9 refuses the generator of scikit-learn 1.6."""
-    names, generator = mark.args
-    return pytest.mark.parametrize(names, list(generator), **mark.kwargs)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@listed(parametrize_with_checks(CHECKED, expected_failed_checks=expected_failed_checks))
+@generated_checks(CHECKED, expected_failed_checks)
 def test_the_generated_checks_pass(estimator, check):
     check(estimator)
 

@@ -160,8 +160,8 @@ class TestCertificate:
         monkeypatch.setattr(oracles, "run_column_generation", timed)
         X, y, _ = make_data(3)
         model = ComplexMetricClassifier(metric="h_mean", confusion="labels")
-        model.set_params(max_time=100.0).fit(X, y)
-        assert 0.0 < limits[0] < 100.0
+        model.set_params(max_time=1e6).fit(X, y)
+        assert 0.0 < limits[0] < 1e6
         assert model.n_oracle_calls_ > model.history_["n_oracle_calls"][-1]
         with no_complaint_of_convergence():
             model.set_params(max_time=1e-9).fit(X, y)

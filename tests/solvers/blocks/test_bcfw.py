@@ -215,7 +215,9 @@ def test_a_run_ends_after_its_seconds():
     solver = random_problem("chain").solver(LAM)
     result = run_bcfw(solver, tol=0.0, max_iter=10**9, max_time=0.05, rng=0)
     assert result.status == "max_time"
-    assert 0.05 <= result.history["seconds"][-1] < 5.0
+    # Where the last check before the end came late, the pass after it ended the run.
+    late = np.flatnonzero(result.history["seconds"] >= 0.05)
+    assert 1 <= len(late) <= 2
 
 
 def test_a_callback_ends_a_run():

@@ -221,7 +221,8 @@ def test_a_run_ends_at_its_limits():
     assert run(max_iter=25).status == "max_iter"
     late = run(max_iter=10**9, max_time=0.05)
     assert late.status == "max_time"
-    assert 0.05 <= late.history["seconds"][-1] < 5.0
+    # Where the last check before the end came late, the pass after it ended the run.
+    assert 1 <= np.count_nonzero(late.history["seconds"] >= 0.05) <= 2
     stopped = run(on_pass=lambda n_iter, row, done: n_iter == 7)
     assert (stopped.status, stopped.n_iter) == ("stopped", 7)
     assert stopped.history["n_iter"][-1] == 7
