@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from _seeds import new_rng
 from scipy import sparse
 
 from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge, MultilabelHinge
@@ -56,7 +57,7 @@ class BatchProblem:
 def random_batch(
     kind, n=40, d=5, *, layout="dense", weights=None, ties=False, seed=0, n_threads=1
 ):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     X = rng.standard_normal((n, d))
     if ties:
         X = np.round(X)

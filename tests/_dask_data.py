@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import label_binarize
@@ -19,9 +20,14 @@ EXACT = {"C": 0.1, "tol": 1e-10, "max_iter": 3000}
 def rows(n_classes=4, seed=0):
     n = sum(SIZES)
     X, y = make_classification(
-        n, 8, n_informative=6, n_classes=n_classes, flip_y=0.2, random_state=seed
+        n,
+        8,
+        n_informative=6,
+        n_classes=n_classes,
+        flip_y=0.2,
+        random_state=new_seed(seed),
     )
-    return X, y, np.random.default_rng(seed).uniform(0.2, 2.0, n)
+    return X, y, new_rng(seed).uniform(0.2, 2.0, n)
 
 
 def divided(data, sizes=SIZES):

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from _seeds import new_seed
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.utils import _safe_indexing
@@ -129,7 +130,7 @@ def make_problem(kind, n=16, seed=0, model=BCFWClassifier):
         k = 2 if kind == "binary" else 3
         X, y = make_classification(
             n, n_features=4, n_informative=3, n_redundant=0, n_classes=k,
-            n_clusters_per_class=1, class_sep=0.5, random_state=seed,
+            n_clusters_per_class=1, class_sep=0.5, random_state=new_seed(seed),
         )  # fmt: skip
         structure = {
             "binary": BinaryStructure(),
@@ -140,12 +141,12 @@ def make_problem(kind, n=16, seed=0, model=BCFWClassifier):
             X, y = list(X), y.tolist()
         return Problem(kind, structure, X, y, model)
     if kind in ("multilabel", "multilabel-csr"):
-        X, y = make_multilabel(n, n_features=5, n_classes=3, random_state=seed)
+        X, y = make_multilabel(n, n_features=5, n_classes=3, random_state=new_seed(seed))
         X = sparse.csr_matrix(X * (X > 0)) if kind.endswith("csr") else X
         return Problem(kind, MultilabelStructure(), X, y, model)
     X, y = make_chains(
         n, n_features=5, n_classes=3, max_length=6, sparse=kind.endswith("csr"),
-        n_active=3, random_state=seed,
+        n_active=3, random_state=new_seed(seed),
     )  # fmt: skip
     return Problem(kind, ChainStructure(), X, y, model)
 

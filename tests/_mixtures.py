@@ -4,6 +4,7 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
+from _seeds import new_rng, new_seed
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -19,9 +20,9 @@ def make_data(k=3, n=400, seed=0):
     X, y = make_classification(
         n, n_features=5, n_informative=4, n_redundant=0, n_classes=k,
         n_clusters_per_class=1, weights=WEIGHTS[k], class_sep=0.5, flip_y=0.1,
-        random_state=seed,
+        random_state=new_seed(seed),
     )  # fmt: skip
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     groups = np.where(X[:, 0] + rng.standard_normal(n) > 0.5, "old", "young")
     return X, y, groups
 

@@ -13,6 +13,7 @@ from _references import (
     random_chains,
     random_costs,
 )
+from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import (
@@ -86,7 +87,7 @@ def random_problem(
     kind, layout="dense", n=8, seed=0, intercept=1.5, n_features=3, **options
 ):
     """One of `KINDS`, with random costs that leave no ties at w = 0."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     present = np.asarray if layout == "dense" else lambda X: messy_csr(X, seed)
     if kind == "chain":
         X, y, costs = random_chains(n, n_features=n_features, seed=seed)
@@ -123,7 +124,7 @@ def solve(problem, lam, p=None, tol=1e-10, **options):
     """A solver run until its duality gap is at most `tol`: pairwise steps."""
     solver = problem.solver(lam, p, step="pairwise", **options)
     blocks = solver.active_blocks
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(3000):
         if solver.check_gaps()[1] <= tol:
             return solver

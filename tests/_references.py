@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from _seeds import new_rng
 from scipy import sparse
 
 
@@ -243,7 +244,7 @@ def visits(n, passes, seed=0):
     A line search may end where two labelings of its block tie, and rounding would
     decide which of them the next step on that very block sees as the best.
     """
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     order = [rng.integers(n)]
     while len(order) < passes * n:
         order.append((order[-1] + rng.integers(1, n)) % n)
@@ -255,7 +256,7 @@ def messy_csr(X, seed=0):
 
     Indices have 32 bits for an even seed and 64 for an odd one.
     """
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     data, indices, indptr = [], [], [0]
     for row in np.asarray(X, dtype=float):
         entries = []
@@ -276,7 +277,7 @@ def messy_csr(X, seed=0):
 
 def random_chains(n=6, k=3, n_features=3, longest=3, seed=0):
     """X, y (label indices) and costs that leave no two labelings of equal loss."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     lengths = rng.integers(1, longest + 1, size=n)
     X = [rng.standard_normal((T, n_features)) for T in lengths]
     y = [rng.integers(k, size=T) for T in lengths]

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -318,8 +319,8 @@ class SignTagger(BaseEstimator):
 
 
 def tagging_problem():
-    rng = np.random.RandomState(0)
-    X = [rng.normal(size=(length, 2)) for length in rng.randint(2, 6, size=30)]
+    rng = new_rng(0)
+    X = [rng.normal(size=(length, 2)) for length in rng.integers(2, 6, size=30)]
     return X, [np.where(x[:, 0] > 0.5, "B-X", "O") for x in X]
 
 

@@ -5,7 +5,6 @@ attribute that was set by hand) passes here first, and is refused by its name.
 """
 
 import numpy as np
-from scipy import sparse
 
 
 def as_floats(name, values, *shape):

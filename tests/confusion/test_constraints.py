@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from sklearn import metrics as sk
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -96,7 +97,7 @@ def tensor(rng, concentration=1.0, priors=None):
 
 
 def sample(seed=0, n=150):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     y = rng.integers(3, size=n)
     guess = np.where(rng.random(n) < 0.6, y, rng.integers(3, size=n))
     groups = np.array(GROUPS)[rng.integers(2, size=n)]
@@ -105,7 +106,7 @@ def sample(seed=0, n=150):
 
 @pytest.mark.parametrize("constraint", LINEAR, ids=repr)
 def test_linear_conditions_have_the_value_of_the_violation(constraint):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(20):
         C, cells = tensor(rng, 10 ** rng.uniform(-1, 1))
         constraint.check(cells)
@@ -117,7 +118,7 @@ def test_linear_conditions_have_the_value_of_the_violation(constraint):
 
 @pytest.mark.parametrize("constraint", SCALED, ids=repr)
 def test_scaled_conditions_have_the_sign_of_the_violation(constraint):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     signs = set()
     for _ in range(60):
         C, cells = tensor(rng, 10 ** rng.uniform(-1, 2))
@@ -133,7 +134,7 @@ def test_scaled_conditions_have_the_sign_of_the_violation(constraint):
 @pytest.mark.parametrize("constraint", CONVEX, ids=repr)
 def test_convex_conditions_are_above_their_tangents(constraint):
     assert constraint.has_convex
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(20):
         C, cells = tensor(rng, 10 ** rng.uniform(-1, 1))
         constraint.check(cells)
@@ -152,7 +153,7 @@ def test_convex_conditions_are_above_their_tangents(constraint):
 
 @pytest.mark.parametrize("constraint", ALL, ids=repr)
 def test_constraints_are_cloned_and_pickled(constraint):
-    C, cells = tensor(np.random.default_rng(1))
+    C, cells = tensor(new_rng(1))
     expected = constraint.violation(C, cells)
     for copy in (clone(constraint), pickle.loads(pickle.dumps(constraint))):
         assert copy is not constraint
@@ -311,7 +312,7 @@ def test_quantification_is_the_divergence_and_finite_where_that_is_not():
 
 
 def test_continuing_the_logarithm_changes_no_point_within_the_bound():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(2000):
         p = rng.dirichlet(np.full(3, 0.3)) * 0.97 + 0.01
         q = rng.dirichlet(np.full(3, 0.3)) * (1 - 1e-9) + 1e-9 / 3
@@ -376,7 +377,7 @@ def test_a_metric_of_groups_can_be_bounded():
     worst = max(np.mean(y[groups == g] != guess[groups == g]) for g in GROUPS)
     found = constraint(y, guess, sensitive_features=groups)
     assert found == pytest.approx(worst - 0.3)
-    C, cells = tensor(np.random.default_rng(0))
+    C, cells = tensor(new_rng(0))
     G, h = constraint.convex_tangent(C, cells)
     assert G.shape == cells.shape
     assert np.vdot(G, C) + h == pytest.approx(constraint.violation(C, cells))

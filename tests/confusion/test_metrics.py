@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
@@ -103,7 +104,7 @@ def test_a_metric_of_one_class_asks_which_unless_there_are_two(metric, k):
 
 @given(seed=st.integers(0, 10_000), k=st.integers(2, 5))
 def test_functions_of_recalls_are_their_formulas(seed, k):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     priors = rng.dirichlet(np.ones(k))
     C = random_confusion(rng, priors)
     r = [C[i, i] / sum(C[i]) for i in range(k)]
@@ -124,7 +125,7 @@ def test_functions_of_recalls_are_their_formulas(seed, k):
 def test_a_metric_that_does_not_claim_convexity_is_not_convex(metric):
     assert not metric.convex
     metric = metric.resolve(np.arange(3))
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     rises = []
     for _ in range(300):
         priors = rng.dirichlet(np.ones(3))
@@ -144,7 +145,7 @@ def test_matthews_correlation_is_not_even_quasi_convex():
 
 @pytest.mark.parametrize("metric", [MacroF1(), Jaccard("macro")], ids=str)
 def test_macro_averages_of_ratios_are_not_quasi_convex_either(metric):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     rises = []
     for _ in range(3000):
         C, other = (random_confusion(rng, np.full(4, 0.25), 0.1) for _ in range(2))
@@ -159,7 +160,7 @@ def test_macro_averages_of_ratios_are_not_quasi_convex_either(metric):
 )
 def test_a_ratio_is_between_its_values_at_the_ends_of_a_segment(metric, seed):
     metric = metric.resolve(np.arange(3))
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     priors = rng.dirichlet(np.ones(3))
     ends = [random_confusion(rng, priors) for _ in range(2)]
     t = rng.uniform()
@@ -171,7 +172,7 @@ def test_a_ratio_is_between_its_values_at_the_ends_of_a_segment(metric, seed):
 @pytest.mark.parametrize("metric", [*OF_THREE, MinMax()], ids=str)
 def test_an_absent_class_is_left_out_of_value_gradient_and_forms(metric):
     metric = metric.resolve(np.arange(3))
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     C = random_confusion(rng, [0.7, 0.3, 0.0])
     C[:, 2] = 0.0
     C[:2, :2] /= C.sum()
@@ -191,7 +192,7 @@ def test_an_absent_class_is_left_out_of_value_gradient_and_forms(metric):
     "metric", [Balanced(), GMean(), HMean(), QMean(), MinMax()], ids=str
 )
 def test_tangents_at_the_border_stay_below_and_finite(metric):
-    rng = np.random.default_rng(2)
+    rng = new_rng(2)
     priors = np.array([0.5, 0.3, 0.2])
     for zeros in ([0], [0, 1], [0, 1, 2]):
         C = random_confusion(rng, priors)
@@ -242,7 +243,7 @@ def test_a_metric_with_value_alone_does_everything():
             return float(np.square(1 - C.diagonal() / C.sum(axis=1)).mean())
 
     check_metric(Mine(), 4)
-    y, guess, weights = sample(np.random.default_rng(0))
+    y, guess, weights = sample(new_rng(0))
     squares = (1 - sk.recall_score(y, guess, average=None, sample_weight=weights)) ** 2
     assert Mine()(y, guess, sample_weight=weights) == pytest.approx(1 - squares.mean())
 
@@ -257,7 +258,7 @@ def test_a_metric_of_groups_gets_the_matrices_of_the_groups():
 
     metric = WorstGroup()
     check_metric(metric, 3, n_groups=4)
-    y, guess, _ = sample(np.random.default_rng(0))
+    y, guess, _ = sample(new_rng(0))
     groups = np.arange(len(y)) % 3
     worst = min(sk.accuracy_score(y[groups == a], guess[groups == a]) for a in range(3))
     score = metric(y, guess, sensitive_features=groups)
@@ -316,7 +317,7 @@ def test_checks_find_false_claims():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_agree_with_scikit_learn(labels, weighted):
     k = 3 if labels is None else len(labels)
-    y, guess, weights = sample(np.random.default_rng(3), k=k, labels=labels)
+    y, guess, weights = sample(new_rng(3), k=k, labels=labels)
     s = {"sample_weight": weights if weighted else None}
     one = y[1]
     others = sorted(set(y))[1:]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _confusion_problems import FiniteOracle, random_tensors
+from _seeds import new_rng
 
 from sklearn_structsvm.confusion import (
     ConfusionMetric,
@@ -44,7 +45,7 @@ def cells():
 
 
 def make_problem(metric, cells, constraints=()):
-    tensors, priors = random_tensors(np.random.default_rng(0), 30, 3, 2)
+    tensors, priors = random_tensors(new_rng(0), 30, 3, 2)
     cells = cells(priors)
     return ConfusionProblem(
         get_metric(metric, cells.classes), FiniteOracle(tensors), cells, constraints
@@ -133,7 +134,7 @@ def test_features_determine_the_metric_and_the_constraints(cells, constraints):
     problem = make_problem("g_mean", cells, constraints)
     tensors = problem.oracle.tensors
     features = problem.features(tensors)
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     weights = rng.dirichlet(np.ones(len(tensors)))
     # Another mixture of the same features, if there is one, has the same values.
     _, sizes, V = np.linalg.svd(np.column_stack([features, np.ones(len(tensors))]).T)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
@@ -34,7 +35,7 @@ def test_it_is_what_integers_of_any_length_give(row, seed):
 
 
 def some_rows(n=200, f=6):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X = rng.standard_normal((n, f)).astype(np.float32)
     X[rng.random((n, f)) < 0.5] = 0.0
     return X
@@ -84,7 +85,7 @@ def test_equal_numbers_are_hashed_alike_whatever_their_type():
 def test_rows_are_hashed_one_by_one():
     X = some_rows()
     u = row_uniforms(X)
-    order = np.random.default_rng(1).permutation(len(X))
+    order = new_rng(1).permutation(len(X))
     np.testing.assert_array_equal(row_uniforms(X[order]), u[order])
     np.testing.assert_array_equal(np.concatenate([row_uniforms(x[None]) for x in X]), u)
     np.testing.assert_array_equal(row_uniforms(X[::-2]), u[::-2])
@@ -103,7 +104,7 @@ def grids():
         "whole": whole,
         "one-hot": np.eye(2000),
         "near": near,
-        "normal": np.random.default_rng(0).standard_normal((4000, 3)),
+        "normal": new_rng(0).standard_normal((4000, 3)),
         "multiples": np.arange(4000)[:, None] * np.ones((1, 5)),
     }
 
@@ -122,7 +123,7 @@ def test_they_look_uniform_and_unrelated(kind):
 
 
 def test_each_bit_of_a_value_changes_each_bit_half_of_the_time():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X = rng.random((500, 3))
     before = (row_uniforms(X) * 2**53).astype(np.uint64)
     for bit in range(64):

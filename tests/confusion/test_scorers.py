@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from _seeds import new_rng, new_seed
 from sklearn import metrics as sk
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
@@ -62,9 +63,9 @@ def routing():
 @pytest.fixture
 def data():
     X, y = make_classification(
-        n_samples=180, weights=[0.7], class_sep=0.7, flip_y=0.1, random_state=0
+        n_samples=180, weights=[0.7], class_sep=0.7, flip_y=0.1, random_state=new_seed(0)
     )
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     groups = np.array(["f", "m"])[rng.integers(2, size=len(y))]
     X = X - X.mean(axis=0)
     X[:, 0] = y - 0.5 + 0.6 * rng.normal(size=len(y))
@@ -299,7 +300,7 @@ def test_probabilities_are_scored_as_a_randomised_classifier(data):
         found = measure.scorer(response="predict_proba")(model, X, y, **kwargs)
         sign = 1 if measure.greater_is_better else -1
         assert found == sign * measure(y, P, labels=["n", "y"], **kwargs)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     draws = [
         GMean()(y, np.where(rng.random(len(y)) < P[:, 1], "y", "n")) for _ in range(300)
     ]

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from sklearn import metrics as sk
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
@@ -37,7 +38,7 @@ GAPS = [
 
 def sample(seed, n=90, k=3, m=3):
     """Labels, predictions that are often right, weights with zeros, and groups."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     y = rng.integers(k, size=n)
     guess = np.where(rng.random(n) < 0.6, y, rng.integers(k, size=n))
     return y, guess, rng.integers(4, size=n) / 2.0, rng.integers(m, size=n)
@@ -164,7 +165,7 @@ def test_costs_and_ranks_agree_with_means_over_examples():
     y, guess, weights, _ = sample(3, k=4)
     expected = sk.mean_absolute_error(y, guess, sample_weight=weights)
     assert ordinal_loss(y, guess, sample_weight=weights) == pytest.approx(expected)
-    L = np.random.default_rng(0).normal(size=(4, 4))
+    L = new_rng(0).normal(size=(4, 4))
     mean = np.average(L[y, guess], weights=weights)
     assert cost_loss(y, guess, costs=L, sample_weight=weights) == pytest.approx(mean)
 
@@ -227,7 +228,7 @@ def test_a_baseline_divides_the_groups():
 
 def test_predicted_probabilities_are_counted_as_shares():
     y, _, weights, groups = sample(6)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     P = rng.dirichlet(np.ones(3), size=len(y))
     labels = ["a", "b", "c"]
     C, _ = confusion_tensor(
@@ -277,7 +278,7 @@ def test_what_cannot_be_counted_is_refused(args, kwargs, message):
 
 def test_weights_count_as_copies_of_an_example():
     y, guess, _, groups = sample(11)
-    copies = np.random.default_rng(0).integers(0, 4, size=len(y))
+    copies = new_rng(0).integers(0, 4, size=len(y))
     repeated = [np.repeat(a, copies) for a in (y, guess, groups)]
     C, _ = confusion_tensor(y, guess, sample_weight=copies, sensitive_features=groups)
     expected, _ = confusion_tensor(*repeated[:2], sensitive_features=repeated[2])

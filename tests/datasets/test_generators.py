@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_seed
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -39,7 +40,7 @@ def test_chains_have_the_shapes_asked_for(is_sparse):
         min_length=2,
         max_length=4,
         sparse=is_sparse,
-        random_state=0,
+        random_state=new_seed(0),
     )
     assert len(X) == len(y) == 40
     assert {len(labels) for labels in y} == {2, 3, 4}
@@ -65,7 +66,9 @@ def test_an_int_reproduces_and_another_differs(make, is_sparse):
 
 
 def test_sparse_tokens_are_binary_and_canonical():
-    X, _ = make_chains(30, n_features=8, n_active=5, sparse=True, random_state=0)
+    X, _ = make_chains(
+        30, n_features=8, n_active=5, sparse=True, random_state=new_seed(0)
+    )
     for x in X:
         counts = np.diff(x.indptr)
         assert counts.min() >= 1 and counts.max() <= 5
@@ -76,7 +79,7 @@ def test_sparse_tokens_are_binary_and_canonical():
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_a_chain_model_beats_a_model_of_single_tokens(is_sparse):
-    X, y = make_chains(600, sparse=is_sparse, class_sep=1.0, random_state=0)
+    X, y = make_chains(600, sparse=is_sparse, class_sep=1.0, random_state=new_seed(0))
     X = dense(X)
     model = BernoulliNB(fit_prior=False) if is_sparse else GaussianNB(priors=[0.2] * 5)
     model.fit(np.vstack(X[:300]), np.concatenate(y[:300]))
@@ -93,14 +96,16 @@ def test_a_chain_model_beats_a_model_of_single_tokens(is_sparse):
 
 
 def test_full_dependence_makes_every_label_determine_the_next():
-    _, y = make_chains(200, n_classes=4, dependence=1.0, random_state=0)
+    _, y = make_chains(200, n_classes=4, dependence=1.0, random_state=new_seed(0))
     pairs = {(a, b) for labels in y for a, b in zip(labels, labels[1:], strict=False)}
     assert len(pairs) == 4
     assert all(a != b for a, b in pairs)
 
 
 def test_no_dependence_makes_neighbours_independent():
-    _, y = make_chains(1000, n_classes=3, dependence=0.0, min_length=10, random_state=0)
+    _, y = make_chains(
+        1000, n_classes=3, dependence=0.0, min_length=10, random_state=new_seed(0)
+    )
     table = np.zeros((3, 3))
     for labels in y:
         np.add.at(table, (labels[:-1], labels[1:]), 1)
@@ -110,7 +115,12 @@ def test_no_dependence_makes_neighbours_independent():
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_multilabel_samples_have_the_shapes_asked_for(is_sparse):
     X, Y = make_multilabel(
-        60, n_features=7, n_classes=6, n_labels=1.5, sparse=is_sparse, random_state=0
+        60,
+        n_features=7,
+        n_classes=6,
+        n_labels=1.5,
+        sparse=is_sparse,
+        random_state=new_seed(0),
     )
     assert X.shape == (60, 7) and X.dtype == np.float64
     assert sparse.issparse(X) == is_sparse
@@ -122,19 +132,19 @@ def test_multilabel_samples_have_the_shapes_asked_for(is_sparse):
 
 @pytest.mark.parametrize("n_labels, per_label", [(0, 1), (4, 9)])
 def test_every_label_is_on_somewhere_and_off_somewhere(n_labels, per_label):
-    _, Y = make_multilabel(10, n_classes=4, n_labels=n_labels, random_state=0)
+    _, Y = make_multilabel(10, n_classes=4, n_labels=n_labels, random_state=new_seed(0))
     assert_array_equal(Y.sum(axis=0), per_label)
 
 
 def test_labels_of_a_sample_depend_on_one_another():
-    _, Y = make_multilabel(2000, n_factors=1, n_classes=4, random_state=0)
+    _, Y = make_multilabel(2000, n_factors=1, n_classes=4, random_state=new_seed(0))
     correlation = np.corrcoef(Y.T)[np.triu_indices(4, 1)]
     assert np.abs(correlation).min() > 0.3
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_features_tell_the_labels(is_sparse):
-    X, Y = make_multilabel(400, sparse=is_sparse, random_state=0)
+    X, Y = make_multilabel(400, sparse=is_sparse, random_state=new_seed(0))
     [X] = dense([X])
     for label in Y.T:
         predicted = GaussianNB().fit(X[:200], label[:200]).predict(X[200:])
@@ -147,7 +157,7 @@ def test_features_tell_the_labels(is_sparse):
 def test_hierarchical_samples_have_the_shapes_asked_for(n_extra_edges, is_sparse):
     X, Y, edges = make_hierarchical(
         300, n_features=7, n_nodes=11, n_leaves=6, n_labels=1.8,
-        n_extra_edges=n_extra_edges, sparse=is_sparse, random_state=0,
+        n_extra_edges=n_extra_edges, sparse=is_sparse, random_state=new_seed(0),
     )  # fmt: skip
     assert X.shape == (300, 7) and X.dtype == np.float64
     assert sparse.issparse(X) == is_sparse
@@ -174,7 +184,7 @@ def test_the_smallest_hierarchy_is_a_root_and_a_leaf():
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_features_tell_the_inner_nodes_above_the_leaves(is_sparse):
     X, Y, edges = make_hierarchical(
-        1000, n_labels=1.0, class_sep=1.0, sparse=is_sparse, random_state=1
+        1000, n_labels=1.0, class_sep=1.0, sparse=is_sparse, random_state=new_seed(1)
     )
     [X] = dense([X])
     # Samples of two leaves are more alike where the leaves have one parent.

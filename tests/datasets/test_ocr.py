@@ -5,6 +5,7 @@ import zlib
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
@@ -19,10 +20,10 @@ FOLD = np.array([1, 0, 2, 0, 1, 2], dtype=np.uint8)
 @pytest.fixture
 def words():
     """Six random words in the converted format."""
-    rng = np.random.RandomState(0)
+    rng = new_rng(0)
     return {
-        "X": rng.randint(2, size=(LENGTHS.sum(), 128)).astype(np.uint8),
-        "y": rng.randint(26, size=LENGTHS.sum()).astype(np.uint8),
+        "X": rng.integers(2, size=(LENGTHS.sum(), 128)).astype(np.uint8),
+        "y": rng.integers(26, size=LENGTHS.sum()).astype(np.uint8),
         "lengths": LENGTHS.astype(np.int32),
         "fold": FOLD,
     }
@@ -194,7 +195,7 @@ def test_the_shipped_table_puts_shuffled_real_words_in_order(real_data):
     lengths = arrays["lengths"]
     pixels = split_rows(np.packbits(arrays["X"], axis=1), lengths)
     letters = split_rows(arrays["y"], lengths)
-    shuffled = np.random.RandomState(0).permutation(len(lengths))
+    shuffled = new_rng(0).permutation(len(lengths))
     restored = _ocr._restore_order(
         [pixels[i] for i in shuffled],
         [letters[i] for i in shuffled],

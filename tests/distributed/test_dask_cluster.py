@@ -22,7 +22,17 @@ FEW_STEPS = EXACT | {"C": 0.02}
 SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-9)
 
 
+# Seconds after which something hangs; on a busy machine a process may wait that long.
+PATIENCE = 300.0
+
+
 def start_cluster():
+    dask.config.set(
+        {
+            "distributed.comm.timeouts.connect": PATIENCE,
+            "distributed.comm.timeouts.tcp": PATIENCE,
+        }
+    )
     return distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
@@ -52,7 +62,7 @@ def tasks(client):
 
 def check_nothing_is_left(client, but=frozenset()):
     """What was released is forgotten, if not at once."""
-    until = monotonic() + 30.0
+    until = monotonic() + PATIENCE
     while tasks(client) - but and monotonic() < until:
         sleep(0.05)
     assert tasks(client) <= but

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from _risks import KINDS, make_risk
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -66,7 +67,7 @@ def divide(risk, X, y, weights, kind, options, sizes=SIZES, loses=lambda number:
 
 def both(kind, seed=0, layout="dense", **division):
     """A risk in one piece, the workers, and the same risk with them."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     n = sum(SIZES)
     X = rng.normal(size=(n, 5))
     weights = rng.uniform(0.2, 2.0, n)
@@ -105,7 +106,7 @@ def now_and_then(number):
 @pytest.mark.parametrize("kind", [*KINDS, "logistic"])
 def test_a_divided_risk_has_the_values_and_planes_of_the_whole(kind, layout, loses):
     risk, _, divided = both(kind, layout=layout, loses=loses)
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     for w in (np.zeros(risk.n_weights), rng.normal(size=risk.n_weights)):
         d = rng.normal(size=risk.n_weights)
         Z, D = risk.scores(w), risk.scores(d)
@@ -135,7 +136,7 @@ def test_random_directions_do_not_depend_on_the_division():
     divided.plane(divided.scores(np.zeros(risk.n_weights)), along)
     rows = [Z for part in workers.parts for Z in part.rows[along.key]]
     used = np.concatenate([Z for Z in rows])
-    drawn = np.random.default_rng(3).random((risk.n_samples, risk.n_scores))
+    drawn = new_rng(3).random((risk.n_samples, risk.n_scores))
     # A chunk whose weights are all zero is left out.
     np.testing.assert_array_equal(used, np.delete(drawn, 7, axis=0))
     np.testing.assert_array_equal(risk.random_scores(seed=3), drawn)
@@ -151,7 +152,7 @@ def test_the_line_search_finds_the_step_of_the_whole(
     monkeypatch.setattr(merging, "GROWTH", 2)
     for seed in range(5):
         risk, _, divided = both(kind, seed, loses=loses)
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         w = rng.normal(size=risk.n_weights) * rng.integers(0, 2)
         d = -risk.gradient(risk.plane(risk.scores(w), risk.random_scores())[0])
         lam = 10.0 ** -rng.integers(1, 5)
@@ -165,7 +166,7 @@ def test_the_line_search_finds_the_step_of_the_whole(
 
 def test_the_longest_step_is_kept_to():
     risk, _, divided = both("multiclass")
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     w = 5.0 * rng.normal(size=risk.n_weights)
     arguments = divided.scores(w), divided.scores(-w), -w @ w, w @ w, 0.1
     free = divided.line_search(*arguments)
@@ -234,7 +235,7 @@ def test_the_threshold_is_that_of_all_scores_together(
 ):
     monkeypatch.setattr(merging, "RESOLUTION", resolution)
     monkeypatch.setattr(merging, "GROWTH", 2)
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     n, k = 60, 3
     X = np.round(rng.normal(size=(n, k)), digits)
     Y = (X + rng.normal(size=(n, k)) > rng.normal()).astype(int)

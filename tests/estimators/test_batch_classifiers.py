@@ -7,6 +7,8 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
+from _checks import generated_checks
+from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -19,7 +21,6 @@ from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
     estimator_checks_generator,
-    parametrize_with_checks,
 )
 from sklearn.utils.fixes import parse_version
 
@@ -59,11 +60,11 @@ for_each_kind = pytest.mark.parametrize("kind", KINDS)
 
 def make_data(kind, n=60):
     if kind == "ranking":
-        return make_multilabel(n, n_features=5, n_classes=4, random_state=0)
+        return make_multilabel(n, n_features=5, n_classes=4, random_state=new_seed(0))
     k = 2 if kind == "binary" else 3
     X, y = make_classification(
         n, n_features=5, n_informative=3, n_redundant=0, n_classes=k,
-        n_clusters_per_class=1, class_sep=0.5, random_state=1,
+        n_clusters_per_class=1, class_sep=0.5, random_state=new_seed(1),
     )  # fmt: skip
     return X, np.array(["a", "b", "c"])[y]
 
@@ -111,7 +112,7 @@ def best(kind, **params):
 @for_each_kind
 def test_what_is_reported_is_the_objective_at_the_coefficients(make, kind):
     X, y = make_data(kind)
-    s = np.random.default_rng(0).uniform(0.0, 2.0, len(X))
+    s = new_rng(0).uniform(0.0, 2.0, len(X))
     model = make(C=0.1).fit(X, y, sample_weight=s)
     free = isinstance(model, PragamClassifier) and kind == "binary"
     value = objective(model, X, y, C=0.1, weights=s, free=free)
@@ -160,7 +161,7 @@ def test_csr_is_dense(make, kind):
 @for_each_kind
 def test_weights_are_repetitions(make, kind):
     X, y = make_data(kind)
-    s = np.random.default_rng(0).integers(0, 3, len(X))
+    s = new_rng(0).integers(0, 3, len(X))
     weighted = make(C=0.1, tol=1e-6).fit(X, y, sample_weight=s)
     repeated = make(C=0.1, tol=1e-6).fit(np.repeat(X, s, axis=0), np.repeat(y, s, axis=0))
     np.testing.assert_allclose(weighted.objective_, repeated.objective_, atol=1e-6)
@@ -401,7 +402,7 @@ def test_without_features_to_speak_of_the_smaller_class_is_lost(scale, C):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_sparse_logistic_regression_is_that_of_liblinear(solver, fit_intercept):
     X, y = make_data("binary")
-    X = np.hstack([X, np.random.default_rng(0).standard_normal((len(X), 5))])
+    X = np.hstack([X, new_rng(0).standard_normal((len(X), 5))])
     C, scaling = 0.3, 2.0
     options = {"C": C, "fit_intercept": fit_intercept, "intercept_scaling": scaling}
     model = SubLBFGSClassifier("logistic", penalty="l1", solver=solver, tol=TOL)
@@ -500,7 +501,7 @@ def test_labels_above_the_threshold_are_predicted(make):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_threshold_leaves_the_fewest_wrong_labels(seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     m = rng.integers(1, 12)
     scores = rng.integers(-2, 3, m) / 2.0
     present, weights = rng.random(m) < 0.5, rng.integers(0, 3, m) * 1.0
@@ -539,7 +540,9 @@ def test_all_labels_or_none_are_no_ranking():
 
 @pytest.mark.parametrize("formulation", ["one-slack", "n-slack"])
 def test_bmrm_over_chains_is_bcfw_over_chains(formulation):
-    X, y = make_chains(15, n_features=4, n_classes=3, max_length=5, random_state=0)
+    X, y = make_chains(
+        15, n_features=4, n_classes=3, max_length=5, random_state=new_seed(0)
+    )
     peer = BCFWClassifier(C=0.1, step="pairwise", tol=1e-9, max_iter=10**4).fit(X, y)
     for structure in ("auto", ChainStructure()):
         model = BMRMClassifier(structure, C=0.1, formulation=formulation, tol=TOL)
@@ -551,7 +554,9 @@ def test_bmrm_over_chains_is_bcfw_over_chains(formulation):
 
 
 def test_the_formulations_go_different_ways():
-    data = make_chains(15, n_features=4, n_classes=3, max_length=5, random_state=0)
+    data = make_chains(
+        15, n_features=4, n_classes=3, max_length=5, random_state=new_seed(0)
+    )
     one, each = (
         BMRMClassifier(C=0.1, formulation=f, tol=TOL).fit(*data)
         for f in ("one-slack", "n-slack")
@@ -607,7 +612,7 @@ def test_a_warm_start_from_other_classes_is_a_cold_one(make):
 @pytest.mark.parametrize("structure", ["auto", ChainStructure(transition=False)])
 def test_a_warm_start_from_sequences_is_a_cold_one(structure):
     X, y = make_data("binary")
-    chains = make_chains(10, n_features=5, n_classes=2, random_state=0)
+    chains = make_chains(10, n_features=5, n_classes=2, random_state=new_seed(0))
     model = BMRMClassifier(structure).fit(*chains)
     model.set_params(structure="auto", warm_start=True)
     with pytest.warns(UserWarning, match="starting anew"):
@@ -695,7 +700,7 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
 )
 def test_what_does_not_go_together_is_refused(model, kind, message):
     if kind == "chain":
-        X, y = make_chains(10, n_features=4, n_classes=3, random_state=0)
+        X, y = make_chains(10, n_features=4, n_classes=3, random_state=new_seed(0))
     else:
         X, y = make_data(kind)
     with pytest.raises(ValueError, match=message):
@@ -794,14 +799,8 @@ def expected_failed_checks(estimator):
     }
 
 
-def listed(mark):
-    """The mark with a list: pytest 9 refuses the generator of scikit-learn 1.6."""
-    names, generator = mark.args
-    return pytest.mark.parametrize(names, list(generator), **mark.kwargs)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@listed(parametrize_with_checks(CHECKED, expected_failed_checks=expected_failed_checks))
+@generated_checks(CHECKED, expected_failed_checks)
 def test_the_generated_checks_pass(estimator, check):
     check(estimator)
 

@@ -12,6 +12,7 @@ from _estimators import (
     assert_same_optimum,
     make_problem,
 )
+from _seeds import new_rng
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import BCFWClassifier
@@ -124,7 +125,7 @@ def hinges(problem, model, X, y):
 )
 def test_the_objective_is_that_of_the_returned_coefficients(kind, options):
     problem = make_problem(kind, n=12)
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, size=problem.n)
+    weights = new_rng(0).uniform(0.5, 2.0, size=problem.n)
     model = problem.estimator(**options).fit(problem.X, problem.y, weights)
     lam = 1.0 / (model.C * weights.sum())
     squares = (model.coef_**2).sum() + (
@@ -281,7 +282,7 @@ def test_the_score_is_that_of_its_kind(kind):
     problem = make_problem(kind)
     model = problem.fitted(C=0.01)
     predicted = model.predict(problem.X)
-    weights = np.random.default_rng(0).uniform(size=problem.n)
+    weights = new_rng(0).uniform(size=problem.n)
     right = [
         np.atleast_1d(np.asarray(a) == b)
         for a, b in zip(problem.y, predicted, strict=True)

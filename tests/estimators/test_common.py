@@ -2,6 +2,7 @@
 
 import pytest
 import sklearn
+from _checks import generated_checks
 from _estimators import ACCURATE
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
@@ -14,7 +15,6 @@ from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_sparse_data,
     check_set_params,
     estimator_checks_generator,
-    parametrize_with_checks,
 )
 
 from sklearn_structsvm import (
@@ -93,16 +93,10 @@ def expected_failed_checks(estimator):
     }
 
 
-def listed(mark):
-    """The mark with a list: pytest 9 refuses the generator of scikit-learn 1.6."""
-    names, generator = mark.args
-    return pytest.mark.parametrize(names, list(generator), **mark.kwargs)
-
-
 # Some checks hand over features of a scale where LinearSVC warns as well; they say
 # nothing of convergence.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@listed(parametrize_with_checks(FLAT, expected_failed_checks=expected_failed_checks))
+@generated_checks(FLAT, expected_failed_checks)
 def test_flat_estimators_pass_the_generated_checks(estimator, check):
     check(estimator)
 
@@ -128,11 +122,7 @@ def complex_expected_failed_checks(estimator):
 @pytest.mark.filterwarnings("ignore:The classifier predicts .* for every training")
 @pytest.mark.filterwarnings("ignore:The least populated class")
 @pytest.mark.filterwarnings("ignore:A fold trains without examples")
-@listed(
-    parametrize_with_checks(
-        COMPLEX, expected_failed_checks=complex_expected_failed_checks
-    )
-)
+@generated_checks(COMPLEX, complex_expected_failed_checks)
 def test_complex_metrics_pass_the_generated_checks(estimator, check):
     check(estimator)
 

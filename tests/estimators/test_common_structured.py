@@ -18,6 +18,7 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
+from _seeds import new_rng
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -108,7 +109,7 @@ def test_each_example_is_predicted_by_itself(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted()
     together = model.predict(problem.X)
-    order = np.random.default_rng(0).permutation(problem.n)
+    order = new_rng(0).permutation(problem.n)
     assert_same_labels(model.predict(problem.take(order)[0]), together[order])
     for i in range(problem.n):
         assert_same_labels(model.predict(problem.take([i])[0]), together[i : i + 1])
@@ -197,7 +198,7 @@ def test_unsorted_and_repeated_indices_of_sparse_rows_are_read_as_their_sums(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_list_of_weights_is_as_good_as_an_array_and_stays_as_it_was(make_problem, kind):
     problem = make_problem(kind)
-    weights = np.random.default_rng(0).uniform(size=problem.n)
+    weights = new_rng(0).uniform(size=problem.n)
     copy = weights.copy()
     first = problem.estimator().fit(problem.X, problem.y, weights)
     second = problem.estimator().fit(problem.X, problem.y, weights.tolist())
@@ -220,7 +221,7 @@ def test_weights_equal_repetitions_at_the_accuracy_of_the_certificates(
     make_problem, kind, options
 ):
     problem = make_problem(kind)
-    counts = np.random.default_rng(0).integers(4, size=problem.n)
+    counts = new_rng(0).integers(4, size=problem.n)
     # No class shall be lost.
     counts[:8] += 1
     weighted = problem.estimator(**options).fit(problem.X, problem.y, counts)

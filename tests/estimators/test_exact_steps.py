@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _estimators import make_problem
+from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -19,7 +20,7 @@ SAMPLINGS = ("gap", "uniform", "permuted")
 
 def random_rows(n=300, seed=0):
     return make_classification(
-        n, 8, n_informative=6, n_classes=3, flip_y=0.1, random_state=seed
+        n, 8, n_informative=6, n_classes=3, flip_y=0.1, random_state=new_seed(seed)
     )
 
 
@@ -43,7 +44,7 @@ def objective_of(model, X, y, C):
 def test_the_objective_is_that_of_liblinear(n_classes, C, fit_intercept):
     X, y = make_classification(
         80, 6, n_informative=5, n_redundant=0, n_classes=n_classes, flip_y=0.2,
-        random_state=0,
+        random_state=new_seed(0),
     )  # fmt: skip
     shared = {"C": C, "fit_intercept": fit_intercept, "random_state": 0}
     peer = LinearSVC(
@@ -254,7 +255,7 @@ def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
 @pytest.mark.parametrize("k", [2, 3])
 def test_every_sampling_and_sign_of_cost_agree(k):
     """Costs of zero off the diagonal: labels that may be wrong for nothing."""
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, y = rng.standard_normal((40, 3)), np.arange(40) % k
     costs = np.triu(np.ones((k, k)), 1)
     structure = MulticlassStructure(costs)

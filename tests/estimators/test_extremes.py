@@ -11,6 +11,7 @@ from _estimators import (
     assert_same_optimum,
     for_each_estimator,
 )
+from _seeds import new_seed
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import BCFWClassifier
@@ -103,7 +104,7 @@ def test_the_gap_of_a_huge_c_is_primal_minus_dual(make_problem):
 @pytest.mark.parametrize("T", [1, 2, 7])
 def test_a_single_sequence_is_enough(T):
     X, y = make_chains(
-        1, n_features=3, n_classes=2, min_length=T, max_length=T, random_state=0
+        1, n_features=3, n_classes=2, min_length=T, max_length=T, random_state=new_seed(0)
     )
     model = BCFWClassifier(ChainStructure(), classes=[0, 1], random_state=0).fit(X, y)
     assert model.dual_gap_ <= 1e-3
@@ -127,9 +128,14 @@ def test_sequences_of_one_position_are_a_multiclass_problem(make_problem):
 
 def test_a_very_long_sequence_is_one_example_among_others():
     X, y = make_chains(
-        1, n_features=4, n_classes=3, min_length=5000, max_length=5000, random_state=0
+        1,
+        n_features=4,
+        n_classes=3,
+        min_length=5000,
+        max_length=5000,
+        random_state=new_seed(0),
     )
-    others = make_chains(5, n_features=4, n_classes=3, random_state=1)
+    others = make_chains(5, n_features=4, n_classes=3, random_state=new_seed(1))
     X, y = X + others[0], y + others[1]
     model = BCFWClassifier(
         ChainStructure(), C=1e-3, tol=0.05, step="fw", cache=False

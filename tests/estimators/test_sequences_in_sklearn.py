@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from _estimators import as_objects, assert_same_labels, for_each_estimator, make_problem
+from _seeds import new_rng, new_seed
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
@@ -56,7 +57,13 @@ class Scaled(TransformerMixin, BaseEstimator):
 
 def chains(container=list, sparse=False, n=24, **options):
     X, y = make_chains(
-        n, n_features=5, n_classes=3, sparse=sparse, n_active=3, random_state=0, **options
+        n,
+        n_features=5,
+        n_classes=3,
+        sparse=sparse,
+        n_active=3,
+        random_state=new_seed(0),
+        **options,
     )
     return container(X), container(y)
 
@@ -118,7 +125,7 @@ def test_a_learning_curve_and_a_split_take_sequences(container, sparse):
     )
     np.testing.assert_array_equal(sizes, [8, 16])
     assert np.isfinite([train_scores, test_scores]).all()
-    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=new_seed(0))
     assert chain_model().fit(X_train, y_train).score(X_test, y_test) > 0.4
 
 
@@ -220,7 +227,7 @@ def routing():
 @pytest.mark.parametrize("kind", ["multiclass", "chain"])
 def test_weights_are_routed_through_a_pipeline(routing, make_problem, kind):
     problem = make_problem(kind, n=24)
-    weights = np.random.default_rng(0).uniform(size=problem.n)
+    weights = new_rng(0).uniform(size=problem.n)
     first = StandardScaler() if kind == "multiclass" else Scaled()
     if kind == "multiclass":
         first.set_fit_request(sample_weight=False)
@@ -236,7 +243,7 @@ def test_weights_are_routed_through_a_pipeline(routing, make_problem, kind):
 @pytest.mark.parametrize("own_score", [False, True])
 def test_weights_are_routed_through_a_search_to_fit_and_score(routing, own_score):
     X, y = chains()
-    weights = np.random.default_rng(0).uniform(size=len(X))
+    weights = new_rng(0).uniform(size=len(X))
     model = chain_model().set_fit_request(sample_weight=True)
     scoring = make_scorer(token_accuracy_score).set_score_request(sample_weight=True)
     if own_score:

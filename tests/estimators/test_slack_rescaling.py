@@ -4,7 +4,6 @@ import pickle
 import re
 import warnings
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -19,6 +18,7 @@ from _estimators import (
 )
 from _problems import random_problem
 from _references import Listed, Textbook, list_chains, random_chains, visits
+from _seeds import cache_by_seed, new_rng
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -176,10 +176,10 @@ def runs(*searches):
 inexact_runs = runs(*INEXACT)
 
 
-@cache
+@cache_by_seed
 def written(kind, scale=1.0):
     """One of `WRITTEN`, its costs multiplied by `scale`."""
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     if "custom" in kind:
         y, codes = list(np.arange(8) % 4), rng.standard_normal((4, 3))
         costs = scale * rng.uniform(0.2, 3.0, size=(4, 4)) * (1 - np.eye(4))
@@ -214,7 +214,7 @@ def written(kind, scale=1.0):
 
 def enumerated(kind, scale):
     """The labelings listed, features and losses as the structure defines them."""
-    rng = np.random.default_rng(2)
+    rng = new_rng(2)
     if kind == "tree":
         parents = [[-1], [-1, 0], [1, -1, 1], [-1, 0, -1]] * 2
         X = [(rng.standard_normal((len(p), 2)), np.array(p)) for p in parents]
@@ -244,7 +244,7 @@ def enumerated(kind, scale):
     return Written(structure, X, y, listed, {})
 
 
-@cache
+@cache_by_seed
 def optimum(kind, C=0.3):
     """The least objective within 1e-11, by the textbook's steps over the list.
 

@@ -13,6 +13,7 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
+from _seeds import new_seed
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
@@ -81,7 +82,7 @@ def test_processes_that_share_read_only_memory_maps_fit_the_same(sparse):
     # Items of more than 1 MB, which joblib hands over as read-only memory maps.
     X, y = make_chains(
         4, n_features=400, n_classes=2, min_length=500, max_length=500, sparse=sparse,
-        n_active=300, random_state=0,
+        n_active=300, random_state=new_seed(0),
     )  # fmt: skip
     model = BCFWClassifier(ChainStructure(), tol=0.3, random_state=0)
     search = [

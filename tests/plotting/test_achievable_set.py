@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from _mixtures import make_data
+from _seeds import new_rng
 from matplotlib.path import Path
 from scipy.spatial import ConvexHull
 from sklearn.base import clone
@@ -86,7 +87,7 @@ class TestSet:
         eta = model.estimator_.predict_proba(X)[:, 1]
         old = metadata["sensitive_features"] == "old"
         both = thresholdings(eta)
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         pairs = rng.integers(len(both), size=(500, 2))
         points = recalls_of(np.where(old, both[pairs[:, 0]], both[pairs[:, 1]]), y)
         display = draw(model, X, y, **metadata)
@@ -100,7 +101,7 @@ class TestSet:
         X, y, _, model = fitted(3, confusion=confusion)
         eta = model.estimator_.predict_proba(X)
         display = draw(model, X, y, entries=(0, 2), path=False)
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         for _ in range(300):
             gains = np.diag(rng.uniform(0.05, 1.0, size=3))
             gains[1] = 0.0  # its recall is not drawn
@@ -130,7 +131,7 @@ class TestSet:
 
     def test_weights_count_as_repeated_rows(self):
         X, y, _, model = fitted()
-        weights = np.random.default_rng(0).integers(0, 3, size=len(y))
+        weights = new_rng(0).integers(0, 3, size=len(y))
         weighted = draw(model, X, y, sample_weight=weights)
         rows = np.repeat(np.arange(len(y)), weights)
         repeated = draw(model, X[rows], y[rows])
@@ -247,7 +248,7 @@ class TestFeasible:
 
         assert (coverage(display.feasible) <= 0.2 + 1e-6).all()
         both = thresholdings(model.estimator_.predict_proba(X)[:, 1])
-        points, rng = recalls_of(both, y), np.random.default_rng(0)
+        points, rng = recalls_of(both, y), new_rng(0)
         shares = rng.dirichlet(np.ones(3) / 3, size=3000)
         chosen = points[rng.integers(len(points), size=(3000, 3))]
         mixed = (shares[:, :, None] * chosen).sum(axis=1)
@@ -263,7 +264,7 @@ class TestFeasible:
         eta = model.estimator_.predict_proba(X)[:, 1]
         old = metadata["sensitive_features"] == "old"
         both = thresholdings(eta)
-        pairs = np.random.default_rng(0).integers(len(both), size=(4000, 2))
+        pairs = new_rng(0).integers(len(both), size=(4000, 2))
         decided = np.where(old, both[pairs[:, 0]], both[pairs[:, 1]])
         rates = [decided[:, (y == 1) & part].mean(axis=1) for part in (old, ~old)]
         overall = decided[:, y == 1].mean(axis=1)
@@ -280,7 +281,7 @@ class TestFeasible:
         display = draw(model, X, y)
         assert is_within(display.feasible, display.found[None], 2 * MISSED).all()
         assert is_within(display.achievable, display.feasible, 1e-3).all()
-        eta, rng, n_met = model.estimator_.predict_proba(X), np.random.default_rng(0), 0
+        eta, rng, n_met = model.estimator_.predict_proba(X), new_rng(0), 0
         p = eta.mean(axis=0)
         for _ in range(500):
             rules = (eta @ rng.normal(size=(3, 3)) for _ in range(2))

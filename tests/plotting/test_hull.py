@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
@@ -29,7 +30,7 @@ def in_order(vertices):
 
 @given(st.integers(0, 10**6), st.integers(3, 60))
 def test_polygon_is_found_exactly_with_two_calls_a_vertex(seed, n):
-    support = Counted(np.random.default_rng(seed).normal(size=(n, 2)))
+    support = Counted(new_rng(seed).normal(size=(n, 2)))
     found = convex_outline(support, tol=1e-12)
     expected = support.points[ConvexHull(support.points).vertices]
     np.testing.assert_array_equal(in_order(found), in_order(expected))

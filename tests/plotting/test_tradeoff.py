@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _mixtures import Spy, make_data
+from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit
@@ -158,7 +159,7 @@ class TestFits:
         self, cv_inside
     ):
         X, y, groups = make_data(2)
-        weights = np.random.default_rng(0).integers(0, 3, size=len(y))
+        weights = new_rng(0).integers(0, 3, size=len(y))
         levels = [0.0, 0.1]
         display = draw(
             bounded(cv=cv_inside),

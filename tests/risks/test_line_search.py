@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _risks import KINDS, exact_step, listed_losses, make_risk
+from _seeds import new_rng
 
 from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge
 
@@ -31,7 +32,7 @@ def line(risk, Z, A, wp, pp, lam):
 @pytest.mark.parametrize("largest", [0.5, np.inf])
 @pytest.mark.parametrize("n", [1, 2, 8])
 def test_integer_data_with_many_ties_give_the_exact_minimum(kind, lam, largest, n):
-    rng = np.random.default_rng(n)
+    rng = new_rng(n)
     for _ in range(20):
         X = rng.integers(-2, 3, (n, 2)).astype(float)
         risk = make_risk(kind, X, rng)
@@ -45,7 +46,7 @@ def test_integer_data_with_many_ties_give_the_exact_minimum(kind, lam, largest, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_step_of_a_dense_grid_is_better(kind):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for lam in (1e-4, 0.1, 10.0):
         risk = make_risk(kind, rng.standard_normal((12, 3)), rng, rng.random(12))
         search = descent(risk, rng.standard_normal(risk.n_weights), lam)
@@ -62,7 +63,7 @@ def test_no_step_of_a_dense_grid_is_better(kind):
 @pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("n", [700, 9000])
 def test_selection_equals_sorting_on_many_examples(kind, start, n):
-    rng = np.random.default_rng(n)
+    rng = new_rng(n)
     X = rng.standard_normal((n, 3))
     for lam, w_scale in [(1e-5, 0.1), (1e-2, 3.0)]:
         risk = make_risk(kind, X, rng, rng.integers(0, 3, n))
@@ -74,7 +75,7 @@ def test_selection_equals_sorting_on_many_examples(kind, start, n):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_selection_equals_sorting_where_all_examples_are_tied(kind):
-    rng = np.random.default_rng(3)
+    rng = new_rng(3)
     for _ in range(20):
         risk = make_risk(kind, rng.integers(-1, 2, (600, 2)).astype(float), rng)
         w, p = rng.integers(-2, 3, (2, risk.n_weights)).astype(float)
@@ -133,7 +134,7 @@ class TestSpecialLines:
         assert risk.line_search(Z, A, 0.0, 1.0, 1.0, method) == 0.0
 
     def test_examples_of_weight_zero_do_not_count(self, method):
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         X, y = rng.standard_normal((50, 2)), rng.integers(0, 3, 50)
         y[:6] = [0, 1, 2, 0, 1, 2]
         weights = np.r_[np.ones(25), np.zeros(25)]
@@ -145,7 +146,7 @@ class TestSpecialLines:
         )
 
     def test_directions_of_any_length_give_steps_of_the_inverse_length(self, method):
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         X, y = rng.standard_normal((300, 3)), rng.integers(0, 4, 300)
         risk = MulticlassHinge(X, y)
         Z, A, wp, pp = descent(risk, rng.standard_normal(12), 0.1)
@@ -157,7 +158,7 @@ class TestSpecialLines:
             assert scaled * scale == pytest.approx(step, rel=1e-12)
 
     def test_scores_and_costs_of_any_scale(self, method):
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         X, y = rng.standard_normal((300, 3)), rng.integers(0, 3, 300)
         steps = []
         for scale in (2.0**-40, 1.0, 2.0**40):
@@ -168,7 +169,7 @@ class TestSpecialLines:
 
 
 def test_the_number_of_threads_changes_no_bit():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X = rng.standard_normal((9000, 3))
     for kind in KINDS:
         risk = make_risk(kind, X, rng)

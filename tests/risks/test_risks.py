@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _risks import KINDS, listed_derivative, listed_losses, make_risk
+from _seeds import new_rng
 from scipy import sparse
 
 from sklearn_structsvm.risks import (
@@ -20,7 +21,7 @@ def integers(rng, *shape):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 7, 300])
 def test_losses_are_those_of_the_definition(kind, n):
-    rng = np.random.default_rng(n)
+    rng = new_rng(n)
     risk = make_risk(kind, rng.standard_normal((n, 3)), rng, rng.random(n), bias=0.5)
     Z = risk.scores(rng.standard_normal(risk.n_weights))
     losses = listed_losses(risk, Z)
@@ -32,7 +33,7 @@ def test_losses_are_those_of_the_definition(kind, n):
 @pytest.mark.parametrize("draw", [integers, lambda rng, *s: rng.standard_normal(s)])
 @pytest.mark.parametrize("steepest", [False, True])
 def test_planes_touch_the_risk_and_never_exceed_it(kind, draw, steepest):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for n in (1, 20):
         risk = make_risk(kind, draw(rng, n, 2), rng, rng.random(n), bias=2.0)
         w = draw(rng, risk.n_weights)
@@ -50,7 +51,7 @@ def test_planes_touch_the_risk_and_never_exceed_it(kind, draw, steepest):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_steepest_plane_gives_the_directional_derivative_at_ties(kind):
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     differ = 0
     for _ in range(40):
         risk = make_risk(kind, integers(rng, 16, 2), rng)
@@ -66,7 +67,7 @@ def test_the_steepest_plane_gives_the_directional_derivative_at_ties(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_ties_hold_within_rounding_at_any_scale(kind, scale):
-    rng = np.random.default_rng(2)
+    rng = new_rng(2)
     k = 2 if kind == "binary" else 4
     costs = scale * rng.integers(1, 3, (k, k))
     if kind == "uniform pairs":
@@ -86,7 +87,7 @@ def test_ties_hold_within_rounding_at_any_scale(kind, scale):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_dual_form_lists_all_planes(kind):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     risk = make_risk(kind, np.zeros((300, 1)), rng)
     Z = rng.standard_normal((300, risk.n_scores))
     form, arrays = risk.dual_form()
@@ -106,7 +107,7 @@ def test_the_dual_form_lists_all_planes(kind):
 
 
 def test_one_label_per_example_makes_pairs_a_multiclass_hinge():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, y = rng.standard_normal((50, 3)), rng.integers(0, 4, 50)
     costs = rng.random((4, 4)) * (1 - np.eye(4))
     for label_costs in (None, costs):
@@ -118,7 +119,7 @@ def test_one_label_per_example_makes_pairs_a_multiclass_hinge():
 
 
 def test_two_classes_are_binary_in_the_difference_of_scores():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, y = rng.standard_normal((50, 3)), rng.integers(0, 2, 50)
     Z = rng.standard_normal((50, 2))
     expected = MulticlassHinge(X, y).sample_losses(Z)
@@ -139,7 +140,7 @@ def test_examples_with_all_labels_or_none_have_no_loss():
 @pytest.mark.parametrize("bias", [0.0, -2.0])
 @pytest.mark.parametrize("form", ["dense", "csr", "unsorted csr", "csc", "float32"])
 def test_products_are_those_of_numpy(k, bias, form):
-    rng = np.random.default_rng(k)
+    rng = new_rng(k)
     for n, f in [(1, 1), (5, 3), (600, 37)]:
         X = rng.standard_normal((n, f)) * (rng.random((n, f)) < 0.3)
         X = X.astype(np.float32).astype(float)
@@ -164,7 +165,7 @@ def test_products_are_those_of_numpy(k, bias, form):
 
 
 def test_csr_and_dense_agree():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X = integers(rng, 300, 5)
     y = rng.integers(0, 3, 300)
     dense = MulticlassHinge(X, y, bias=1.0)
@@ -180,7 +181,7 @@ def test_csr_and_dense_agree():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_the_number_of_threads_changes_no_bit(kind, form):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     risk = make_risk(kind, form(integers(rng, 3000, 5) / 3), rng, bias=1.0)
     w, d = rng.standard_normal((2, risk.n_weights))
     results = []
@@ -206,7 +207,7 @@ def test_results_go_where_they_are_asked_to():
 def test_scores_move_in_place_however_few_the_blas_can_count(monkeypatch):
     monkeypatch.setattr("sklearn_structsvm.risks.base.BLAS_SIZE", 4)
     risk = MulticlassHinge(np.eye(3), [0, 1, 2])
-    Z, along = np.random.default_rng(0).standard_normal((2, 3, 3))
+    Z, along = new_rng(0).standard_normal((2, 3, 3))
     expected = risk.moved(Z, along, 0.3)
     assert risk.moved(Z, along, 0.3, out=Z) is Z
     np.testing.assert_allclose(Z, expected, rtol=1e-14)
@@ -227,7 +228,7 @@ def test_weights_may_be_zero_and_huge():
 
 
 def test_the_logistic_loss_has_its_gradient_and_its_tangent():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, y, s = rng.standard_normal((30, 3)), rng.integers(0, 2, 30), rng.random(30)
     risk = Logistic(X, y, s, bias=1.0)
     full = np.hstack([X, np.ones((30, 1))])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _risks import KINDS, exact_segments, make_risk
+from _seeds import new_rng
 
 from sklearn_structsvm.risks._segments import segment_lines
 
@@ -22,7 +23,7 @@ def check(a, b, lower, upper):
 @pytest.mark.parametrize("lower", [0.0, 0.75])
 @pytest.mark.parametrize("r", [1, 2, 5, 30, 60])
 def test_random_lines(r, lower, upper):
-    rng = np.random.default_rng(r)
+    rng = new_rng(r)
     n = 60 if r < 10 else 6
     check(rng.standard_normal((n, r)), rng.standard_normal((n, r)), lower, upper)
 
@@ -32,7 +33,7 @@ def test_random_lines(r, lower, upper):
 )
 @pytest.mark.parametrize("r", [2, 4, 8, 40])
 def test_integer_lines_with_ties_parallels_and_duplicates(r, lower, upper):
-    rng = np.random.default_rng(r)
+    rng = new_rng(r)
     n = 300 if r < 10 else 10
     a = rng.integers(-3, 4, (n, r)).astype(float)
     b = rng.integers(-3, 4, (n, r)).astype(float)
@@ -56,7 +57,7 @@ def test_many_lines_through_one_point_leave_two():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("upper", [1.5, np.inf])
 def test_losses_are_cut_where_their_lines_cross(kind, upper):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     risk = make_risk(kind, np.zeros((80, 1)), rng)
     for Z, A in [
         rng.standard_normal((2, 80, risk.n_scores)),
@@ -79,7 +80,7 @@ def test_losses_are_cut_where_their_lines_cross(kind, upper):
 
 
 def test_the_number_of_threads_changes_no_bit():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     a, b = rng.standard_normal((2, 500, 7))
     for one, two in zip(
         segment_lines(a, b), segment_lines(a, b, n_threads=2), strict=True

@@ -13,6 +13,7 @@ from _cases import (
     check_scores_of_the_solver,
     some,
 )
+from _seeds import new_rng
 from hypothesis import given
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
@@ -56,7 +57,7 @@ def test_constrained_decode_finds_the_best_class_within_the_angle(case, angle):
 
 
 def test_the_hinge_is_that_of_the_support_vector_machine():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, w = rng.standard_normal((20, 3)), rng.standard_normal(3)
     signs = np.where(np.arange(20) % 2, 1, -1)
     oracle = BinaryStructure().fit(X, signs).make_oracle(X, signs)
@@ -78,7 +79,7 @@ def test_three_classes_are_refused():
 
 
 def test_the_decision_is_the_difference_of_two_classes_scores():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, w = rng.standard_normal((4, 2)), rng.standard_normal(4)
     two = MulticlassStructure().fit(X, [0, 1, 0, 1])
     scores = two.present_scores(two.decision_function(X, w))

@@ -17,6 +17,7 @@ from _cases import (
     some,
 )
 from _references import CHAIN_PARTS, messy_csr
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,7 +126,7 @@ def test_potentials_add_up_to_the_score_of_the_joint_feature(case):
 
 def test_long_alphabets_are_decoded_exactly():
     """Viterbi works on labels in groups of 64: sizes around that boundary."""
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for k in (63, 64, 65, 130):
         x, w = rng.standard_normal((2, 2)), rng.standard_normal(2 * k + k * k)
         classes = np.arange(k)

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +37,7 @@ def all_points(theta, transition, costs, truth):
 def problems(draw):
     """theta, transition, costs, truth: small integers with many ties, or reals."""
     T, K = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = new_rng(draw(st.integers(0, 2**32 - 1)))
     if draw(st.booleans()):
         size = draw(st.integers(0, 3))
         theta = rng.integers(-size, size + 1, size=(T, K)).astype(float)
@@ -262,7 +263,7 @@ def test_parts_of_trees_that_are_merged_have_the_same_labelings_left():
     steps = np.arange(7)
     parents = np.array([-1, 0, 1, 1, 0, 4, 4])
     for seed in range(250):
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         theta = rng.integers(-2, 3, size=(7, 3)).astype(float)
         transition = rng.integers(-2, 3, size=(3, 3)).astype(float)
         truth = rng.integers(3, size=7)
@@ -293,7 +294,7 @@ def test_a_tree_of_zeros_is_searched_in_few_parts(transition):
 
 def test_a_ray_between_labelings_of_real_valued_trees_costs_few_parts():
     for seed in range(6):
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         parents = full_binary_tree(4)
         costs = rng.random((15, 5))
         costs[:, 0] = 0.0
@@ -361,7 +362,7 @@ def test_parts_that_are_merged_have_the_same_labelings_left():
     ys = np.array(list(product(range(4), repeat=6)))
     steps = np.arange(6)
     for seed in range(250):
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         theta = rng.integers(-2, 3, size=(6, 4)).astype(float)
         transition = rng.integers(-2, 3, size=(4, 4)).astype(float)
         truth = rng.integers(4, size=6)
@@ -381,7 +382,7 @@ def test_parts_that_are_merged_have_the_same_labelings_left():
 def test_a_ray_between_labelings_of_real_valued_chains_costs_few_parts():
     # Some 10,000 and more without the multiplier.
     for seed in range(6):
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         costs = rng.random((12, 6))
         costs[:, 0] = 0.0
         theta, transition = rng.normal(size=(12, 6)), rng.normal(size=(6, 6))
@@ -393,7 +394,7 @@ def test_a_ray_between_labelings_of_real_valued_chains_costs_few_parts():
 
 
 def random_chain(T, K, scale):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     costs = np.full((T, K), 1.0 / T)
     costs[:, 0] = 0.0
     theta, transition = scale * rng.normal(size=(T, K)), rng.normal(size=(K, K))
@@ -402,7 +403,7 @@ def random_chain(T, K, scale):
 
 def test_rounding_loses_no_labeling_on_a_ray_that_has_no_other():
     chain = random_chain(8, 3, scale=1e3)
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     searched = 0
     while searched < 20:
         y = rng.integers(3, size=8)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from _references import Listed, Textbook, visits
+from _seeds import new_rng
 from scipy import sparse
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
@@ -62,7 +63,7 @@ class Coded(Structure):
 
 
 def make(kind="integer", as_sparse=False, n=7, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     X, truth = list(rng.standard_normal((n, 3))), rng.integers(4, size=n)
     y = [KINDS[kind][c] for c in truth]
     phi = [np.array([np.outer(x, code).ravel() for code in CODES]) for x in X]
@@ -94,7 +95,7 @@ def test_steps_are_those_of_the_textbook_for_labels_of_any_form(kind, step, as_s
 @pytest.mark.parametrize("kind", KINDS)
 def test_predictions_are_the_labels_themselves(kind):
     structure, X, _, listed = make(kind)
-    w = np.random.default_rng(2).standard_normal(6)
+    w = new_rng(2).standard_normal(6)
     predicted = structure.decode_batch(X, w)
     assert predicted.shape == (7,)
     for i in range(7):

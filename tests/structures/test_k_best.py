@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -23,7 +24,7 @@ def chains(draw, max_length=5, max_labels=4):
     """(theta, transition): small integers, so that ties abound, or reals."""
     T = draw(st.integers(1, max_length))
     K = draw(st.integers(1, max_labels))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = new_rng(draw(st.integers(0, 2**32 - 1)))
     if draw(st.booleans()):
         theta = rng.integers(-2, 3, size=(T, K)).astype(float)
         transition = rng.integers(-2, 3, size=(K, K)).astype(float)
@@ -72,7 +73,7 @@ def test_a_shorter_list_begins_a_longer_one_even_among_ties(chain, k):
 
 
 def test_scores_of_a_long_chain_never_increase_and_belong_to_their_labelings():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     theta, transition = rng.normal(size=(700, 6)), rng.normal(size=(6, 6))
     labels, values = k_best(theta, transition, 200)
     assert (np.diff(values) <= 0).all()
@@ -135,7 +136,7 @@ def test_no_transitions_are_transitions_of_zero(chain):
 
 
 def test_potentials_of_any_memory_layout_give_the_same():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     theta = rng.normal(size=(5, 3)).astype(np.float32)
     transition = rng.normal(size=(3, 3)).astype(np.float32)
     expected = k_best(theta.astype(float), transition.astype(float), 4)

@@ -14,6 +14,7 @@ from _cases import (
     some,
 )
 from _references import messy_csr
+from _seeds import new_rng
 from hypothesis import given
 
 from sklearn_structsvm.structures import MulticlassStructure
@@ -74,7 +75,7 @@ def test_weights_come_back_from_coef_and_intercept(case):
 
 
 def test_coef_and_intercept_give_the_scores():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, w = rng.standard_normal((5, 4)), rng.standard_normal(15)
     structure = MulticlassStructure().fit(X, [0, 1, 2, 1, 0], bias=2.0)
     coef, intercept = structure.split_weights(w)

@@ -20,6 +20,7 @@ from _cases import (
     some,
 )
 from _references import Listed, Textbook, flat_feature, visits
+from _seeds import new_rng, new_seed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -172,7 +173,7 @@ def test_a_label_scores_what_the_best_labeling_with_it_is_ahead_by(case):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
 def test_steps_are_those_of_the_textbook(step, layout):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, Y, costs = (
         rng.normal(size=(6, 3)),
         rng.integers(2, size=(6, 4)),
@@ -195,7 +196,7 @@ def test_steps_are_those_of_the_textbook(step, layout):
 @pytest.mark.parametrize("k", [5, 8, 11])
 @pytest.mark.parametrize("equal", [True, False])
 def test_nothing_changes_where_labels_are_many(k, equal):
-    rng = np.random.default_rng(k)
+    rng = new_rng(k)
     X, Y = rng.normal(size=(4, 2)), rng.integers(2, size=(4, k))
     costs = np.full((k, 2), 0.7) if equal else rng.random((k, 2))
     structure = PairwiseMultilabelStructure(label_costs=costs).fit(X, Y)
@@ -234,7 +235,7 @@ def test_nothing_changes_where_labels_are_many(k, equal):
 
 def random_energy(k, seed, integers=False):
     """q, J and pairs for which every label is as good as its absence, but for noise."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     pairs = [pair for pair in combinations(range(k), 2) if rng.random() < 0.8]
     pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
     noise, J = rng.normal(size=k), 2 * rng.normal(size=len(pairs))
@@ -292,7 +293,7 @@ def test_labels_that_are_not_settled_are_flipped_until_none_gains():
     for seed in range(20):
         q, J, pairs = random_energy(9, seed)
         roof = RoofDuality(9, pairs)
-        Q = q + np.random.default_rng(seed).normal(size=(5, 9))
+        Q = q + new_rng(seed).normal(size=(5, 9))
         labels, gains = roof.decode_all(Q, J)
         np.testing.assert_array_equal(roof.decode_all(Q, J, n_threads=2)[0], labels)
         np.testing.assert_array_equal(gains > 0, labels)
@@ -305,7 +306,7 @@ def test_labels_that_are_not_settled_are_flipped_until_none_gains():
 
 
 def relaxed_problem(inference, seed=0, k=6, scale=1.0):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     X, Y = rng.normal(size=(5, 3)), rng.integers(2, size=(5, k))
     costs = rng.random((k, 2)) + 0.2
     structure = PairwiseMultilabelStructure("all", inference, label_costs=costs)
@@ -318,7 +319,7 @@ def test_features_and_losses_are_linear_in_the_labeling(layout):
     structure, X, Y, _ = relaxed_problem("roof", k=4)
     X = layout(X)
     labelings = np.array(list(product((0, 1), repeat=4)))
-    shares = np.random.default_rng(0).dirichlet(np.ones(len(labelings)))
+    shares = new_rng(0).dirichlet(np.ones(len(labelings)))
     both = labelings[:, structure.pairs_].prod(axis=2)
     mixed = np.append(shares @ labelings, shares @ both)
     phi = [dense(structure.joint_feature(X[[0]], y)) for y in labelings]
@@ -390,7 +391,7 @@ def test_the_constrained_relaxation_is_the_linear_program_with_two_more_rows(inf
     outcomes = {"none": 0, "inside": 0, "on a ray": 0}
     for seed in range(12):
         structure, X, Y, w = relaxed_problem(inference, seed, k=4, scale=0.3)
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         for x, truth in zip(X, Y, strict=True):
             lam = rng.choice([0.0, 0.5, 2.0])
             beta = rng.choice([0.0, 0.3, 1.5])
@@ -456,7 +457,7 @@ def relaxed_listing(X, Y, costs, bias):
 
 
 def small_relaxation(seed, layout=np.asarray, exclusive=False):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     X, Y = 0.3 * rng.normal(size=(6, 2)), rng.integers(2, size=(6, 3))
     if exclusive:
         # Labels that repel one another are what makes a relaxation fractional.
@@ -498,7 +499,7 @@ def test_a_mixture_of_two_vertices_is_the_most_violating_point(one):
     n_mixtures = n_vertices = 0
     for seed in range(25):
         oracle, listed, X, Y, costs = small_relaxation(seed)
-        w = np.random.default_rng(seed).normal(size=listed.d)
+        w = new_rng(seed).normal(size=listed.d)
         for i in range(6):
             margins = one + listed.values(i, w, 0.0)
             labelings, scores, losses = candidate_points(oracle, i, w, one)
@@ -525,7 +526,7 @@ def test_a_mixture_of_two_vertices_is_the_most_violating_point(one):
 
 
 def data(k=4, n=16):
-    return make_multilabel(n, n_features=5, n_classes=k, random_state=0)
+    return make_multilabel(n, n_features=5, n_classes=k, random_state=new_seed(0))
 
 
 def trained(structure, X, Y, **params):
@@ -600,7 +601,7 @@ def test_the_fitted_estimator_is_picklable_and_scores_are_those_of_predictions(i
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_tree_has_the_largest_mutual_information(seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     hidden = rng.normal(size=(50, 2)) @ rng.normal(size=(2, 5))
     Y = (hidden + rng.normal(size=(50, 5)) > 0.3).astype(int)
     structure = PairwiseMultilabelStructure("tree").fit(np.zeros((50, 1)), Y)

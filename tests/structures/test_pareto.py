@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _estimators import PythonMulticlass
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -151,7 +152,7 @@ def draw_single_label(rng, costs, structure, k):
 
 
 def draw(kind, costs, seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     if kind in ("chain", "tree"):
         structure = ChainStructure if kind == "chain" else TreeStructure
         T, K = rng.integers(1, 6), rng.integers(2, 4)
@@ -206,7 +207,7 @@ def test_a_maximiser_over_all_labelings_is_among_the_candidates(kind, costs):
 @pytest.mark.parametrize("structure", [ChainStructure, TreeStructure])
 def test_other_units_of_cost_change_nothing_on_long_examples(structure):
     """Integer costs have sums that are exact; of their thirds many differ by rounding."""
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for T in (30, 80):
         costs = rng.integers(1, 4, size=(4, 4)).astype(float)
         np.fill_diagonal(costs, 0.0)
@@ -217,7 +218,7 @@ def test_other_units_of_cost_change_nothing_on_long_examples(structure):
         for unit in (1.0, 1.0 / 3.0):
             model = structure(label_costs=unit * costs, normalize_loss=False)
             model.fit([x], [truth], classes=np.arange(4))
-            w = np.random.default_rng(1).standard_normal(model.n_weights_) / 2
+            w = new_rng(1).standard_normal(model.n_weights_) / 2
             w[:16] = np.eye(4).ravel()
             _, scores, losses = candidate_points(model.make_oracle([x], [truth]), 0, w)
             values.append((losses * (1.0 + scores)).max() / unit)
@@ -226,7 +227,7 @@ def test_other_units_of_cost_change_nothing_on_long_examples(structure):
 
 
 def test_candidates_of_a_tree_that_is_a_path_are_as_good_as_those_of_the_chain():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for T in (1, 2, 7, 40):
         truth = rng.integers(5, size=T)
         x = np.eye(5)[truth] + rng.standard_normal((T, 5))
@@ -246,7 +247,7 @@ def test_candidates_of_a_tree_that_is_a_path_are_as_good_as_those_of_the_chain()
 
 def hard_multilabel(k, seed):
     """Labels that gain what they cost: of any set of them h + λ g is the same."""
-    label_costs = np.repeat(np.random.default_rng(seed).random((k, 1)), 2, axis=1)
+    label_costs = np.repeat(new_rng(seed).random((k, 1)), 2, axis=1)
     model = MultilabelStructure(label_costs=label_costs).fit(
         np.ones((1, 1)), np.zeros((1, k), dtype=int)
     )

@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -23,7 +24,7 @@ SQUARE = np.zeros((0, 2)), np.zeros(0)
 @st.composite
 def polytopes(draw):
     """A, b and a generator: random rows through the unit cube, some of them empty."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = new_rng(draw(st.integers(0, 2**32 - 1)))
     m, n = draw(st.integers(0, 6)), draw(st.integers(1, 6))
     A = rng.integers(-2, 3, size=(m, n)).astype(float)
     b = A @ rng.random(n) + draw(st.sampled_from([-0.3, 0.0, 0.4]))
@@ -86,7 +87,7 @@ def test_a_copy_has_a_solver_of_its_own(duplicate):
 
 
 def test_threads_may_share_it():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     polytope, objectives = Polytope(*SQUARE), rng.normal(size=(200, 2))
     wrong = []
 
@@ -152,7 +153,7 @@ def test_questions_that_make_no_sense_are_refused():
 @pytest.mark.parametrize("seed", range(40))
 def test_the_largest_product_is_that_of_the_polygon(seed):
     """Against all mixtures of two corners of a random polytope, on a fine grid."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     corners = rng.uniform(size=(12, 3))
     h, g, h0 = rng.normal(size=3), rng.uniform(size=3), rng.uniform(1.0, 2.0)
 

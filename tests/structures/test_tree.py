@@ -23,6 +23,7 @@ from _cases import (
 )
 from _problems import Problem
 from _references import Listed, Textbook, messy_csr, random_costs, visits
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -183,7 +184,7 @@ def test_angular_search_by_constrained_decode_finds_the_most_violating(case, one
 
 
 def test_constrained_decode_of_a_path_is_that_of_the_chain_whatever_the_order():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for T in (1, 2, 5, 12):
         x, truth = rng.standard_normal((T, 3)), rng.integers(3, size=T)
         chain = ChainStructure(last_bias=False).fit([x], [truth], classes=np.arange(3))
@@ -216,7 +217,7 @@ def test_the_order_of_the_nodes_means_nothing(case, random):
 
 
 def random_forests(n, k=3, n_features=2, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     shapes = ([-1], [-1, 0], [2, 2, -1], [-1, 0, 1], [1, -1, -1])
     parents = [np.array(shapes[i % len(shapes)]) for i in range(n)]
     X = [(rng.standard_normal((len(p), n_features)), p) for p in parents]
@@ -255,7 +256,7 @@ def test_iterates_are_those_of_the_textbook(options, present):
 
 
 def words(n=12, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     y = [rng.integers(3, size=T) for T in rng.integers(1, 7, size=n)]
     return [np.eye(3)[labels] + rng.standard_normal((len(labels), 3)) for labels in y], y
 
@@ -284,7 +285,7 @@ def test_trees_that_are_paths_have_the_optimum_of_chains():
 
 def random_trees(n=12, seed=0):
     X, y = words(n, seed)
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     return [
         (x, np.array([-1] + [rng.integers(-1, v) for v in range(1, len(x))])) for x in X
     ], y

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _references import messy_csr
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -15,7 +16,7 @@ ITEMS = [np.ones((2, 3)), np.zeros((1, 3))]
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.integers(1, 3))
 def test_stacked_rows_are_those_of_the_items(lengths, n_features):
-    rng = np.random.default_rng(sum(lengths))
+    rng = new_rng(sum(lengths))
     items = [rng.integers(-3, 3, size=(T, n_features)).astype(float) for T in lengths]
     rows, offsets = stack(items)
     sparse_rows, sparse_offsets = stack(

@@ -10,6 +10,7 @@ from _plugin_references import (
     exact_sample,
     predict_by_loops,
 )
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ BOTH = ["labels", "probabilities"]
 
 
 def random_sample(n, k, m=1, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     P = rng.dirichlet(np.full(k, 0.7), n)
     y = (P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
     return P, y, rng.integers(0, m, n), rng
@@ -28,7 +29,7 @@ def random_sample(n, k, m=1, seed=0):
 
 @st.composite
 def problems(draw):
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = new_rng(draw(st.integers(0, 2**32 - 1)))
     k = draw(st.integers(1, 6))
     m = draw(st.integers(1, 4))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
@@ -68,7 +69,7 @@ def test_predictions_are_the_first_of_the_cheapest_classes(problem):
 @pytest.mark.parametrize("kind", ["any", "separable"])
 @pytest.mark.parametrize("k", [20, 33, 66])
 def test_many_classes_and_rows_of_several_blocks(k, kind, dtype):
-    rng = np.random.default_rng(k)
+    rng = new_rng(k)
     P, y, cells = exact_sample(rng, 1100, k, 2, dtype)
     weights = rng.integers(0, 5, len(y)) / 4
     L = exact_losses(rng, 2, k, kind)
@@ -156,7 +157,7 @@ def test_predictions_are_those_that_were_counted(dtype, kind):
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_no_classifier_costs_less_under_the_model(seed, weighted):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     n, k, m = rng.integers(1, 6), rng.integers(2, 4), rng.integers(1, 3)
     P, cells = rng.dirichlet(np.ones(k), n), rng.integers(0, m, n)
     weights = rng.random(n) if weighted else np.ones(n)
@@ -305,7 +306,7 @@ class TestReducedCosts:
 
     @pytest.mark.parametrize("k", [1, 2, 3, 4, 9])
     def test_sums_of_rows_columns_and_a_diagonal_are_recognised(self, k):
-        rng = np.random.default_rng(k)
+        rng = new_rng(k)
         rows, columns, diagonal = 10.0 ** rng.uniform(-2, 2, (3, 50, k))
         L = rows[:, :, None] - columns[:, None, :] + diagonal[:, :, None] * np.eye(k)
         costs, separable = reduce_costs(L, False)
@@ -324,7 +325,7 @@ class TestReducedCosts:
         )
 
     def test_other_costs_are_kept_as_they_are(self):
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         L = rng.integers(1, 9, (1, 3, 3)) / 8.0
         L[0, 0, 1] += 1.0
         costs, separable = reduce_costs(L, False)
@@ -342,7 +343,7 @@ class TestReducedCosts:
         assert not reduce_costs(L, False)[1][0]
 
     def test_cells_are_reduced_one_by_one(self):
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         L = np.stack([np.eye(3), rng.random((3, 3)), 1e200 * np.ones((3, 3))])
         assert reduce_costs(L, True)[1].tolist() == [1, 0, 1]
         assert np.isfinite(reduce_costs(L, True)[0]).all()

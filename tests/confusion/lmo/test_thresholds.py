@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ def cheapest(scores, y, weights, costs):
 
 @st.composite
 def samples(draw):
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = new_rng(draw(st.integers(0, 2**32 - 1)))
     n, m = draw(st.integers(1, 14)), draw(st.integers(1, 4))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     kind = draw(st.sampled_from(["different", "tied", "neighbours"]))
@@ -80,7 +81,7 @@ def test_the_handle_predicts_what_was_counted(sample):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_random_samples_with_random_costs(weighted):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n = 400
     scores, cells = rng.random(n), rng.integers(0, 3, n)
     y = (rng.random(n) < scores).astype(int)
@@ -149,7 +150,7 @@ def test_equal_scores_and_a_single_row_leave_two_classifiers():
 
 
 def test_rows_without_weight_might_as_well_not_be_there():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     P, y = two_columns(rng.random(60)), rng.integers(0, 2, 60)
     weights = rng.integers(0, 2, 60).astype(float)
     kept = weights > 0
@@ -168,7 +169,7 @@ class TestHull:
     """The upper chain alone."""
 
     def test_every_point_is_on_or_below_it_and_it_is_strictly_concave(self):
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         for n in (1, 2, 7, 300):
             for _ in range(20):
                 scores = np.sort(rng.integers(0, n, n) / n)[::-1].copy()

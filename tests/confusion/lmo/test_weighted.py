@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from _seeds import new_rng
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -67,7 +68,7 @@ def count(y, predicted, k, cells=None, weights=None, m=1):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_weighted_error_is_the_cost_up_to_a_constant(weighted):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n, k, m = 60, 4, 2
     y, cells = rng.integers(0, k, n), rng.integers(0, m, n)
     s = rng.random(n) if weighted else np.ones(n)
@@ -128,7 +129,7 @@ def test_logistic_regression_is_what_a_fit_with_these_weights_gives():
 
 
 def test_the_confusion_is_counted_by_cell_and_weight():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     cells, s = rng.integers(0, 2, 150), rng.random(150)
     lmo = WeightedLMO().fit(X, Y, s, cells, n_cells=3)
     L = np.stack([-np.diag([1.0, 3.0, 1.0]), -np.diag([2.0, 1.0, 5.0]), np.eye(3)])
@@ -181,7 +182,7 @@ def test_a_classifier_without_weights_is_refused():
 
 @pytest.mark.parametrize("form", [pd.DataFrame, sparse.csr_array])
 def test_rows_of_any_container_are_repeated(form):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     L = rng.random((1, 3, 3))
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     names = form(X)

@@ -13,6 +13,7 @@ from _mixtures import (
     mixture_confusion,
     no_complaint_of_convergence,
 )
+from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -159,8 +160,8 @@ class TestCertificate:
         monkeypatch.setattr(oracles, "run_column_generation", timed)
         X, y, _ = make_data(3)
         model = ComplexMetricClassifier(metric="h_mean", confusion="labels")
-        model.set_params(max_time=100.0).fit(X, y)
-        assert 0.0 < limits[0] < 100.0
+        model.set_params(max_time=1e6).fit(X, y)
+        assert 0.0 < limits[0] < 1e6
         assert model.n_oracle_calls_ > model.history_["n_oracle_calls"][-1]
         with no_complaint_of_convergence():
             model.set_params(max_time=1e-9).fit(X, y)
@@ -254,7 +255,7 @@ class TestWhatIsLearned:
     @pytest.mark.parametrize("k", [2, 3])
     def test_weights_are_repetitions(self, k):
         X, y, _ = make_data(k)
-        weights = np.random.default_rng(0).integers(0, 4, len(y))
+        weights = new_rng(0).integers(0, 4, len(y))
         frozen = FrozenEstimator(LogisticRegression().fit(X, y))
         model = ComplexMetricClassifier(frozen, tol=1e-8)
         weighted = clone(model).fit(X, y, sample_weight=weights)
@@ -418,7 +419,7 @@ class TestProbabilities:
                 return np.column_stack([np.round(1 - one, 3), one]).astype(precision)
 
         one = np.linspace(0.0005, 0.9995, 1000)
-        y = (np.random.default_rng(0).random(1000) < one).astype(int)
+        y = (new_rng(0).random(1000) < one).astype(int)
         model = ComplexMetricClassifier(Rounded(), "balanced", cv="prefit")
         model.fit(one[:, None], y)
         fine = np.linspace(0, 1, 100001)[:, None]
@@ -524,7 +525,7 @@ class TestConstraints:
     )
     def test_what_needs_no_labels_holds_for_three_classes_too(self, constraint, cv):
         X, y, _ = make_data(3)
-        weights = np.random.default_rng(0).random(len(y))
+        weights = new_rng(0).random(len(y))
         model = ComplexMetricClassifier(metric="h_mean", constraints=constraint, cv=cv)
         model.fit(X, y, sample_weight=weights)
         assert model.constraint_violation_ <= 0

@@ -10,6 +10,7 @@ import pytest
 import sklearn
 from _callbacks import Recorder
 from _mixtures import Boosted, Spy, make_data, no_complaint_of_convergence
+from _seeds import new_rng
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
@@ -278,7 +279,7 @@ class TestRouting:
 
     def test_several_scores_with_weights_and_groups(self):
         X, y, groups = make_data(2)
-        weights = np.random.default_rng(0).random(len(y))
+        weights = new_rng(0).random(len(y))
         estimator = LogisticRegression().set_fit_request(sample_weight=True)
         model = ComplexMetricClassifier(estimator, constraints=FAIR)
         model.set_fit_request(sample_weight=True)

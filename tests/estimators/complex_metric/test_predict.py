@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _mixtures import make_data, mixture_confusion, no_complaint_of_convergence
+from _seeds import new_rng
 from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
@@ -35,7 +36,7 @@ class TestHash:
     def test_a_row_gets_one_label_whatever_it_is_predicted_with(self, mixture):
         X, _, model = mixture
         whole = model.predict(X)
-        order = np.random.default_rng(0).permutation(len(X))
+        order = new_rng(0).permutation(len(X))
         np.testing.assert_array_equal(model.predict(X[order]), whole[order])
         one_by_one = [model.predict(row[None])[0] for row in X[:50]]
         np.testing.assert_array_equal(one_by_one, whole[:50])
@@ -290,7 +291,7 @@ class TestGroups:
         assert groups.array.shape == (3,)
 
     def test_many_columns_do_not_overflow(self):
-        features = np.random.default_rng(0).integers(0, 50, (30, 40))
+        features = new_rng(0).integers(0, 50, (30, 40))
         groups = Groups(features, 30)
         assert len(groups.names) == 30
         for row, code in zip(features, groups.codes, strict=True):

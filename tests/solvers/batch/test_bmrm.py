@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _batch_problems import KINDS, random_batch
+from _seeds import new_rng
 from scipy.linalg import hadamard
 from sklearn.svm import LinearSVC
 
@@ -119,7 +120,7 @@ def test_the_gap_closes_within_the_bound_of_theorem_five(kind, line_search, subp
 def test_objectives_are_true_at_the_weights_and_certificates_hold(
     kind, layout, line_search, subproblem
 ):
-    weights = np.random.default_rng(1).uniform(0.0, 2.0, 40)
+    weights = new_rng(1).uniform(0.0, 2.0, 40)
     weights[::7] = 0.0
     problem, lam = random_batch(kind, layout=layout, weights=weights), 0.02
     best = run_bmrm(problem.risk, lam, **EXACT).objective
@@ -235,7 +236,7 @@ def test_all_solvers_agree_on_the_objective(kind, structure, options, lam):
 @pytest.mark.parametrize("line_search", [True, False])
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_an_example_of_weight_two_is_the_same_as_two(kind, line_search):
-    counts = np.random.default_rng(0).integers(0, 3, 40)
+    counts = new_rng(0).integers(0, 3, 40)
     weighted = random_batch(kind, weights=counts)
     rows = np.repeat(np.arange(40), counts)
     options = {"n_classes": 4} if kind == "multiclass" else {}
@@ -299,7 +300,7 @@ def test_a_bundle_and_weights_that_are_handed_over_are_gone_on_from(line_search)
 
 
 def test_a_bundle_at_another_lambda_is_the_one_that_is_made_there():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     old, new = Bundle(5, 0.5), Bundle(5, 0.1)
     for plane, offset in zip(rng.standard_normal((12, 5)), rng.random(12), strict=True):
         for bundle in (old, new):
@@ -316,7 +317,7 @@ def test_a_bundle_at_another_lambda_is_the_one_that_is_made_there():
 
 
 def test_the_mean_plane_maximises_the_dual_on_the_segment():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(50):
         lam = 10.0 ** rng.uniform(-2, 2)
         mean, (a, b) = MeanPlane(lam), rng.standard_normal((2, 4))

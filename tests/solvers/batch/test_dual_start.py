@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from _references import messy_csr
+from _seeds import new_rng, new_seed
 from sklearn.datasets import make_classification
 
 from sklearn_structsvm import SubLBFGSClassifier
@@ -22,11 +23,11 @@ def problem(k, *, n=80, d=6, layout="dense", label_costs=None, **options):
     """A risk, and a function of λ to what makes the ascent of the same one."""
     X, y = make_classification(
         n, d, n_informative=3, n_redundant=0, n_classes=k, n_clusters_per_class=1,
-        class_sep=0.5, random_state=0,
+        class_sep=0.5, random_state=new_seed(0),
     )  # fmt: skip
     if layout == "csr":
         X = messy_csr(np.where(np.abs(X) < 0.5, 0.0, X))
-    weights = np.random.default_rng(0).integers(0, 4, n).astype(float)
+    weights = new_rng(0).integers(0, 4, n).astype(float)
     model = SubLBFGSClassifier(label_costs=label_costs, **options)
     bound = model._make_problem(X, y, weights)
     risk = model._make_risk(bound, bias=bound.structure.bias_, n_threads=1)
@@ -45,7 +46,7 @@ def end_after(n_passes, monkeypatch):
 def test_the_plane_lies_below_the_risk_and_has_the_dual_objective(k, layout):
     costs = COSTS if k == 3 else None
     risk, ascend = problem(k, layout=layout, label_costs=costs)
-    lam, rng = 0.01, np.random.default_rng(0)
+    lam, rng = 0.01, new_rng(0)
     start = DualStart(ascend(lam)(), tol=0.0)
     for _ in range(3):
         start.move(np.inf)

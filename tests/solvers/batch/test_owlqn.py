@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
@@ -15,7 +16,7 @@ DIRECTIONS = ["owlqn", "sub"]
 
 
 def data(seed=0, n=120, d=15):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     X = rng.normal(size=(n, d))
     y = (X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.0).astype(int)
     return X, y, rng.uniform(0.2, 2.0, n)
@@ -112,7 +113,7 @@ def test_a_poor_subgradient_stops_owlqn_but_not_its_variant():
     X, y, _ = data()
     objective = L1Risk(Logistic(X, y), 0.15)
     # Any subgradient at zero may come first: here the penalty's at its bounds.
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=15)
+    signs = new_rng(0).choice([-1.0, 1.0], size=15)
     objective.gradient = objective.smooth_gradient + 0.15 * signs
     start = objective.value
     inverse = LimitedMemory(15, 5)

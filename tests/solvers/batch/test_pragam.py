@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _batch_problems import KINDS, listed_form, random_batch
+from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.svm import SVC
@@ -91,7 +92,7 @@ def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_finds_the_optimum_and_its_certificates_hold(kind, layout, lam):
-    weights = np.random.default_rng(1).uniform(0.0, 2.0, 40)
+    weights = new_rng(1).uniform(0.0, 2.0, 40)
     weights[::7] = 0.0
     problem = random_batch(kind, layout=layout, weights=weights, ties=True)
     best = run_bmrm(problem.risk, lam, tol=1e-10, max_iter=20_000).objective
@@ -131,7 +132,7 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
 def test_an_example_of_weight_two_is_the_same_as_two_at_every_iteration(
     kind, fit_intercept
 ):
-    counts = np.random.default_rng(0).integers(0, 3, 40)
+    counts = new_rng(0).integers(0, 3, 40)
     weighted = random_batch(kind, weights=counts)
     rows = np.repeat(np.arange(40), counts)
     options = {"n_classes": 4} if kind == "multiclass" else {}
@@ -259,7 +260,7 @@ def test_a_dual_point_out_of_balance_is_no_certificate(monkeypatch):
 
 def test_many_iterations_leave_the_estimate_below_the_constant():
     # Curvatures met by steps of rounding's size once drove the estimate up without end.
-    weights = np.random.default_rng(1).uniform(0.0, 2.0, 40)
+    weights = new_rng(1).uniform(0.0, 2.0, 40)
     weights[::7] = 0.0
     problem, lam = random_batch("binary", weights=weights, ties=True), 0.01
     method = ExcessiveGap(problem.risk, lam, make_dual(problem.risk), None)

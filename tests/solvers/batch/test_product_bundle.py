@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from scipy import sparse
 
 from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge
@@ -16,7 +17,7 @@ LAM = 1e-3
 
 def text_risk(n_classes, n=60, d=400):
     """Many features of which few are in a row."""
-    rng = np.random.default_rng(n_classes)
+    rng = new_rng(n_classes)
     X = sparse.random_array((n, d), density=0.02, rng=rng, format="csr")
     y = rng.integers(0, n_classes, n)
     y[:n_classes] = np.arange(n_classes)
@@ -25,7 +26,7 @@ def text_risk(n_classes, n=60, d=400):
 
 
 def random_planes(risk, count):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(count):
         yield risk.plane(risk.scores(rng.standard_normal(risk.n_weights)))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
@@ -74,7 +75,7 @@ class WeightedDistance(Objective):
 
 def data(kind, seed=0, n=40, d=6, k=4):
     """X, encoded y and sample weights."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     X = rng.normal(size=(n, d))
     if kind == "binary":
         y = (X[:, 0] + rng.normal(size=n) > 0.0).astype(int)
@@ -117,7 +118,7 @@ def test_the_minimum_of_the_toy_problem_has_no_descent_direction():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_direction_finding_keeps_to_theorem_6(seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     vertices = rng.normal(size=(30, 5)) + 2.0
     root = rng.normal(size=(5, 5))
     B = root @ root.T / 5.0
@@ -284,7 +285,7 @@ def test_inexact_steps_meet_the_subgradient_wolfe_conditions(first):
 def test_the_steepest_subgradient_is_the_derivative_along_its_direction():
     risk = problem()
     objective = RegularizedRisk(risk, 0.1)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(5):
         p = rng.normal(size=risk.n_weights)
         h = 1e-6
@@ -294,7 +295,7 @@ def test_the_steepest_subgradient_is_the_derivative_along_its_direction():
 
 
 def test_limited_memory_is_the_full_matrix_while_no_pair_is_forgotten():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     full, limited = FullMatrix(5, rescale=False), LimitedMemory(5, 8, rescale=False)
     for _ in range(8):
         step = rng.normal(size=5)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _problems import KINDS, PRESENTED, random_problem
 from _references import CHAIN_PARTS, Textbook, list_chains, random_chains, visits
+from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw
 
@@ -17,7 +18,7 @@ def assert_same_weights(weights, expected):
 
 
 def uneven_weights(n=N):
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights = new_rng(3).uniform(0.2, 1.0, size=n)
     weights[2] = 0.0
     return weights / weights.sum()
 
@@ -135,7 +136,7 @@ def test_gap_sampling_ends_where_no_gap_is_left():
     solver = problem.solver(3.0)
     solver.run(np.tile(np.arange(N), 50))
     assert solver.check_gaps()[1] == pytest.approx(0.0, abs=1e-15)
-    assert solver.run_by_gap(np.random.default_rng(0).random(1000)) < 1000
+    assert solver.run_by_gap(new_rng(0).random(1000)) < 1000
 
 
 @pytest.mark.parametrize("algorithm", ["block", "batch"])
@@ -175,7 +176,7 @@ def test_the_number_of_threads_changes_no_bit(kind, n_threads):
         solver.run(visits(13, passes=5))
     assert one.check_gaps(1) == many.check_gaps(n_threads)
     np.testing.assert_array_equal(one.block_gaps, many.block_gaps)
-    w = np.random.default_rng(0).standard_normal(problem.listed.d)
+    w = new_rng(0).standard_normal(problem.listed.d)
     assert one.hinge(w) == many.hinge(w, n_threads=n_threads)
     oracle = problem.make_oracle()
     np.testing.assert_array_equal(oracle.decode(w, 1.0), oracle.decode(w, 1.0, n_threads))
@@ -214,7 +215,9 @@ def test_a_run_ends_after_its_seconds():
     solver = random_problem("chain").solver(LAM)
     result = run_bcfw(solver, tol=0.0, max_iter=10**9, max_time=0.05, rng=0)
     assert result.status == "max_time"
-    assert 0.05 <= result.history["seconds"][-1] < 5.0
+    # Where the last check before the end came late, the pass after it ended the run.
+    late = np.flatnonzero(result.history["seconds"] >= 0.05)
+    assert 1 <= len(late) <= 2
 
 
 def test_a_callback_ends_a_run():

@@ -11,6 +11,7 @@ from _problems import (
     random_problem,
 )
 from _references import Listed, Textbook, visits
+from _seeds import new_rng
 from scipy.optimize import minimize
 from sklearn.base import clone
 
@@ -22,7 +23,7 @@ LAM, N = 0.05, 8
 
 def boxes(d):
     """Bounds that bind, that do not contain 0, that are open, and that are points."""
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     lower, upper = -rng.uniform(0.0, 0.4, size=d), rng.uniform(0.0, 0.4, size=d)
     lower[0], upper[0] = 0.2, 0.5
     upper[1] = np.inf
@@ -55,7 +56,7 @@ def quadratic_program(listed, lam, p, lower, upper):
 
 
 def weights_of_examples():
-    p = np.random.default_rng(4).uniform(0.3, 1.0, size=N)
+    p = new_rng(4).uniform(0.3, 1.0, size=N)
     return p / p.sum()
 
 
@@ -196,7 +197,7 @@ def test_a_restored_state_is_within_the_box_at_any_lambda(kind):
 @pytest.mark.parametrize("algorithm", ["block", "batch"])
 def test_equal_bounds_leave_one_point(algorithm):
     problem = random_problem("chain")
-    point = np.random.default_rng(0).uniform(-0.3, 0.3, size=problem.listed.d)
+    point = new_rng(0).uniform(-0.3, 0.3, size=problem.listed.d)
     solver = problem.solver(LAM, lower=point, upper=point)
     result = run_bcfw(solver, algorithm=algorithm, tol=1e-3, max_iter=10**5, rng=0)
     np.testing.assert_array_equal(result.solution, point)

@@ -12,6 +12,7 @@ from _problems import (
     random_problem,
 )
 from _references import Textbook, visits
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -25,7 +26,7 @@ VARIANTS = [(step, size) for step in ("fw", "pairwise", "away") for size in (0, 
 
 
 def uneven_weights():
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=N)
+    weights = new_rng(3).uniform(0.2, 1.0, size=N)
     return weights / weights.sum()
 
 
@@ -94,7 +95,7 @@ def test_the_gap_is_true_for_ties_zeros_duplicates_and_any_lambda(
         difference = case.listed.primal(w, lam) - case.listed.dual(alpha, lam)
         assert abs(gap - difference) <= 1e-14 * size
         assert solver.block_gaps.min() >= -1e-14 * size
-        solver.run(np.random.default_rng(k).integers(problem.n, size=3 * problem.n))
+        solver.run(new_rng(k).integers(problem.n, size=3 * problem.n))
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
@@ -226,7 +227,7 @@ def test_certify_reports_the_objectives_and_the_gap():
 @pytest.mark.parametrize(("kind", "layout"), PRESENTED[:-1])
 def test_the_classifier_reports_its_objective_and_a_true_gap(kind, layout, weighted):
     problem = random_problem(kind, layout)
-    s = np.random.default_rng(0).uniform(0.5, 2.0, size=N) if weighted else np.ones(N)
+    s = new_rng(0).uniform(0.5, 2.0, size=N) if weighted else np.ones(N)
     model = BCFWClassifier(
         clone(problem.structure), C=2.0, intercept_scaling=1.5, tol=1e-2, random_state=0
     ).fit(problem.X, problem.y, sample_weight=s if weighted else None)

@@ -13,6 +13,7 @@ from _problems import (
     random_problem,
 )
 from _references import Listed
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ FORMS = [
 
 
 def uneven_weights(n=N):
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights = new_rng(3).uniform(0.2, 1.0, size=n)
     weights[2] = 0.0
     return weights / weights.sum()
 
@@ -296,7 +297,7 @@ def with_labelings_at_hand(kind, n_found=3, cache_size=50):
     )
     joint, listed = JointOracle(solver.oracle, p), problem.listed
     known = [{truth} for truth in listed.truth]
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for w in rng.standard_normal((n_found, listed.d)):
         joint.ask(w)
         solver.extend(*joint.answers, -np.inf)
@@ -389,7 +390,7 @@ def test_working_sets_keep_what_has_mass_and_little_else(cache_size):
 def test_a_joint_plane_touches_the_risk_and_lies_below_it(kind, layout, n_threads):
     problem, p = random_problem(kind, layout), uneven_weights()
     joint, listed = JointOracle(problem.make_oracle(), p, 2), problem.listed
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     points = rng.standard_normal((6, listed.d))
     for w in points:
         risk = joint.ask(w, n_threads)
@@ -409,7 +410,7 @@ def test_the_last_labelings_are_recalled_and_no_others(kind):
     listed, p = problem.listed, uneven_weights()
     joint = JointOracle(problem.make_oracle(), p, 2)
     known = [[] for _ in range(N)]
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for w in rng.standard_normal((12, listed.d)):
         value = joint.recall(w)
         expected = np.zeros(N)
@@ -436,7 +437,7 @@ def test_the_last_labelings_are_recalled_and_no_others(kind):
 
 
 def test_planes_hold_no_labelings():
-    rng, m = np.random.default_rng(0), 12
+    rng, m = new_rng(0), 12
     losses = rng.uniform(0.5, 1.5, size=(4, m)) * (1.0 - np.eye(4, m))
     phi = list(rng.standard_normal((4, m, 5)))
     problem = list_structure(

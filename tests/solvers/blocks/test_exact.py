@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _problems import LAYOUTS, Problem, optimum, random_problem
 from _references import list_multiclass, messy_csr, random_costs
+from _seeds import new_rng, new_seed
 from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 
@@ -95,7 +96,7 @@ def test_unequal_and_zero_weights_are_those_of_the_examples(kind, intercept):
 def test_a_step_leaves_its_example_without_a_gap_and_never_lowers_the_dual(kind):
     problem = random_problem(kind)
     ascent = start(problem)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     before = dual(problem, ascent)
     for i in rng.integers(problem.n, size=60):
         ascent.run(np.array([i]))
@@ -116,7 +117,7 @@ def test_any_number_of_classes_and_features_is_scored_and_updated_right(k, layou
         problem = random_multiclass(k, n_features, layout)
         ascent = start(problem, 1e-3)
         for _ in range(4):
-            ascent.run(np.random.default_rng(0).permutation(problem.n))
+            ascent.run(new_rng(0).permutation(problem.n))
         w = ascent.weights.copy()
         hinge = ascent.hinge(w)
         assert hinge == pytest.approx(problem.listed.hinge(w), rel=1e-12)
@@ -127,7 +128,7 @@ def test_any_number_of_classes_and_features_is_scored_and_updated_right(k, layou
 
 
 def random_multiclass(k, n_features, layout, n=40):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, y = rng.standard_normal((n, n_features)), np.arange(n) % k
     costs = random_costs(k, rng)
     structure = MulticlassStructure(costs)
@@ -139,7 +140,7 @@ def random_multiclass(k, n_features, layout, n=40):
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.29, 0.31, 1.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_dense_rows_with_few_entries_are_read_like_sparse_ones(kind, share):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     problem = random_problem(kind, n=60)
     X = rng.standard_normal((problem.n, 100)) * (
         rng.permuted(np.tile(np.arange(100) < 100 * share, (problem.n, 1)), axis=1)
@@ -167,7 +168,7 @@ def test_dense_rows_with_few_entries_are_read_like_sparse_ones(kind, share):
 def test_no_example_rests_for_more_than_31_sweeps():
     problem = random_problem("multiclass", n=40)
     ascent = start(problem, 3.0)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     last_seen, longest = np.zeros(problem.n, dtype=int), 0
     for sweep in range(1, 200):
         blocks = ascent.draw_sweep(rng).copy()
@@ -184,7 +185,7 @@ def test_no_example_rests_for_more_than_31_sweeps():
 def test_a_check_wakes_the_examples_whose_gaps_have_grown():
     problem = random_problem("binary", n=40)
     ascent = start(problem)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(30):
         blocks = ascent.draw_sweep(rng).copy()
         ascent.run(blocks)
@@ -254,7 +255,7 @@ def test_features_of_zero_leave_the_largest_cost_as_the_hinge(kind, layout):
 
 def test_the_better_of_the_last_weights_and_their_average_is_returned():
     X, y = make_classification(
-        300, 8, n_informative=6, n_classes=3, flip_y=0.1, random_state=0
+        300, 8, n_informative=6, n_classes=3, flip_y=0.1, random_state=new_seed(0)
     )
     problem = SimpleNamespace(
         structure=MulticlassStructure().fit(X, y), X=X, y=y, weights=np.full(300, 1 / 300)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _problems import explicit_alpha, random_problem, solve
 from _references import list_binary, visits
+from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,7 +19,7 @@ KINDS = ("binary", "multiclass", "multilabel", "chain")
 
 
 def uneven_weights():
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=N)
+    weights = new_rng(3).uniform(0.2, 1.0, size=N)
     weights[2] = 0.0
     return weights / weights.sum()
 
@@ -44,7 +45,7 @@ def test_at_any_lambda_the_weights_are_eps_optimal(kind, step):
     problem, p = random_problem(kind), uneven_weights()
     path = make_path(problem, p, step)
     ends = np.log([MIN_LAMBDA, 20 * path.lambdas[0]])
-    for lam in np.exp(np.random.default_rng(0).uniform(*ends, size=50)):
+    for lam in np.exp(new_rng(0).uniform(*ends, size=50)):
         assert excess(problem, path.coef(lam), lam, p) <= EPS + 1e-6
     # The breakpoints themselves, and the far end of each one's interval.
     for j in range(len(path.lambdas)):
@@ -142,7 +143,7 @@ def test_rescaling_does_what_proposition_1_says(kind, step):
 
 
 def separable():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X = rng.standard_normal((10, 3))
     y = (X[:, 0] > 0).astype(int)
     X[:, 0] += np.sign(X[:, 0])
@@ -220,7 +221,7 @@ def chains_solver(X, y, lam=1.0):
 
 
 def test_a_heuristic_path_is_cheaper_and_not_far_off():
-    X, y = make_chains(n_samples=60, n_classes=3, random_state=0)
+    X, y = make_chains(n_samples=60, n_classes=3, random_state=new_seed(0))
     calls = []
     for heuristic in (False, True):
         path, _ = regularization_path(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _problems import KINDS, PRESENTED, optimum, random_problem
+from _seeds import new_rng
 from scipy.optimize import minimize_scalar
 
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
@@ -13,7 +14,7 @@ LAM, N = 0.2, 8
 
 
 def uneven_weights(n=N):
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights = new_rng(3).uniform(0.2, 1.0, size=n)
     weights[2] = 0.0
     return weights / weights.sum()
 
@@ -66,7 +67,7 @@ class Pegasos:
 
 
 def visits(p, passes, permuted, seed=0):
-    rng, active = np.random.default_rng(seed), np.flatnonzero(p)
+    rng, active = new_rng(seed), np.flatnonzero(p)
     if permuted:
         return np.concatenate([rng.permutation(active) for _ in range(passes)])
     return rng.choice(active, size=passes * len(active))
@@ -220,7 +221,8 @@ def test_a_run_ends_at_its_limits():
     assert run(max_iter=25).status == "max_iter"
     late = run(max_iter=10**9, max_time=0.05)
     assert late.status == "max_time"
-    assert 0.05 <= late.history["seconds"][-1] < 5.0
+    # Where the last check before the end came late, the pass after it ended the run.
+    assert 1 <= np.count_nonzero(late.history["seconds"] >= 0.05) <= 2
     stopped = run(on_pass=lambda n_iter, row, done: n_iter == 7)
     assert (stopped.status, stopped.n_iter) == ("stopped", 7)
     assert stopped.history["n_iter"][-1] == 7

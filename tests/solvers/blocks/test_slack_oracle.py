@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from _problems import KINDS, LAYOUTS, explicit_alpha, random_problem
+from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
@@ -32,7 +33,7 @@ def slack_problem(kind, search, layout="dense", n=8, **options):
 
 
 def uneven_weights(n):
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=n)
+    weights = new_rng(3).uniform(0.2, 1.0, size=n)
     return weights / weights.sum()
 
 
@@ -40,7 +41,7 @@ def uneven_weights(n):
 @pytest.mark.parametrize("kind, search", EXACT)
 def test_the_oracle_finds_the_largest_product(kind, search, layout):
     problem, listed, oracle = slack_problem(kind, search, layout)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     p = listed.uniform
     for scale in (0.0, 0.3, 3.0):
         w = scale * rng.standard_normal(listed.d)
@@ -55,7 +56,7 @@ def test_the_gap_is_primal_minus_dual_whatever_the_steps(kind, search, step, cac
     problem, listed, oracle = slack_problem(kind, search)
     p = uneven_weights(problem.n)
     solver = BlockFrankWolfe(oracle, p, LAM, step=step, cache_size=cache_size)
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     gaps = []
     for _ in range(6):
         hinge, gap = solver.check_gaps()
@@ -98,7 +99,7 @@ def test_an_inexact_search_reports_a_gap_that_holds(kind, search):
 
 
 def test_losses_of_0_and_1_make_slack_and_margin_rescaling_one():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     problem = random_problem("multiclass", n=12)
     structure = problem.structure.set_params(label_costs=None)
     structure.fit(problem.X, problem.y, bias=1.0)
@@ -135,7 +136,7 @@ def test_the_label_cache_of_a_structure_in_python_holds_what_it_should():
         solver = BlockFrankWolfe(
             oracle, listed.uniform, LAM, step=step, cache_size=cache_size
         )
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         for _ in range(30):
             solver.run(rng.permutation(problem.n))
             solver.check_gaps()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _planes import Points, inequality, plane
+from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks.slack_search import (
     check_search,
@@ -39,7 +40,7 @@ KINDS = ["normal", "integers", "scales", "hyperbola"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_angular_search_always_finds_the_largest_within_2m_plus_1_calls(kind):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(700):
         points = random_points(rng, kind)
         oracle, w = plane(points)
@@ -113,7 +114,7 @@ def test_a_search_keeps_to_its_calls_and_has_a_finite_bound(search, limit):
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_labeling_exceeds_the_bound(kind, search):
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     for _ in range(200):
         points = random_points(rng, kind)
         oracle, w = plane(points)
@@ -131,7 +132,7 @@ def test_no_labeling_exceeds_the_bound(kind, search):
 
 @pytest.mark.parametrize("rtol", [0.3, 0.01, 1e-4])
 def test_rtol_is_kept_and_saves_calls(rtol):
-    rng = np.random.default_rng(2)
+    rng = new_rng(2)
     calls = np.zeros(2)
     for _ in range(200):
         points = random_points(rng, "hyperbola")
@@ -145,7 +146,7 @@ def test_rtol_is_kept_and_saves_calls(rtol):
 
 @pytest.mark.parametrize("kind", ["normal", "scales", "hyperbola"])
 def test_theorem_4_bounds_the_ratio_after_every_call(kind):
-    rng = np.random.default_rng(3)
+    rng = new_rng(3)
     for _ in range(300):
         points = random_points(rng, kind)
         oracle, w = plane(points)
@@ -165,7 +166,7 @@ def test_theorem_4_bounds_the_ratio_after_every_call(kind):
 
 @pytest.mark.parametrize("epsilon", [0.5, 0.1, 0.01])
 def test_theorem_5_bounds_the_calls(epsilon):
-    rng = np.random.default_rng(4)
+    rng = new_rng(4)
     for _ in range(300):
         points = random_points(rng, "scales")
         oracle, w = plane(points)
@@ -182,7 +183,7 @@ def test_theorem_5_bounds_the_calls(epsilon):
 
 @pytest.mark.parametrize("search", ["bisecting", "binary", "sarawagi"])
 def test_h_falls_and_g_rises_with_lambda(search):
-    rng = np.random.default_rng(5)
+    rng = new_rng(5)
     for _ in range(100):
         oracle, w = plane(random_points(rng, "normal"))
         trace = find_most_violating(oracle, 0, w, search=search, trace=True).trace
@@ -218,7 +219,7 @@ def test_theorem_1_angular_search_finds_the_middle():
 @pytest.mark.parametrize("search", ["bisecting", "binary"])
 def test_searches_that_end_on_the_hull_find_its_best_corner(search):
     """On convex position points their answer is within a factor of 2 of the best."""
-    rng = np.random.default_rng(6)
+    rng = new_rng(6)
     for _ in range(200):
         angle = np.sort(rng.random(12)) * np.pi / 2
         points = np.column_stack([np.cos(angle), np.sin(angle)]) * [3.0, 2.0]
@@ -242,7 +243,7 @@ def test_without_a_violation_the_true_labeling_is_the_answer(points, search):
 
 
 def test_another_constant_in_h_is_a_scale_of_the_weights():
-    rng = np.random.default_rng(7)
+    rng = new_rng(7)
     for _ in range(100):
         points = random_points(rng, "normal")
         oracle, w = plane(points)

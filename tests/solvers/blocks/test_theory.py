@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _problems import KINDS, list_structure, optimum, random_problem
 from _references import Listed, visits
+from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_FACTOR, CACHE_FLOOR
 
@@ -31,7 +32,7 @@ def steps_until(n, K, t, sampling, seed):
     Also how often each object was visited, and the suboptimality after each visit of
     the hard one.
     """
-    problem, rng = hard_and_easy(n, K), np.random.default_rng(seed)
+    problem, rng = hard_and_easy(n, K), new_rng(seed)
     solver = problem.solver(1.0 / n)
     solver.check_gaps()
     counts, record, decode = np.zeros(n, int), [], problem.listed.values
@@ -100,7 +101,7 @@ def test_the_dual_converges_as_theorem_1_promises(kind, sampling):
     assert curvature.sum() <= 4 * problem.listed.radius() ** 2 / (lam * N) + 1e-14
     n_steps, left = 10 * N, []
     for seed in range(30):
-        rng, solver, mine = np.random.default_rng(seed), problem.solver(lam), [best]
+        rng, solver, mine = new_rng(seed), problem.solver(lam), [best]
         for _ in range(n_steps):
             if sampling == "uniform":
                 solver.run(rng.integers(N, size=1))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _problems import list_structure, optimum, random_problem, solve
 from _references import Listed
+from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
@@ -141,7 +142,7 @@ def against_linear_svc(structure, X, y, options, objective, intercept, C, weight
     fit_intercept, scaling = intercept
     s = np.ones(len(y))
     if weighted:
-        s = np.random.default_rng(0).uniform(0.1, 3.0, size=len(y))
+        s = new_rng(0).uniform(0.1, 3.0, size=len(y))
     shared = {
         "C": C,
         "fit_intercept": fit_intercept,
@@ -162,7 +163,7 @@ def against_linear_svc(structure, X, y, options, objective, intercept, C, weight
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("C", [0.02, 1.0])
 def test_two_classes_give_the_support_vector_machine_of_liblinear(C, intercept, weighted):
-    X, y = make_classification(60, 5, flip_y=0.2, random_state=0)
+    X, y = make_classification(60, 5, flip_y=0.2, random_state=new_seed(0))
     options = {"loss": "hinge"}
     against_linear_svc(
         BinaryStructure(), X, y, options, hinge_objective, intercept, C, weighted
@@ -173,7 +174,13 @@ def test_two_classes_give_the_support_vector_machine_of_liblinear(C, intercept, 
 @pytest.mark.parametrize("C", [0.02, 1.0])
 def test_several_classes_give_the_crammer_singer_machine_of_liblinear(C, intercept):
     X, y = make_classification(
-        60, 5, n_informative=4, n_redundant=0, n_classes=3, flip_y=0.2, random_state=0
+        60,
+        5,
+        n_informative=4,
+        n_redundant=0,
+        n_classes=3,
+        flip_y=0.2,
+        random_state=new_seed(0),
     )
     options = {"multi_class": "crammer_singer"}
     against_linear_svc(
@@ -189,7 +196,7 @@ def test_several_classes_give_the_crammer_singer_machine_of_liblinear(C, interce
 
 
 def test_labels_without_normalisation_are_one_binary_problem_each():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X, Y = rng.standard_normal((40, 4)), rng.integers(2, size=(40, 3))
     shared = {"C": 0.3, "tol": 1e-9, "step": "pairwise", "max_iter": 10**5}
     together = BCFWClassifier(MultilabelStructure(), random_state=0, **shared)

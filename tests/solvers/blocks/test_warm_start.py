@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _problems import KINDS, PRESENTED, explicit_alpha, optimum, random_problem
 from _references import visits
+from _seeds import new_rng
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier
@@ -16,7 +17,7 @@ STEPS = ("fw", "pairwise", "away")
 
 
 def uneven_weights():
-    weights = np.random.default_rng(3).uniform(0.2, 1.0, size=N)
+    weights = new_rng(3).uniform(0.2, 1.0, size=N)
     weights[2] = 0.0
     return weights / weights.sum()
 

@@ -10,6 +10,7 @@ from _confusion_problems import (
     linear_optimum,
     smooth_optimum,
 )
+from _seeds import new_rng
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -55,7 +56,7 @@ class WorstSquare(ConfusionMetric):
 @pytest.mark.parametrize("metric", PIECEWISE)
 def test_piecewise_linear_metrics_end_at_the_linear_programs_optimum(metric, tol):
     for seed in range(4):
-        problem = finite_problem(np.random.default_rng(seed), metric, n_classes=4)
+        problem = finite_problem(new_rng(seed), metric, n_classes=4)
         result = run_column_generation(problem, tol=tol)
         best = linear_optimum(problem, *problem.pieces())
         assert result.status == "converged"
@@ -68,7 +69,7 @@ def test_piecewise_linear_metrics_end_at_the_linear_programs_optimum(metric, tol
 @pytest.mark.parametrize("metric", SMOOTH)
 def test_smooth_metrics_end_at_what_slsqp_finds(metric, tol):
     for seed in range(4):
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         problem = finite_problem(rng, metric, n_classes=4)
         result = run_column_generation(problem, tol=tol)
         best = smooth_optimum(problem, rng)
@@ -81,7 +82,7 @@ def test_smooth_metrics_end_at_what_slsqp_finds(metric, tol):
 @pytest.mark.parametrize("metric", RATIOS)
 def test_ratios_end_at_the_best_single_classifier(metric):
     for seed in range(8):
-        problem = finite_problem(np.random.default_rng(seed), metric)
+        problem = finite_problem(new_rng(seed), metric)
         result = run_column_generation(problem, tol=1e-9)
         best = min(problem.value(C) for C in problem.oracle.tensors)
         assert result.status == "converged"
@@ -109,7 +110,7 @@ def test_constraints_are_met_exactly_and_the_bound_is_one_of_what_meets_them(
 ):
     n_feasible = 0
     for seed in range(4):
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         problem = finite_problem(rng, metric, CONSTRAINTS[name])
         try:
             result = run_column_generation(problem, tol=1e-5)
@@ -142,7 +143,7 @@ def test_constraints_are_met_exactly_and_the_bound_is_one_of_what_meets_them(
 )
 @pytest.mark.parametrize("metric", ["g_mean", "min_max", "f1"])
 def test_groups_are_treated_alike(metric, constraint):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     problem = finite_problem(
         rng, metric, [constraint], n_tensors=40, n_cells=3, n_classes=2
     )
@@ -161,7 +162,7 @@ def test_groups_are_treated_alike(metric, constraint):
 def test_a_rate_that_must_be_equal_to_a_number_is():
     for seed in range(3):
         problem = finite_problem(
-            np.random.default_rng(seed),
+            new_rng(seed),
             "g_mean",
             [Coverage(target=0.35, slack=0.0, label=1)],
             n_tensors=40,
@@ -174,7 +175,7 @@ def test_a_rate_that_must_be_equal_to_a_number_is():
 
 @pytest.mark.parametrize("bent", [False, True])
 def test_constraints_that_cannot_be_met_are_said_to_be_so(bent):
-    rng = np.random.default_rng(3)
+    rng = new_rng(3)
     constraints = [Recall(at_least=0.95)] + [Quantification(1e-3)] * bent
     problem = finite_problem(rng, "g_mean", constraints)
     with pytest.raises(InfeasibleConstraintError, match="can be made as small") as caught:
@@ -186,7 +187,7 @@ def test_constraints_that_cannot_be_met_are_said_to_be_so(bent):
 
 
 def test_the_smallest_violation_is_that_of_a_linear_program():
-    problem = finite_problem(np.random.default_rng(3), "g_mean", [Recall(at_least=0.95)])
+    problem = finite_problem(new_rng(3), "g_mean", [Recall(at_least=0.95)])
     free = ConfusionProblem(problem.metric, problem.oracle, problem.cells)
     best = linear_optimum(free, *problem.linear)
     with pytest.raises(InfeasibleConstraintError) as caught:
@@ -196,9 +197,9 @@ def test_the_smallest_violation_is_that_of_a_linear_program():
 
 def test_a_users_own_metric_needs_a_value_alone():
     for seed in range(3):
-        problem = finite_problem(np.random.default_rng(seed), WorstSquare())
+        problem = finite_problem(new_rng(seed), WorstSquare())
         result = run_column_generation(problem, tol=1e-4)
-        worst = finite_problem(np.random.default_rng(seed), "min_max")
+        worst = finite_problem(new_rng(seed), "min_max")
         best = linear_optimum(worst, *worst.pieces()) ** 2
         assert result.status == "converged"
         check_result(result, problem, 1e-4)
@@ -209,7 +210,7 @@ def test_a_users_own_metric_needs_a_value_alone():
 
 def test_metrics_that_are_not_convex_end_where_no_slope_leads_down():
     for seed in range(4):
-        problem = finite_problem(np.random.default_rng(seed), "macro_f1")
+        problem = finite_problem(new_rng(seed), "macro_f1")
         result = run_column_generation(problem, tol=1e-4)
         assert result.status in ("stationary", "converged")
         check_result(result, problem, 1e-4)
@@ -219,13 +220,13 @@ def test_metrics_that_are_not_convex_end_where_no_slope_leads_down():
         slopes = np.tensordot(tensors - C, problem.gradient(C), axes=3)
         assert slopes.min() >= -1e-3
         # The mean of each class's own optimum is below all mixtures.
-        weights = np.random.default_rng(0).dirichlet(np.full(20, 0.1), size=500)
+        weights = new_rng(0).dirichlet(np.full(20, 0.1), size=500)
         mixed = np.tensordot(weights, tensors, axes=1)
         assert result.dual_objective <= min(problem.value(C) for C in mixed)
 
 
 def test_no_bound_is_known_of_a_metric_that_is_not_convex_and_has_no_parts():
-    problem = finite_problem(np.random.default_rng(0), "mcc")
+    problem = finite_problem(new_rng(0), "mcc")
     result = run_column_generation(problem)
     assert result.status == "stationary"
     assert result.dual_objective == -np.inf and result.gap == np.inf
@@ -328,7 +329,7 @@ def test_a_coverage_constraint_is_met_on_the_papers_synthetic_data():
 
 
 def plugin_problem(metric, constraints=(), confusion="probabilities", n=2000, k=4):
-    rng = np.random.default_rng(7)
+    rng = new_rng(7)
     eta = rng.dirichlet(np.arange(1, k + 1) / 2.0, size=n)
     y = (eta.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
     lmo = PluginLMO(eta, y, confusion=confusion)
@@ -405,7 +406,7 @@ def test_an_interrupted_run_leaves_its_best_mixture_behind():
 
 
 def test_a_run_that_can_do_no_more_says_so():
-    problem = finite_problem(np.random.default_rng(0), "min_max")
+    problem = finite_problem(new_rng(0), "min_max")
     result = run_column_generation(problem, tol=-1.0, max_iter=1000)
     assert result.status == "stalled"
     assert result.gap <= 1e-7
@@ -456,7 +457,7 @@ class LazyOracle(FiniteOracle):
 
 def lazy_problem(constraint, seed):
     """The oracle's first two tensors are those that violate the constraint most."""
-    problem = finite_problem(np.random.default_rng(seed), "h_mean", [constraint])
+    problem = finite_problem(new_rng(seed), "h_mean", [constraint])
     tensors = problem.oracle.tensors
     order = np.argsort([-problem.violation(C) for C in tensors])
     return problem, ConfusionProblem(
@@ -486,7 +487,7 @@ def test_an_oracle_that_is_not_exact_says_what_it_could_not_find():
 
 
 def test_the_search_for_the_smallest_violation_ends_with_the_time():
-    problem = finite_problem(np.random.default_rng(3), "q_mean", [Recall(at_least=0.95)])
+    problem = finite_problem(new_rng(3), "q_mean", [Recall(at_least=0.95)])
     incumbent = Incumbent(problem, 1e-3, least_violated)
     incumbent.deadline = 0.0
     with pytest.raises(InfeasibleConstraintError):
@@ -501,7 +502,7 @@ def test_the_search_for_the_smallest_violation_ends_with_the_time():
 
 
 def test_classes_that_the_sample_lacks_are_left_out():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     tensors = finite_problem(rng, "g_mean").oracle.tensors.copy()
     tensors[:, :, 1] = 0.0
     tensors /= tensors[0].sum()

@@ -11,6 +11,7 @@ from _confusion_problems import (
     gaussian_problem,
     linear_optimum,
 )
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,7 +73,7 @@ class Squares(ConfusionMetric):
 @pytest.mark.parametrize("solver", FREE)
 def test_all_solvers_agree_within_their_gaps(solver, metric):
     for seed in range(3):
-        problem = finite_problem(np.random.default_rng(seed), metric)
+        problem = finite_problem(new_rng(seed), metric)
         result = FREE[solver](problem, tol=TOL, max_iter=3000)
         exact = run_column_generation(problem, tol=1e-8)
         assert result.status == "converged"
@@ -84,7 +85,7 @@ def test_all_solvers_agree_within_their_gaps(solver, metric):
 @pytest.mark.parametrize("solver", ["gda", "ellipsoid"])
 def test_metrics_that_are_not_smooth_are_minimised_too(solver):
     for seed in range(3):
-        problem = finite_problem(np.random.default_rng(seed), "min_max")
+        problem = finite_problem(new_rng(seed), "min_max")
         result = FREE[solver](problem, tol=TOL, max_iter=3000)
         best = linear_optimum(problem, *problem.pieces())
         assert result.status == "converged"
@@ -108,7 +109,7 @@ CASES = {
 def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case):
     constraints, shape = CASES[case]
     problem = finite_problem(
-        np.random.default_rng(0), metric, constraints, n_tensors=30, **shape
+        new_rng(0), metric, constraints, n_tensors=30, **shape
     )
     result = CONSTRAINED[solver](problem, tol=TOL, max_iter=3000)
     exact = run_column_generation(problem, tol=1e-6)
@@ -124,7 +125,7 @@ def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case
 
 @pytest.mark.parametrize("solver", CONSTRAINED)
 def test_constraints_that_cannot_be_met_are_said_to_be_so(solver):
-    problem = finite_problem(np.random.default_rng(3), "q_mean", [Recall(at_least=0.95)])
+    problem = finite_problem(new_rng(3), "q_mean", [Recall(at_least=0.95)])
     with pytest.raises(InfeasibleConstraintError, match="can be made as small") as caught:
         CONSTRAINED[solver](problem, max_iter=500)
     assert 0.0 < caught.value.smallest_violation < 0.95
@@ -133,7 +134,7 @@ def test_constraints_that_cannot_be_met_are_said_to_be_so(solver):
 def test_split_fw_finds_how_nearly_contradictory_constraints_can_be_met():
     # Whatever the classifier: no matrix of these row sums meets both.
     contradictory = [Recall(label=1, at_least=0.9), Coverage(label=1, at_most=0.01)]
-    problem = finite_problem(np.random.default_rng(3), "q_mean", contradictory)
+    problem = finite_problem(new_rng(3), "q_mean", contradictory)
     with pytest.raises(InfeasibleConstraintError) as caught:
         run_split_fw(problem)
     with pytest.raises(InfeasibleConstraintError) as expected:
@@ -147,7 +148,7 @@ def test_a_linear_program_that_fails_otherwise_does_not_blame_the_constraints(
 ):
     failed = SimpleNamespace(status=4, message="Numerical difficulties.")
     monkeypatch.setattr(split_fw, "linprog", lambda *args, **kwargs: failed)
-    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(0), "q_mean", [Coverage(at_most=0.5)])
     with pytest.raises(RuntimeError, match="Numerical difficulties"):
         run_split_fw(problem)
 
@@ -156,7 +157,7 @@ def test_a_linear_program_that_fails_otherwise_does_not_blame_the_constraints(
 @pytest.mark.parametrize("step", ["bisection", "dinkelbach"])
 def test_bisection_ends_at_the_best_single_classifier(metric, step):
     for seed in range(4):
-        problem = finite_problem(np.random.default_rng(seed), metric)
+        problem = finite_problem(new_rng(seed), metric)
         result = run_bisection(problem, step=step, tol=1e-6)
         best = min(problem.value(C) for C in problem.oracle.tensors)
         assert result.status == "converged"
@@ -170,7 +171,7 @@ def test_bisection_ends_at_the_best_single_classifier(metric, step):
 @pytest.mark.parametrize("step", ["bisection", "dinkelbach"])
 def test_bisection_with_constraints_agrees_with_column_generation(step, inner):
     problem = finite_problem(
-        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+        new_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
     )
     result = run_bisection(problem, step=step, inner=inner, tol=TOL)
     exact = run_column_generation(problem, tol=1e-7)
@@ -184,7 +185,7 @@ def test_frank_wolfe_converges_at_the_rate_of_theorem_12():
     # In the k recalls ψ is 2/k-smooth and their set has diameter at most √k: after t
     # steps the gap is at most 2 (2 / k) k / (t + 2) (Jaggi, ICML 2013).
     for seed in range(5):
-        problem = finite_problem(np.random.default_rng(seed), Squares(), n_classes=4)
+        problem = finite_problem(new_rng(seed), Squares(), n_classes=4)
         best = run_column_generation(problem, tol=1e-9).objective
         result = run_frank_wolfe(problem, step="paper", tol=0.0, max_iter=200)
         values, t = result.history["objective"], result.history["n_iter"]
@@ -193,7 +194,7 @@ def test_frank_wolfe_converges_at_the_rate_of_theorem_12():
 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_of_frank_wolfe_converges(step):
-    problem = finite_problem(np.random.default_rng(2), "q_mean", n_classes=4)
+    problem = finite_problem(new_rng(2), "q_mean", n_classes=4)
     result = run_frank_wolfe(problem, step=step, tol=2e-3, max_iter=2000)
     assert result.status == "converged"
     check_result(result, problem, 2e-3)
@@ -202,7 +203,7 @@ def test_every_step_of_frank_wolfe_converges(step):
 @pytest.mark.parametrize("step", ["away", "pairwise", "fully_corrective"])
 def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
     # Linear convergence on a polytope, against the zig-zag of plain steps.
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     problem = finite_problem(rng, Squares(), n_classes=5, n_tensors=100)
     plain = run_frank_wolfe(problem, step="line_search", tol=1e-7, max_iter=300)
     result = run_frank_wolfe(problem, step=step, tol=1e-7, max_iter=300)
@@ -211,27 +212,27 @@ def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
 
 
 def test_frank_wolfe_needs_a_problem_without_constraints():
-    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(0), "q_mean", [Coverage(at_most=0.5)])
     with pytest.raises(ValueError, match="run_split_fw"):
         run_frank_wolfe(problem)
-    free = finite_problem(np.random.default_rng(0), "q_mean")
+    free = finite_problem(new_rng(0), "q_mean")
     with pytest.raises(ValueError, match="step must be one of"):
         run_frank_wolfe(free, step="long")
 
 
 @pytest.mark.parametrize("step", ["fully_corrective", "lin_search"])
 def test_split_fw_refuses_steps_that_it_has_not(step):
-    problem = finite_problem(np.random.default_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(0), "q_mean", [Coverage(at_most=0.5)])
     with pytest.raises(ValueError, match="With constraints, step must be one of"):
         run_split_fw(problem, step=step)
 
 
 def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
-    problem = finite_problem(np.random.default_rng(0), "micro_f1")
+    problem = finite_problem(new_rng(0), "micro_f1")
     result = run_frank_wolfe(problem, tol=1e-6)
     assert result.status == "converged"
     assert result.objective == min(problem.value(C) for C in problem.oracle.tensors)
-    problem = finite_problem(np.random.default_rng(0), "macro_f1")
+    problem = finite_problem(new_rng(0), "macro_f1")
     result = run_frank_wolfe(problem, tol=1e-4)
     assert result.status in ("stationary", "converged")
     check_result(result, problem, 1e-4)
@@ -239,19 +240,19 @@ def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
 
 @pytest.mark.parametrize("solver", [run_gda, run_ellipsoid])
 def test_dual_solvers_need_a_convex_metric(solver):
-    problem = finite_problem(np.random.default_rng(0), "macro_f1")
+    problem = finite_problem(new_rng(0), "macro_f1")
     with pytest.raises(ValueError, match="is not: use 'column_generation'"):
         solver(problem)
-    problem = finite_problem(np.random.default_rng(0), "kappa")
+    problem = finite_problem(new_rng(0), "kappa")
     with pytest.raises(ValueError, match="'bisection'"):
         solver(problem)
 
 
 def test_bisection_needs_a_ratio():
-    problem = finite_problem(np.random.default_rng(0), "g_mean")
+    problem = finite_problem(new_rng(0), "g_mean")
     with pytest.raises(ValueError, match="ratios of linear functions"):
         run_bisection(problem)
-    problem = finite_problem(np.random.default_rng(0), "kappa")
+    problem = finite_problem(new_rng(0), "kappa")
     with pytest.raises(ValueError, match="inner must be one of"):
         run_bisection(problem, inner="none")
 
@@ -268,7 +269,7 @@ def test_the_average_of_gda_converges_at_the_rate_of_theorem_13():
     regret_xi = k / (2.0 * down * n_steps) + 0.5 * down * (lipschitz + radius) ** 2
     regret_up = (2.0 * radius) ** 2 / (2.0 * up * n_steps) + 0.5 * up * k
     for seed in range(3):
-        problem = finite_problem(np.random.default_rng(seed), Squares(), n_classes=k)
+        problem = finite_problem(new_rng(seed), Squares(), n_classes=k)
         best = run_column_generation(problem, tol=1e-9).objective
         result = run_gda(
             problem,
@@ -288,7 +289,7 @@ def test_the_ellipsoid_converges_at_the_rate_of_theorem_14():
     # value is within exp(-T / 2d²) of the dual function's range over the ball.
     k, radius, n_steps = 2, 2.0, 60
     for seed in range(3):
-        problem = finite_problem(np.random.default_rng(seed), Squares(), n_classes=k)
+        problem = finite_problem(new_rng(seed), Squares(), n_classes=k)
         best = run_column_generation(problem, tol=1e-9).objective
         result = run_ellipsoid(
             problem,
@@ -331,7 +332,7 @@ def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver
     # Theorems 16 and 17, of the algorithms alone: no mixture is recombined here.
     tol = 0.05
     for seed in range(3):
-        free = finite_problem(np.random.default_rng(seed), "q_mean")
+        free = finite_problem(new_rng(seed), "q_mean")
         best = run_column_generation(free, tol=1e-8)
         coverage = best.solution.confusion.sum(axis=(0, 1))
         # Without the constraint, another classifier would be the best.
@@ -345,7 +346,7 @@ def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver
 
 def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
     problem = finite_problem(
-        np.random.default_rng(0), "q_mean", [Recall(at_least=0.3, label=0)]
+        new_rng(0), "q_mean", [Recall(at_least=0.3, label=0)]
     )
     d = Coordinates(problem).n + 1
     for tol in (1e-2, 1e-4):
@@ -357,7 +358,7 @@ def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
 def test_bisection_does_not_take_an_answer_that_violates_constraints_for_a_proof():
     # Cut short, the inner solver ends at a better ratio that does not meet them.
     problem = finite_problem(
-        np.random.default_rng(2), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+        new_rng(2), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
     )
     result = run_bisection(problem, inner="gda", inner_max_iter=20, tol=TOL)
     exact = run_column_generation(problem, tol=1e-7)
@@ -375,25 +376,25 @@ def test_bisections_inner_problems_get_the_time_that_is_left(monkeypatch):
 
     monkeypatch.setitem(bisection.INNER, "column_generation", inner)
     problem = finite_problem(
-        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+        new_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
     )
     history = History()
-    history.started -= 60.0
-    run_bisection(problem, max_time=100.0, history=history)
+    history.started -= 1e5
+    run_bisection(problem, max_time=1e6, history=history)
     assert given_times
-    assert max(given_times) <= 40.0
+    assert max(given_times) <= 9e5
 
 
 def test_bisection_with_constraints_takes_as_many_problems_as_the_interval_halves():
     problem = finite_problem(
-        np.random.default_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
+        new_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
     )
     result = run_bisection(problem, tol=1e-3)
     assert result.n_iter <= np.ceil(np.log2(2.0 / 1e-3)) + 1
 
 
 def test_bisection_halves_the_interval_each_time():
-    problem = finite_problem(np.random.default_rng(0), "micro_f1")
+    problem = finite_problem(new_rng(0), "micro_f1")
     result = run_bisection(problem, tol=1e-4, max_iter=100)
     # The interval is at most [0, 2] here.
     assert result.n_oracle_calls <= np.ceil(np.log2(2.0 / 1e-4)) + 1
@@ -402,7 +403,7 @@ def test_bisection_halves_the_interval_each_time():
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 6), st.integers(0, 1000), st.floats(0.0, 0.8))
 def test_the_ellipsoid_keeps_what_the_cut_leaves_and_shrinks(d, seed, share):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     ellipsoid = Ellipsoid(d, 3.0)
     for _ in range(4):
         w = rng.normal(size=d)
@@ -430,7 +431,7 @@ def test_a_cut_that_leaves_nothing_changes_nothing():
 
 def test_a_flat_ellipsoid_stays_one():
     # Thousands of cuts in few directions; the product form cannot lose definiteness.
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     ellipsoid = Ellipsoid(5, 100.0)
     for _ in range(3000):
         assert ellipsoid.cut(np.append(rng.normal(size=2), np.zeros(3)))
@@ -451,7 +452,7 @@ def test_the_papers_example_is_solved_by_all_three_constrained_algorithms():
 
 def test_all_pieces_of_a_metric_are_kept_whatever_their_number(monkeypatch):
     monkeypatch.setattr(slack_variables, "MAX_CUTS", 2)
-    problem = finite_problem(np.random.default_rng(0), "min_max", n_classes=4)
+    problem = finite_problem(new_rng(0), "min_max", n_classes=4)
     lagrangian = slack_variables.MetricLagrangian(problem)
     minimiser = slack_variables.MetricMinimiser(lagrangian, TOL)
     assert len(minimiser.offsets) == len(problem.pieces()[1]) == 4
@@ -460,7 +461,7 @@ def test_all_pieces_of_a_metric_are_kept_whatever_their_number(monkeypatch):
 @pytest.mark.parametrize("shape", [(1, 4, ()), (2, 2, [EqualOpportunity(slack=0.1)])])
 def test_few_coordinates_stand_for_a_tensor(shape):
     n_cells, k, constraints = shape
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     problem = finite_problem(
         rng, "g_mean", constraints, n_cells=n_cells, n_classes=k, n_tensors=5
     )
@@ -479,11 +480,11 @@ def test_few_coordinates_stand_for_a_tensor(shape):
 
 
 def test_projections_onto_rows_are_nearest():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     problem = finite_problem(rng, "zero_one", [Coverage(at_most=0.5)])
     z = Coordinates(problem)
     assert not z.single
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     for _ in range(20):
         point = rng.normal(size=z.n)
         nearest = z.project(point)
@@ -494,7 +495,7 @@ def test_projections_onto_rows_are_nearest():
 
 
 def test_projections_onto_the_corner_are_nearest():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     for _ in range(20):
         point = 3.0 * rng.normal(size=4)
         nearest = onto_corner(point, 2.0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _confusion_problems import FiniteOracle, finite_problem, linear_optimum
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ def columns_of(problem):
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 400), st.integers(1, 8), st.integers(0, 1000))
 def test_no_more_points_are_left_than_dimensions_and_one(n, dim, seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     points, weights = rng.normal(size=(n, dim)), rng.dirichlet(np.ones(n))
     fewer = reduce_support(weights, points)
     assert (fewer >= 0.0).all()
@@ -47,7 +48,7 @@ def test_points_that_coincide_become_one():
 @pytest.mark.parametrize("metric", ["min_max", "balanced", "ordinal"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_weights_are_those_of_the_linear_program(metric, seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     problem = finite_problem(rng, metric, [Coverage(at_most=0.5)])
     columns = columns_of(problem)
     best = linear_optimum(problem, *problem.pieces())
@@ -59,7 +60,7 @@ def test_the_best_weights_are_those_of_the_linear_program(metric, seed):
 
 
 def test_the_papers_linear_program_meets_the_constraints_but_need_not_be_best():
-    problem = finite_problem(np.random.default_rng(1), "g_mean", [Recall(at_least=0.3)])
+    problem = finite_problem(new_rng(1), "g_mean", [Recall(at_least=0.3)])
     columns = columns_of(problem)
     simple = columns.mix(linear_weights(problem, columns))
     best = columns.mix(best_weights(problem, columns, tol=1e-6)[0])
@@ -68,12 +69,12 @@ def test_the_papers_linear_program_meets_the_constraints_but_need_not_be_best():
 
 
 def test_the_papers_linear_program_says_where_it_has_no_solution():
-    problem = finite_problem(np.random.default_rng(1), "g_mean", [Recall(at_least=1.0)])
+    problem = finite_problem(new_rng(1), "g_mean", [Recall(at_least=1.0)])
     assert linear_weights(problem, columns_of(problem)) is None
 
 
 def test_settling_drops_classifiers_of_next_to_no_weight():
-    problem = finite_problem(np.random.default_rng(0), "h_mean")
+    problem = finite_problem(new_rng(0), "h_mean")
     weights = np.full(20, 1e-9)
     weights[:2] = 0.5
     weights /= weights.sum()
@@ -104,7 +105,7 @@ def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
 
 
 def test_settling_leaves_constraints_met():
-    rng = np.random.default_rng(5)
+    rng = new_rng(5)
     problem = finite_problem(rng, "h_mean", [Coverage(at_most=0.4)], n_classes=4)
     columns = columns_of(problem)
     mixture = columns.mixture(best_weights(problem, columns, tol=1e-3)[0])

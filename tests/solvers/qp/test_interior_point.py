@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from scipy.optimize import linprog, minimize
 
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
@@ -15,7 +16,7 @@ def random_program(rng, n, p):
 
 @pytest.mark.parametrize("n, p", [(1, 0), (2, 1), (10, 3), (10, 30), (60, 20)])
 def test_a_linear_program_ends_at_its_optimum(n, p):
-    rng = np.random.default_rng(n + p)
+    rng = new_rng(n + p)
     for _ in range(10):
         c, a, D, b = random_program(rng, n, p)
         found = solve_qp(c, a, D, b, np.full(n, 1.0 / n), tol=1e-9)
@@ -31,7 +32,7 @@ def test_a_linear_program_ends_at_its_optimum(n, p):
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
 def test_a_quadratic_program_ends_at_its_optimum(rank):
-    rng = np.random.default_rng(rank)
+    rng = new_rng(rank)
     for _ in range(10):
         c, a, D, b = random_program(rng, 8, 4)
         A = rng.normal(size=(8, rank))

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,7 +151,7 @@ def test_huge_targets_leave_a_feasible_point_as_good_as_the_best(n, seed):
 
 @pytest.mark.parametrize("kind", ["random", "equal kinks", "sorted", "far apart"])
 def test_large_boxes_are_projected_exactly(kind):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n = 50_000
     m = rng.standard_normal(n)
     if kind == "equal kinks":
@@ -254,7 +255,7 @@ def simplex_by_sorting(x):
 @pytest.mark.parametrize("scale", [1e-9, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_vectors_are_projected_onto_simplices(scale, n_threads):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     sizes = rng.integers(1, 40, 300)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     points = scale * rng.standard_normal(starts[-1])
@@ -279,7 +280,7 @@ def test_huge_entries_leave_a_point_of_the_simplex():
 
 @pytest.mark.parametrize("rescaled", [False, True])
 def test_steps_and_combinations_of_classes_are_those_of_the_listed_planes(rescaled):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n, k = 20, 5
     costs = rng.uniform(0.5, 2.0, (k, k))
     np.fill_diagonal(costs, 0.0)
@@ -305,7 +306,7 @@ def test_steps_and_combinations_of_classes_are_those_of_the_listed_planes(rescal
 
 
 def test_steps_and_combinations_of_pairs_are_those_of_the_listed_planes():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     n, k = 15, 4
     sizes = rng.integers(1, 7, n)
     starts = np.concatenate([[0], np.cumsum(sizes)])

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ KINDS = (
 
 def random_rows(kind, m, d, seed):
     """Rows of A, and b."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     A, b = rng.standard_normal((m, d)), 0.1 * rng.standard_normal(m)
     if kind == "low rank":
         A = A[:, :2] @ rng.standard_normal((min(d, 2), d))
@@ -116,7 +117,7 @@ def test_large_programs_are_solved_to_rounding(kind, m, d, solved):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_goes_on_after_rows_were_removed(kind):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     A, b = random_rows(kind, 80, 12, 0)
     qp, at_hand = SimplexQP(), []
     for j in range(len(A)):
@@ -172,7 +173,7 @@ class Risk:
     """R(w) = mean |X w - y|, and the plane that touches it at w."""
 
     def __init__(self, n=30, d=4, seed=0):
-        rng = np.random.default_rng(seed)
+        rng = new_rng(seed)
         self.X, self.y = rng.standard_normal((n, d)), rng.standard_normal(n)
 
     def __call__(self, w):
@@ -230,14 +231,14 @@ def test_merged_planes_lie_below_the_risk():
     risk = Risk(d=10)
     bundle, values = bundle_method(risk, 1e-4, 200, max_planes=2)
     np.testing.assert_array_less(values[:-1, 0] - 1e-14, values[1:, 0])
-    rng = np.random.default_rng(1)
+    rng = new_rng(1)
     for w in 10.0 * rng.standard_normal((50, 10)):
         assert (bundle.planes @ w + bundle.offsets).max() <= risk(w)
 
 
 def test_a_bundle_that_was_not_solved_yet_makes_room():
     """Planes that came in after the last solution have no mass to be merged by."""
-    rng = np.random.default_rng(2)
+    rng = new_rng(2)
     bundle = Bundle(4, 0.1, max_planes=3)
     for plane, offset in zip(rng.normal(size=(8, 4)), rng.random(8), strict=True):
         bundle.add(plane, offset)

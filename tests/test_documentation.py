@@ -1,0 +1,74 @@
+"""What there is stands in the documentation: in the API page, and in the guide."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import sklearn_structsvm
+from sklearn_structsvm import structures
+from sklearn_structsvm.confusion import METRICS
+
+DOC = Path(__file__).parents[1] / "doc"
+API = (DOC / "api.rst").read_text(encoding="utf-8")
+GUIDE = "\n".join(
+    path.read_text(encoding="utf-8") for path in sorted((DOC / "guide").glob("*.rst"))
+)
+PUBLIC = ("", ".metrics", ".structures", ".confusion", ".datasets", ".plotting")
+
+
+def entries():
+    """Full names of what the summaries of the API page list."""
+    module, found = None, set()
+    for line in API.splitlines():
+        if current := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = current[1]
+        elif name := re.fullmatch(r"   (\w[\w.]*)", line):
+            found.add(f"{module}.{name[1]}")
+    return found
+
+
+MODULES = [importlib.import_module(f"sklearn_structsvm{name}") for name in PUBLIC]
+NAMES = [
+    pytest.param(getattr(module, name), name, id=f"{module.__name__}.{name}")
+    for module in MODULES
+    for name in module.__all__
+    if name != "__version__"
+]
+
+
+@pytest.mark.parametrize(("thing", "name"), NAMES)
+def test_every_public_name_is_in_the_api_page(thing, name):
+    """Listed once, in whichever module; what is no function or class is spoken of."""
+    listed = [entry for entry in entries() if entry.rpartition(".")[2] == name]
+    if listed:
+        module, _, attribute = listed[0].rpartition(".")
+        assert len(listed) == 1
+        assert getattr(importlib.import_module(module), attribute) is thing
+    else:
+        assert not callable(thing) or name.endswith("_scorer")
+        assert f"``{name}``" in API
+
+
+@pytest.mark.parametrize("entry", sorted(entries()))
+def test_every_entry_of_the_api_page_exists(entry):
+    module, _, name = entry.rpartition(".")
+    assert hasattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_name_of_a_metric_is_in_the_guide_and_its_class_in_the_api_page(name):
+    assert f'"{name}"' in GUIDE
+    assert f"sklearn_structsvm.metrics.{METRICS[name].__name__}" in entries()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in sklearn_structsvm.__all__ if name[0].isupper()),
+        *structures.__all__,
+    ],
+)
+def test_every_estimator_and_structure_is_in_the_guide(name):
+    assert re.search(rf"\b{name}\b", GUIDE)
