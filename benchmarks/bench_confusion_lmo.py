@@ -13,14 +13,14 @@ from time import perf_counter
 
 from _common import make_parser, np, print_table
 
-from sklearn_structsvm.confusion.lmo.base import (
+from sklearn_structsvm.confusion.lmo.plugin import (
     COUNTED,
     PluginLMO,
     mixture_proba,
     predict_plugin,
-    row_uniforms,
 )
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.row_hash import row_uniforms
 
 # Of seven kinds of forest cover.
 SHARES = np.array([0.365, 0.488, 0.062, 0.005, 0.016, 0.030, 0.035])
@@ -58,14 +58,14 @@ def in_numpy(P, y, L, confusion):
 
 def losses(lmo, rng):
     """Costs of the two kinds."""
-    k = lmo.shape[1]
-    costs = rng.uniform(0.5, 1.5, k) / lmo.priors[0]
+    k = lmo.shape_[1]
+    costs = rng.uniform(0.5, 1.5, k) / lmo.priors_[0]
     return {"diagonal": -np.diag(costs)[None], "any": rng.random((1, k, k))}
 
 
 def call_rows(P, y, confusion, n_threads, args):
     """A line of the table for each kind of costs."""
-    lmo = PluginLMO(P, y, confusion=confusion, n_threads=n_threads)
+    lmo = PluginLMO(confusion, n_threads=n_threads).fit(P, y)
     flat = P.ravel()
     rows = []
     for kind, L in losses(lmo, np.random.default_rng(0)).items():
@@ -101,14 +101,16 @@ def time_the_rest(P, y, args, rng):
     scores = P[:, 1:2] / (P[:, :1] + P[:, 1:2])
     two, cells = np.hstack([1 - scores, scores]), rng.integers(0, 4, args.n)
     labels = (rng.random(args.n) < scores[:, 0]).astype(int)
-    thresholds = ThresholdLMO(two, labels, cells)
+    thresholds = ThresholdLMO().fit(two, labels, cells=cells)
     costs = rng.standard_normal((4, 2, 2))
     contenders = {
-        "set up PluginLMO": lambda: PluginLMO(P, y),
+        "set up PluginLMO": lambda: PluginLMO().fit(P, y),
         "predict_plugin": lambda: predict_plugin(P, L),
         "mixture_proba of 10": lambda: mixture_proba(P, Ls, mixture),
         "row_uniforms of 54 columns": lambda: row_uniforms(X),
-        "set up ThresholdLMO, 4 cells": lambda: ThresholdLMO(two, labels, cells),
+        "set up ThresholdLMO, 4 cells": lambda: ThresholdLMO().fit(
+            two, labels, cells=cells
+        ),
         "call of ThresholdLMO": lambda: thresholds(costs),
     }
     times = medians(contenders, args.peer_repeats)

@@ -2,9 +2,26 @@
 
 import numpy as np
 
+from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
+from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+
 # Probabilities are multiples of 1 / 64, costs and weights of 1 / 4: sums and products of
 # a few of them have no rounding, in float32 either, so that ties are ties.
 DRAWS = 64
+
+
+def plugin_lmo(
+    probabilities, y=None, cells=None, sample_weight=None, *, n_cells=None,
+    confusion="probabilities", n_threads=1,
+):  # fmt: skip
+    """A fitted `PluginLMO`."""
+    lmo = PluginLMO(confusion, n_threads=n_threads)
+    return lmo.fit(probabilities, y, sample_weight, cells, n_cells)
+
+
+def threshold_lmo(probabilities, y, cells=None, sample_weight=None, *, n_cells=None):
+    """A fitted `ThresholdLMO`."""
+    return ThresholdLMO().fit(probabilities, y, sample_weight, cells, n_cells)
 
 
 def exact_sample(rng, n, k, m, dtype=np.float64):

@@ -1,4 +1,4 @@
-"""What arrays must be before a compiled kernel reads them, checked once, where they enter.
+"""What arrays must be before a kernel reads them, checked once, where they enter.
 
 A kernel trusts lengths and indices. What comes from outside (an argument, a pickle, an
 attribute that was set by hand) passes here first, and is refused by its name.

@@ -2,6 +2,12 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.groups import Groups
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
+from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.registry import get_metric
+
 
 class ConfusionProblem:
     """Minimise ψ(C) over the achievable confusion tensors C that meet the constraints.
@@ -18,8 +24,8 @@ class ConfusionProblem:
         Resolved to the classes.
     oracle : callable
         L (m, k, k) → (C, handle, bound): a classifier of small <L, C>, whatever stands
-        for it, and a number that <L, C'> is not below for any C' in 𝒞 if `exact`.
-        `PluginLMO`, `ThresholdLMO` and `BoundLMO` are such.
+        for it, and a number that <L, C'> is not below for any C' in 𝒞 if `exact`. A
+        fitted `PluginLMO` or `ThresholdLMO`, or the `CheckedLMO` of any other.
     cells : Cells
         Its `priors` are the row sums of all of 𝒞.
     constraints : sequence of Constraint, default=()
@@ -41,17 +47,12 @@ class ConfusionProblem:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.cells import Cells
-    >>> from sklearn_structsvm.confusion.lmo.base import PluginLMO
-    >>> from sklearn_structsvm.confusion.registry import get_metric
     >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
     >>> from sklearn_structsvm.solvers.confusion.column_generation import (
     ...     run_column_generation,
     ... )
     >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> lmo = PluginLMO(probabilities)
-    >>> cells = Cells(lmo.priors, np.arange(3))
-    >>> problem = ConfusionProblem(get_metric("g_mean", cells.classes), lmo, cells)
+    >>> problem = ConfusionProblem.from_probabilities("g_mean", probabilities)
     >>> result = run_column_generation(problem, tol=1e-3)
     >>> result.status, result.gap <= 1e-3
     ('converged', True)
@@ -78,6 +79,58 @@ class ConfusionProblem:
             for constraint in self.constraints
             if constraint.has_convex
         ]
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        metric,
+        probabilities,
+        y=None,
+        *,
+        constraints=(),
+        sample_weight=None,
+        sensitive_features=None,
+    ):
+        """The problem of all plug-in rules of given class probabilities.
+
+        Parameters
+        ----------
+        metric : str or ConfusionMetric
+        probabilities : array-like of shape (n, k)
+            Of the labels 0, ..., k - 1.
+        y : array-like of shape (n,) or None, default=None
+            Labels, which C counts then: for two classes exactly, by all thresholds. None
+            counts the probabilities.
+        constraints : sequence of Constraint, default=()
+        sample_weight : array-like of shape (n,) or None, default=None
+        sensitive_features : array-like of shape (n,) or (n, p) or None, default=None
+            Each group is a cell.
+
+        Returns
+        -------
+        ConfusionProblem
+
+        Raises
+        ------
+        ValueError
+            For what the metric or a constraint refuses, and for what are no
+            probabilities, labels, weights or groups.
+        """
+        n, k = np.shape(probabilities)
+        codes = groups = names = None
+        if sensitive_features is not None:
+            found = Groups(sensitive_features, n)
+            codes, names = found.codes, found.names
+            groups = np.arange(len(names))
+        if y is None:
+            lmo = PluginLMO("probabilities")
+        else:
+            lmo = ThresholdLMO() if k == 2 else PluginLMO("labels")
+        lmo.fit(probabilities, y, sample_weight, codes)
+        cells = Cells(lmo.priors_, np.arange(k), groups, names)
+        for constraint in constraints:
+            constraint.check(cells)
+        return cls(get_metric(metric, cells.classes), lmo, cells, constraints)
 
     @property
     def constrained(self):

@@ -146,3 +146,55 @@ def test_features_determine_the_metric_and_the_constraints(cells, constraints):
     )
     assert problem.value(first) == pytest.approx(problem.value(second), abs=1e-12)
     assert problem.violation(first) == pytest.approx(problem.violation(second), abs=1e-9)
+
+
+class TestFromProbabilities:
+    """The problem of a metric, probabilities and no more."""
+
+    @staticmethod
+    def sample(k, n=300):
+        rng = np.random.default_rng(0)
+        P = rng.dirichlet(np.arange(1.0, k + 1), size=n)
+        y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+        return P, y, rng.random(n), np.array(["b", "a"])[rng.integers(2, size=n)]
+
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_labels_are_counted_where_they_are_given(self, k):
+        P, y, weights, _ = self.sample(k)
+        of_model = ConfusionProblem.from_probabilities("g_mean", P, sample_weight=weights)
+        of_labels = ConfusionProblem.from_probabilities(
+            "g_mean", P, y, sample_weight=weights
+        )
+        np.testing.assert_allclose(of_model.priors[0], weights @ P / weights.sum())
+        np.testing.assert_allclose(
+            of_labels.priors[0], np.bincount(y, weights) / weights.sum()
+        )
+        assert of_model.exact
+        # Of two classes the best threshold for the labels is found.
+        assert of_labels.exact == (k == 2)
+
+    def test_groups_are_cells(self):
+        P, y, _, groups = self.sample(2)
+        problem = ConfusionProblem.from_probabilities(
+            "g_mean", P, y, constraints=[EqualOpportunity(slack=0.05, pos_label=1)],
+            sensitive_features=groups,
+        )  # fmt: skip
+        assert problem.cells.group_names == ["a", "b"]
+        np.testing.assert_allclose(
+            problem.priors.sum(axis=1), [np.mean(groups == g) for g in "ab"]
+        )
+        result = run_column_generation(problem)
+        assert result.status == "converged" and result.violation <= 0.0
+
+    def test_what_makes_no_sense_is_refused(self):
+        P, y, _, _ = self.sample(2)
+        for arguments, words in (
+            ({"metric": "nothing"}, "'nothing' is unknown"),
+            ({"y": y + 1}, "y must be among 0, ..., 1"),
+            ({"probabilities": 2 * P}, "sum to one"),
+            ({"constraints": [Coverage(label=7, at_most=0.5)]}, "label=7 is not a class"),
+            ({"constraints": [EqualOpportunity()]}, "needs sensitive_features"),
+        ):
+            arguments = {"metric": "g_mean", "probabilities": P} | arguments
+            with pytest.raises(ValueError, match=words):
+                ConfusionProblem.from_probabilities(**arguments)

@@ -1,21 +1,204 @@
-"""Plug-in classifiers: what they predict, alone and as parts of a mixture.
+"""The plug-in rule: the oracle over a sample, and what its classifiers predict.
 
-A plug-in classifier is known by its loss tensor L (m, k, k): where the class
-probabilities are η, it predicts argmin_j Σ_i η_i L[a, i, j] in cell a (Proposition 5 of
-Narasimhan et al.).
+Algorithms 9 and 10 of Narasimhan et al.: for a loss tensor L (m, k, k), the classifier
+that minimises <L, C> given a model of the class probabilities η predicts, for an x of
+cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). L is all that it is known by.
 """
 
 import numpy as np
+from sklearn.base import clone
 
 from sklearn_structsvm.confusion.lmo._plugin import PluginBlocks, top_classes
 from sklearn_structsvm.confusion.lmo.arguments import (
     as_cells,
+    as_codes,
     as_losses,
     as_probabilities,
+    as_weights,
 )
+from sklearn_structsvm.confusion.lmo.base import LMO
+
+COUNTED = ("probabilities", "labels")
 
 # Enough to know the classes' shares by, where they only decide an order of rows.
 ROWS_FOR_SHARES = 4096
+
+
+class PluginLMO(LMO):
+    """The plug-in rule over a sample: the best classifier for a loss tensor, in one pass.
+
+    What it gets as X, in `fit` and in `predict`, are class probabilities. Handles are
+    loss tensors.
+
+    Parameters
+    ----------
+    counted : {"probabilities", "labels"}, default="probabilities"
+        What C is. "probabilities": C[a, i, j] is the mean of η_i(x) over the predictions
+        j in cell a, the confusion under the model; for it the plug-in rule is the best
+        of all classifiers. "labels": shares of the sample's labels, as in Algorithm 9;
+        for them the rule is a good classifier, not the best one.
+    n_threads : int, default=1
+        No bit of a result depends on it.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether bounds are true: for "probabilities".
+    shape_ : tuple
+        (m, k, k).
+    priors_ : ndarray of shape (m, k)
+        Σ_j C[a, i, j], which no classifier changes.
+
+    Notes
+    -----
+    Where off-diagonal costs are sums of one number for the label and one for the
+    prediction, a row takes k multiplications; else it takes k².
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
+    >>> probabilities = [[0.75, 0.25], [0.5, 0.5]]
+    >>> lmo = PluginLMO().fit(probabilities)
+    >>> C, handle, bound = lmo([[[0.0, 1.0], [2.0, 0.0]]])
+    >>> C.tolist(), bound
+    ([[[0.375, 0.25], [0.125, 0.25]]], 0.5)
+    >>> lmo.predict(handle, probabilities)
+    array([0, 1])
+    """
+
+    def __init__(self, counted="probabilities", *, n_threads=1):
+        self.counted = counted
+        self.n_threads = n_threads
+
+    @property
+    def exact(self):
+        """Whether bounds are true."""
+        return self.counted == "probabilities"
+
+    def fit(self, X, y=None, sample_weight=None, cells=None, n_cells=None):
+        """Read the sample once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k)
+            Class probabilities of each example. Those in float32 are worked on in
+            float32, in half the time; all else in float64.
+        y : array-like of shape (n,) or None
+            Labels as 0, ..., k - 1; not needed if only probabilities are counted.
+        sample_weight : array-like of shape (n,) or None
+        cells : array-like of shape (n,) or None
+            Cell of each example, 0, ..., n_cells - 1; None for all zero.
+        n_cells : int or None
+            m; one more than the largest of `cells` if None.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For probabilities that are negative or do not sum to one, labels or cells out
+            of range, weights that are negative, not finite or all zero.
+        """
+        P = as_probabilities(X)
+        n, k = P.shape
+        if self.counted not in COUNTED:
+            raise ValueError(f"counted must be one of {COUNTED}; got {self.counted!r}.")
+        if self.counted == "labels" and y is None:
+            raise ValueError("counted='labels' needs y.")
+        y = None if y is None else as_codes(y, n, k, "y")
+        cells, m = as_cells(cells, n, n_cells)
+        weights = as_weights(sample_weight, n)
+        self.shape_ = (m, k, k)
+        key = cells if y is None else cells * k + y
+        ties = likely_choices(P, weights, self.n_threads) if self.exact else None
+        order, ends, keys = segments(key, weights, ties)
+        by_label = (keys, None) if y is None else np.divmod(keys, k)
+        if np.ptp(weights[order]) == 0.0:
+            weights = None
+        self._blocks = PluginBlocks(P, order, ends, *by_label, weights, self.n_threads)
+        self.priors_ = self._confusion(np.zeros(self.shape_), self.counted).sum(axis=2)
+        return self
+
+    def __call__(self, L):
+        """The plug-in classifier of L.
+
+        Parameters
+        ----------
+        L : array-like of shape (m, k, k)
+
+        Returns
+        -------
+        C : ndarray of shape (m, k, k)
+            Its confusion tensor.
+        handle : ndarray of shape (m, k, k)
+            A copy of L, from which `predict` predicts.
+        bound : float
+            <L, C>, which is the least over all classifiers if `exact`.
+        """
+        L = as_losses(L, self.shape_).copy()
+        C = self._confusion(L, self.counted)
+        return C, L, float(np.vdot(L, C))
+
+    def confusion(self, L, counted=None):
+        """Confusion tensor of the plug-in classifier of L.
+
+        Parameters
+        ----------
+        L : array-like of shape (m, k, k)
+        counted : {"probabilities", "labels"} or None
+            As `counted` of the class; None for the same.
+
+        Returns
+        -------
+        ndarray of shape (m, k, k)
+        """
+        return self._confusion(as_losses(L, self.shape_), counted or self.counted)
+
+    def predict(self, handle, X, cells=None):
+        """Labels that the plug-in classifier of a loss tensor gives.
+
+        Parameters
+        ----------
+        handle : array-like of shape (m, k, k)
+        X : array-like of shape (n, k)
+            Class probabilities.
+        cells : array-like of shape (n,) or None
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return predict_plugin(X, handle, cells, n_threads=self.n_threads)
+
+    def without_examples(self):
+        """A copy that is not fitted: `predict` needs no more."""
+        return clone(self)
+
+    def mixture_confusion(self, Ls, weights, counted=None):
+        """Confusion tensor of a randomised classifier: the mean of those of its parts.
+
+        Parameters
+        ----------
+        Ls : sequence of T arrays of shape (m, k, k)
+        weights : array-like of shape (T,)
+        counted : {"probabilities", "labels"} or None
+
+        Returns
+        -------
+        ndarray of shape (m, k, k)
+        """
+        tensors = [self.confusion(L, counted) for L in Ls]
+        return np.tensordot(weights, tensors, axes=1)
+
+    def _confusion(self, L, counted):
+        if counted == "labels":
+            C = self._blocks.count(L, self.n_threads)
+        else:
+            C = self._blocks.sum(L, self.n_threads)
+        C /= C.sum()
+        return C
 
 
 def predict_plugin(probabilities, L, cells=None, *, n_threads=1):
@@ -36,7 +219,7 @@ def predict_plugin(probabilities, L, cells=None, *, n_threads=1):
 
     Examples
     --------
-    >>> from sklearn_structsvm.confusion.lmo.base import predict_plugin
+    >>> from sklearn_structsvm.confusion.lmo.plugin import predict_plugin
     >>> predict_plugin([[0.7, 0.3], [0.95, 0.05]], [[0.0, 1.0], [5.0, 0.0]])
     array([1, 0])
     """

@@ -9,7 +9,7 @@ from sklearn_structsvm.confusion.lmo.arguments import (
     as_losses,
     as_weights,
 )
-from sklearn_structsvm.confusion.lmo.base import PluginLMO
+from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 
 
 class ThresholdLMO(PluginLMO):
@@ -22,71 +22,75 @@ class ThresholdLMO(PluginLMO):
 
     Parameters
     ----------
-    probabilities : array-like of shape (n, 2)
-        As of `PluginLMO`.
-    y : array-like of shape (n,)
-        Labels 0 and 1.
-    cells : array-like of shape (n,) or None
-    sample_weight : array-like of shape (n,) or None
-    n_cells : int or None
-    n_threads : int
+    n_threads : int, default=1
 
     Attributes
     ----------
-    shape, priors, n_calls
-        As of `PluginLMO`.
     exact : bool
         True.
+    shape_, priors_
+        As of `PluginLMO`.
 
-    Raises
-    ------
-    ValueError
-        As of `PluginLMO`, and if there are not two classes.
+    Examples
+    --------
+    >>> from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+    >>> lmo = ThresholdLMO().fit([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]], [0, 1, 1])
+    >>> C, handle, bound = lmo([[[0.0, 1.0], [1.0, 0.0]]])
+    >>> bound, lmo.predict(handle, [[0.81, 0.19], [0.79, 0.21]])
+    (0.0, array([0, 1]))
     """
 
-    def __init__(
-        self,
-        probabilities,
-        y,
-        cells=None,
-        sample_weight=None,
-        *,
-        n_cells=None,
-        n_threads=1,
-    ):
-        if np.ndim(probabilities) != 2 or np.shape(probabilities)[1] != 2:
+    exact = True
+
+    def __init__(self, *, n_threads=1):
+        super().__init__("labels", n_threads=n_threads)
+
+    def fit(self, X, y, sample_weight=None, cells=None, n_cells=None):
+        """Make the polygons.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+            As of `PluginLMO`.
+        y : array-like of shape (n,)
+            Labels 0 and 1.
+        sample_weight : array-like of shape (n,) or None
+        cells : array-like of shape (n,) or None
+        n_cells : int or None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As of `PluginLMO`, and if there are not two classes.
+        """
+        if np.ndim(X) != 2 or np.shape(X)[1] != 2:
             raise ValueError(
-                "Thresholds need probabilities of two classes; "
-                f"got shape {np.shape(probabilities)}."
+                f"Thresholds need probabilities of two classes; got shape {np.shape(X)}."
             )
-        super().__init__(
-            probabilities,
-            y,
-            cells,
-            sample_weight,
-            n_cells=n_cells,
-            confusion="labels",
-            n_threads=n_threads,
-        )
-        self.exact = True
-        P = np.asarray(probabilities)
+        super().fit(X, y, sample_weight, cells, n_cells)
+        P = np.asarray(X)
         scores = np.ascontiguousarray(
             P[:, 1], dtype=np.float32 if P.dtype == np.float32 else np.float64
         )
-        n, m = len(scores), self.shape[0]
+        n, m = len(scores), self.shape_[0]
         self._make_hulls(
             scores,
             as_codes(y, n, 2, "y").astype(np.uint8),
             as_cells(cells, n, m)[0],
             None if sample_weight is None else as_weights(sample_weight, n),
         )
+        return self
 
     def _make_hulls(self, scores, positive, cells, weights):
         """Confusions and loss tensors of all vertices, as they are and turned round."""
         by_cell = np.argsort(cells, kind="stable")
         if weights is not None:
             by_cell = by_cell[weights[by_cell] > 0.0]
-        ends = np.searchsorted(cells[by_cell], np.arange(self.shape[0]), side="right")
+        ends = np.searchsorted(cells[by_cell], np.arange(self.shape_[0]), side="right")
         hulls, confusions, losses = [], [], []
         for rows in np.split(by_cell, ends[:-1]):
             rows = rows[np.argsort(scores[rows])[::-1]]
@@ -105,7 +109,7 @@ class ThresholdLMO(PluginLMO):
         first = self._confusions[0, self._starts[:-1]]
         total = first.sum()
         self._confusions /= total
-        self.priors = first.sum(axis=2) / total
+        self.priors_ = first.sum(axis=2) / total
         self._empty = first.sum(axis=(1, 2)) == 0.0
 
     def __call__(self, L):
@@ -125,14 +129,13 @@ class ThresholdLMO(PluginLMO):
         bound : float
             <L, C>, the least over all thresholds.
         """
-        L = as_losses(L, self.shape)
+        L = as_losses(L, self.shape_)
         found = np.empty(len(L), dtype=np.intp)
         turned = np.empty(len(L), dtype=np.uint8)
         costs = np.ascontiguousarray(L[:, :, 1] - L[:, :, 0])
         best_vertices(self._vertices, self._starts, costs, found, turned)
         C, handle = self._confusions[turned, found], self._losses[turned, found]
         handle[self._empty] = L[self._empty]
-        self.n_calls += 1
         return C, handle, float(np.vdot(L, C))
 
 

@@ -8,20 +8,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from sklearn_structsvm._utils.compat import _safe_indexing
-from sklearn_structsvm.confusion.lmo.arguments import (
-    as_cells,
-    as_codes,
-    as_losses,
-    as_weights,
-)
+from sklearn_structsvm.confusion.lmo.arguments import as_losses
 from sklearn_structsvm.confusion.lmo.base import LMO
 
 # A saving this much smaller than the largest of all is rounding in the costs: without
 # it, examples would be repeated with labels that are worth nothing.
 NEGLIGIBLE = 1e-10
-
-# Confusion tensors of a user's LMO may miss their row sums by so much.
-PRIORS_ATOL = 1e-6
 
 
 class WeightedLMO(LMO):
@@ -65,29 +57,27 @@ class WeightedLMO(LMO):
     >>> X, y = load_iris(return_X_y=True)
     >>> lmo = WeightedLMO().fit(X[:, :1], y)
     >>> costs = np.array([[0.0, 1.0, 1.0], [9.0, 0.0, 9.0], [1.0, 1.0, 0.0]])
-    >>> classifier, C = lmo(costs[None])
+    >>> C, classifier = lmo(costs[None])
     >>> recalls = np.diag(C[0]) / C[0].sum(axis=1)
     >>> print(recalls[1], recalls[[0, 2]].max() < 0.5)
     1.0 True
     """
 
+    needs_cells = False
+
     def __init__(self, estimator=None):
         self.estimator = estimator
 
     def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
-        n = len(y)
-        k = int(np.max(y, initial=0)) + 1
-        self.X_, self.y_ = X, as_codes(y, n, k, "y")
-        self.cells_, self.n_cells_ = as_cells(cells, n, n_cells)
-        self.weights_ = as_weights(sample_weight, n)
+        super().fit(X, y, sample_weight, cells, n_cells)
         given = self.estimator
         self.estimator_ = LogisticRegression() if given is None else given
         self.n_fits_ = 0
         return self
 
     def __call__(self, L):
-        m, k = self.n_cells_, np.shape(L)[-1]
-        L = as_losses(L, (m, k, k))
+        k = self.n_classes_
+        L = as_losses(L, (self.n_cells_, k, k))
         rows, labels, weights = self._weighted_labels(L)
         found = np.unique(labels)
         if len(found) <= 1:
@@ -102,7 +92,11 @@ class WeightedLMO(LMO):
             classifier = RelabelledClassifier(fitted, found)
             self.n_fits_ += 1
         predicted = self.predict(classifier, self.X_, self.cells_)
-        return classifier, self._confusion(predicted, k)
+        return self.count(predicted), classifier
+
+    def without_examples(self):
+        """A copy that is not fitted."""
+        return clone(self)
 
     def _weighted_labels(self, L):
         """Rows, labels that save something there, and the weighted savings."""
@@ -111,12 +105,6 @@ class WeightedLMO(LMO):
         weights = savings[self.cells_, self.y_] * self.weights_[:, None]
         rows, labels = np.nonzero(weights)
         return rows, labels, weights[rows, labels]
-
-    def _confusion(self, predicted, k):
-        m = self.n_cells_
-        flat = (self.cells_ * k + self.y_) * k + predicted
-        C = np.bincount(flat, weights=self.weights_, minlength=m * k * k)
-        return C.reshape(m, k, k) / self.weights_.sum()
 
 
 class ConstantClassifier:
@@ -192,78 +180,3 @@ def fit_weighted(classifier, X, y, weights):
         )
     by_class = dict(enumerate(weights[first].tolist()))
     return classifier.set_params(**{f"{prefix}class_weight": by_class}).fit(X, y)
-
-
-class BoundLMO:
-    """A fitted LMO of any kind as solvers call it.
-
-    Parameters
-    ----------
-    lmo : LMO
-        Fitted.
-    y : array-like of shape (n,)
-        Labels as 0, ..., k - 1.
-    cells : array-like of shape (n,) or None
-    sample_weight : array-like of shape (n,) or None
-    n_cells : int
-    n_classes : int
-
-    Attributes
-    ----------
-    shape : tuple
-        (m, k, k).
-    priors : ndarray of shape (m, k)
-    exact : bool
-        What `lmo.exact` says; False where it says nothing.
-    n_calls : int
-    """
-
-    def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
-        n, k = len(y), n_classes
-        y = as_codes(y, n, k, "y")
-        cells, m = as_cells(cells, n, n_cells)
-        weights = as_weights(sample_weight, n)
-        self.lmo = lmo
-        self.shape = (m, k, k)
-        priors = np.bincount(cells * k + y, weights=weights, minlength=m * k)
-        self.priors = priors.reshape(m, k) / weights.sum()
-        self.exact = bool(getattr(lmo, "exact", False))
-        self.n_calls = 0
-
-    def __call__(self, L):
-        """Ask the LMO.
-
-        Parameters
-        ----------
-        L : array-like of shape (m, k, k)
-
-        Returns
-        -------
-        C : ndarray of shape (m, k, k)
-        classifier : object
-        bound : float
-            <L, C>: a true bound only if the LMO is exact.
-
-        Raises
-        ------
-        ValueError
-            If what it gave is not the confusion tensor of any classifier.
-        """
-        L = as_losses(L, self.shape)
-        classifier, C = self.lmo(L.copy())
-        self.n_calls += 1
-        C = np.array(C, dtype=np.float64)
-        name = type(self.lmo).__name__
-        if C.shape != self.shape:
-            raise ValueError(
-                f"{name} gave a confusion tensor of shape {C.shape}; "
-                f"it must be {self.shape}."
-            )
-        off = np.abs(C.sum(axis=2) - self.priors).max()
-        # So written that a NaN fails, too.
-        if not (off <= PRIORS_ATOL and C.min() >= -PRIORS_ATOL):
-            raise ValueError(
-                f"{name} gave a confusion tensor that is negative or whose rows do not "
-                f"sum to the shares of the labels: they differ by {off:.3g}."
-            )
-        return C, classifier, float(np.vdot(L, C))

@@ -4,6 +4,7 @@ from numbers import Integral, Real
 
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _fit_context
 from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
@@ -216,7 +217,7 @@ class ComplexMetricClassifier(TrainedMixture):
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "metric": [StrOptions(set(METRICS)), ConfusionMetric],
         "constraints": [list, tuple, Constraint],
-        "lmo": [StrOptions({"plugin", "weighted"}), callable],
+        "lmo": [StrOptions({"plugin", "weighted"}), LMO],
         "solver": [StrOptions({"auto", *SOLVERS})],
         "solver_options": [dict, None],
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],

@@ -9,7 +9,8 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.compat import _safe_indexing
-from sklearn_structsvm.confusion.lmo.base import mixture_proba, predict_plugin
+from sklearn_structsvm.confusion.lmo.arguments import as_codes
+from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
 from sklearn_structsvm.confusion.row_hash import row_uniforms
 
 
@@ -23,7 +24,7 @@ class PluginMixture:
     loss_matrices : ndarray of shape (T, m, k, k)
     """
 
-    needs_probabilities = True
+    needs_probabilities = needs_cells = True
 
     def __init__(self, weights, loss_matrices):
         self.weights = weights
@@ -65,9 +66,9 @@ class ClassifierMixture:
     ----------
     weights : ndarray of shape (T,)
     classifiers : list of length T
-        As the LMO returned them.
+        The LMO's handles of them.
     lmo : LMO
-        Fitted: it knows how to ask them.
+        It knows how to ask them.
     n_classes : int
     """
 
@@ -79,13 +80,18 @@ class ClassifierMixture:
         self.lmo = lmo
         self.n_classes = n_classes
 
+    @property
+    def needs_cells(self):
+        """Whether predictions depend on the cells."""
+        return self.lmo.needs_cells
+
     def predict(self, X, cells, uniforms, n_threads=1):
         """As of `PluginMixture`, from rows and not their probabilities."""
 
         def component(t, rows):
             whole = isinstance(rows, slice)
             X_part = X if whole else _safe_indexing(X, np.flatnonzero(rows))
-            return self.lmo.predict(self.classifiers[t], X_part, cells[rows])
+            return self._codes(self.classifiers[t], X_part, cells[rows])
 
         return _by_component(self.weights, uniforms, component)
 
@@ -94,8 +100,13 @@ class ClassifierMixture:
         result = np.zeros((len(cells), self.n_classes))
         rows = np.arange(len(cells))
         for weight, classifier in zip(self.weights, self.classifiers, strict=True):
-            result[rows, self.lmo.predict(classifier, X, cells)] += weight
+            result[rows, self._codes(classifier, X, cells)] += weight
         return result
+
+    def _codes(self, classifier, X, cells):
+        predicted = self.lmo.predict(classifier, X, cells)
+        name = f"What {type(self.lmo).__name__}.predict returns"
+        return as_codes(predicted, len(cells), self.n_classes, name)
 
 
 def _by_component(weights, uniforms, component):

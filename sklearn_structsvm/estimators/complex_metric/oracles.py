@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import clone
 
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.lmo.base import PluginLMO
+from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
+from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
-from sklearn_structsvm.confusion.lmo.weighted import BoundLMO, WeightedLMO
 from sklearn_structsvm.estimators.complex_metric.mixtures import (
     ClassifierMixture,
     PluginMixture,
@@ -33,13 +33,15 @@ class PluginOracle:
     """
 
     def __init__(self, task, probabilities, counted, n_threads):
-        self.task, self.counted = task, counted
-        self.data = (probabilities, task.y, task.codes, task.weights)
-        self.options = {"n_cells": task.cells.n_cells, "n_threads": n_threads}
+        self.task, self.n_threads = task, n_threads
+        self.data = (
+            probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
+        )  # fmt: skip
         if counted == "labels" and task.cells.n_classes == 2:
-            self.lmo = ThresholdLMO(*self.data, **self.options)
+            self.lmo = ThresholdLMO(n_threads=n_threads)
         else:
-            self.lmo = PluginLMO(*self.data, confusion=counted, **self.options)
+            self.lmo = PluginLMO(counted, n_threads=n_threads)
+        self.lmo.fit(*self.data)
 
     def attributes(self, mixture):
         """Fitted attributes of a `Mixture`, heaviest classifier first."""
@@ -61,7 +63,7 @@ class PluginOracle:
         """
         if self.lmo.exact:
             return result.dual_objective, result.gap, 0
-        model = PluginLMO(*self.data, confusion="probabilities", **self.options)
+        model = PluginLMO("probabilities", n_threads=self.n_threads).fit(*self.data)
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.solution.handles, result.solution.weights)
         slack = max(problem.violation(C), 0.0) + MET
@@ -107,18 +109,15 @@ class ClassifierOracle:
     """
 
     def __init__(self, task, lmo, X):
-        lmo = clone(lmo, safe=False)
+        lmo = clone(lmo)
         # Weights that average to 1, as fits to so many examples expect.
         weights = task.weights * (len(task.y) / task.weights.sum())
         m, k = task.cells.n_cells, task.cells.n_classes
         lmo = lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)
-        bounded = BoundLMO(
+        self.task, self.predictor = task, lmo.without_examples()
+        self.lmo = CheckedLMO(
             lmo, task.y, task.codes, task.weights, n_cells=m, n_classes=k
         )
-        self.task = task
-        # What a fitted WeightedLMO has beside its estimator are the examples.
-        self.predictor = clone(lmo) if isinstance(lmo, WeightedLMO) else lmo
-        self.lmo = _Remembering(bounded)
 
     def attributes(self, mixture):
         """As of `PluginOracle`."""
@@ -136,20 +135,6 @@ class ClassifierOracle:
     def certificate(self, result, tol, max_iter, max_time):
         """As of `PluginOracle`; an estimate, for an LMO that need not find the best."""
         return result.dual_objective, result.gap, 0
-
-
-class _Remembering:
-    """An LMO whose handles are pairs of the loss tensor and its own handle."""
-
-    def __init__(self, lmo):
-        self.lmo = lmo
-
-    def __getattr__(self, name):
-        return getattr(self.lmo, name)
-
-    def __call__(self, L):
-        C, handle, bound = self.lmo(L)
-        return C, (np.array(L), handle), bound
 
 
 def _sorted(mixture):

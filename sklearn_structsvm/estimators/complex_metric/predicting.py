@@ -17,7 +17,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
-from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.base import AtomicFitMixin
 from sklearn_structsvm.estimators.complex_metric.mixtures import choices
@@ -131,8 +130,7 @@ class RandomisedClassifier(
         else:
             (X_in,) = indexable(X)
             n_samples = _num_samples(X_in)
-        lmo = getattr(self.mixture_, "lmo", None)
-        if isinstance(lmo, WeightedLMO) and sensitive_features is None:
+        if not self.mixture_.needs_cells and sensitive_features is None:
             # Its classifiers see the rows alone.
             return X_in, np.zeros(n_samples, dtype=np.intp)
         return X_in, self.cell_finder_.find(X, n_samples, sensitive_features)

@@ -115,7 +115,7 @@ class Task:
         """The solvers' view, with the row sums that the oracle counts."""
         cells = replace(
             self.cells,
-            priors=np.asarray(oracle.priors),
+            priors=np.asarray(oracle.priors_),
             label_priors=self.cells.priors,
         )
         return ConfusionProblem(self.metric, oracle, cells, self.constraints)

@@ -115,17 +115,12 @@ def run_column_generation(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.cells import Cells
-    >>> from sklearn_structsvm.confusion.lmo.base import PluginLMO
-    >>> from sklearn_structsvm.confusion.registry import get_metric
     >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
     >>> from sklearn_structsvm.solvers.confusion.column_generation import (
     ...     run_column_generation,
     ... )
     >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> lmo = PluginLMO(probabilities)
-    >>> cells = Cells(lmo.priors, np.arange(3))
-    >>> problem = ConfusionProblem(get_metric("min_max", cells.classes), lmo, cells)
+    >>> problem = ConfusionProblem.from_probabilities("min_max", probabilities)
     >>> result = run_column_generation(problem, tol=1e-3)
     >>> result.status, result.gap <= 1e-3
     ('converged', True)

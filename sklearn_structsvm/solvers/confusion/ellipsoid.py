@@ -89,15 +89,10 @@ def run_ellipsoid(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.cells import Cells
-    >>> from sklearn_structsvm.confusion.lmo.base import PluginLMO
-    >>> from sklearn_structsvm.confusion.registry import get_metric
     >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
     >>> from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
     >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> lmo = PluginLMO(probabilities)
-    >>> cells = Cells(lmo.priors, np.arange(3))
-    >>> problem = ConfusionProblem(get_metric("q_mean", cells.classes), lmo, cells)
+    >>> problem = ConfusionProblem.from_probabilities("q_mean", probabilities)
     >>> result = run_ellipsoid(problem, tol=1e-3)
     >>> result.status, result.gap <= 1e-3
     ('converged', True)

@@ -1,5 +1,6 @@
 """The plug-in oracle and its predictions, against loops over rows and classes."""
 
+import pickle
 from itertools import product
 
 import numpy as np
@@ -8,14 +9,21 @@ from _plugin_references import (
     count_by_loops,
     exact_losses,
     exact_sample,
+    plugin_lmo,
     predict_by_loops,
 )
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from sklearn_structsvm.confusion.lmo._costs import reduce_costs
-from sklearn_structsvm.confusion.lmo.base import PluginLMO, mixture_proba, predict_plugin
+from sklearn_structsvm.confusion.lmo.base import LMO
+from sklearn_structsvm.confusion.lmo.plugin import (
+    PluginLMO,
+    mixture_proba,
+    predict_plugin,
+)
 
 BOTH = ["labels", "probabilities"]
 
@@ -46,7 +54,7 @@ def problems(draw):
 def test_a_call_counts_what_loops_count(problem, confusion, counted):
     P, y, cells, weights, L = problem
     m = len(L)
-    lmo = PluginLMO(P, y, cells, weights, n_cells=m, confusion=confusion)
+    lmo = plugin_lmo(P, y, cells, weights, n_cells=m, confusion=confusion)
     predicted = predict_by_loops(P, L, cells)
     s = np.ones(len(y)) if weights is None else weights
     C = lmo.confusion(L, counted)
@@ -54,7 +62,7 @@ def test_a_call_counts_what_loops_count(problem, confusion, counted):
     np.testing.assert_array_equal(C, expected)
     if counted == confusion:
         np.testing.assert_array_equal(lmo(L)[0], C)
-        np.testing.assert_allclose(lmo.priors, C.sum(axis=2), rtol=1e-15)
+        np.testing.assert_allclose(lmo.priors_, C.sum(axis=2), rtol=1e-15)
 
 
 @given(problems())
@@ -76,7 +84,7 @@ def test_many_classes_and_rows_of_several_blocks(k, kind, dtype):
     predicted = predict_by_loops(P, L, cells)
     np.testing.assert_array_equal(predict_plugin(P, L, cells), predicted)
     for s in (None, weights):
-        lmo = PluginLMO(P, y, cells, s)
+        lmo = plugin_lmo(P, y, cells, s)
         for counted in BOTH:
             of_rows = np.ones(len(y)) if s is None else s
             expected = count_by_loops(P, y, cells, of_rows, predicted, 2, counted)
@@ -85,7 +93,7 @@ def test_many_classes_and_rows_of_several_blocks(k, kind, dtype):
 
 @pytest.mark.parametrize("confusion", BOTH)
 def test_one_row_is_enough(confusion):
-    C, _, bound = PluginLMO([[0.25, 0.75]], [0], confusion=confusion)([[[0, 1], [1, 0]]])
+    C, _, bound = plugin_lmo([[0.25, 0.75]], [0], confusion=confusion)([[[0, 1], [1, 0]]])
     if confusion == "labels":
         assert C.tolist() == [[[0.0, 1.0], [0.0, 0.0]]]
         assert bound == 1.0
@@ -105,10 +113,10 @@ def test_no_rows_are_predicted_too():
 def test_cells_without_examples_are_empty_and_change_nothing():
     P, y, _, rng = random_sample(50, 3)
     L = rng.random((4, 3, 3))
-    lmo = PluginLMO(P, y, np.full(50, 2), n_cells=4)
+    lmo = plugin_lmo(P, y, np.full(50, 2), n_cells=4)
     C, _, bound = lmo(L)
     assert not C[[0, 1, 3]].any()
-    alone = PluginLMO(P, y)
+    alone = plugin_lmo(P, y)
     np.testing.assert_array_equal(C[2:3], alone(L[2:3])[0])
     assert bound == pytest.approx(alone(L[2:3])[2], rel=1e-15)
 
@@ -123,12 +131,12 @@ def test_threads_change_no_bit(confusion, dtype, weighted):
     mixture = [0.1, 0.2, 0.3, 0.4]
     results = []
     for threads in (1, 2, 3):
-        lmo = PluginLMO(
+        lmo = plugin_lmo(
             P.astype(dtype), y, cells, weights, confusion=confusion, n_threads=threads
         )
         results.append(
             [
-                lmo.priors,
+                lmo.priors_,
                 lmo(L)[0],
                 predict_plugin(P.astype(dtype), L, cells, n_threads=threads),
                 mixture_proba(P.astype(dtype), Ls, mixture, cells, n_threads=threads),
@@ -151,7 +159,7 @@ def test_predictions_are_those_that_were_counted(dtype, kind):
     predicted = predict_plugin(P, L, cells)
     expected = np.zeros((2, 4, 4))
     np.add.at(expected, (cells, y, predicted), 1.0)
-    C = PluginLMO(P, y, cells, confusion="labels").confusion(L)
+    C = plugin_lmo(P, y, cells, confusion="labels").confusion(L)
     np.testing.assert_array_equal(C, expected / len(y))
 
 
@@ -161,7 +169,7 @@ def test_no_classifier_costs_less_under_the_model(seed, weighted):
     n, k, m = rng.integers(1, 6), rng.integers(2, 4), rng.integers(1, 3)
     P, cells = rng.dirichlet(np.ones(k), n), rng.integers(0, m, n)
     weights = rng.random(n) if weighted else np.ones(n)
-    lmo = PluginLMO(P, None, cells, weights, n_cells=m)
+    lmo = plugin_lmo(P, None, cells, weights, n_cells=m)
     assert lmo.exact
     L = rng.standard_normal((m, k, k))
     costs = [
@@ -177,21 +185,31 @@ def test_no_classifier_costs_less_under_the_model(seed, weighted):
 
 
 def test_on_labels_the_rule_is_not_the_best():
-    lmo = PluginLMO([[0.6, 0.4]], [1], confusion="labels")
+    lmo = plugin_lmo([[0.6, 0.4]], [1], confusion="labels")
     assert not lmo.exact
     assert lmo(1.0 - np.eye(2)[None])[2] == 1.0
 
 
-def test_the_handle_is_a_copy_of_the_losses_and_calls_are_counted():
+def test_the_handle_is_a_copy_of_the_losses():
     P, y, _, rng = random_sample(20, 3)
-    lmo = PluginLMO(P, y)
+    lmo = plugin_lmo(P, y)
     L = rng.random((1, 3, 3))
     _, handle, _ = lmo(L)
     np.testing.assert_array_equal(handle, L)
     assert not np.shares_memory(handle, L)
-    lmo.confusion(L)
-    lmo.mixture_confusion([L], [1.0])
-    assert lmo.n_calls == 1
+
+
+def test_it_is_an_lmo_whose_examples_are_class_probabilities():
+    P, y, cells, rng = random_sample(50, 3, 2)
+    lmo = PluginLMO(n_threads=2)
+    assert isinstance(lmo, LMO) and clone(lmo).get_params() == lmo.get_params()
+    assert lmo.fit(P, y, cells=cells, n_cells=2) is lmo
+    C, handle, bound = lmo(rng.random((2, 3, 3)))
+    expected = predict_plugin(P, handle, cells)
+    np.testing.assert_array_equal(lmo.predict(handle, P, cells), expected)
+    kept = lmo.without_examples()
+    assert len(pickle.dumps(kept)) < 500
+    np.testing.assert_array_equal(kept.predict(handle, P, cells), expected)
 
 
 @pytest.mark.parametrize("confusion", BOTH)
@@ -201,8 +219,8 @@ def test_rows_without_weight_might_as_well_not_be_there(confusion):
     weights[rng.random(700) < 0.4] = 0.0
     L = rng.random((2, 4, 4))
     kept = weights > 0.0
-    full = PluginLMO(P, y, cells, weights, confusion=confusion)
-    part = PluginLMO(P[kept], y[kept], cells[kept], weights[kept], confusion=confusion)
+    full = plugin_lmo(P, y, cells, weights, confusion=confusion)
+    part = plugin_lmo(P[kept], y[kept], cells[kept], weights[kept], confusion=confusion)
     np.testing.assert_array_equal(full(L)[0], part(L)[0])
 
 
@@ -210,8 +228,8 @@ def test_rows_without_weight_might_as_well_not_be_there(confusion):
 def test_equal_weights_are_no_weights(confusion):
     P, y, cells, rng = random_sample(300, 3, m=2)
     L = rng.random((2, 3, 3))
-    one = PluginLMO(P, y, cells, confusion=confusion)(L)[0]
-    other = PluginLMO(P, y, cells, np.full(300, 0.1), confusion=confusion)(L)[0]
+    one = plugin_lmo(P, y, cells, confusion=confusion)(L)[0]
+    other = plugin_lmo(P, y, cells, np.full(300, 0.1), confusion=confusion)(L)[0]
     np.testing.assert_array_equal(one, other)
 
 
@@ -219,10 +237,10 @@ def test_weights_are_shares():
     P, y, cells, rng = random_sample(400, 3, m=2)
     counts = rng.integers(0, 4, 400)
     L = rng.random((2, 3, 3))
-    repeated = PluginLMO(*(np.repeat(part, counts, axis=0) for part in (P, y, cells)))
+    repeated = plugin_lmo(*(np.repeat(part, counts, axis=0) for part in (P, y, cells)))
     for counted in BOTH:
         np.testing.assert_allclose(
-            PluginLMO(P, y, cells, counts).confusion(L, counted),
+            plugin_lmo(P, y, cells, counts).confusion(L, counted),
             repeated.confusion(L, counted),
             rtol=1e-12,
         )
@@ -233,10 +251,10 @@ def test_row_sums_are_the_priors_and_the_tensor_sums_to_one():
     weights = rng.random(900)
     for confusion in BOTH:
         for dtype, rtol in ((np.float64, 1e-12), (np.float32, 1e-6)):
-            lmo = PluginLMO(P.astype(dtype), y, cells, weights, confusion=confusion)
+            lmo = plugin_lmo(P.astype(dtype), y, cells, weights, confusion=confusion)
             C = lmo(rng.random((3, 5, 5)))[0]
             assert C.sum() == pytest.approx(1.0, rel=1e-12)
-            np.testing.assert_allclose(C.sum(axis=2), lmo.priors, rtol=rtol)
+            np.testing.assert_allclose(C.sum(axis=2), lmo.priors_, rtol=rtol)
 
 
 def test_single_precision_changes_sums_by_its_rounding_only():
@@ -246,8 +264,8 @@ def test_single_precision_changes_sums_by_its_rounding_only():
     P[np.arange(20_000), P.argmax(axis=1)] += 0.01
     P /= P.sum(axis=1, keepdims=True)
     L = -np.stack([np.eye(4)] * 2)
-    double = PluginLMO(P, y, cells, weights)
-    single = PluginLMO(P.astype(np.float32), y, cells, weights)
+    double = plugin_lmo(P, y, cells, weights)
+    single = plugin_lmo(P.astype(np.float32), y, cells, weights)
     np.testing.assert_allclose(single(L)[0], double(L)[0], rtol=1e-6)
     np.testing.assert_array_equal(
         single.confusion(L, "labels"), double.confusion(L, "labels")
@@ -262,7 +280,7 @@ def test_a_mixture_is_the_mean_of_its_parts():
     for L, weight in zip(Ls, weights, strict=True):
         expected[np.arange(600), predict_plugin(P, L, cells)] += weight
     np.testing.assert_array_equal(proba, expected)
-    lmo = PluginLMO(P, y, cells)
+    lmo = plugin_lmo(P, y, cells)
     for counted in BOTH:
         C = lmo.mixture_confusion(Ls, weights, counted)
         parts = [w * lmo.confusion(L, counted) for L, w in zip(Ls, weights, strict=True)]
@@ -281,12 +299,12 @@ def test_any_layout_of_probabilities_is_read(dtype):
     wide[::2, 1:4] = P
     locked = P.copy()
     locked.flags.writeable = False
-    C = PluginLMO(P, y, cells)(L)[0]
+    C = plugin_lmo(P, y, cells)(L)[0]
     for same in (np.asfortranarray(P), wide[::2, 1:4], locked):
-        np.testing.assert_array_equal(PluginLMO(same, y, cells)(L)[0], C)
+        np.testing.assert_array_equal(plugin_lmo(same, y, cells)(L)[0], C)
     np.testing.assert_array_equal(
-        PluginLMO(P.tolist(), y.tolist(), cells.tolist())(L)[0],
-        PluginLMO(P.astype(np.float64), y, cells)(L)[0],
+        plugin_lmo(P.tolist(), y.tolist(), cells.tolist())(L)[0],
+        plugin_lmo(P.astype(np.float64), y, cells)(L)[0],
     )
 
 
@@ -375,11 +393,11 @@ class TestReducedCosts:
 def test_bad_samples_are_named(change, words):
     good = {"probabilities": np.full((3, 2), 0.5), "y": [0, 1, 1]}
     with pytest.raises(ValueError, match=words):
-        PluginLMO(**(good | change))
+        plugin_lmo(**(good | change))
 
 
 def test_bad_losses_are_named():
-    lmo = PluginLMO(np.full((3, 2), 0.5))
+    lmo = plugin_lmo(np.full((3, 2), 0.5))
     with pytest.raises(ValueError, match=r"shape \(1, 2, 2\); got \(3, 3\)"):
         lmo(np.ones((3, 3)))
     with pytest.raises(ValueError, match="finite"):

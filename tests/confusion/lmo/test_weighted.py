@@ -1,4 +1,4 @@
-"""Oracles that fit a classifier for each loss tensor, and users' own."""
+"""Oracles that fit a classifier for each loss tensor."""
 
 import pickle
 
@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from sklearn_structsvm.confusion.lmo.base import LMO
-from sklearn_structsvm.confusion.lmo.weighted import BoundLMO, WeightedLMO
+from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 
 X, Y = load_iris(return_X_y=True)
 # One feature that tells little, so that costs matter.
@@ -74,7 +73,7 @@ def test_the_weighted_error_is_the_cost_up_to_a_constant(weighted):
     s = rng.random(n) if weighted else np.ones(n)
     L = rng.standard_normal((m, k, k))
     lmo = WeightedLMO(Recorder()).fit(np.arange(n)[:, None], y, s, cells=cells, n_cells=m)
-    classifier, _ = lmo(L)
+    _, classifier = lmo(L)
     rows, labels, weights = classifier.classifier.fits_
     rows = rows[:, 0]
     assert weights.sum() == pytest.approx(n)
@@ -96,7 +95,7 @@ def test_costs_of_labels_are_class_weights_and_nothing_is_repeated():
     # A metric's gradient: rounding in the off-diagonal costs is no reason to repeat.
     L = 0.1 + np.array([0.3, 0.5, 0.7])[:, None] - np.diag([1.0, 2.0, 3.0])
     L += 1e-16 * np.arange(9).reshape(3, 3)
-    rows, labels, weights = lmo(L[None])[0].classifier.fits_
+    rows, labels, weights = lmo(L[None])[1].classifier.fits_
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(labels, Y)
     np.testing.assert_allclose(weights, np.array([0.5, 1.0, 1.5])[Y])
@@ -105,7 +104,7 @@ def test_costs_of_labels_are_class_weights_and_nothing_is_repeated():
 def test_a_label_that_costs_more_than_another_is_taught_as_the_other():
     lmo = WeightedLMO(Recorder()).fit(X, Y)
     L = np.array([[3.0, 1.0, 3.0], [1.0, 0.0, 1.0], [2.0, 2.0, 0.0]])
-    fitted = lmo(L[None])[0]
+    fitted = lmo(L[None])[1]
     _, labels, weights = fitted.classifier.fits_
     # Classes 0 and 1 as 1, class 2 as 2; the fit sees 0 and 1 for these.
     assert fitted.labels.tolist() == [1, 2]
@@ -117,14 +116,14 @@ def test_a_label_that_costs_more_than_another_is_taught_as_the_other():
 def test_logistic_regression_is_what_a_fit_with_these_weights_gives():
     lmo = WeightedLMO().fit(X, Y)
     costs = np.array([1.0, 6.0, 2.0])
-    classifier, C = lmo(-np.diag(costs)[None])
+    C, classifier = lmo(-np.diag(costs)[None])
     weights = costs[Y]
     expected = LogisticRegression().fit(X, Y, weights * 150 / weights.sum())
     np.testing.assert_array_equal(classifier.predict(X), expected.predict(X))
     np.testing.assert_array_equal(C, count(Y, expected.predict(X), 3))
     assert lmo.n_fits_ == 1
     # What costs more is found more often.
-    assert recalls(C)[1] > recalls(lmo(-np.eye(3)[None])[1])[1]
+    assert recalls(C)[1] > recalls(lmo(-np.eye(3)[None])[0])[1]
     assert lmo.n_fits_ == 2
 
 
@@ -133,7 +132,7 @@ def test_the_confusion_is_counted_by_cell_and_weight():
     cells, s = rng.integers(0, 2, 150), rng.random(150)
     lmo = WeightedLMO().fit(X, Y, s, cells, n_cells=3)
     L = np.stack([-np.diag([1.0, 3.0, 1.0]), -np.diag([2.0, 1.0, 5.0]), np.eye(3)])
-    classifier, C = lmo(L)
+    C, classifier = lmo(L)
     predicted = lmo.predict(classifier, X, cells)
     np.testing.assert_allclose(C, count(Y, predicted, 3, cells, s, 3), rtol=1e-13)
     assert not C[2].any()
@@ -144,11 +143,11 @@ def test_the_confusion_is_counted_by_cell_and_weight():
 
 def test_nothing_to_gain_and_one_label_to_gain_need_no_fit():
     lmo = WeightedLMO(Recorder()).fit(X, Y)
-    classifier, C = lmo(np.ones((1, 3, 3)))
+    C, classifier = lmo(np.ones((1, 3, 3)))
     np.testing.assert_array_equal(C, count(Y, np.zeros(150, dtype=int), 3))
     L = np.zeros((1, 3, 3))
     L[:, :, 2] = -1.0
-    classifier, C = lmo(L)
+    C, classifier = lmo(L)
     np.testing.assert_array_equal(C, count(Y, np.full(150, 2), 3))
     assert classifier.predict(sparse.csr_array(X)).tolist() == [2] * 150
     assert classifier.predict(X.tolist()).tolist() == [2] * 150
@@ -160,9 +159,9 @@ def test_the_last_step_of_a_pipeline_takes_the_weights(routing):
     L = -np.diag([1.0, 6.0, 2.0])[None]
     with config_context(enable_metadata_routing=routing):
         pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-        C = WeightedLMO(pipeline).fit(X, Y)(L)[1]
+        C = WeightedLMO(pipeline).fit(X, Y)(L)[0]
     scaled = StandardScaler().fit_transform(X)
-    np.testing.assert_array_equal(C, WeightedLMO().fit(scaled, Y)(L)[1])
+    np.testing.assert_array_equal(C, WeightedLMO().fit(scaled, Y)(L)[0])
 
 
 @pytest.mark.parametrize("wrap", [lambda c: c, lambda c: make_pipeline(c)])
@@ -170,7 +169,7 @@ def test_class_weights_do_where_they_are_all_that_is_needed(wrap):
     lmo = WeightedLMO(wrap(ClassWeighted())).fit(X, Y)
     for costs in ([1.0, 6.0, 2.0], [3.0, 1.0, 1.0]):
         L = -np.diag(costs)[None]
-        np.testing.assert_array_equal(lmo(L)[1], WeightedLMO().fit(X, Y)(L)[1])
+        np.testing.assert_array_equal(lmo(L)[0], WeightedLMO().fit(X, Y)(L)[0])
     with pytest.raises(TypeError, match="a weight for each example"):
         WeightedLMO(wrap(ClassWeighted())).fit(X, Y, np.arange(150.0))(L)
 
@@ -188,77 +187,16 @@ def test_rows_of_any_container_are_repeated(form):
     names = form(X)
     if form is pd.DataFrame:
         names.columns = ["width"]
-    one = WeightedLMO(tree).fit(names, Y)(L)[1]
-    np.testing.assert_array_equal(one, WeightedLMO(tree).fit(X, Y)(L)[1])
+    one = WeightedLMO(tree).fit(names, Y)(L)[0]
+    np.testing.assert_array_equal(one, WeightedLMO(tree).fit(X, Y)(L)[0])
 
 
 def test_it_is_cloned_pickled_and_leaves_the_estimator_alone():
     tree = DecisionTreeClassifier(random_state=0)
     lmo = clone(WeightedLMO(tree).fit(X, Y)).fit(X, Y)
-    classifier, C = lmo(-np.diag([1.0, 2.0, 3.0])[None])
+    C, classifier = lmo(-np.diag([1.0, 2.0, 3.0])[None])
     assert not hasattr(tree, "tree_")
     assert not hasattr(lmo.estimator, "tree_")
     again, same = pickle.loads(pickle.dumps((lmo, classifier)))
     np.testing.assert_array_equal(same.predict(X), classifier.predict(X))
-    np.testing.assert_array_equal(again(-np.diag([1.0, 2.0, 3.0])[None])[1], C)
-
-
-class Thresholds(LMO):
-    """A user's own: the better of two functions, on the training labels."""
-
-    def __init__(self, spoil=None):
-        self.spoil = spoil
-
-    def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
-        self.X_, self.y_ = X, y
-        return self
-
-    def __call__(self, L):
-        rules = [lambda X: (X[:, 0] > 3).astype(int), lambda X: np.zeros(len(X), int)]
-        tensors = [count(self.y_, rule(self.X_), 2) for rule in rules]
-        best = int(np.argmin([(L * C).sum() for C in tensors]))
-        C = tensors[best]
-        if self.spoil:
-            C = self.spoil(C)
-        return rules[best], C
-
-
-def test_an_lmo_of_ones_own_needs_fit_and_a_call():
-    y = (Y == 0).astype(int)
-    lmo = Thresholds().fit(X, y)
-    bound = BoundLMO(lmo, y, n_classes=2)
-    assert bound.shape == (1, 2, 2)
-    np.testing.assert_allclose(bound.priors, [[2 / 3, 1 / 3]])
-    assert not bound.exact
-    L = 1.0 - np.eye(2)[None]
-    C, classifier, value = bound(L)
-    assert value == pytest.approx((L * C).sum())
-    np.testing.assert_array_equal(
-        count(y, lmo.predict(classifier, X, np.zeros(150)), 2), C
-    )
-    assert bound.n_calls == 1
-    lmo.exact = True
-    assert BoundLMO(lmo, y, n_classes=2).exact
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda C: C[0], r"Thresholds gave .* shape \(2, 2\); it must be \(1, 2, 2\)"),
-        (lambda C: 2 * C, "shares of the labels"),
-        (lambda C: C * np.nan, "shares of the labels"),
-        (lambda C: C + [[[-1.0, 1.0], [0.0, 0.0]]], "negative"),
-    ],
-)
-def test_what_is_no_confusion_tensor_is_refused(spoil, words):
-    y = (Y == 0).astype(int)
-    bound = BoundLMO(Thresholds(spoil).fit(X, y), y, n_classes=2)
-    with pytest.raises(ValueError, match=words):
-        bound(1.0 - np.eye(2)[None])
-
-
-def test_what_is_not_written_is_named():
-    with pytest.raises(NotImplementedError, match="LMO has no fit"):
-        LMO().fit(X, Y)
-    with pytest.raises(NotImplementedError, match="LMO has no __call__"):
-        LMO()(np.ones((1, 2, 2)))
+    np.testing.assert_array_equal(again(-np.diag([1.0, 2.0, 3.0])[None])[0], C)

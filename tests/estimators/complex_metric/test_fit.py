@@ -29,7 +29,7 @@ from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import ConfusionMetric
-from sklearn_structsvm.confusion.lmo.base import LMO
+from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.estimators.complex_metric import oracles
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.estimators.complex_metric.solvers import SOLVERS
@@ -794,19 +794,15 @@ class CheapestOfSome(LMO):
     """Knows five logistic regressions, and picks the cheapest."""
 
     def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
+        super().fit(X, y, sample_weight, cells, n_cells)
         grid = [{0: 1, 1: w} for w in (0.2, 1, 2, 5, 20)]
         self.models_ = [LogisticRegression(class_weight=w).fit(X, y) for w in grid]
-        self.tensors_ = []
-        weights = sample_weight / sample_weight.sum()
-        for model in self.models_:
-            C = np.zeros((n_cells, 2, 2))
-            np.add.at(C, (cells, y, model.predict(X)), weights)
-            self.tensors_.append(C)
+        self.tensors_ = [self.count(model.predict(X)) for model in self.models_]
         return self
 
     def __call__(self, L):
         best = int(np.argmin([np.vdot(L, C) for C in self.tensors_]))
-        return self.models_[best], self.tensors_[best]
+        return self.tensors_[best], self.models_[best]
 
 
 class TestOtherOracles:
@@ -867,6 +863,55 @@ class TestOtherOracles:
         with pytest.warns(UserWarning, match="predicts 0 for every") as caught:
             model.fit(X, y)
         assert "probabilities" not in str(caught[0].message)
+
+    def test_a_bound_of_ones_own_is_the_certificate(self):
+        """A wrong one below the truth leaves a gap; none is as good as the cost."""
+
+        class Exact(CheapestOfSome):
+            exact = True
+
+        class Lower(Exact):
+            def __call__(self, L):
+                C, handle = super().__call__(L)
+                return C, handle, float(np.vdot(L, C)) - 0.01
+
+        X, y, _ = make_data(2)
+        model = ComplexMetricClassifier(metric="balanced", lmo=Exact()).fit(X, y)
+        assert model.dual_gap_ <= 1e-9
+        with no_complaint_of_convergence():
+            lower = clone(model).set_params(lmo=Lower()).fit(X, y)
+        assert lower.objective_ == model.objective_
+        assert lower.dual_gap_ == pytest.approx(0.01, abs=1e-3)
+
+    def test_what_is_no_lmo_is_refused(self):
+        X, y, _ = make_data(2)
+        for lmo in (lambda L: None, CheapestOfSome, "best"):
+            with pytest.raises(ValueError, match="'lmo' parameter"):
+                ComplexMetricClassifier(lmo=lmo).fit(X, y)
+
+    def test_predictions_of_an_lmo_that_are_no_labels_are_refused(self):
+        class OneMore(CheapestOfSome):
+            def predict(self, handle, X, cells):
+                return super().predict(handle, X, cells) + 1
+
+        X, y, _ = make_data(2)
+        with no_complaint_of_convergence():
+            model = ComplexMetricClassifier(lmo=OneMore(), max_iter=5).fit(X, y)
+        with pytest.raises(ValueError, match="OneMore.predict returns must be among"):
+            model.predict(X)
+
+    def test_an_lmo_that_looks_at_no_cells_predicts_without_groups(self):
+        class Blind(CheapestOfSome):
+            needs_cells = False
+
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(
+            metric="h_mean", constraints=EqualOpportunity(slack=0.3), lmo=Blind()
+        )
+        with no_complaint_of_convergence():
+            model.fit(X, y, sensitive_features=groups)
+        expected = model.predict(X, sensitive_features=groups)
+        np.testing.assert_array_equal(model.predict(X), expected)
 
     def test_the_users_lmo_is_not_fitted_itself(self):
         X, y, _ = make_data(2)

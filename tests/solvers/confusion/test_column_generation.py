@@ -27,9 +27,7 @@ from sklearn_structsvm.confusion import (
     Recall,
 )
 from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.lmo.base import PluginLMO
 from sklearn_structsvm.confusion.problem import ConfusionProblem
-from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.solvers.confusion.column_generation import (
     least_violated,
     run_column_generation,
@@ -237,12 +235,11 @@ def test_the_uniform_distribution_has_the_optimum_known_in_closed_form():
     # 1/3, 1/2 and 1/6. With a share a of [0, 1] that is predicted 1, the recalls are
     # 1 - a / 2 and 1/2 + a / 2: 3/4 at best, both of them.
     eta = np.array([0.0, 1.0 / 3.0, 1.0])
-    lmo = PluginLMO(
-        np.column_stack([1.0 - eta, eta]), sample_weight=np.array([2.0, 3.0, 1.0])
-    )
-    cells = Cells(lmo.priors, np.arange(2))
+    eta = np.column_stack([1.0 - eta, eta])
     for metric in ("g_mean", "h_mean", "q_mean", "min_max"):
-        problem = ConfusionProblem(get_metric(metric, cells.classes), lmo, cells)
+        problem = ConfusionProblem.from_probabilities(
+            metric, eta, sample_weight=[2.0, 3.0, 1.0]
+        )
         result = run_column_generation(problem, tol=1e-8)
         assert result.objective == pytest.approx(0.25, abs=1e-7)
         assert result.dual_objective <= 0.25 + 1e-12
@@ -294,15 +291,13 @@ def three_gaussians(n=60):
 
 def test_no_cost_matrix_on_a_grid_is_better_for_the_papers_synthetic_data():
     eta, weights = three_gaussians()
-    lmo = PluginLMO(eta, sample_weight=weights)
-    cells = Cells(lmo.priors, np.arange(3))
-    problem = ConfusionProblem(get_metric("q_mean", cells.classes), lmo, cells)
+    problem = ConfusionProblem.from_probabilities("q_mean", eta, sample_weight=weights)
     result = run_column_generation(problem, tol=1e-5)
     check_result(result, problem, 1e-5)
     # The Bayes classifier is argmax_i w_i η_i (Proposition 9).
     grid = np.linspace(0.02, 1.0, 50)
     best = min(
-        problem.value(lmo.confusion(-np.diag([a, b, 1.0])[None]))
+        problem.value(problem.oracle.confusion(-np.diag([a, b, 1.0])[None]))
         for a in 0.3 * grid
         for b in 3.0 * grid
     )
@@ -313,28 +308,25 @@ def test_no_cost_matrix_on_a_grid_is_better_for_the_papers_synthetic_data():
 
 def test_a_coverage_constraint_is_met_on_the_papers_synthetic_data():
     eta, weights = three_gaussians()
-    lmo = PluginLMO(eta, sample_weight=weights)
-    cells = Cells(lmo.priors, np.arange(3))
-    problem = ConfusionProblem(
-        get_metric("q_mean", cells.classes),
-        lmo,
-        cells,
-        [Coverage(target=cells.class_priors, slack=0.01)],
+    shares = weights @ eta / weights.sum()
+    constraints = [Coverage(target=shares, slack=0.01)]
+    problem = ConfusionProblem.from_probabilities(
+        "q_mean", eta, constraints=constraints, sample_weight=weights
     )
     result = run_column_generation(problem, tol=1e-5)
     assert result.status == "converged"
     check_result(result, problem, 1e-5)
     coverage = result.solution.confusion.sum(axis=(0, 1))
-    assert np.abs(coverage - cells.class_priors).max() <= 0.01
+    assert np.abs(coverage - shares).max() <= 0.01
 
 
 def plugin_problem(metric, constraints=(), confusion="probabilities", n=2000, k=4):
     rng = new_rng(7)
     eta = rng.dirichlet(np.arange(1, k + 1) / 2.0, size=n)
     y = (eta.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
-    lmo = PluginLMO(eta, y, confusion=confusion)
-    cells = Cells(lmo.priors, np.arange(k))
-    return ConfusionProblem(get_metric(metric, cells.classes), lmo, cells, constraints)
+    return ConfusionProblem.from_probabilities(
+        metric, eta, y if confusion == "labels" else None, constraints=constraints
+    )
 
 
 @pytest.mark.parametrize("metric", [*SMOOTH, *PIECEWISE, *RATIOS])

@@ -1,0 +1,125 @@
+"""An oracle of any kind as solvers call it: what it returns is checked and complete."""
+
+from numbers import Real
+
+import numpy as np
+
+from sklearn_structsvm.confusion.lmo.arguments import (
+    as_cells,
+    as_codes,
+    as_losses,
+    as_weights,
+)
+
+# Confusion tensors of a user's LMO may miss their row sums by this much.
+PRIORS_ATOL = 1e-6
+
+# And a bound may be above the cost of the classifier by this share of the largest loss.
+BOUND_RTOL = 1e-9
+
+
+class CheckedLMO:
+    """A fitted LMO, whose confusion tensors and bounds are checked.
+
+    Parameters
+    ----------
+    lmo : LMO
+        Fitted.
+    y : array-like of shape (n,)
+        Labels as 0, ..., k - 1.
+    cells : array-like of shape (n,) or None
+    sample_weight : array-like of shape (n,) or None
+    n_cells : int
+    n_classes : int
+
+    Attributes
+    ----------
+    shape_ : tuple
+        (m, k, k).
+    priors_ : ndarray of shape (m, k)
+    exact : bool
+        What `lmo.exact` says; False where it says nothing.
+    """
+
+    def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
+        n, k = len(y), n_classes
+        y = as_codes(y, n, k, "y")
+        cells, m = as_cells(cells, n, n_cells)
+        weights = as_weights(sample_weight, n)
+        self.lmo = lmo
+        self.shape_ = (m, k, k)
+        priors = np.bincount(cells * k + y, weights=weights, minlength=m * k)
+        self.priors_ = priors.reshape(m, k) / weights.sum()
+        self.exact = bool(getattr(lmo, "exact", False))
+        self._name = type(lmo).__name__
+
+    def __call__(self, L):
+        """Ask the LMO.
+
+        Parameters
+        ----------
+        L : array-like of shape (m, k, k)
+
+        Returns
+        -------
+        C : ndarray of shape (m, k, k)
+        handle : (ndarray of shape (m, k, k), object)
+            L, and the LMO's own handle.
+        bound : float
+            The LMO's, or <L, C> where it has none: true only if the LMO is exact.
+
+        Raises
+        ------
+        TypeError
+            If what it gave is not (C, handle) or (C, handle, bound).
+        ValueError
+            If C is not the confusion tensor of any classifier, or the bound is above the
+            cost of C.
+        """
+        L = as_losses(L, self.shape_).copy()
+        found = self.lmo(L.copy())
+        if not isinstance(found, tuple) or len(found) not in (2, 3):
+            raise TypeError(
+                f"A call of {self._name} must return (C, handle) or (C, handle, bound); "
+                f"got {found!r}."
+            )
+        C = self._checked_tensor(found[0])
+        cost = float(np.vdot(L, C))
+        bound = found[2] if len(found) == 3 else None
+        if bound is not None:
+            self._check_bound(bound, cost, np.abs(L).max())
+        return C, (L, found[1]), cost if bound is None else min(float(bound), cost)
+
+    def _checked_tensor(self, C):
+        try:
+            C = np.array(C, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"A call of {self._name} must return the confusion tensor first and then "
+                f"the classifier; got {C!r} first."
+            ) from None
+        if C.shape != self.shape_:
+            raise ValueError(
+                f"{self._name} gave a confusion tensor of shape {C.shape}; "
+                f"it must be {self.shape_}."
+            )
+        off = np.abs(C.sum(axis=2) - self.priors_).max()
+        # So written that a NaN fails, too.
+        if not (off <= PRIORS_ATOL and C.min() >= -PRIORS_ATOL):
+            raise ValueError(
+                f"{self._name} gave a confusion tensor that is negative or whose rows do "
+                f"not sum to the shares of the labels: they differ by {off:.3g}."
+            )
+        return C
+
+    def _check_bound(self, bound, cost, largest):
+        if not isinstance(bound, Real):
+            raise TypeError(
+                f"The bound of {self._name} must be a number or None; got {bound!r}."
+            )
+        # A NaN fails, too.
+        if not bound <= cost + BOUND_RTOL * largest:
+            raise ValueError(
+                f"{self._name} gave the bound {bound:.6g}, which is above the cost "
+                f"{cost:.6g} of its own classifier."
+            )
