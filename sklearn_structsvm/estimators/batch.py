@@ -10,7 +10,7 @@ from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm.distributed.dask_problem import make_dask_problem
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import make_problem, read_structure
-from sklearn_structsvm.estimators.training import TrainedClassifier
+from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.risks import (
     BinaryHinge,
     Logistic,
@@ -54,7 +54,7 @@ def _blas():
     return ThreadpoolController()
 
 
-class BatchClassifier(TrainedClassifier):
+class BatchClassifier(StructuredClassifier):
     """A linear classifier that minimises a regularised risk over all rows at once.
 
     A subclass has the parameters of `BATCH_CONSTRAINTS`, perhaps `warm_start`, and says
@@ -93,10 +93,10 @@ class BatchClassifier(TrainedClassifier):
         """
         return self._fit_or_restore(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, before):
+    def _fit(self, X, y, sample_weight, transaction):
         self._check_combination()
         problem = self._make_problem(X, y, sample_weight)
-        self._train(problem, (X, y, sample_weight), before)
+        self._train(problem, (X, y, sample_weight), transaction)
 
     def _make_problem(self, X, y, sample_weight):
         data = X, y, sample_weight
@@ -112,19 +112,19 @@ class BatchClassifier(TrainedClassifier):
     def _check_combination(self):
         """ValueError for parameters that contradict each other, whatever the data."""
 
-    def _train(self, problem, data, before):
+    def _train(self, problem, data, transaction):
         limits = self._limits()
         n_threads = limits.pop("n_threads")
         try:
             bias = problem.structure.bias_
             risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
             name, run, options = self._solver(problem, risk)
-            w0 = self._start(problem.structure, before)
+            w0 = self._start(problem.structure, transaction.before)
             if w0 is not None:
                 options["w0"] = w0
             solve = partial(run, risk, problem.lam(self.C), **limits, **options)
             with _one_blas_thread():
-                self._run(problem, data, solve, name)
+                self._run(problem, data, transaction, solve, name)
         finally:
             problem.release()
 

@@ -1,12 +1,18 @@
 """BCFWClassifier: structural SVMs by block-coordinate Frank-Wolfe."""
 
 from sklearn_structsvm._utils.compat import StrOptions, _fit_context
-from sklearn_structsvm.estimators.flat_problem import has_exact_steps
-from sklearn_structsvm.estimators.problem import check_bounds, make_problem
-from sklearn_structsvm.estimators.training import TRAINING_CONSTRAINTS, TrainedClassifier
+from sklearn_structsvm.estimators.problem import (
+    check_bounds,
+    has_exact_steps,
+    make_problem,
+)
+from sklearn_structsvm.estimators.structured import (
+    TRAINING_CONSTRAINTS,
+    StructuredClassifier,
+)
 
 
-class BCFWClassifier(TrainedClassifier):
+class BCFWClassifier(StructuredClassifier):
     """Structural support vector machine with a certificate of optimality.
 
     Minimises over w ::
@@ -224,18 +230,19 @@ class BCFWClassifier(TrainedClassifier):
         """
         return self._fit_or_restore(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, before):
+    def _fit(self, X, y, sample_weight, transaction):
         problem = make_problem(self, X, y, sample_weight)
         bounds = check_bounds(self.coef_bounds, problem.structure)
         self._check_combination()
         if self._makes_exact_steps(problem.structure):
-            self._train_exact(problem, (X, y, sample_weight), before, self.sampling)
+            data = (X, y, sample_weight)
+            self._train_exact(problem, data, transaction, self.sampling)
             return
         self._train_bcfw(
             problem,
             problem.make_oracle(),
             (X, y, sample_weight),
-            before,
+            transaction,
             average=self.average,
             bounds=bounds,
             is_batch=self.algorithm == "batch",

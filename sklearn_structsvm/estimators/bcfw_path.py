@@ -1,6 +1,5 @@
 """bcfw_path and BCFWClassifierCV: structural SVMs for all C at once."""
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     Interval,
     _check_sample_weight,
@@ -149,11 +149,10 @@ as in `BCFWClassifier`
         max_time=max_time,
     )
     if not reached:
-        warnings.warn(
+        warn_caller(
             f"The path was cut short by max_iter={max_iter}, max_time={max_time} at "
             f"lambda={path.lambdas[-1]:.3g}.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return path
 
@@ -304,7 +303,7 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         """
         return self._fit_or_restore(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, before):
+    def _fit(self, X, y, sample_weight, transaction):
         problem = make_problem(self, X, y, sample_weight)
         structure = problem.structure
         weights = _check_sample_weight(sample_weight, problem.X, dtype=np.float64)

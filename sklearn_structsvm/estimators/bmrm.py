@@ -216,16 +216,16 @@ class BMRMClassifier(BatchClassifier):
         """
         return self._fit_or_restore(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, before):
+    def _fit(self, X, y, sample_weight, transaction):
         self._check_combination()
         problem = self._make_problem(X, y, sample_weight)
         data = (X, y, sample_weight)
         if isinstance(self.structure, str) and problem.structure.flat:
-            self._train(problem, data, before)
+            self._train(problem, data, transaction)
         else:
-            self._train_structure(problem, data)
+            self._train_structure(problem, data, transaction)
 
-    def _train_structure(self, problem, data):
+    def _train_structure(self, problem, data, transaction):
         solve = partial(
             run_cutting_plane,
             problem.make_oracle(),
@@ -235,7 +235,7 @@ class BMRMClassifier(BatchClassifier):
             rng=self._rng(),
             **self._limits(),
         )
-        self._run(problem, data, solve, "Cutting planes")
+        self._run(problem, data, transaction, solve, "Cutting planes")
 
     def _check_combination(self):
         if not isinstance(self.structure, str):

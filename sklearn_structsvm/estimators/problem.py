@@ -8,8 +8,10 @@ from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils.compat import _check_sample_weight
 from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -235,3 +237,27 @@ def check_bounds(coef_bounds, structure):
             f"{upper[at]} for weight {at}."
         )
     return lower, upper
+
+
+def has_exact_steps(structure):
+    """Whether the best dual point of one example is known in closed form.
+
+    A subclass may have changed what is predicted, or what it costs.
+    """
+    return type(structure) in (BinaryStructure, MulticlassStructure, MultilabelStructure)
+
+
+def make_ascent(problem, lam):
+    """A fresh `ExactAscent` for a `Problem` whose structure has exact steps."""
+    structure, y, costs = problem.structure, problem.y, problem.structure.label_costs_
+    rows = Rows(problem.X, structure.bias_)
+    if isinstance(structure, MultilabelStructure):
+        structure.check_known(y)
+        indicator = np.ascontiguousarray(y, dtype=np.int8)
+        return LabelAscent(rows, indicator, costs, problem.weights, lam)
+    codes = encode(y, structure.classes_)
+    if isinstance(structure, BinaryStructure):
+        indicator = codes[:, np.newaxis].astype(np.int8)
+        costs = np.array([[costs[0, 1], costs[1, 0]]])
+        return LabelAscent(rows, indicator, costs, problem.weights, lam)
+    return ClassAscent(rows, codes, costs, problem.weights, lam)

@@ -5,14 +5,17 @@ from numbers import Integral, Real
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm.estimators.problem import make_problem
-from sklearn_structsvm.estimators.training import TRAINING_CONSTRAINTS, TrainedClassifier
+from sklearn_structsvm.estimators.structured import (
+    TRAINING_CONSTRAINTS,
+    StructuredClassifier,
+)
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
 from sklearn_structsvm.solvers.blocks.slack_search import SEARCHES, check_search
 
 
-class SlackRescaledSSVM(TrainedClassifier):
+class SlackRescaledSSVM(StructuredClassifier):
     """Structural support vector machine with slack rescaling.
 
     Minimises over w ::
@@ -244,7 +247,7 @@ class SlackRescaledSSVM(TrainedClassifier):
         """
         return self._fit_or_restore(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, before):
+    def _fit(self, X, y, sample_weight, transaction):
         self._check_combination()
         problem = make_problem(self, X, y, sample_weight)
         oracle = problem.make_oracle()
@@ -260,18 +263,18 @@ class SlackRescaledSSVM(TrainedClassifier):
                     problem,
                     oracle,
                     data,
-                    before,
+                    transaction,
                     average=self.average is True,
                     kind={"rescaling": self.rescaling},
                     sampling="gap" if self.sampling == "auto" else self.sampling,
                 )
             else:
-                self._train_otherwise(problem, oracle, data)
+                self._train_otherwise(problem, oracle, data, transaction)
         finally:
             if hasattr(self, "n_oracle_calls_"):
                 self.n_queries_ = getattr(oracle, "n_queries", self.n_oracle_calls_)
 
-    def _train_otherwise(self, problem, oracle, data):
+    def _train_otherwise(self, problem, oracle, data, transaction):
         """By stochastic subgradients or cutting planes, which keep no state."""
         options = self._limits() | {"rng": self._rng()}
         if self.solver == "sgd":
@@ -287,7 +290,7 @@ class SlackRescaledSSVM(TrainedClassifier):
         solve = partial(
             run, oracle, problem.weights, problem.lam(self.C), **options
         )
-        self._run(problem, data, solve, name)
+        self._run(problem, data, transaction, solve, name)
 
     def _doubt(self, result):
         if self.rescaling == "margin" or self.search == "exact":

@@ -1,16 +1,27 @@
-"""What the estimators over a structure share: all but `fit`."""
+"""What the estimators over a structure share: all but what they solve, and by what."""
 
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
+from pickle import PicklingError
 
+import joblib
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
-from sklearn_structsvm.estimators.base import AtomicFitMixin
-from sklearn_structsvm.estimators.problem import is_flat
+from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter
+from sklearn_structsvm.estimators.problem import is_flat, make_ascent
+from sklearn_structsvm.solvers.blocks import exact
+from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.exact import run_exact
+from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.base import as_object_array
 
@@ -24,6 +35,48 @@ PROBLEM_CONSTRAINTS = {
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],
 }
+
+TRAINING_CONSTRAINTS = {
+    **PROBLEM_CONSTRAINTS,
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "step": [StrOptions({"auto", "fw", "pairwise", "away"})],
+    "cache": ["boolean", StrOptions({"auto"})],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "gap_check_interval": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+    "verbose": ["verbose"],
+}
+
+
+@dataclass
+class DualPoint:
+    """What a solver moves, and what the next fit needs to go on from there.
+
+    Attributes
+    ----------
+    iterate : BlockFrankWolfe or ExactAscent
+    certify : callable
+        () -> a row of the history about the iterate, and its weights.
+    step : str
+    cache : bool
+        As they were settled.
+    key : str or None
+        Tells the examples and the structure from others; None where nothing is kept.
+    """
+
+    iterate: object
+    certify: object
+    step: str
+    cache: bool
+    key: str | None
+
+    def cut(self, history):
+        """The result of a run that was interrupted, certified where it was cut."""
+        self.iterate.rebuild_weights()
+        history.note(*self.certify())
+        return history.result("stopped")
 
 
 def _knows(name):
@@ -39,7 +92,11 @@ def _knows(name):
 class StructuredClassifier(
     AtomicFitMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator
 ):
-    """Prediction, scores and pickles of an estimator with a fitted structure."""
+    """Prediction, scores, and a `_fit` made of a problem and a solver.
+
+    A subclass says in `_fit` what problem is solved by what, see `_train_bcfw`,
+    `_train_exact` and `_run`.
+    """
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -196,3 +253,208 @@ class StructuredClassifier(
         self.n_iter_ = result.n_iter
         self.n_oracle_calls_ = result.n_oracle_calls
         self.history_ = result.history
+
+    def _rng(self):
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed)
+
+    def _limits(self):
+        """The arguments that all solvers have in common."""
+        return {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "max_time": self.max_time,
+            "n_threads": effective_n_jobs(self.n_jobs),
+        }
+
+    def _train_bcfw(
+        self,
+        problem,
+        oracle,
+        data,
+        transaction,
+        *,
+        average,
+        bounds=None,
+        kind=None,
+        is_batch=False,
+        **options,
+    ):
+        """Run BCFW from the dual point of the previous fit, if there is one.
+
+        Parameters
+        ----------
+        problem : Problem
+        oracle : BlockOracle
+        data : (X, y, sample_weight) as they came
+        transaction : Transaction
+        average, bounds : as for `start_bcfw`
+        kind : dict or None
+            Parameters that the dual point depends on, beside the examples and the
+            structure.
+        is_batch : bool
+            Batch steps are plain ones and keep no active sets.
+        **options
+            More arguments of `run_bcfw`.
+        """
+        kind = {} if kind is None else kind
+        key = self._dual_key(problem, kind)
+        iterate, step, cache = start_bcfw(
+            oracle,
+            problem.weights,
+            problem.lam(self.C),
+            step="fw" if is_batch else self.step,
+            cache=False if is_batch else self.cache,
+            average=average,
+            bounds=bounds,
+            state=self._warm_state(key, transaction.before, kind),
+        )
+        limits = self._limits()
+        check = partial(certify, iterate, average, self.tol, limits["n_threads"])
+        self._run(
+            problem,
+            data,
+            transaction,
+            partial(
+                run_bcfw,
+                iterate,
+                average=average,
+                gap_check_interval=self.gap_check_interval,
+                rng=self._rng(),
+                **limits,
+                **options,
+            ),
+            "BCFW",
+            dual=DualPoint(iterate, check, step, cache, key),
+            remedy="" if step == "pairwise" else "step='pairwise' or ",
+        )
+
+    def _train_exact(self, problem, data, transaction, sampling):
+        """The same by exact steps; the structure must have them."""
+        key = self._dual_key(problem, {})
+        state = self._warm_state(key, transaction.before, {})
+        ascent = make_ascent(problem, problem.lam(self.C))
+        if state is not None:
+            ascent.set_state(state)
+        limits = self._limits()
+        check = partial(exact.certify, ascent, self.tol, limits["n_threads"])
+        self._run(
+            problem,
+            data,
+            transaction,
+            partial(
+                run_exact,
+                ascent,
+                sampling=sampling,
+                gap_check_interval=self.gap_check_interval,
+                rng=self._rng(),
+                **limits,
+            ),
+            "BCFW",
+            dual=DualPoint(ascent, check, "exact", False, key),
+        )
+
+    def _run(self, problem, data, transaction, solve, name, *, dual=None, remedy=""):
+        """Solve, report and store.
+
+        Parameters
+        ----------
+        problem, data, transaction : as for `_train_bcfw`
+        solve : callable
+            (on_pass, history) -> SolverResult.
+        name, remedy : str
+            For the warning where it does not converge.
+        dual : DualPoint or None
+            That `solve` moves. Where it is to be kept for a warm start, a run that is
+            interrupted leaves the estimator as far as it got.
+        """
+        X, y, sample_weight = data
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        history = History()
+        reporter = PassReporter(
+            self,
+            {"X": X, "y": y, "metadata": metadata},
+            partial(self._snapshot, problem, history, dual),
+        )
+        reporter.begin()
+        try:
+            result = solve(on_pass=reporter, history=history)
+        except BaseException:
+            if dual is not None and dual.key is not None:
+                # Where not even a certificate can be had, as the structure's own code
+                # fails, what was before is restored.
+                self._store(problem, dual.cut(history), dual)
+                transaction.commit()
+            raise
+        self._store(problem, result, dual)
+        transaction.commit()
+        reporter.end()
+        if result.status in ("stalled", "max_iter", "max_time"):
+            warn_caller(self._shortfall(result, name, remedy), ConvergenceWarning)
+
+    def _snapshot(self, problem, history, dual):
+        """The fitted attributes that a run would leave now."""
+        now = history.solution if dual is None else dual.iterate.weights
+        return self._weight_attributes(self._structure_at(problem, now), now.copy())
+
+    def _store(self, problem, result, dual):
+        self._set_result(self._structure_at(problem, result.solution), result)
+        if dual is not None:
+            self.step_, self.cache_ = dual.step, dual.cache
+            if dual.key is not None:
+                self._dual_state = {"key": dual.key, "state": dual.iterate.get_state()}
+
+    def _structure_at(self, problem, weights):
+        """The fitted structure, with what of it depends on the weights."""
+        return problem.structure
+
+    def _shortfall(self, result, name, remedy):
+        """What to tell of a result that is not within `tol`."""
+        gap = f"a duality gap of {result.gap:.3g} > tol={self.tol:.3g}"
+        doubt = self._doubt(result)
+        if result.status == "stalled":
+            doubt = doubt or "That is rounding: use a larger tol."
+            return f"{name} made no more progress, but {gap} is left. {doubt}"
+        return (
+            f"{name} stopped at {result.status}={getattr(self, result.status)} with "
+            f"{gap}: the objective is at most that far from its optimum. For less, "
+            f"increase {result.status}, scale the features, or try {remedy}a smaller C."
+            f"{' ' if doubt else ''}{doubt}"
+        )
+
+    def _doubt(self, result):
+        """Why no solver may close the gap, in a sentence; empty for an exact oracle."""
+        return ""
+
+    def _dual_key(self, problem, kind):
+        """What tells the examples and the structure of a dual point from others."""
+        if not self.warm_start:
+            return None
+        structure = problem.structure
+        try:
+            return joblib.hash(
+                (problem.y, structure.get_params(), structure.n_weights_, kind)
+            )
+        except PicklingError as error:
+            raise ValueError(
+                "warm_start=True needs labels and a structure that can be pickled: "
+                f"{error}"
+            ) from error
+
+    def _warm_state(self, key, before, kind):
+        """The dual point of the fit before, None where there is none of use."""
+        kept = before.get("_dual_state")
+        if key is None or kept is None:
+            return None
+        if kept["key"] != key:
+            others = " or ".join(["y or the structure", *kind])
+            self._warn_of_cold_start(f"{others} is not that", "dual point is")
+            return None
+        return kept["state"]
+
+    def _warn_of_cold_start(self, other, useless):
+        warn_caller(
+            f"warm_start=True, but {other} of the previous fit, whose {useless} of no "
+            "use here: starting anew.",
+            UserWarning,
+        )

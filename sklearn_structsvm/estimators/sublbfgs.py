@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.distributed.dask_problem import DaskProblem
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
-from sklearn_structsvm.estimators.flat_problem import has_exact_steps, make_ascent
+from sklearn_structsvm.estimators.problem import has_exact_steps, make_ascent
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 

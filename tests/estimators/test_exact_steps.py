@@ -240,7 +240,7 @@ def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
         if n_iter == 5:
             raise KeyboardInterrupt
 
-    module = "sklearn_structsvm.estimators.training"
+    module = "sklearn_structsvm.estimators.base"
     monkeypatch.setattr(f"{module}.PassReporter.__call__", lambda _, *a: interrupt(*a))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

@@ -1,6 +1,5 @@
 """How a mixture is trained: from data to an oracle, and from its solver to a fit."""
 
-import warnings
 from time import perf_counter
 
 import numpy as np
@@ -17,8 +16,10 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm.confusion.counts import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
+from sklearn_structsvm.estimators.base import PassReporter
 from sklearn_structsvm.estimators.complex_metric.oracles import (
     ClassifierOracle,
     PluginOracle,
@@ -41,14 +42,13 @@ from sklearn_structsvm.estimators.complex_metric.solvers import (
     warn_of_shortfall,
 )
 from sklearn_structsvm.estimators.complex_metric.task import make_task
-from sklearn_structsvm.estimators.progress import PassReporter
 from sklearn_structsvm.solvers.loop import History
 
 
 class TrainedMixture(RandomisedClassifier):
     """A randomised classifier with a `_fit` to (X, y, weights, groups, metadata)."""
 
-    def _fit(self, X, y, sample_weight, sensitive_features, fit_params, before):
+    def _fit(self, X, y, sample_weight, sensitive_features, fit_params, transaction):
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
@@ -87,7 +87,7 @@ class TrainedMixture(RandomisedClassifier):
             "sensitive_features": sensitive_features,
         }
         metadata = {k: v for k, v in metadata.items() if v is not None} | fit_params
-        self._solve(oracle, found, data | {"metadata": metadata})
+        self._solve(oracle, found, data | {"metadata": metadata}, transaction)
 
     def _hash_seed(self):
         """Without a random state the same in all fits: a fit changes no division."""
@@ -140,13 +140,12 @@ class TrainedMixture(RandomisedClassifier):
             if has_fit_parameter(classifier, "sample_weight"):
                 fit_params = fit_params | {"sample_weight": sample_weight}
             else:
-                warnings.warn(
+                warn_caller(
                     f"fit of {type(classifier).__name__} does not take sample_weight: "
                     "the confusion matrix is weighted, the class probabilities are not. "
                     "A pipeline takes weights with metadata routing, see "
                     "sklearn.set_config(enable_metadata_routing=True).",
                     UserWarning,
-                    stacklevel=6,
                 )
         return Bunch(
             estimator=Bunch(fit=fit_params, predict_proba={}), splitter=Bunch(split={})
@@ -189,7 +188,7 @@ class TrainedMixture(RandomisedClassifier):
             lmo = WeightedLMO(classifier)
         return ClassifierOracle(task, lmo, X), {}
 
-    def _solve(self, oracle, found, data):
+    def _solve(self, oracle, found, data, transaction):
         """Run the solver, report, store and warn."""
         problem = oracle.task.problem(oracle.lmo)
         history = History()
@@ -228,10 +227,10 @@ class TrainedMixture(RandomisedClassifier):
         self.n_iter_ = result.n_iter
         self.n_oracle_calls_ = result.n_oracle_calls + n_more
         self.history_ = result.history
-        self._keep_fitted = True
+        transaction.commit()
         reporter.end()
-        warn_of_shortfall(self, result, stacklevel=7)
-        warn_of_constant(self, stacklevel=7)
+        warn_of_shortfall(self, result)
+        warn_of_constant(self)
 
 
 def _feature_attributes(model):

@@ -1,7 +1,5 @@
 """Class probabilities of a classifier: in the sample, held out, or as they come."""
 
-import warnings
-
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
@@ -10,6 +8,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 
 # scikit-learn's 100 iterations rarely do where features have not been scaled.
@@ -165,9 +164,8 @@ def _warn_of_missing(y, classes, train_parts):
         if any(not (y[train] == label).any() for train in train_parts)
     ]
     if missing:
-        warnings.warn(
+        warn_caller(
             f"A fold trains without examples of the class(es) {missing}: their "
             "probabilities there are taken for 0. Use fewer folds, or stratified ones.",
             UserWarning,
-            stacklevel=2,
         )

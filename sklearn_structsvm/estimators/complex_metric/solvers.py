@@ -1,10 +1,9 @@
 """Which solver a name stands for, and what is told of its result."""
 
-import warnings
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm.solvers.confusion.bisection import run_bisection
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
@@ -37,7 +36,7 @@ def find_solver(name, problem):
     return name, SOLVERS[name][problem.constrained]
 
 
-def warn_of_shortfall(estimator, result, stacklevel):
+def warn_of_shortfall(estimator, result):
     """ConvergenceWarning where a run ended before it was done."""
     if result.status not in ("max_iter", "max_time", "stalled"):
         return
@@ -59,14 +58,13 @@ def warn_of_shortfall(estimator, result, stacklevel):
         remedy = f"Increase {result.status}"
         remedy += "." if estimator.solver_ == AUTO else f", or use solver='{AUTO}'."
     what = " and ".join(lacks) or "no bound on how far it is from its optimum"
-    warnings.warn(
+    warn_caller(
         f"{estimator.solver_} {end}, with {what}. {remedy}",
         ConvergenceWarning,
-        stacklevel=stacklevel,
     )
 
 
-def warn_of_constant(estimator, stacklevel):
+def warn_of_constant(estimator):
     """UserWarning where the mixture predicts one class only."""
     predicted = estimator.confusion_.sum(axis=0) > ROUNDING
     if predicted.sum() != 1:
@@ -76,10 +74,9 @@ def warn_of_constant(estimator, stacklevel):
     by, look_at = "of those that the LMO found", "LMO"
     if hasattr(estimator, "estimator_"):
         by, look_at = "by the class probabilities", "probabilities"
-    warnings.warn(
+    warn_caller(
         f"The classifier predicts {always!r} for every training example and never "
         f"{never}: {by} nothing else is better for metric={estimator.metric!r} and the "
         f"constraints. Have a look at the {look_at} and the sample weights.",
         UserWarning,
-        stacklevel=stacklevel,
     )

@@ -10,7 +10,7 @@ from _seeds import new_rng, new_seed
 from sklearn.datasets import make_classification
 
 from sklearn_structsvm import SubLBFGSClassifier
-from sklearn_structsvm.estimators.flat_problem import make_ascent
+from sklearn_structsvm.estimators.problem import make_ascent
 from sklearn_structsvm.solvers.batch import sublbfgs
 from sklearn_structsvm.solvers.batch.dual_start import FIRST_LOOK, DualStart
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs

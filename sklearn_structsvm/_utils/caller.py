@@ -1,0 +1,31 @@
+"""Warnings that point at the line of who called the library."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import sklearn
+
+# A trailing separator, as "sklearn_structsvm" begins with "sklearn".
+_INSIDE = tuple(
+    str(folder) + os.sep
+    for folder in (Path(__file__).parents[1], Path(sklearn.__file__).parent)
+)
+
+
+def warn_caller(message, category):
+    """`warnings.warn`, reported for the innermost frame outside of the library.
+
+    How many calls lie between is not for who warns to know. Frames of scikit-learn are
+    passed over as well: its decorators and pipelines stand between a user and `fit`.
+
+    Parameters
+    ----------
+    message : str
+    category : type
+    """
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
