@@ -1,14 +1,17 @@
 """What the estimators over a structure share: all but `fit`."""
 
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
+from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm.estimators.base import AtomicFitMixin
 from sklearn_structsvm.estimators.problem import is_flat
 from sklearn_structsvm.structures import Structure
@@ -117,7 +120,8 @@ class StructuredClassifier(
 
         Accuracy for flat structures (of the whole indicator row where there are several
         labels), accuracy per token for chains, and 1 minus the mean loss for a
-        structure of your own.
+        structure of your own. Labels that were not seen in `fit` count as wrong, and a
+        warning names them.
 
         Parameters
         ----------
@@ -132,7 +136,11 @@ class StructuredClassifier(
         y_pred = self.predict(X)
         if not self.structure_.flat:
             _, y = self.structure_.check_data(X, y)
-        self.structure_.check_known(y)
+        elif sparse.issparse(y):
+            y = y.toarray()
+        unseen = self.structure_.unseen_labels(y)
+        if unseen:
+            warnings.warn(unseen_words(unseen), UserWarning, stacklevel=2)
         return self.structure_.score(y, y_pred, sample_weight=sample_weight)
 
     @available_if(_knows("k_best"))
