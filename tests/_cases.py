@@ -26,6 +26,7 @@ from sklearn_structsvm.structures import (
     MulticlassStructure,
     MultilabelStructure,
 )
+from sklearn_structsvm.structures._probe import Probe
 
 # What one example costs is a dozen decodings of everything.
 some = settings(max_examples=25)
@@ -189,6 +190,13 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), dyadic=False):
         listed=listed,
         w=draw(quarters(listed.d)),
     )
+
+
+def candidate_points(oracle, i, w, one=1.0):
+    """Labelings of which one maximises loss · (one + score), scores and losses."""
+    points = Probe(oracle, i, w).candidates(one)
+    labels, scores, losses = zip(*points, strict=True) if points else ([], [], [])
+    return np.array(labels), np.array(scores), np.array(losses)
 
 
 def check_features_and_losses(case):

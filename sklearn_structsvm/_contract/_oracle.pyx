@@ -21,7 +21,7 @@ The solver calls, for block i and weights w:
                  norm of its joint feature
 ``move``         ν_i += gamma · Δ
 ``scatter``      target += coef · (joint feature of Δ)
-``project``      w = clip(v, lower, upper) on the coordinates that Δ touches
+``project``      w = clip(v, lower, upper) on the coordinates that Δ touches, or all
 ``release``      the solver will not name this labeling again
 
 and slack rescaling (see `solvers.blocks.slack_search`), with
@@ -88,6 +88,12 @@ cdef void free_plane(Plane* plane) noexcept nogil:
     memset(plane, 0, sizeof(Plane))
 
 
+cdef int missing(BlockOracle oracle, const char* method) except -1 nogil:
+    with gil:
+        raise NotImplementedError(
+            f"{type(oracle).__name__} must define {method.decode()}.")
+
+
 cdef class BlockOracle:
     """Loss-augmented decoding of n blocks and their dual state; see the module.
 
@@ -109,76 +115,85 @@ cdef class BlockOracle:
         Whether distinct blocks may be asked at once from several threads.
     has_candidates, has_constrained : bool
         Whether it answers `candidates`, and `constrained_oracle`.
+
+    Notes
+    -----
+    The last three are what a class claims of its own methods. Those of the package claim
+    it for themselves and not for their subclasses, whose methods they do not know: a
+    subclass says in its `__init__`, after that of its parent, what is true of it.
     """
 
     def __cinit__(self):
         self.relative_cost = INFINITY
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
-        return 0
+        return self.max_labels
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
-        return 0
+        return missing(self, "true_labels")
 
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
-        return 0
+        return missing(self, "potentials")
 
     cdef int max_oracle(
             self, Py_ssize_t i, double lam, double* work,
             int* labels, double* score, double* loss) except -1 nogil:
-        return 0
+        return missing(self, "max_oracle")
 
     cdef int evaluate(
             self, Py_ssize_t i, const double* work, const int* labels,
             double* score, double* loss) except -1 nogil:
-        return 0
+        return missing(self, "evaluate")
 
     cdef double upper_bound(
             self, Py_ssize_t i, const double* work, double value) noexcept nogil:
         return value
 
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
-        return 0.0
+        return missing(self, "loss")
 
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane
             ) except -1 nogil:
-        return 0
+        return missing(self, "candidates")
 
     cdef int candidate(
             self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
             int* labels) except -1 nogil:
-        return 0
+        return missing(self, "candidate")
 
     cdef bint constrained_oracle(
             self, Py_ssize_t i, double lam, double alpha, double beta,
             bint strict_alpha, bint strict_beta, double one, double* work,
             int* labels, double* score, double* loss) except? -1 nogil:
-        return False
+        return missing(self, "constrained_oracle")
 
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
-        return 0
+        return missing(self, "block_score")
 
     cdef int direction(
             self, Py_ssize_t i, double a, const int* s, double b, const int* v,
             double c, double* out, double* squared_norm) except -1 nogil:
-        return 0
+        return missing(self, "direction")
 
     cdef int move(
             self, Py_ssize_t i, double gamma, const double* direction
             ) except -1 nogil:
-        return 0
+        return missing(self, "move")
 
     cdef int scatter(
             self, Py_ssize_t i, double coef, const double* direction,
             double* target) except -1 nogil:
-        return 0
+        return missing(self, "scatter")
 
     cdef int project(
             self, Py_ssize_t i, const double* direction, const double* v,
             const double* lower, const double* upper, double* w) except -1 nogil:
+        cdef Py_ssize_t j
+        for j in range(self.n_weights):
+            w[j] = min(max(v[j], lower[j]), upper[j])
         return 0
 
     cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:
@@ -226,13 +241,15 @@ cdef class BlockOracle:
 
     def get_blocks(self):
         """Copy of the dual state of all blocks (picklable)."""
-        return None
+        missing(self, "get_blocks")
 
     def set_blocks(self, blocks):
         """Restore what `get_blocks` returned; ValueError where it does not fit."""
+        missing(self, "set_blocks")
 
     def scale_blocks(self, double rho):
         """ν_i *= rho for all i: move dual mass 1 - rho to the true labelings."""
+        missing(self, "scale_blocks")
 
     def labeling_to_object(self, Py_ssize_t i, int[::1] labels):
         """The labeling as something that outlives this oracle (for pickles)."""

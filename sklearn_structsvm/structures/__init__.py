@@ -2,6 +2,7 @@
 
 from sklearn_structsvm.structures.base import Structure
 from sklearn_structsvm.structures.chain import ChainStructure
+from sklearn_structsvm.structures.checks import check_structure
 from sklearn_structsvm.structures.flat import (
     BinaryStructure,
     MulticlassStructure,
@@ -20,4 +21,5 @@ __all__ = [
     "PairwiseMultilabelStructure",
     "Structure",
     "TreeStructure",
+    "check_structure",
 ]

@@ -151,9 +151,6 @@ cdef class CallbackOracle(BlockOracle):
         slots[slot] = (label, delta, loss)
         return slot
 
-    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
-        return 1
-
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
         labels[0] = 0
         return 0

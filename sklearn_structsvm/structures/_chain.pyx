@@ -105,8 +105,7 @@ cdef class ChainOracle(BlockOracle):
         self.outer_at = self.sum_at + k
         self.direction_size = self.outer_at + features.outer_size(offsets, k)
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
-        self.thread_safe = True
-        self.has_candidates = True
+        self.thread_safe = self.has_candidates = type(self) is ChainOracle
         self.nodes = np.zeros((features.n_rows, k))
         self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
 

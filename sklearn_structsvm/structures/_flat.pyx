@@ -30,7 +30,6 @@ cdef class FlatOracle(BlockOracle):
         self.n_weights = (features.n_features + (bias != 0.0)) * k
         self.work_size = k
         self.direction_size = k
-        self.thread_safe = True
         self.nu = np.zeros((self.n_blocks, k))
         self.row_norms = features.row_norms() + bias * bias
 
@@ -137,10 +136,7 @@ cdef class MulticlassOracle(FlatOracle):
         self.max_labels = 1
         # Each class is looked at once, and then the best one is evaluated.
         self.relative_cost = (CALL + self.k) / <double> CALL
-        self.has_candidates = True
-
-    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
-        return 1
+        self.thread_safe = self.has_candidates = type(self) is MulticlassOracle
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
         labels[0] = self.y[i]
@@ -235,10 +231,7 @@ cdef class MultilabelOracle(FlatOracle):
         self.work_size = 5 * self.k
         # Each label is looked at once to decide on it, and once to evaluate it.
         self.relative_cost = (CALL + 2 * self.k) / <double> (CALL + self.k)
-        self.has_candidates = True
-
-    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
-        return self.k
+        self.thread_safe = self.has_candidates = type(self) is MultilabelOracle
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
         cdef Py_ssize_t c

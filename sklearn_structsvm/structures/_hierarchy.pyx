@@ -167,7 +167,7 @@ cdef class HierarchyOracle(MultilabelOracle):
         # Upwards a node is begun, has its score or its children's added, and is compared
         # and added up by its parent; downwards it is labeled, and compared again.
         self.relative_cost = (CALL + 7 * self.k) / <double> (CALL + self.k)
-        self.has_candidates = True
+        self.thread_safe = self.has_candidates = type(self) is HierarchyOracle
 
     cdef double change(self, Py_ssize_t i, Py_ssize_t n) noexcept nogil:
         """What switching a leaf on adds to the loss."""

@@ -92,7 +92,6 @@ cdef class PairwiseOracle(FlatOracle):
         self.n_weights += 4 * self.n_pairs
         self.direction_size = self.k + self.n_pairs
         self.nu = np.zeros((self.n_blocks, self.direction_size))
-        self.has_candidates = True
 
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
@@ -197,9 +196,7 @@ cdef class EnumerationOracle(PairwiseOracle):
         if not self.equal_costs:
             search += CALL * k + 3.0 * (1 << k) / LANES
         self.relative_cost = (search + evaluation) / evaluation
-
-    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
-        return self.k
+        self.thread_safe = self.has_candidates = type(self) is EnumerationOracle
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
         self._read_flips(i, 0, labels)
@@ -392,9 +389,7 @@ cdef class RelaxationOracle(PairwiseOracle):
         evaluation = CALL + 2.0 * self.size
         search = 2.0 * (1 + FLOW_PHASES) * self.roof.n_reals
         self.relative_cost = (search + evaluation) / evaluation
-
-    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
-        return 1 + self.size
+        self.thread_safe = self.has_candidates = type(self) is RelaxationOracle
 
     cdef double _truth(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
         """Marginal j of the true labeling."""

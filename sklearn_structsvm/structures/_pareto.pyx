@@ -24,16 +24,11 @@ number small for other costs, and for long chains, is that entries are dropped
 All that is found stands in the scratch memory of the plane that is filled: a `Head`,
 one `Node` for each node and one for the root above all roots, then rows.
 """
-import numpy as np
-
-from sklearn_structsvm._utils.borders import check_indices, check_shape
-
 from libc.math cimport INFINITY, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memmove
 
-from sklearn_structsvm._contract._oracle cimport (
-    BlockOracle, Plane, free_plane, reserve_points, reserve_scratch)
+from sklearn_structsvm._contract._oracle cimport Plane, reserve_points, reserve_scratch
 from sklearn_structsvm.structures._forest cimport (
     Forest, costs_of, fill, highest_of, parent_of, true_edge, true_label)
 from sklearn_structsvm.structures._pareto_bound cimport (
@@ -652,50 +647,3 @@ cdef void prefix_labels(
                      and forest.theta[2 * v + 1] > forest.theta[2 * v])
     for v in range(j + 1):
         labels[order[v].index] = 1
-
-
-def candidate_points(
-        BlockOracle oracle, Py_ssize_t i, const double[::1] w, double one=1.0):
-    """Labelings of example i of which one maximises loss · (one + score).
-
-    Parameters
-    ----------
-    oracle : BlockOracle
-        That has candidates.
-    i : int
-    w : ndarray of shape (n_weights,)
-    one : float
-
-    Returns
-    -------
-    labelings : ndarray of shape (m, n_labels), dtype intc
-    scores, losses : ndarray of shape (m,)
-        f(y) - f(y_i) and L_i(y). m is 0 where the true labeling is a maximiser.
-
-    Raises
-    ------
-    TypeError
-        Where the oracle has no candidates.
-    RuntimeError
-        Where there are too many of them.
-    """
-    cdef Plane plane = Plane(0, 0, NULL, NULL, 0, NULL)
-    cdef Py_ssize_t j
-    check_indices("i", i, oracle.n_blocks)
-    check_shape("w", w, oracle.n_weights)
-    if not oracle.has_candidates:
-        raise TypeError(f"{type(oracle).__name__} has no candidates.")
-    cdef double[::1] work = np.zeros(max(oracle.work_size, 1))
-    cdef int[:, ::1] labels
-    try:
-        oracle.potentials(i, &w[0], &work[0])
-        oracle.candidates(i, one, &work[0], &plane)
-        labelings = np.zeros((plane.count, oracle.n_labels(i)), dtype=np.intc)
-        labels = labelings
-        for j in range(plane.count):
-            oracle.candidate(i, &work[0], &plane, j, &labels[j, 0])
-        scores = [plane.scores[j] for j in range(plane.count)]
-        losses = [plane.losses[j] for j in range(plane.count)]
-        return labelings, np.array(scores), np.array(losses)
-    finally:
-        free_plane(&plane)

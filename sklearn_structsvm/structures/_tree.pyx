@@ -69,6 +69,7 @@ cdef class TreeOracle(ChainOracle):
         # The weights of the first position are those of the roots, seen to here.
         self.has_first = False
         self.has_root = root
+        self.thread_safe = self.has_candidates = type(self) is TreeOracle
         self.parents = parents
         self.relative_cost = self.counted_cost(
             np.count_nonzero(np.asarray(parents) >= 0))

@@ -195,7 +195,7 @@ class Structure(BaseEstimator):
         self
             With `n_weights_`, the length of the joint feature.
         """
-        self.n_weights_ = _length(self.joint_feature(X[0], y[0]))
+        self.n_weights_ = length_of(self.joint_feature(X[0], y[0]))
         return self
 
     def check_data(self, X, y=None):
@@ -314,7 +314,7 @@ def as_object_array(items):
     return result
 
 
-def _length(phi):
+def length_of(phi):
     shape = phi.shape if hasattr(phi, "shape") else np.shape(phi)
     length = int(np.prod(shape))
     if not shape or length == 0 or max(shape) != length:

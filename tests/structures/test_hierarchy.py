@@ -10,6 +10,7 @@ from _cases import (
     TOLERANCE,
     Case,
     angles,
+    candidate_points,
     check_batch_equals_single_calls,
     check_decoding,
     check_features_and_losses,
@@ -30,7 +31,6 @@ from sklearn.base import clone
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.datasets import make_hierarchical
 from sklearn_structsvm.structures import HierarchicalStructure
-from sklearn_structsvm.structures._pareto import candidate_points
 
 # An inner node with a single child, leaves on three levels, two roots.
 FOREST = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "e"), ("c", "f"), ("g", "h")]

@@ -10,6 +10,7 @@ from _cases import (
     TOLERANCE,
     Case,
     angles,
+    candidate_points,
     check_batch_equals_single_calls,
     check_constrained_decoding,
     check_decoding,
@@ -33,7 +34,6 @@ from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm.datasets import make_multilabel
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import MultilabelStructure, PairwiseMultilabelStructure
-from sklearn_structsvm.structures._pareto import candidate_points
 from sklearn_structsvm.structures._qpbo import RoofDuality
 from sklearn_structsvm.structures.constrained import in_angle
 from sklearn_structsvm.structures.pairwise import local_polytope

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from _estimators import PythonMulticlass
+from _cases import candidate_points
 from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,6 @@ from sklearn_structsvm.structures import (
     MultilabelStructure,
     TreeStructure,
 )
-from sklearn_structsvm.structures._pareto import candidate_points
 
 # Of sums of a few numbers in another order, relative to the largest of them.
 ROUNDING = 1e-12
@@ -260,10 +259,3 @@ def test_labelings_of_too_many_losses_are_an_error_that_says_what_to_do():
     for _ in range(2):
         with pytest.raises(RuntimeError, match="too expensive.*small integers"):
             candidate_points(oracle, 0, w)
-
-
-def test_an_oracle_without_candidates_is_refused():
-    structure = PythonMulticlass(2).fit([np.ones(2)], [0])
-    oracle = structure.make_oracle([np.ones(2)], [0])
-    with pytest.raises(TypeError, match="CallbackOracle has no candidates"):
-        candidate_points(oracle, 0, np.zeros(4))

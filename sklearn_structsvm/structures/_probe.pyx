@@ -1,0 +1,144 @@
+"""What an oracle answers about one example, from Python: for `check_structure`."""
+import numpy as np
+
+from sklearn_structsvm._utils.borders import check_indices, check_shape
+
+from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane, free_plane
+
+
+cdef class Probe:
+    """Example i of an oracle at weights w.
+
+    Labelings are arrays of integers as the oracle encodes them, joint features are
+    differences to that of the true labeling, and scores are ⟨w, these⟩.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    i : int
+    w : ndarray of shape (n_weights,)
+    """
+
+    cdef BlockOracle oracle
+    cdef Py_ssize_t i
+    cdef const double[::1] w
+    cdef double[::1] work, out
+
+    def __init__(self, BlockOracle oracle, Py_ssize_t i, const double[::1] w):
+        check_indices("i", i, oracle.n_blocks)
+        check_shape("w", w, oracle.n_weights)
+        self.oracle = oracle
+        self.i = i
+        self.w = w
+        self.work = np.zeros(max(oracle.work_size, 1))
+        self.out = np.zeros(max(oracle.direction_size, 1))
+
+    cdef int check(self, const int[::1] labels) except -1:
+        check_shape("labels", labels, self.oracle.n_labels(self.i))
+        return 0
+
+    cdef int begin(self) except -1:
+        """Potentials for the call that follows: there is one oracle for many probes."""
+        self.oracle.potentials(self.i, &self.w[0], &self.work[0])
+        return 0
+
+    cdef object blank(self):
+        return np.zeros(max(self.oracle.n_labels(self.i), 1), dtype=np.intc)
+
+    cdef object cut(self, labels):
+        return labels[:self.oracle.n_labels(self.i)]
+
+    def truth(self):
+        """The true labeling."""
+        cdef int[::1] labels = self.blank()
+        self.oracle.true_labels(self.i, &labels[0])
+        return self.cut(np.asarray(labels))
+
+    def best(self, double lam):
+        """The answer of the max-oracle: labels, score, loss, and its upper bound."""
+        cdef int[::1] labels = self.blank()
+        cdef double score = 0.0, loss = 0.0
+        self.begin()
+        self.oracle.max_oracle(
+            self.i, lam, &self.work[0], &labels[0], &score, &loss)
+        bound = self.oracle.upper_bound(self.i, &self.work[0], score + lam * loss)
+        return self.cut(np.asarray(labels)), score, loss, bound
+
+    def evaluate(self, const int[::1] labels):
+        """Score and loss of a labeling."""
+        cdef double score = 0.0, loss = 0.0
+        self.check(labels)
+        self.begin()
+        self.oracle.evaluate(self.i, &self.work[0], &labels[0], &score, &loss)
+        return score, loss
+
+    def loss(self, const int[::1] labels):
+        """The loss alone."""
+        self.check(labels)
+        return self.oracle.loss(self.i, &labels[0])
+
+    def candidates(self, double one):
+        """Labelings of which one maximises loss · (one + score): a list of (labels,
+        score, loss)."""
+        cdef Plane plane = Plane(0, 0, NULL, NULL, 0, NULL)
+        cdef int[::1] labels
+        cdef Py_ssize_t j
+        found = []
+        try:
+            self.begin()
+            self.oracle.candidates(self.i, one, &self.work[0], &plane)
+            for j in range(plane.count):
+                labels = self.blank()
+                self.oracle.candidate(
+                    self.i, &self.work[0], &plane, j, &labels[0])
+                found.append((
+                    self.cut(np.asarray(labels)), plane.scores[j], plane.losses[j]))
+        finally:
+            free_plane(&plane)
+        return found
+
+    def constrained(self, double lam, double alpha, double beta, bint strict_alpha=False,
+                    bint strict_beta=True, double one=1.0):
+        """The answer of the constrained oracle, (labels, score, loss), or None."""
+        cdef int[::1] labels = self.blank()
+        cdef double score = 0.0, loss = 0.0
+        self.begin()
+        if not self.oracle.constrained_oracle(
+                self.i, lam, alpha, beta, strict_alpha, strict_beta, one, &self.work[0],
+                &labels[0], &score, &loss):
+            return None
+        return self.cut(np.asarray(labels)), score, loss
+
+    def direction(self, double a, const int[::1] s, double b=0.0,
+                  const int[::1] v=None, double c=0.0):
+        """Joint feature of a direction, as a vector, and its squared norm by the oracle.
+
+        It is what `move` and `project` go by until the next one.
+        """
+        cdef double norm = 0.0
+        cdef double[::1] target = np.zeros(self.oracle.n_weights)
+        self.check(s)
+        if v is not None:
+            self.check(v)
+        self.oracle.direction(
+            self.i, a, &s[0], b, NULL if v is None else &v[0], c, &self.out[0], &norm)
+        self.oracle.scatter(self.i, 1.0, &self.out[0], &target[0])
+        return np.asarray(target), norm
+
+    def move(self, double gamma):
+        """Move the block along the direction."""
+        self.oracle.move(self.i, gamma, &self.out[0])
+
+    def project(self, const double[::1] v, const double[::1] lower,
+                const double[::1] upper, double[::1] w):
+        """w = clip(v, lower, upper) where the direction is not zero."""
+        for vector in (v, lower, upper, w):
+            check_shape("v, lower, upper and w", vector, self.oracle.n_weights)
+        self.oracle.project(self.i, &self.out[0], &v[0], &lower[0], &upper[0], &w[0])
+
+    def block_score(self):
+        """The score of the block's mean."""
+        cdef double score = 0.0
+        self.begin()
+        self.oracle.block_score(self.i, &self.work[0], &score)
+        return score

@@ -1,0 +1,404 @@
+"""One example of a structure that is checked: its labelings, and what they are worth."""
+
+import copy
+import reprlib
+from itertools import islice
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm.structures._callback import label_key, outline, sparse_vector
+from sklearn_structsvm.structures.base import length_of
+
+# Relative to the largest values there are. What is wrong is wrong by more; decoders in
+# float32, and those that solve linear programs, are right to this.
+RTOL = 1e-6
+# Where x has more labelings, they are not listed.
+MAX_LABELINGS = 1000
+LAMS = (0.0, 0.25, 1.0, 4.0)
+# Constants of h that slack rescaling may ask for.
+ONES = (1.0, 0.25, 4.0)
+# Tried for each example and each w.
+N_ANGLES = 6
+# Units in the last place by which sums of losses in another order may differ.
+ULPS = 8
+
+
+class CheckedExample:
+    """What is known of an example, and the questions asked about it.
+
+    Attributes
+    ----------
+    labelings : list
+        Those that are known, the true one first.
+    losses, norms : list of float
+        Their losses, and norms of their joint features.
+    is_complete : bool
+        Whether decoders choose from these and no others.
+    answers : dict
+        (trial, None) -> place of what `decode` answered, and (trial, lam) -> that of
+        `loss_augmented_decode`.
+    """
+
+    def __init__(self, structure, i, x, truth):
+        self.structure, self.i, self.x, self.truth = structure, i, x, truth
+        self.name = type(structure).__name__
+        self.labelings, self.losses, self.norms, self.rows = [], [], [], []
+        self.places, self.answers = {}, {}
+        self.is_complete = False
+        self.n_trials = 0
+        self._features, self._points = None, {}
+        self.add(truth, "y")
+        # An equal one need not be the same one.
+        for loss in (self.losses[0], self._loss(copy.deepcopy(truth))):
+            if loss != 0.0:
+                raise ValueError(
+                    f"loss of {self.name} must be 0 where y is y_true; for example {i}, "
+                    f"whose true labeling is {brief(truth)}, it is {loss!r}."
+                )
+
+    def list_labelings(self, labelings):
+        """Add all there are, if they are listed and not too many."""
+        found = labelings(self.x)
+        found = [] if found is None else list(islice(found, MAX_LABELINGS + 1))
+        if not found or len(found) > MAX_LABELINGS:
+            return
+        listed = [self.add(labeling, "labelings") for labeling in found]
+        if self._same_as(0, listed) is None:
+            raise ValueError(
+                f"labelings of {self.name} lack the true labeling of example {self.i}, "
+                f"{brief(self.truth)}."
+            )
+        self.is_complete = not self.structure.relaxed
+
+    def ask(self, method, **arguments):
+        """Call a method of the structure, which is to leave its arguments alone."""
+        before = picture(arguments)
+        try:
+            answer = getattr(self.structure, method)(*arguments.values())
+        except Exception as error:
+            error.add_note(
+                f"check_structure asked {method} of {self.name} about example {self.i}."
+            )
+            raise
+        after = picture(arguments)
+        for name in arguments:
+            if after[name] != before[name]:
+                raise ValueError(
+                    f"{method} of {self.name} changes its argument {name}, for example "
+                    f"{self.i}: it must work on a copy."
+                )
+        return answer
+
+    def add(self, labeling, method):
+        """The place of a labeling that `method` returned, checked on its first sight."""
+        where = f"{method} of {self.name} returns {brief(labeling)} for example {self.i}"
+        if labeling is None:
+            raise ValueError(f"{where}, which is no labeling.")
+        key = label_key(labeling)
+        try:
+            known = self.places.get(key)
+        except TypeError as error:
+            raise TypeError(
+                f"{where}: a labeling must be an array, list, tuple or dict, or hashable "
+                f"({error})."
+            ) from error
+        if known is not None:
+            return known
+        shape, true_shape = outline(labeling), outline(self.truth)
+        if not self.structure.variable_length and shape != true_shape:
+            raise ValueError(
+                f"{where}, of shape {shape}, and the true labeling has shape "
+                f"{true_shape}. (Set the class attribute variable_length = True where "
+                "shapes may differ.)"
+            )
+        place = len(self.labelings)
+        phi, loss = self._joint_feature(labeling), self._loss(labeling)
+        self.labelings.append(labeling)
+        self.losses.append(loss)
+        self.norms.append(float(np.linalg.norm(phi[1])))
+        self.rows.append(phi)
+        self._features, self._points = None, {}
+        if self.is_complete:
+            # Of another type, perhaps.
+            same = self._same_as(place, range(place))
+            if same is None:
+                raise ValueError(f"{where}, which is none of its labelings.")
+            place = same
+        self.places[key] = place
+        return place
+
+    def _same_as(self, place, others):
+        """One of `others` that has the loss and the joint feature of `place`, or None."""
+        vector = (self.features[[place]] - self.features[[0]]).toarray().ravel()
+        return self.find(vector, self.losses[place], others)
+
+    def find(self, vector, loss, places):
+        """A place whose joint feature is `vector` beyond the true labeling's, or None."""
+        places = np.asarray(places)
+        features, norms = self.features, np.array(self.norms)
+        # ||φ - φ(truth) - vector||², without an array of differences.
+        with_truth = features @ features[[0]].toarray().ravel()
+        with_vector = features @ vector
+        squares = norms**2 + norms[0] ** 2 + vector @ vector
+        squares -= 2.0 * (with_truth + with_vector - with_vector[0])
+        losses = np.array(self.losses)
+        same = (squares[places] <= (RTOL * self.size) ** 2) & (
+            abs(losses[places] - loss) <= RTOL * losses.max()
+        )
+        return int(places[same][0]) if same.any() else None
+
+    @property
+    def size(self):
+        """By which joint features, and sums of a few of them, are judged."""
+        return 4.0 * max(self.norms)
+
+    def _joint_feature(self, labeling):
+        phi = self.ask("joint_feature", x=self.x, y=labeling)
+        phi = phi if sparse.issparse(phi) else np.asarray(phi)
+        where = (
+            f"joint_feature of {self.name} for example {self.i} and the labeling "
+            f"{brief(labeling)}"
+        )
+        if length_of(phi) != self.structure.n_weights_:
+            raise ValueError(
+                f"{where} has shape {phi.shape}; in fit its length was "
+                f"{self.structure.n_weights_}."
+            )
+        if phi.dtype.kind != "f":
+            raise ValueError(
+                f"{where} is of {phi.dtype}, which may have cut off decimals: return "
+                "floats."
+            )
+        indices, values = sparse_vector(phi)
+        if not np.isfinite(values).all():
+            raise ValueError(f"{where} has NaN or infinite entries.")
+        return indices, values
+
+    def _loss(self, labeling):
+        loss = self.ask("loss", y_true=self.truth, y=labeling)
+        try:
+            is_loss = np.ndim(loss) == 0 and 0.0 <= float(loss) < np.inf
+        except (TypeError, ValueError):
+            is_loss = False
+        if not is_loss:
+            raise ValueError(
+                f"loss of {self.name} must be a finite number >= 0; for example {self.i} "
+                f"and the labeling {brief(labeling)} it is {loss!r}."
+            )
+        return float(loss)
+
+    @property
+    def features(self):
+        """Joint features of the labelings, a CSR array."""
+        if self._features is None:
+            indices, values = zip(*self.rows, strict=True)
+            starts = np.cumsum([0] + [len(row) for row in indices])
+            self._features = sparse.csr_array(
+                (np.concatenate(values), np.concatenate(indices), starts),
+                shape=(len(indices), self.structure.n_weights_),
+            )
+        return self._features
+
+    def points(self, w):
+        """Scores above that of the true labeling, losses, and tolerance of the scores."""
+        key = w.tobytes()
+        if key not in self._points:
+            scores = self.features @ w
+            tol = RTOL * (abs(self.features) @ abs(w)).max()
+            self._points[key] = scores - scores[0], np.array(self.losses), tol
+        return self._points[key]
+
+    def ask_decoders(self, w):
+        """Ask both decoders, each question twice."""
+        for lam in (None, *LAMS):
+            method, asked = "decode", {"x": self.x, "w": w}
+            if lam is not None:
+                method = "loss_augmented_decode"
+                asked = {"x": self.x, "y_true": self.truth, "w": w, "lam": lam}
+            place, again = (self.add(self.ask(method, **asked), method) for _ in range(2))
+            if again != place:
+                raise ValueError(
+                    f"{method} of {self.name} answers the same question about example "
+                    f"{self.i} by {brief(self.labelings[place])}, and then by "
+                    f"{brief(self.labelings[again])}: no fit could be repeated."
+                )
+            self.answers[self.n_trials, lam] = place
+        self.n_trials += 1
+
+    def check_decoders(self, weights):
+        """Compare their answers with all labelings that are known by now."""
+        for (t, lam), place in self.answers.items():
+            w = weights[t]
+            plain = self.answers[t, 0.0]
+            scores, losses, tol = self.points(w)
+            values, method, at, hint = scores, "decode", "", ""
+            best = plain if self.structure.relaxed else scores.argmax()
+            if lam is not None:
+                values, tol = scores + lam * losses, tol + RTOL * lam * losses.max()
+                best = values.argmax()
+                method, at = "loss_augmented_decode", f" and lam = {lam:g}"
+            elif self.structure.relaxed and scores[place] > scores[plain] + tol:
+                place, best, method, at = (
+                    plain, place, "loss_augmented_decode", " and lam = 0",
+                )  # fmt: skip
+            elif self.structure.relaxed:
+                continue
+            if values[place] >= values[best] - tol:
+                continue
+            if lam and place == plain:
+                hint = " With lam = 0 it returns the same. Is the loss added?"
+            elif values[place] <= values.min() + tol:
+                hint = " None has less. Is it argmax that is returned?"
+            raise ValueError(
+                f"{method} of {self.name} is not exact: for example {self.i}, "
+                f"{'a random w' if w.any() else 'w = 0'}{at} it returns "
+                f"{brief(self.labelings[place])} of value {values[place]:.6g}, and "
+                f"{brief(self.labelings[best])} has {values[best]:.6g}. (Values are "
+                "⟨w, joint_feature⟩ + lam · loss, less that of the true labeling.)"
+                f"{hint}"
+            )
+
+    def check_slack_augmented_decode(self, w):
+        """Compare its answers with the known labelings."""
+        for one in ONES:
+            asked = {"x": self.x, "y_true": self.truth, "w": w, "one": one}
+            labeling = self.ask("slack_augmented_decode", **asked)
+            place = self.add(labeling, "slack_augmented_decode")
+            scores, losses, tol = self.points(w)
+            products = losses * (one + scores)
+            best = products.argmax()
+            if products[place] < products[best] - self.product_tol(one, tol, losses):
+                raise ValueError(
+                    f"slack_augmented_decode of {self.name} is not exact: for example "
+                    f"{self.i} and one = {one:g} it returns {brief(labeling)} of value "
+                    f"{products[place]:.6g}, and {brief(self.labelings[best])} has "
+                    f"{products[best]:.6g}. (Values are loss · (one + score), scores "
+                    "⟨w, joint_feature⟩, less that of the true labeling.)"
+                )
+
+    def product_tol(self, one, tol, losses):
+        """Tolerance of loss · (one + score)."""
+        return losses.max() * (RTOL * one + 2.0 * tol)
+
+
+def check_constrained(example, w, rng, ask, method):
+    """Compare a constrained oracle with its definition.
+
+    Parameters
+    ----------
+    example : CheckedExample
+    w : ndarray of shape (n_weights,)
+    rng : RandomState
+    ask : callable
+        (lam, alpha, beta, strict_alpha, strict_beta) -> the labeling's score, loss and
+        words for it, or None.
+    method : str
+        Words for what is asked.
+    """
+    if not w.any() and not example.structure.relaxed:
+        _check_strictness(example, ask, method)
+    for _ in range(N_ANGLES):
+        scores, losses, _ = example.points(w)
+        h = 1.0 + scores
+        slopes = losses[h > RTOL] / h[h > RTOL]
+        rays = [0.0, 0.3, 2.0, *rng.choice(slopes, size=3)]
+        lam, beta, alpha = rng.choice(LAMS), rng.choice(rays), rng.choice([*rays, np.inf])
+        strict = [bool(flag) for flag in rng.randint(2, size=2)]
+        found = ask(lam, alpha, beta, *strict)
+        # The answer may be new.
+        scores, losses, tol = example.points(w)
+        room, roundings = _room(1.0 + scores, losses, alpha, beta, RTOL + tol)
+        inside = (room > roundings).all(axis=0)
+        values = np.where(inside, scores + lam * losses, -np.inf)
+        best = values.argmax()
+        asked = (
+            f"{method}, for example {example.i} and lam = {lam:g}, alpha = {alpha:.6g}, "
+            f"beta = {beta:.6g}, strict_alpha = {strict[0]}, strict_beta = {strict[1]},"
+        )
+        if found is None:
+            if inside.any():
+                raise ValueError(
+                    f"{asked} finds no labeling, but {brief(example.labelings[best])} "
+                    f"has h = {1.0 + scores[best]:.6g} and g = {losses[best]:.6g}."
+                )
+            continue
+        score, loss, words = found
+        room, roundings = _room(1.0 + score, loss, alpha, beta, RTOL + tol)
+        is_strict = strict[1] and not example.structure.relaxed
+        at = f"{asked} returns {words} with h = {1.0 + score:.6g} and g = {loss:.6g}"
+        if (room < -roundings).any() or (is_strict and beta == loss == 0.0):
+            raise ValueError(f"{at}, which is not in the angle.")
+        if score + lam * loss < values[best] - 2.0 * tol - RTOL * lam * losses.max():
+            raise ValueError(
+                f"{at}, h + lam · g = {1.0 + score + lam * loss:.6g}, and "
+                f"{brief(example.labelings[best])} in the angle has "
+                f"{1.0 + values[best]:.6g}."
+            )
+
+
+def _room(h, g, alpha, beta, tol):
+    """α h - g and g - β h, which are positive within an angle, and their roundings."""
+    h, g = np.asarray(h), np.asarray(g)
+    tol_g = RTOL * g.max(initial=0.0)
+    above = h if alpha == np.inf else alpha * h - g
+    tol_above = tol if alpha == np.inf else alpha * tol + tol_g
+    room = np.stack([above, g - beta * h])
+    return room, np.array([tol_above, beta * tol + tol_g]).reshape(-1, *[1] * h.ndim)
+
+
+def _check_strictness(example, ask, method):
+    """At w = 0, where h = 1: is the largest loss left out by a strict ray through it?
+
+    Where the structure adds losses up in another order its ray is off by roundings, so
+    that the rays next to it are tried as well.
+    """
+    g = max(example.losses)
+    rays = [g + n * np.spacing(g) for n in sorted(range(-ULPS, ULPS + 1), key=abs)]
+
+    def loss(*question):
+        found = ask(1.0, *question)
+        return -1.0 if found is None else found[1]
+
+    def losses_at(name, ray):
+        """Without the strictness and with it."""
+        if name == "strict_alpha":
+            return loss(ray, 0.0, False, True), loss(ray, 0.0, True, True)
+        return loss(np.inf, ray, False, False), loss(np.inf, ray, False, True)
+
+    for name in ("strict_alpha", "strict_beta"):
+        if g == 0.0:
+            break
+        asked = []
+        for ray in rays:
+            asked.append(losses_at(name, ray))
+            if asked[-1][0] > asked[-1][1]:
+                break
+        else:
+            # Where the largest loss is not found at all something else is wrong.
+            if max(asked)[0] < g * (1.0 - RTOL):
+                continue
+            raise ValueError(
+                f"{method} ignores {name}: for example {example.i} and w = 0, where each "
+                f"labeling has h = 1, with {name[7:]} at the largest loss, {g:.6g}, it "
+                "does not leave out the labelings of that loss."
+            )
+
+
+def picture(value):
+    """What a value holds, to tell later whether it was changed."""
+    if sparse.issparse(value):
+        names = ("data", "indices", "indptr", "row", "col")
+        return [picture(getattr(value, name)) for name in names if hasattr(value, name)]
+    if isinstance(value, dict):
+        return {key: picture(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [picture(part) for part in value]
+    return label_key(value) if isinstance(value, np.ndarray) else None
+
+
+def brief(labeling):
+    """A labeling for an error message, which breaks off where it is long."""
+    if isinstance(labeling, (np.ndarray, np.generic)):
+        labeling = labeling.tolist()
+    return reprlib.repr(labeling)

@@ -1,0 +1,201 @@
+"""The oracle that a structure makes, compared with the structure's methods."""
+
+import numpy as np
+
+from sklearn_structsvm._contract._oracle import BlockOracle
+from sklearn_structsvm.structures._probe import Probe
+from sklearn_structsvm.structures.checked_example import (
+    LAMS,
+    ONES,
+    RTOL,
+    brief,
+    check_constrained,
+)
+
+N_THREADS = 3
+
+
+def check_oracle(structure, X, y, examples, weights, rng):
+    """Compare what `make_oracle` returns with what is known of the examples.
+
+    Parameters
+    ----------
+    structure : Structure
+    X, y : as `make_oracle` takes them
+    examples : list of CheckedExample
+        One for each of X and y.
+    weights : list of ndarray of shape (n_weights,)
+    rng : RandomState
+
+    Raises
+    ------
+    ValueError, TypeError
+        Which names the operation, the example and the values.
+    """
+    oracle = structure.make_oracle(X, y)
+    name = f"{type(oracle).__name__} of {type(structure).__name__}"
+    if not isinstance(oracle, BlockOracle):
+        raise TypeError(
+            f"make_oracle of {type(structure).__name__} must return a BlockOracle; "
+            f"got {type(oracle).__name__}."
+        )
+    for what, found, expected in (
+        ("n_blocks", oracle.n_blocks, len(examples)),
+        ("n_weights", oracle.n_weights, structure.n_weights_),
+    ):
+        if found != expected:
+            raise ValueError(f"{what} of {name} is {found}, and should be {expected}.")
+    for block, example in enumerate(examples):
+        for w in weights:
+            CheckedBlock(oracle, name, block, example, w).check(rng)
+    for w in weights:
+        if not oracle.thread_safe:
+            break
+        alone, together = (oracle.decode(w, 1.0, n) for n in (1, N_THREADS))
+        if not np.array_equal(alone, together):
+            raise ValueError(
+                f"{name} claims to be thread_safe, and has other answers for "
+                f"{N_THREADS} threads than for one."
+            )
+
+
+class CheckedBlock:
+    """The operations of an oracle on one example at weights w."""
+
+    def __init__(self, oracle, name, block, example, w):
+        self.oracle, self.name, self.block = oracle, name, block
+        self.example, self.w = example, w
+        self.probe = Probe(oracle, block, w)
+        self.scores, self.losses, self.tol = example.points(w)
+        self.loss_tol = RTOL * self.losses.max()
+        # What max_oracle finds, by lam.
+        self.maxima = {}
+
+    def check(self, rng):
+        score, loss = self.probe.evaluate(self.probe.truth())
+        self.expect("score of the true labeling", score, 0.0, self.tol)
+        self.expect("loss of the true labeling", loss, 0.0, 0.0)
+        first, *_, last = (self.check_max_oracle(lam) for lam in LAMS)
+        self.check_dual_state(first, last, rng)
+        if self.oracle.has_candidates:
+            for one in ONES:
+                self.check_candidates(one)
+        if self.oracle.has_constrained:
+            method = f"constrained_oracle of {self.name}"
+            check_constrained(self.example, self.w, rng, self.ask_constrained, method)
+
+    def expect(self, what, found, expected, tol):
+        if not abs(found - expected) <= tol:
+            raise ValueError(
+                f"{what} by {self.name} is {found:.6g} for example {self.example.i}, and "
+                f"should be {expected:.6g}."
+            )
+
+    def check_max_oracle(self, lam):
+        """That its value is the largest; returns the labeling."""
+        labels, score, loss, bound = self.probe.best(lam)
+        value, values = score + lam * loss, self.scores + lam * self.losses
+        best = values.argmax()
+        if abs(value - values[best]) > 2.0 * self.tol + lam * self.loss_tol:
+            known = self.example.labelings[best]
+            raise ValueError(
+                f"max_oracle of {self.name} disagrees with loss_augmented_decode: for "
+                f"example {self.example.i} and lam = {lam:g} it returns {brief(labels)} "
+                f"(encoded) of score + lam · loss = {value:.6g}, and {brief(known)} has "
+                f"{values[best]:.6g}."
+            )
+        self.maxima[lam] = value
+        if bound < value:
+            self.expect("upper_bound", bound, value, 0.0)
+        self.check_labeling(labels, score, loss, f"max_oracle at lam = {lam:g}")
+        return labels
+
+    def check_labeling(self, labels, score, loss, source):
+        """That score, loss and joint feature of a labeling are of one labeling."""
+        what = f"of the labels {brief(labels)} from {source}"
+        for evaluated in (
+            self.probe.evaluate(labels),
+            self.probe.evaluate(self.saved_and_restored(labels)),
+        ):
+            self.expect(f"score {what}", evaluated[0], score, self.tol)
+            self.expect(f"loss {what}", evaluated[1], loss, self.loss_tol)
+        self.expect(f"loss {what}", self.probe.loss(labels), loss, self.loss_tol)
+        vector, norm = self.probe.direction(1.0, labels)
+        self.expect(f"score {what}", score, self.w @ vector, 2.0 * self.tol)
+        square = RTOL * self.example.size**2
+        self.expect(f"squared norm {what}", norm, vector @ vector, square)
+        places = range(len(self.losses))
+        if self.example.is_complete and self.example.find(vector, loss, places) is None:
+            raise ValueError(
+                f"{self.name} has a joint feature and a loss {what} that no labeling of "
+                f"example {self.example.i} has; the loss is {loss:.6g}."
+            )
+
+    def saved_and_restored(self, labels):
+        saved = self.oracle.labeling_to_object(self.block, labels)
+        return self.oracle.labeling_from_object(self.block, saved)
+
+    def check_dual_state(self, s, v, rng):
+        """Directions of several parts, moves, projections, and what is saved."""
+        probe, before = self.probe, self.oracle.get_blocks()
+        other, _ = probe.direction(1.0, v)
+        corner, _ = probe.direction(1.0, s)
+        probe.move(0.5)
+        score = 0.5 * self.w @ corner
+        self.expect("block_score after a move", probe.block_score(), score, self.tol)
+        vector, norm = probe.direction(0.25, s, -2.0, v, -1.0)
+        gap = np.linalg.norm(vector - (-0.25 * corner - 2.0 * other))
+        what = "distance of a direction from the sum of its parts"
+        self.expect(what, gap, 0.0, RTOL * self.example.size)
+        square = RTOL * self.example.size**2
+        self.expect("squared norm of a direction", norm, vector @ vector, square)
+        old, goal = rng.standard_normal((2, len(self.w)))
+        w, limit = old.copy(), np.full(len(old), 0.5)
+        probe.project(goal, -limit, limit, w)
+        clipped = np.clip(goal, -0.5, 0.5)
+        wrong = (w != clipped) & ((vector != 0.0) | (w != old))
+        self.expect("number of wrong coordinates of project", wrong.sum(), 0, 0)
+        self.oracle.scale_blocks(0.5)
+        score *= 0.5
+        self.expect("block_score once halved", probe.block_score(), score, self.tol)
+        self.oracle.set_blocks(before)
+        self.expect("block_score once restored", probe.block_score(), 0.0, self.tol)
+
+    def check_candidates(self, one):
+        """That one of them has the largest product, and each is a labeling."""
+        found = self.probe.candidates(one)
+        for labels, score, loss in found:
+            self.check_candidate(labels, score, loss)
+        products = self.losses * (one + self.scores)
+        best = products.argmax()
+        largest = max((g * (one + f) for _, f, g in found), default=0.0)
+        tol = self.example.product_tol(one, self.tol, self.losses)
+        if max(largest, 0.0) < products[best] - tol:
+            raise ValueError(
+                f"candidates of {self.name} lack the best labeling: for example "
+                f"{self.example.i} and one = {one:g} the largest loss · (one + score) "
+                f"among them is {largest:.6g}, and "
+                f"{brief(self.example.labelings[best])} has {products[best]:.6g}."
+            )
+
+    def check_candidate(self, labels, score, loss):
+        for lam, maximum in self.maxima.items():
+            value = score + lam * loss
+            if value > maximum + 2.0 * self.tol + lam * self.loss_tol:
+                raise ValueError(
+                    f"candidates of {self.name} are not those that max_oracle chooses "
+                    f"from: for example {self.example.i} and lam = {lam:g} one of them, "
+                    f"{brief(labels)} (encoded), has score + lam · loss {value:.6g}, and "
+                    f"max_oracle finds {maximum:.6g}. A class that restricts max_oracle "
+                    "must restrict candidates as well, or not claim has_candidates."
+                )
+        self.check_labeling(labels, score, loss, "candidates")
+
+    def ask_constrained(self, *question):
+        """The question as `check_constrained` asks it."""
+        found = self.probe.constrained(*question)
+        if found is None:
+            return None
+        labels, score, loss = found
+        self.check_labeling(labels, score, loss, "constrained_oracle")
+        return score, loss, f"encoded labels {brief(labels)}"

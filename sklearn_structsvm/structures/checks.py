@@ -1,0 +1,230 @@
+"""Checks of a user's own structure: is it what training takes it for?"""
+
+from functools import partial
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_array, check_random_state
+
+from sklearn_structsvm.structures.base import Structure
+from sklearn_structsvm.structures.checked_example import (
+    CheckedExample,
+    brief,
+    check_constrained,
+    picture,
+)
+from sklearn_structsvm.structures.checked_oracle import check_oracle
+
+MAX_EXAMPLES = 20
+
+
+def check_structure(structure, X, y, *, labelings=None, n_trials=5, random_state=0):
+    """Try on examples whether a structure is what training takes it for.
+
+    Tried are the shapes and types of what its methods return; that the loss is not
+    negative, and 0 at the true labeling; that `decode`, `loss_augmented_decode`,
+    `constrained_decode` and `slack_augmented_decode` find the best labeling for random
+    weights w and for w = 0; that they answer the same when asked again, and leave their
+    arguments as they are; that parameters survive `sklearn.base.clone`. An oracle that
+    the structure's own `make_oracle` returns, a compiled one as a rule, is compared with
+    these methods, operation by operation, and so are its claims `has_candidates`,
+    `has_constrained` and `thread_safe`.
+
+    The best labeling is known where all labelings of an example are listed, by
+    `labelings` or by the structure's method of that name, and are not more than 1000.
+    Otherwise answers are compared with one another and with the true labeling, which
+    shows less: give small examples. And these are trials, so that a structure that passes
+    may still be wrong.
+
+    Parameters
+    ----------
+    structure : Structure
+        Where it is fitted it is used as it is, and else a clone is fitted to X and y.
+    X, y : as for the `fit` of an estimator
+        Of more than 20 examples 20 are chosen at random.
+    labelings : callable or None, default=None
+        ``labelings(x)``: all labelings of x. None for the structure's own method.
+    n_trials : int, default=5
+        Random weight vectors to try.
+    random_state : int, RandomState instance or None, default=0
+
+    Raises
+    ------
+    ValueError, TypeError
+        Which names the method, the example and the values. What a method of the structure
+        raises itself has a note of what was asked.
+
+    See Also
+    --------
+    sklearn_structsvm.confusion.check_metric : The same for metrics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.structures import Structure, check_structure
+    >>> class BetterOfTwo(Structure):
+    ...     def joint_feature(self, x, y):
+    ...         return x[y]
+    ...
+    ...     def loss(self, y_true, y):
+    ...         return float(y_true != y)
+    ...
+    ...     def decode(self, x, w):
+    ...         return int(np.argmax(x @ w))
+    ...
+    ...     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    ...         return int(np.argmax(x @ w + lam * (np.arange(2) != y_true)))
+    ...
+    ...     def labelings(self, x):
+    ...         return [0, 1]
+    >>> X = list(np.random.default_rng(0).normal(size=(4, 2, 3)))
+    >>> check_structure(BetterOfTwo(), X, [0, 1, 1, 0])
+
+    With a mistake that training cannot see:
+
+    >>> class Forgetful(BetterOfTwo):
+    ...     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    ...         return self.decode(x, w)
+    >>> check_structure(Forgetful(), X, [0, 1, 1, 0])
+    Traceback (most recent call last):
+    ...
+    ValueError: loss_augmented_decode of Forgetful is not exact: for example 0, a random w
+    and lam = 4 it returns 0 of value 0, and 1 has 2.99... Is the loss added?
+    """
+    if not isinstance(structure, Structure):
+        raise TypeError(
+            f"check_structure takes a Structure; got {type(structure).__name__}."
+        )
+    rng = check_random_state(random_state)
+    structure, X, y = _fitted(structure, X, y)
+    chosen = np.arange(len(y))
+    if len(chosen) > MAX_EXAMPLES:
+        chosen = np.sort(rng.choice(chosen, MAX_EXAMPLES, replace=False))
+    if structure.flat:
+        X, y = X[chosen], y[chosen]
+    else:
+        X, y = [X[i] for i in chosen], [y[i] for i in chosen]
+    before = picture([X, list(y), structure.get_params(deep=False)])
+    examples = [
+        CheckedExample(structure, *example)
+        for example in zip(chosen.tolist(), structure._items(X), y, strict=True)
+    ]
+    for example in examples:
+        example.list_labelings(structure.labelings if labelings is None else labelings)
+    weights = _weights(structure, examples, n_trials, rng)
+    for example in examples:
+        for w in weights:
+            example.ask_decoders(w)
+        example.check_decoders(weights)
+    if max(len(example.labelings) for example in examples) == 1:
+        raise ValueError(
+            f"{examples[0].name} returns the true labelings whatever the weights are, so "
+            "that nothing could be compared: say which labelings there are by "
+            "`labelings`."
+        )
+    for example in examples:
+        if structure.has_constrained_decode:
+            for w in weights:
+                ask = partial(_constrained_decode, example, w)
+                method = f"constrained_decode of {example.name}"
+                check_constrained(example, w, rng, ask, method)
+        if structure.has_slack_augmented_decode:
+            for w in weights:
+                example.check_slack_augmented_decode(w)
+    _check_batch(structure, X, examples, weights)
+    if type(structure).make_oracle is not Structure.make_oracle:
+        check_oracle(structure, X, y, examples, weights, rng)
+    if picture([X, list(y), structure.get_params(deep=False)]) != before:
+        raise ValueError(
+            f"A method of {type(structure).__name__} changes X, y or a parameter of the "
+            "structure."
+        )
+
+
+def _fitted(structure, X, y):
+    """The structure once it is fitted, with X and y as `make_oracle` takes them."""
+    name = type(structure).__name__
+    try:
+        copied = clone(structure)
+    except (RuntimeError, TypeError) as error:
+        raise TypeError(
+            f"{name} cannot be cloned, which each fit does. Its __init__ must name its "
+            f"parameters and store them, unchanged, under their names: {error}"
+        ) from error
+    is_fitted = hasattr(structure, "n_weights_")
+    structure = structure if is_fitted else copied
+    if structure.flat:
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+        y = np.asarray(y)
+    else:
+        X, y = structure.check_data(X, y)
+    if not is_fitted:
+        structure.fit(X, y)
+    d = getattr(structure, "n_weights_", None)
+    if not isinstance(d, (int, np.integer)) or d < 1:
+        raise ValueError(
+            f"fit of {name} must set n_weights_, the length of the joint feature; "
+            f"got {d!r}."
+        )
+    w = np.arange(d, dtype=np.float64)
+    if not np.allclose(structure.join_weights(*structure.split_weights(w)), w):
+        raise ValueError(
+            f"join_weights of {name} does not undo split_weights: predictions would be "
+            "made with other weights than those of training."
+        )
+    return structure, X, y
+
+
+def _weights(structure, examples, n_trials, rng):
+    """Random ones by which scores are about as large as losses, and w = 0."""
+    largest = max(max(example.norms) for example in examples)
+    unit = 1.0 / largest if largest > 0.0 else 1.0
+    sizes = np.append(unit * 10.0 ** rng.uniform(-1, 1, size=n_trials), 0.0)
+    weights = sizes[:, np.newaxis] * rng.standard_normal(
+        (n_trials + 1, structure.n_weights_)
+    )
+    # As in training.
+    weights.flags.writeable = False
+    return list(weights)
+
+
+def _constrained_decode(example, w, lam, alpha, beta, strict_alpha, strict_beta):
+    """The question as `check_constrained` asks it."""
+    labeling = example.ask(
+        "constrained_decode",
+        x=example.x,
+        y_true=example.truth,
+        w=w,
+        lam=lam,
+        alpha=alpha,
+        beta=beta,
+        strict_alpha=strict_alpha,
+        strict_beta=strict_beta,
+    )
+    if labeling is None:
+        return None
+    place = example.add(labeling, "constrained_decode")
+    scores, losses, _ = example.points(w)
+    return scores[place], losses[place], brief(example.labelings[place])
+
+
+def _check_batch(structure, X, examples, weights):
+    """`decode_batch` against `decode`."""
+    name = type(structure).__name__
+    for t, w in enumerate(weights):
+        found = structure.decode_batch(X, w)
+        if len(found) != len(examples):
+            raise ValueError(
+                f"decode_batch of {name} returns {len(found)} labelings for "
+                f"{len(examples)} examples."
+            )
+        for example, labeling in zip(examples, found, strict=True):
+            place = example.add(labeling, "decode_batch")
+            scores, _, tol = example.points(w)
+            alone = example.answers[t, None]
+            if abs(scores[place] - scores[alone]) > tol:
+                raise ValueError(
+                    f"decode_batch of {name} finds {brief(labeling)} for example "
+                    f"{example.i}, of another score than "
+                    f"{brief(example.labelings[alone])} of decode."
+                )
