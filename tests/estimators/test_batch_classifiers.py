@@ -391,7 +391,7 @@ def test_the_free_intercept_is_that_of_svc():
 @pytest.mark.parametrize("scale", [0.0, 1e-160, 1e-9])
 @pytest.mark.parametrize("C", [1e-12, 1.0])
 def test_without_features_to_speak_of_the_smaller_class_is_lost(scale, C):
-    X = scale * np.random.default_rng(0).standard_normal((9, 2))
+    X = scale * new_rng(0).standard_normal((9, 2))
     model = PragamClassifier(C=C).fit(X, [0] * 6 + [1] * 3)
     assert model.objective_ == pytest.approx(2 / 3, rel=1e-12)
     assert model.dual_objective_ == pytest.approx(2 / 3, rel=1e-12)

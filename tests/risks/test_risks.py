@@ -68,7 +68,7 @@ def test_the_steepest_plane_gives_the_directional_derivative_at_ties(kind):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("steepest", [False, True])
 def test_scores_that_are_not_numbers_write_nowhere_else(kind, value, steepest):
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     risk = make_risk(kind, np.zeros((5, 1)), rng)
     Z = np.full((5, risk.n_scores), value)
     around = np.zeros((7, risk.n_scores))
