@@ -36,6 +36,8 @@ class Survey:
     Attributes
     ----------
     n_samples, n_features, n_entries : int
+    largest : float
+        The largest absolute value in X.
     n_columns : int or None
         Of y, where it is 2-D.
     labels : ndarray
@@ -48,6 +50,7 @@ class Survey:
     n_samples: int
     n_features: int
     n_entries: int
+    largest: float
     n_columns: int | None
     labels: np.ndarray
     counts: np.ndarray
@@ -94,6 +97,10 @@ class DaskProblem:
             n_entries=sum(s.n_entries for group in self.surveys for s in group),
         )
         return self.risk
+
+    def largest_feature(self):
+        """The largest absolute value in X."""
+        return max(survey.largest for group in self.surveys for survey in group)
 
     def release(self):
         """Let the workers forget the parts."""
@@ -291,15 +298,17 @@ def _survey(chunk):
     X, y, weights = chunk.X, chunk.y, chunk.weights
     n = len(y)
     if n == 0:
-        return Survey(0, 0, 0, None, y, np.empty(0, dtype=int), np.empty(0))
-    n_entries = X.nnz if sparse.issparse(X) else X.size
+        return Survey(0, 0, 0, 0.0, None, y, np.empty(0, dtype=int), np.empty(0))
+    values = X.data if sparse.issparse(X) else X
+    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
     columns = y.shape[1] if y.ndim == 2 and y.shape[1] > 1 else None
     labels, places, counts = unique(y, "y", return_inverse=True, return_counts=True)
     if columns is not None:
         sums = np.array([n if weights is None else weights.sum()], dtype=np.float64)
     else:
         sums = np.bincount(places.ravel(), weights, len(labels)).astype(np.float64)
-    return Survey(n, X.shape[1], n_entries, columns, labels, counts, sums)
+    shape = n, X.shape[1], values.size, float(largest)
+    return Survey(*shape, columns, labels, counts, sums)
 
 
 def _merged(surveys):
@@ -326,6 +335,7 @@ def _merged(surveys):
         sum(survey.n_samples for survey in used),
         first.n_features,
         sum(survey.n_entries for survey in used),
+        max(survey.largest for survey in used),
         first.n_columns,
         labels,
         np.bincount(places, counts, len(labels)).astype(int),

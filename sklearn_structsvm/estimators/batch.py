@@ -1,6 +1,7 @@
 """What the batch classifiers share: from y to a risk, and from a risk to a fit."""
 
 from functools import cache, partial
+from math import sqrt
 from numbers import Integral, Real
 
 import numpy as np
@@ -38,6 +39,10 @@ BATCH_CONSTRAINTS = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
+
+
+# What is no longer than this has a square in float64, and so has a sum of many.
+LONGEST = 1e150
 
 
 def _one_blas_thread():
@@ -117,6 +122,7 @@ class BatchClassifier(StructuredClassifier):
         n_threads = limits.pop("n_threads")
         try:
             bias = problem.structure.bias_
+            self._check_scale(problem, bias)
             risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
             name, run, options = self._solver(problem, risk)
             w0 = self._start(problem.structure, transaction.before)
@@ -127,6 +133,23 @@ class BatchClassifier(StructuredClassifier):
                 self._run(problem, data, transaction, solve, name)
         finally:
             problem.release()
+
+    def _check_scale(self, problem, bias):
+        """ValueError where squares of the rows' lengths, or of the weights', overflow."""
+        largest = max(problem.largest_feature(), bias)
+        length = largest * sqrt(problem.structure.n_weights_)
+        if length > LONGEST:
+            raise ValueError(
+                f"X has features as large as {largest:.3g}, whose squares overflow: "
+                "scale them down, as by sklearn.preprocessing.MaxAbsScaler."
+            )
+        # ||w|| <= C Σ_i s_i ||x_i||; with an L1 penalty there are no squares of w.
+        if self.loss != "logistic" and length * self.C * float(problem.total) > LONGEST:
+            raise ValueError(
+                f"C={self.C} is too large for features as large as {largest:.3g} and a "
+                f"sum of weights of {problem.total:.3g}, as squares of C Σ_i s_i x_i "
+                "overflow: scale the features down, or try a smaller C."
+            )
 
     def _solver(self, problem, risk):
         """Name, function of (risk, lam, ...) and further arguments of the solver."""

@@ -55,6 +55,11 @@ class Problem:
             y = encode(y, self.structure.classes_)
         return kind(self.X, y, self.weights, **options)
 
+    def largest_feature(self):
+        """The largest absolute value in rows X."""
+        values = self.X.data if sparse.issparse(self.X) else self.X
+        return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+
     def release(self):
         """Let go of what is kept elsewhere for a fit: nothing, with data in memory."""
 

@@ -130,6 +130,8 @@ cdef class Hinge:
         slopes : ndarray
             Derivative of the loss on it; ascending strictly within an example.
         """
+        if not lower < upper:
+            raise ValueError(f"lower < upper is needed; got {lower} and {upper}.")
         cdef const Py_ssize_t[::1] chosen = (
             np.arange(self.n_samples) if rows is None else rows)
         check_shape("Z", Z, self.n_samples, self.n_scores)

@@ -198,7 +198,9 @@ cdef class SeparableLines(Hinge):
                         down, fall = c, ai[c]
                 elif zi[c] >= top - tol and ai[c] > rise:
                     up, rise = c, ai[c]
-            if value <= tol and (a == NULL or rise - fall <= 0.0):
+            # Scores that are not numbers leave no label on a side.
+            if up < 0 or down < 0 or (
+                    value <= tol and (a == NULL or rise - fall <= 0.0)):
                 continue
             B[i * k + up] = self.p[i]
             B[i * k + down] = -self.p[i]

@@ -391,7 +391,7 @@ def test_the_free_intercept_is_that_of_svc():
 @pytest.mark.parametrize("scale", [0.0, 1e-160, 1e-9])
 @pytest.mark.parametrize("C", [1e-12, 1.0])
 def test_without_features_to_speak_of_the_smaller_class_is_lost(scale, C):
-    X = scale * np.random.default_rng(0).standard_normal((9, 2))
+    X = scale * new_rng(0).standard_normal((9, 2))
     model = PragamClassifier(C=C).fit(X, [0] * 6 + [1] * 3)
     assert model.objective_ == pytest.approx(2 / 3, rel=1e-12)
     assert model.dual_objective_ == pytest.approx(2 / 3, rel=1e-12)
@@ -753,14 +753,49 @@ def test_regularization_of_any_strength_leaves_a_certificate(make, kind, C, scal
     assert (history["dual_gap"] >= -1e-12 * (1.0 + history["objective"])).all()
 
 
-@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@for_each_kind
-@for_each_class
-def test_features_whose_squares_overflow_are_refused(make, kind, fit_intercept):
-    X, y = make_data(kind)
-    with pytest.raises(ValueError, match="overflow|must be finite"):
-        make(fit_intercept=fit_intercept).fit(1e160 * X, y)
+# One of each solver, with its options.
+SOLVERS = {
+    **{name: make(tol=1e-3) for name, make in Accurate.items()},
+    "sublbfgs": SubLBFGSClassifier(solver="sublbfgs"),
+    "subbfgs": SubLBFGSClassifier(solver="subbfgs"),
+    "line": BMRMClassifier(subproblem="line"),
+    "slack": PragamClassifier("slack_hinge"),
+    "owlqn": SubLBFGSClassifier("logistic", penalty="l1"),
+    "owlqn*": SubLBFGSClassifier("logistic", penalty="l1", solver="owlqn*"),
+}
+for_each_solver = pytest.mark.parametrize("name", SOLVERS)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [-1e150, 1e160, 1e200, 1e300])
+@for_each_solver
+def test_features_whose_squares_overflow_are_refused(name, scale, layout):
+    X, y = make_data("binary")
+    with pytest.raises(ValueError, match=r"X has features as large as .*: scale them"):
+        clone(SOLVERS[name]).fit(layout(scale * X), y)
+
+
+# With an L1 penalty no square of the weights is part of the problem.
+@pytest.mark.parametrize("name", [n for n, m in SOLVERS.items() if m.loss != "logistic"])
+@pytest.mark.parametrize(
+    ("C", "scale"), [(1e160, 1.0), (1e300, 1.0), (1e308, 1.0), (1e40, 1e120)]
+)
+def test_a_c_whose_weights_overflow_is_refused(name, C, scale):
+    X, y = make_data("binary")
+    with pytest.raises(ValueError, match=r"C=1e\+\d+ is too large for features as large"):
+        clone(SOLVERS[name]).set_params(C=C).fit(scale * X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-160, 1e-120])
+@for_each_solver
+def test_features_whose_squares_vanish_leave_the_intercept(name, scale):
+    X, y = make_data("binary")
+    X, y = X[:50], np.repeat(["a", "b"], [20, 30])
+    model = clone(SOLVERS[name]).set_params(tol=1e-6).fit(scale * X, y)
+    flat = clone(SOLVERS[name]).set_params(tol=1e-6).fit(np.zeros_like(X), y)
+    assert model.objective_ == pytest.approx(flat.objective_, abs=2e-6)
+    assert -1e-14 <= model.dual_gap_ <= 1e-6
+    assert (model.predict(X) == "b").all()
 
 
 # The checks that scikit-learn generates.

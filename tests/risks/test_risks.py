@@ -65,6 +65,18 @@ def test_the_steepest_plane_gives_the_directional_derivative_at_ties(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("steepest", [False, True])
+def test_scores_that_are_not_numbers_write_nowhere_else(kind, value, steepest):
+    rng = new_rng(0)
+    risk = make_risk(kind, np.zeros((5, 1)), rng)
+    Z = np.full((5, risk.n_scores), value)
+    around = np.zeros((7, risk.n_scores))
+    risk.plane(Z, Z if steepest else None, out=around[1:-1])
+    np.testing.assert_array_equal(around[[0, -1]], 0.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_ties_hold_within_rounding_at_any_scale(kind, scale):
     rng = new_rng(2)

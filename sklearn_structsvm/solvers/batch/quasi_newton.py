@@ -25,10 +25,15 @@ PATIENCE = 10
 # ⟨s, y⟩ / ⟨y, y⟩ of a pair is at least this, so that B stays positive definite.
 MIN_CURVATURE = 1e-8
 
+# Smaller slopes, and squared lengths of a gradient's change, are sums of products that
+# underflow: nothing can be divided by them.
+LEAST_PRODUCT = 1e-280
+
 # Constants of the inexact line search: those of the paper's toy example.
 SUFFICIENT_DECREASE = 1e-3
 CURVATURE = 0.8
 MAX_TRIALS = 100
+
 
 class Objective(ABC):
     """A convex function J at a point w that moves, as subBFGS sees it.
@@ -106,7 +111,7 @@ class FullMatrix:
 def update_pair(inverse, step, change):
     """Take in a pair of any curvature, raised to the least that is safe."""
     square, product = float(change @ change), float(step @ change)
-    if square == 0.0:
+    if square < LEAST_PRODUCT:
         return
     lack = MIN_CURVATURE - product / square
     if lack > 0.0:
@@ -269,7 +274,7 @@ class QuasiNewtonSteps:
             patience=self.patience,
         )
         self.n_directions += n - 1
-        if not slope < 0.0:
+        if not slope < -LEAST_PRODUCT:
             return False
         if self.line_search == "exact":
             step = objective.exact_step(direction)

@@ -118,7 +118,14 @@ class Bundle:
         self.rows[m] = plane
         self.offsets = np.append(self.offsets, offset)
         self.alpha = np.append(self.alpha, 0.0)
-        self.qp.add_row(self.planes @ plane / self.lam, offset)
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = self.planes @ plane / self.lam
+        if not np.isfinite(products[m]):
+            raise ValueError(
+                "The squared length of a subgradient overflows: scale the features down, "
+                "or try a smaller C."
+            )
+        self.qp.add_row(products, offset)
 
     def cut(self, risk, B, offset, plane=None):
         """Add the plane Xᵀ B of a risk.

@@ -195,7 +195,7 @@ def test_a_flat_problem_is_solved_at_once(kind):
 def test_the_dual_point_is_feasible_and_its_value_no_higher_at_any_scale(
     kind, fit_intercept, seed
 ):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     weights = 10.0 ** (rng.choice([0.0, -3.0, -100.0]) * rng.random(12))
     weights[2 + rng.integers(10, size=rng.integers(3))] = 0.0
     problem = random_batch(kind, n=12, d=4, weights=weights, ties=True, seed=seed)

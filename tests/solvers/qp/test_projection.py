@@ -22,7 +22,7 @@ from sklearn_structsvm.solvers.qp._projection import (
 
 def random_box(n, seed):
     """(m, l, u, σ, total, h) with a feasible point; about a third of it is degenerate."""
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     m = rng.standard_normal(n) * 10.0 ** rng.integers(-3, 4)
     ends = np.sort(rng.standard_normal((2, n)), axis=0)
     sigma = rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-2, 2, n)
@@ -102,7 +102,7 @@ def exact_box(m, lower, upper, sigma, total, h):
 @settings(max_examples=100)
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_a_box_projection_is_that_of_fractions(n, seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     m, h = rng.standard_normal(n), 10.0 ** rng.uniform(-1, 1, n)
     lower, upper = np.sort(rng.standard_normal((2, n)), axis=0)
     sigma = rng.standard_normal(n)
@@ -118,7 +118,7 @@ def test_a_box_projection_is_that_of_fractions(n, seed):
 @settings(max_examples=400)
 @given(st.integers(1, 30), st.integers(0, 2**32 - 1))
 def test_huge_targets_leave_a_feasible_point_as_good_as_the_best(n, seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     slopes = [
         rng.standard_normal(n),
         np.round(rng.standard_normal(n)),
@@ -231,7 +231,7 @@ def test_what_cannot_be_projected_is_refused(change, message):
 @settings(max_examples=200)
 @given(st.integers(1, 30), st.integers(0, 10**6))
 def test_a_weighted_quantile_minimises_the_weighted_distances(n, seed):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     values, weights = rng.integers(-3, 4, n).astype(float), rng.integers(0, 3, n)
     weights[0] = 1
     level = rng.uniform(0.0, weights.sum())
