@@ -1,7 +1,6 @@
 """Weights of classifiers that are known: the best ones, and as few as may be."""
 
 import numpy as np
-from scipy.optimize import linprog
 
 from sklearn_structsvm.solvers.confusion.bounds import Bounds
 from sklearn_structsvm.solvers.confusion.master import make_master
@@ -77,29 +76,6 @@ def best_weights(problem, columns, *, tol, weights=None):
         if gap <= tol and violation <= MET:
             break
     return best[1], of_low
-
-
-def linear_weights(problem, columns):
-    """The weights of section 8.2 as it is: a linear program.
-
-    min Σ_t α_t ψ(C_t) with Σ_t α_t φ(C_t) <= 0 for all constraints φ. For convex ψ and φ
-    both are upper bounds of what they are for the mixture: it meets the constraints, but
-    a better one may.
-
-    Returns
-    -------
-    weights : ndarray of shape (T,), or None where no mixture meets the constraints so
-    """
-    tensors = columns.tensors
-    cost = [problem.value(C) for C in tensors]
-    G, h = problem.linear
-    rows = G.reshape(len(h), -1) @ columns.flat.T + h[:, None]
-    bent = [[phi.value(C) for C in tensors] for phi in problem.convex_constraints]
-    A = np.concatenate([rows, np.reshape(bent, (-1, len(tensors)))])
-    found = linprog(
-        cost, A_ub=A, b_ub=np.zeros(len(A)), A_eq=np.ones((1, len(cost))), b_eq=[1.0]
-    )
-    return np.maximum(found.x, 0.0) if found.status == 0 else None
 
 
 def reduce_support(weights, features):

@@ -6,6 +6,7 @@ from _confusion_problems import FiniteOracle, finite_problem, linear_optimum
 from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from sklearn_structsvm.confusion import Coverage, Recall
 from sklearn_structsvm.confusion.cells import Cells
@@ -15,7 +16,6 @@ from sklearn_structsvm.solvers.confusion.mixture import Columns, Mixture
 from sklearn_structsvm.solvers.confusion.pruning import (
     LEAST_WEIGHT,
     best_weights,
-    linear_weights,
     reduce_support,
     sparsify,
 )
@@ -26,6 +26,29 @@ def columns_of(problem):
     for t, C in enumerate(problem.oracle.tensors):
         columns.add(C, t)
     return columns
+
+
+def linear_weights(problem, columns):
+    """The weights of section 8.2 as it is: a linear program.
+
+    min Σ_t α_t ψ(C_t) with Σ_t α_t φ(C_t) <= 0 for all constraints φ. For convex ψ and φ
+    both are upper bounds of what they are for the mixture: it meets the constraints, but
+    a better one may.
+
+    Returns
+    -------
+    weights : ndarray of shape (T,), or None where no mixture meets the constraints so
+    """
+    tensors = columns.tensors
+    cost = [problem.value(C) for C in tensors]
+    G, h = problem.linear
+    rows = G.reshape(len(h), -1) @ columns.flat.T + h[:, None]
+    bent = [[phi.value(C) for C in tensors] for phi in problem.convex_constraints]
+    A = np.concatenate([rows, np.reshape(bent, (-1, len(tensors)))])
+    found = linprog(
+        cost, A_ub=A, b_ub=np.zeros(len(A)), A_eq=np.ones((1, len(cost))), b_eq=[1.0]
+    )
+    return np.maximum(found.x, 0.0) if found.status == 0 else None
 
 
 @settings(deadline=None, max_examples=50)
