@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _references import messy_csr
+from _seeds import new_rng
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm.structures import (
@@ -50,7 +51,7 @@ class Alternating(ChainStructure):
 
 
 def alternating_chains(n=12):
-    rng = np.random.default_rng(0)
+    rng = new_rng()
     y = [(np.arange(T) + rng.integers(2)) % 2 for T in rng.integers(1, 5, size=n)]
     # Features that say nothing: what is learned is what is not restricted.
     return [rng.standard_normal((len(labels), 2)) for labels in y], y
@@ -120,7 +121,7 @@ class Spied:
 
 
 def problem(parent):
-    rng = np.random.default_rng(0)
+    rng = new_rng()
     X = rng.standard_normal((8, 3))
     if parent is ChainStructure:
         return parent(), [X[:3], X[3:]], [[0, 1, 1], [1, 0, 0, 1, 1]]
@@ -228,7 +229,7 @@ def test_a_structure_in_python_may_be_changed_in_part():
         def loss(self, y_true, y):
             return float(np.not_equal(y_true, y).sum())
 
-    rng = np.random.default_rng(0)
+    rng = new_rng()
     X, y = list(rng.standard_normal((6, 2))), [labels[i % 4] for i in range(6)]
     model = BCFWClassifier(Hamming(), random_state=0).fit(X, y)
     assert model.objective_ > BCFWClassifier(Pairs(), random_state=0).fit(X, y).objective_
