@@ -1,68 +1,50 @@
 """Metrics and constraints of the confusion matrix, and the oracles that minimise it."""
 
+from sklearn_structsvm.confusion import (
+    agreement,
+    churn,
+    fairness,
+    linear,
+    metric_bound,
+    quantification,
+    rates,
+    ratios,
+    recalls,
+)
+from sklearn_structsvm.confusion.agreement import *
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.checks import check_gradient, check_metric
-from sklearn_structsvm.confusion.churn import Churn
+from sklearn_structsvm.confusion.churn import *
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import confusion_tensor, make_cells
-from sklearn_structsvm.confusion.fairness import (
-    DemographicParity,
-    EqualizedOdds,
-    EqualOpportunity,
-)
-from sklearn_structsvm.confusion.linear import LinearLoss, Ordinal, ZeroOne
-from sklearn_structsvm.confusion.matthews import MatthewsCorrelation
+from sklearn_structsvm.confusion.fairness import *
+from sklearn_structsvm.confusion.linear import *
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.metric_bound import MetricBound
-from sklearn_structsvm.confusion.quantification import Quantification
-from sklearn_structsvm.confusion.rates import (
-    Coverage,
-    FalsePositiveRate,
-    Precision,
-    Recall,
-)
-from sklearn_structsvm.confusion.ratios import (
-    CohenKappa,
-    FBeta,
-    Jaccard,
-    MacroF1,
-    MicroF1,
-)
-from sklearn_structsvm.confusion.recalls import Balanced, GMean, HMean, MinMax, QMean
+from sklearn_structsvm.confusion.metric_bound import *
+from sklearn_structsvm.confusion.quantification import *
+from sklearn_structsvm.confusion.rates import *
+from sklearn_structsvm.confusion.ratios import *
+from sklearn_structsvm.confusion.recalls import *
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
 __all__ = [
-    "Balanced",
+    "METRICS",
     "Cells",
-    "Churn",
-    "CohenKappa",
     "ConfusionMetric",
     "Constraint",
-    "Coverage",
-    "DemographicParity",
-    "EqualOpportunity",
-    "EqualizedOdds",
-    "FBeta",
-    "FalsePositiveRate",
-    "GMean",
-    "HMean",
-    "Jaccard",
-    "LinearLoss",
-    "METRICS",
-    "MacroF1",
-    "MatthewsCorrelation",
-    "MetricBound",
-    "MicroF1",
-    "MinMax",
-    "Ordinal",
-    "Precision",
-    "QMean",
-    "Quantification",
-    "Recall",
-    "ZeroOne",
     "check_gradient",
     "check_metric",
     "confusion_tensor",
     "get_metric",
     "make_cells",
 ]
+# Metrics and constraints are named where they are written.
+__all__ += agreement.__all__
+__all__ += churn.__all__
+__all__ += fairness.__all__
+__all__ += linear.__all__
+__all__ += metric_bound.__all__
+__all__ += quantification.__all__
+__all__ += rates.__all__
+__all__ += ratios.__all__
+__all__ += recalls.__all__

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_structsvm.confusion.differences import gradient_by_differences
+from sklearn_structsvm.confusion.metric import gradient_by_differences
 
 # Differences of a function of moderate curvature are right to about 1e-9, and at the edge
 # of the set, where they are one-sided, to 1e-6 of the largest slope.

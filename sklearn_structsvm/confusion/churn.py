@@ -5,6 +5,8 @@ import numpy as np
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number, selected_groups
 
+__all__ = ["Churn"]
+
 
 class Churn(Constraint):
     r"""Bound the share of the examples that a baseline classifier gives another label.

@@ -5,6 +5,8 @@ import numpy as np
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number
 
+__all__ = ["DemographicParity", "EqualOpportunity", "EqualizedOdds"]
+
 
 class GroupParity(Constraint):
     """Base: the rates of events in the groups are close, by difference or ratio.

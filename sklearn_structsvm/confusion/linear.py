@@ -4,6 +4,8 @@ import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
+__all__ = ["LinearLoss", "Ordinal", "ZeroOne"]
+
 
 class CostMetric(ConfusionMetric):
     """Base of the linear losses; a subclass gives `cost_matrix(n_classes)`."""

@@ -7,6 +7,8 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rates import check_number, selected_groups
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
+__all__ = ["MetricBound"]
+
 
 class MetricBound(Constraint):
     r"""Bound a metric: ψ(C) ≤ `at_most`, or its score 1 - ψ(C) ≥ `at_least`.

@@ -5,6 +5,8 @@ import numpy as np
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number, selected_groups
 
+__all__ = ["Quantification"]
+
 # No logarithm is taken below this share of a class's own target.
 TINY_RATIO = 1e-12
 

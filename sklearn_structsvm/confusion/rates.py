@@ -6,6 +6,8 @@ import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
 
+__all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall"]
+
 
 def selected_groups(constraint, cells):
     """Group indices that `group` and `per_group` name; [None] is all the examples."""

@@ -4,6 +4,8 @@ import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
+__all__ = ["Balanced", "GMean", "HMean", "MinMax", "QMean"]
+
 # Gradients are taken with no recall below this. The G-mean's slope at 0 is infinite;
 # here it is at most 1e4 times a plain recall's, and no classifier worth having has a
 # recall as low.

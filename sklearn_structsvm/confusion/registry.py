@@ -2,34 +2,25 @@
 
 import numpy as np
 
+from sklearn_structsvm.confusion import agreement, linear, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
-from sklearn_structsvm.confusion.linear import Ordinal, ZeroOne
-from sklearn_structsvm.confusion.matthews import MatthewsCorrelation
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.ratios import (
-    CohenKappa,
-    FBeta,
-    Jaccard,
-    MacroF1,
-    MicroF1,
-)
-from sklearn_structsvm.confusion.recalls import Balanced, GMean, HMean, MinMax, QMean
 
 #: What a parameter `metric` may be besides an object.
 METRICS = {
-    "zero_one": ZeroOne,
-    "balanced": Balanced,
-    "ordinal": Ordinal,
-    "g_mean": GMean,
-    "h_mean": HMean,
-    "q_mean": QMean,
-    "min_max": MinMax,
-    "micro_f1": MicroF1,
-    "macro_f1": MacroF1,
-    "f1": FBeta,
-    "jaccard": Jaccard,
-    "mcc": MatthewsCorrelation,
-    "kappa": CohenKappa,
+    "zero_one": linear.ZeroOne,
+    "balanced": recalls.Balanced,
+    "ordinal": linear.Ordinal,
+    "g_mean": recalls.GMean,
+    "h_mean": recalls.HMean,
+    "q_mean": recalls.QMean,
+    "min_max": recalls.MinMax,
+    "micro_f1": ratios.MicroF1,
+    "macro_f1": ratios.MacroF1,
+    "f1": ratios.FBeta,
+    "jaccard": ratios.Jaccard,
+    "mcc": agreement.MatthewsCorrelation,
+    "kappa": agreement.CohenKappa,
 }
 
 

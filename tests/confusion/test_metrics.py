@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from sklearn_structsvm.confusion import ConfusionMetric, check_gradient, check_metric
+from sklearn_structsvm.confusion import (
+    METRICS,
+    ConfusionMetric,
+    check_gradient,
+    check_metric,
+)
 from sklearn_structsvm.metrics import (
     Balanced,
     CohenKappa,
@@ -27,20 +32,20 @@ from sklearn_structsvm.metrics import (
 
 COSTS = [[0.0, 1.0, 5.0], [2.0, -1.0, 1.0], [4.0, 0.5, 0.0]]
 
+
+
+def is_of_any_classes(kind):
+    try:
+        kind().resolve(np.arange(3))
+    except ValueError:
+        return False
+    return True
+
+
 OF_ANY_CLASSES = [
-    ZeroOne(),
-    Balanced(),
-    Ordinal(),
-    GMean(),
-    HMean(),
-    QMean(),
-    MinMax(),
-    MicroF1(),
-    MacroF1(),
+    *(kind() for kind in METRICS.values() if is_of_any_classes(kind)),
     Jaccard("macro"),
     Jaccard("micro"),
-    MatthewsCorrelation(),
-    CohenKappa(),
     CohenKappa("linear"),
     CohenKappa("quadratic"),
 ]
@@ -51,17 +56,13 @@ OF_THREE = [
     FBeta(0.5, pos_label=1),
     Jaccard(pos_label=0),
 ]
-OF_TWO = [*OF_ANY_CLASSES, FBeta(), FBeta(2.0), FBeta(pos_label=0), Jaccard()]
-NOT_CONVEX = [
-    MicroF1(),
-    MacroF1(),
-    FBeta(pos_label=1),
-    Jaccard(pos_label=1),
-    Jaccard("macro"),
-    Jaccard("micro"),
-    MatthewsCorrelation(),
-    CohenKappa(),
+OF_TWO = [
+    *OF_ANY_CLASSES,
+    *(kind() for kind in METRICS.values() if not is_of_any_classes(kind)),
+    FBeta(2.0),
+    FBeta(pos_label=0),
 ]
+NOT_CONVEX = [metric for metric in OF_THREE if not metric.convex]
 
 
 def random_confusion(rng, priors, concentration=1.0):

@@ -6,7 +6,6 @@ from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _f
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
 from sklearn_structsvm.estimators.complex_metric.solvers import SOLVERS
 
@@ -42,9 +41,9 @@ class ComplexMetricClassifier(TrainedMixture):
         k - 1 only, as XGBoost's does, encode `y` (``LabelEncoder``). None for logistic
         regression.
     metric : str or ConfusionMetric, default="g_mean"
-        The loss ψ, a name ("zero_one", "balanced", "ordinal", "g_mean", "h_mean",
-        "q_mean", "min_max", "micro_f1", "macro_f1", "f1", "jaccard", "mcc", "kappa") or
-        an object of :mod:`sklearn_structsvm.metrics`, or of a class of your own.
+        The loss ψ: a name, such as "g_mean", "min_max" or "micro_f1" (any key of
+        ``sklearn_structsvm.metrics.METRICS``); or an object of
+        :mod:`sklearn_structsvm.metrics`, or of a class of your own.
     constraints : Constraint or sequence of Constraint, default=()
         All of them must hold.
     lmo : {"plugin", "weighted"} or LMO, default="plugin"
@@ -215,7 +214,7 @@ class ComplexMetricClassifier(TrainedMixture):
     _parameter_constraints: dict = {
         # What it needs depends on `lmo` and `cv`.
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
-        "metric": [StrOptions(set(METRICS)), ConfusionMetric],
+        "metric": [str, ConfusionMetric],
         "constraints": [list, tuple, Constraint],
         "lmo": [StrOptions({"plugin", "weighted"}), LMO],
         "solver": [StrOptions({"auto", *SOLVERS})],

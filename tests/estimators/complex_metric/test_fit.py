@@ -28,7 +28,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.confusion import ConfusionMetric
+from sklearn_structsvm.confusion import METRICS, ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.estimators.complex_metric import oracles
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
@@ -48,7 +48,7 @@ from sklearn_structsvm.metrics import (
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
-CONVEX = ["zero_one", "balanced", "ordinal", "g_mean", "h_mean", "q_mean", "min_max"]
+CONVEX = [name for name, kind in METRICS.items() if kind.convex]
 RATIOS = ["micro_f1", "kappa"]
 
 # Of the two recalls.

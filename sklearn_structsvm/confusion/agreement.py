@@ -1,8 +1,11 @@
-"""Matthews' correlation coefficient."""
+"""Agreement beyond chance: Matthews' correlation and Cohen's kappa."""
 
 import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.ratios import RatioMetric
+
+__all__ = ["CohenKappa", "MatthewsCorrelation"]
 
 # Variance of the predictions below which gradients are not taken: a classifier that says
 # almost always the same has a correlation that jumps.
@@ -49,3 +52,42 @@ class MatthewsCorrelation(ConfusionMetric):
         covariance = np.trace(C) - p @ q
         columns = p / scale - covariance / scale * q / variance
         return (columns - np.eye(len(C)) / scale) / total
+
+
+class CohenKappa(RatioMetric):
+    r"""One minus Cohen's kappa, agreement beyond that of chance.
+
+    .. math:: \psi(C) = \frac{\sum_{ij} w_{ij} C_{ij}}{\sum_{ij} w_{ij} \pi_i q_j},
+       \qquad q_j = \sum_i C_{ij}
+
+    The label shares π_i do not change, so this is a ratio of linear functions. Where all
+    labels and predictions are of one class (0/0) the score is 0.
+
+    Parameters
+    ----------
+    weights : {None, 'linear', 'quadratic'}, default=None
+        w_ij = [i ≠ j], ``|i - j|`` or (i - j)², with the ranks of the sorted labels.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import CohenKappa
+    >>> CohenKappa()(["a", "a", "b", "b"], ["a", "a", "b", "a"])
+    0.5
+    """
+
+    def __init__(self, weights=None):
+        self.weights = weights
+
+    def ratio(self, priors):
+        ranks = np.arange(len(priors), dtype=np.float64)
+        distance = np.abs(ranks[:, None] - ranks)
+        powers = {None: 0.0, "linear": 1.0, "quadratic": 2.0}
+        A = np.where(distance > 0.0, distance ** powers[self.weights], 0.0)
+        chance = np.asarray(priors) @ A / np.sum(priors)
+        return A, np.broadcast_to(chance, A.shape).copy()
+
+    def check(self, n_classes):
+        if self.weights not in (None, "linear", "quadratic"):
+            raise ValueError(
+                f"weights must be None, 'linear' or 'quadratic', got {self.weights!r}."
+            )

@@ -1,6 +1,9 @@
 """Score functions, gaps between groups and confusion tensors, against other libraries."""
 
+import inspect
 import math
+import pickle
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
 from sklearn_structsvm import metrics
-from sklearn_structsvm.confusion import make_cells
+from sklearn_structsvm.confusion import functions, make_cells
 from sklearn_structsvm.metrics import (
     GMean,
     confusion_tensor,
@@ -295,3 +298,16 @@ def test_cells_without_groups_or_baseline_are_one():
 def test_a_metric_takes_only_labels_by_position():
     with pytest.raises(TypeError, match="g_mean takes y_true and y_pred"):
         GMean()([0, 1], [0, 1], [1, 1])
+
+
+@pytest.mark.parametrize("name", functions.__all__)
+def test_functions_are_made_as_if_they_were_written(name):
+    function = getattr(metrics, name)
+    assert function.__name__ == function.__qualname__ == name
+    assert pickle.loads(pickle.dumps(function)) is function
+    parameters = inspect.signature(function).parameters
+    assert [*parameters][:2] == ["y_true", "y_pred"]
+    for parameter in parameters:
+        assert re.search(rf"^    (.*, )?{parameter}\b.* : ", function.__doc__, re.M)
+    assert f">>> {name}(" in function.__doc__ or f"round({name}(" in function.__doc__
+    assert "<" not in function.__doc__.replace(">>>", "")

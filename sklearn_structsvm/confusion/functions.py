@@ -1,0 +1,387 @@
+"""Scores of predictions, and gaps between groups, as functions.
+
+They are what the objects of the same name measure, made by `_measure` and `_gap`. Those
+that are no object's value, or have parameters of their own, are written out.
+"""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from sklearn_structsvm._utils.sequence_scores import check_zero_division
+from sklearn_structsvm.confusion.counts import confusion_tensor
+from sklearn_structsvm.confusion.fairness import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+)
+from sklearn_structsvm.confusion.linear import LinearLoss, Ordinal
+from sklearn_structsvm.confusion.ratios import MicroF1
+from sklearn_structsvm.confusion.recalls import GMean, HMean, MinMax, QMean
+
+__all__ = [
+    "cost_loss",
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "equal_opportunity_difference",
+    "equal_opportunity_ratio",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+    "g_mean_score",
+    "h_mean_score",
+    "micro_f1_score",
+    "min_recall_score",
+    "ordinal_loss",
+    "q_mean_score",
+    "quantification_loss",
+]
+
+# What the docstrings share.
+_PARTS = {
+    "<SAMPLE>": """
+    y_true, y_pred : array-like of shape (n,)
+        Labels and predictions, of any kind.
+""",
+    "<WEIGHTS>": """
+    labels : array-like of shape (k,), default=None
+        All classes, in order; by default those that occur, sorted.
+
+    sample_weight : array-like of shape (n,), default=None
+        Not negative, and not all 0.
+""",
+    "<GROUPS>": """
+    sensitive_features : array-like of shape (n,) or (n, p), or data frame
+        The group of each example; with several columns, their combinations that occur.
+""",
+    "<COMPARISON>": """
+    pos_label : label, default=None
+        The class that counts. None is the second of two classes, or the worst of more.
+
+    reference : {'groups', 'overall'}, default='groups'
+        Compare each two groups (fairlearn's `between_groups`), or each with all examples
+        together, which is what the constraint of the same name bounds by default.
+""",
+}
+
+
+def _document(function, doc):
+    """Set a docstring, with what is shared in it filled in."""
+    for name, part in _PARTS.items():
+        doc = doc.replace(f"    {name}\n", part[1:])
+    function.__doc__ = doc
+    return function
+
+
+def _filled(function):
+    return _document(function, function.__doc__)
+
+
+def _named(function, name, doc):
+    function.__name__ = function.__qualname__ = name
+    return _document(function, doc)
+
+
+def _measure(kind, name, title, value, *, unit="score : float\n        Between 0 and 1."):
+    """What a metric without parameters measures, as a function."""
+
+    def function(y_true, y_pred, *, labels=None, sample_weight=None):
+        return kind()(y_true, y_pred, labels=labels, sample_weight=sample_weight)
+
+    return _named(
+        function,
+        name,
+        rf"""{title}
+
+    Parameters
+    ----------
+    <SAMPLE>
+
+    <WEIGHTS>
+
+    Returns
+    -------
+    {unit}
+
+    See Also
+    --------
+    {kind.__name__} : The metric to be optimised.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import {name}
+    >>> {name}([0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0])
+    {value}
+    """,
+    )
+
+
+g_mean_score = _measure(
+    GMean,
+    "g_mean_score",
+    r"""Geometric mean of the classes' recalls, :math:`(\prod_i r_i)^{1/k}`.
+
+    0 as soon as one class is never found. imbalanced-learn's `geometric_mean_score` is
+    the same, but for a class that is predicted and does not occur in `y_true`: it has no
+    recall, and is left out here.""",
+    "0.707...",
+)
+
+h_mean_score = _measure(
+    HMean,
+    "h_mean_score",
+    r"""Harmonic mean of the classes' recalls, :math:`k / \sum_i (1 / r_i)`.
+
+    0 as soon as one class is never found; a class that does not occur in `y_true` is left
+    out.""",
+    "0.666...",
+)
+
+q_mean_score = _measure(
+    QMean,
+    "q_mean_score",
+    r"""One minus the quadratic mean of the classes' error rates.
+
+    .. math:: 1 - \sqrt{\frac{1}{k} \sum_i (1 - r_i)^2}
+
+    A class that does not occur in `y_true` is left out.""",
+    "0.646...",
+)
+
+min_recall_score = _measure(
+    MinMax,
+    "min_recall_score",
+    r"""The worst class's recall, :math:`\min_i r_i`; one minus the min-max loss.
+
+    A class that does not occur in `y_true` is left out.""",
+    "0.5",
+)
+
+ordinal_loss = _measure(
+    Ordinal,
+    "ordinal_loss",
+    r"""Mean distance of prediction and label, in ranks of the sorted labels.
+
+    .. math:: \sum_{ij} |i - j| \, C_{ij}
+
+    Where some classes do not occur, `labels` are needed for ranks to be right.""",
+    "0.166...",
+    unit="loss : float\n        Between 0 and k - 1; less is better.",
+)
+
+
+@_filled
+def cost_loss(y_true, y_pred, *, costs, labels=None, sample_weight=None):
+    r"""Mean cost of the predictions, :math:`\sum_{ij} L_{ij} C_{ij}`.
+
+    Parameters
+    ----------
+    <SAMPLE>
+
+    costs : array-like of shape (k, k) or dict
+        L, the cost of predicting class j where the label is class i, in the order of
+        `labels`; or ``{(label, prediction): cost}``, all others costing 0.
+
+    <WEIGHTS>
+
+    Returns
+    -------
+    loss : float
+        Less is better.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import cost_loss
+    >>> cost_loss(["ill", "well"], ["well", "well"], costs={("ill", "well"): 10.0})
+    5.0
+    """
+    metric = LinearLoss(costs)
+    return metric(y_true, y_pred, labels=labels, sample_weight=sample_weight)
+
+
+@_filled
+def micro_f1_score(
+    y_true,
+    y_pred,
+    *,
+    default_label=None,
+    labels=None,
+    sample_weight=None,
+    zero_division="warn",
+):
+    r"""F1 of all classes but a default one, their counts pooled.
+
+    .. math:: \frac{2 \sum_{i \neq 0} C_{ii}}{2 - \sum_j C_{0j} - \sum_j C_{j0}}
+
+    with 0 the default class ("nothing here"); the same as scikit-learn's
+    ``f1_score(average="micro")`` with `labels` all classes but the default one. The
+    average over the classes is always "micro".
+
+    Parameters
+    ----------
+    <SAMPLE>
+
+    default_label : label, default=None
+        The default class; None is the first of the sorted labels.
+
+    <WEIGHTS>
+
+    zero_division : {'warn', 0, 1, np.nan}, default='warn'
+        The score where all labels and predictions are the default class, 0/0. 'warn' is 0
+        with an `UndefinedMetricWarning`.
+
+    Returns
+    -------
+    score : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import micro_f1_score
+    >>> micro_f1_score(["O", "O", "x", "y", "y"], ["O", "x", "x", "y", "O"])
+    0.666...
+    """
+    filler = check_zero_division(zero_division)
+    C, cells = confusion_tensor(
+        y_true, y_pred, labels=labels, sample_weight=sample_weight
+    )
+    metric = MicroF1(default_label)
+    metric = metric.resolve(cells.classes) if cells.n_classes > 1 else metric
+    _, B = metric.ratio(cells.class_priors)
+    if np.vdot(B, cells.total(C)) > 0.0:
+        return metric.score_of(cells.total(C))
+    if isinstance(zero_division, str):
+        warnings.warn(
+            "Micro-F1 is ill-defined and set to 0.0: all labels and predictions are the "
+            "default class. Use the parameter zero_division to control this.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+    return filler
+
+
+@_filled
+def quantification_loss(y_true, y_pred, *, labels=None, sample_weight=None):
+    r"""Kullback-Leibler divergence of the predicted from the true class shares.
+
+    .. math:: \sum_i \pi_i \log \frac{\pi_i}{q_i}
+
+    with π_i the share of the label and q_i of the prediction i.
+
+    Parameters
+    ----------
+    <SAMPLE>
+
+    <WEIGHTS>
+
+    Returns
+    -------
+    loss : float
+        In nats; 0 where the shares agree, infinite where a class that occurs is never
+        predicted.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import quantification_loss
+    >>> round(quantification_loss(["a", "a", "b", "b"], ["a", "b", "b", "b"]), 4)
+    0.1438
+    """
+    C, cells = confusion_tensor(
+        y_true, y_pred, labels=labels, sample_weight=sample_weight
+    )
+    used = cells.class_priors > 0.0
+    p, q = cells.class_priors[used], cells.total(C).sum(axis=0)[used]
+    if not q.all():
+        return float("inf")
+    return max(0.0, float(p @ np.log(p / q)))
+
+
+_EXTREMES = {"difference": "Largest difference", "ratio": "Smallest ratio"}
+
+
+def _gap(kind, bound, rates, note, y_true, value):
+    """How far apart the rates of a constraint on groups are, as a function."""
+
+    def function(
+        y_true,
+        y_pred,
+        *,
+        sensitive_features,
+        sample_weight=None,
+        labels=None,
+        pos_label=None,
+        reference="groups",
+    ):
+        constraint = kind(bound=bound, pos_label=pos_label, reference=reference)
+        C, cells = confusion_tensor(
+            y_true,
+            y_pred,
+            labels=labels,
+            sample_weight=sample_weight,
+            sensitive_features=sensitive_features,
+        )
+        constraint.check(cells)
+        return constraint.disparity(C, cells)
+
+    name = f"{kind().__name__}_{bound}"
+    best = "0" if bound == "difference" else "1"
+    return _named(
+        function,
+        name,
+        f"""{_EXTREMES[bound]} between groups {rates}.
+
+    {note}
+
+    Parameters
+    ----------
+    <SAMPLE>
+
+    <GROUPS>
+
+    <WEIGHTS>
+
+    <COMPARISON>
+
+    Returns
+    -------
+    {bound} : float
+        Between 0 and 1; {best} where all groups are treated alike. As fairlearn's for
+        labels 0 and 1.
+
+    See Also
+    --------
+    {kind.__name__} : The constraint.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import {name}
+    >>> groups = ["f", "f", "m", "m"]
+    >>> {name}({y_true}, [1, 1, 0, 1], sensitive_features=groups)
+    {value}
+    """,
+    )
+
+
+_PARITY = (
+    "in how often a class is predicted",
+    "Where no group has the prediction at all, groups are alike.",
+    [0, 1, 0, 1],
+)
+_OPPORTUNITY = (
+    "in the recall of a class",
+    "A group without examples of the class has no recall and is left out.",
+    [0, 1, 1, 1],
+)
+_ODDS = (
+    "in the rate of a prediction given the label",
+    "With two classes, in the true or the false positive rate: fairlearn's default,\n"
+    '    `agg="worst_case"`.',
+    [0, 1, 0, 1],
+)
+
+demographic_parity_difference = _gap(DemographicParity, "difference", *_PARITY, 0.5)
+demographic_parity_ratio = _gap(DemographicParity, "ratio", *_PARITY, 0.5)
+equal_opportunity_difference = _gap(EqualOpportunity, "difference", *_OPPORTUNITY, 0.5)
+equal_opportunity_ratio = _gap(EqualOpportunity, "ratio", *_OPPORTUNITY, 0.5)
+equalized_odds_difference = _gap(EqualizedOdds, "difference", *_ODDS, 1.0)
+equalized_odds_ratio = _gap(EqualizedOdds, "ratio", *_ODDS, 0.0)

@@ -1,0 +1,66 @@
+"""Names of metrics: what a new one takes, and that it is everywhere then."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_structsvm import ComplexMetricClassifier, confusion, metrics
+from sklearn_structsvm.confusion import METRICS, check_metric, get_metric
+from sklearn_structsvm.confusion.recalls import RecallMetric
+from sklearn_structsvm.metrics import MetricBound
+
+DOC = Path(__file__).parents[2] / "doc"
+
+
+class CubicMean(RecallMetric):
+    """A metric that the suite does not have."""
+
+    def loss(self, recalls):
+        return ((1.0 - recalls) ** 3).mean()
+
+    def slopes(self, recalls):
+        return -3.0 * (1.0 - recalls) ** 2 / len(recalls)
+
+
+def test_a_built_in_metric_is_one_class_and_one_line_of_the_registry(monkeypatch):
+    monkeypatch.setitem(METRICS, "cubic_mean", CubicMean)
+    metric = get_metric("cubic_mean", ["a", "b", "c"])
+    check_metric(metric)
+    assert metric.__name__ == "cubic_mean"
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    y = np.array(["a", "b", "c"])[(X @ [1.0, -1.0] + rng.random(300) > [[0], [1]]).sum(0)]
+    model = ComplexMetricClassifier(metric="cubic_mean").fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+    assert model.score(X, y) == metric(y, model.predict(X))
+    assert metric.scorer()(model, X, y) == model.score(X, y)
+    bounded = ComplexMetricClassifier(
+        constraints=MetricBound("cubic_mean", at_most=model.objective_ + 0.01)
+    )
+    assert bounded.fit(X, y).constraint_violation_ <= 0.0
+    with pytest.raises(ValueError, match=r"'cubic' is unknown.*'cubic_mean'"):
+        ComplexMetricClassifier(metric="cubic").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", METRICS.values())
+def test_each_class_of_the_registry_is_public(kind):
+    for face in (confusion, metrics):
+        assert getattr(face, kind.__name__) is kind
+        assert kind.__name__ in face.__all__
+
+
+@pytest.mark.skipif(not DOC.is_dir(), reason="the documentation is not installed")
+@pytest.mark.parametrize("name", METRICS)
+def test_each_name_of_the_registry_is_documented(name):
+    guide = (DOC / "guide" / "complex_metrics.rst").read_text(encoding="utf-8")
+    assert f'``"{name}"``' in guide, "a row of the table of metrics"
+    api = (DOC / "api.rst").read_text(encoding="utf-8").splitlines()
+    assert f"   {METRICS[name].__name__}" in api, "a line of the list of metrics"
+
+
+def test_each_public_name_is_there_and_named_once():
+    for face in (confusion, metrics):
+        assert len(set(face.__all__)) == len(face.__all__)
+        assert all(hasattr(face, name) for name in face.__all__)
+    assert {*confusion.__all__} <= {*metrics.__all__}
