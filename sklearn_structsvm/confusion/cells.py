@@ -131,6 +131,35 @@ def label_index(classes, label, name):
     return found[0]
 
 
+def positive_index(classes, pos_label, name):
+    """Index of the label that counts as positive, as in scikit-learn.
+
+    It is `pos_label`; or else 1 of the labels 0 and 1 or -1 and 1, and True of booleans.
+    Of other labels none is taken for it in silence.
+
+    Parameters
+    ----------
+    classes : array-like of shape (k,)
+    pos_label : label or None
+    name : str
+        Of what singles the label out.
+
+    Raises
+    ------
+    ValueError
+        Which names the labels, for one that is none of them, or where it must be given.
+    """
+    if pos_label is not None:
+        return label_index(classes, pos_label, "pos_label")
+    labels = np.asarray(classes).tolist()
+    if len(labels) == 2 and set(labels) in ({0, 1}, {-1, 1}):
+        return labels.index(1)
+    raise ValueError(
+        f"{name} counts one label as positive: give it pos_label, one of {labels}. "
+        "Only for the labels 0 and 1, -1 and 1, or False and True it is 1 or True."
+    )
+
+
 def _plain_name(name):
     """A group's name as Python objects, so that a message shows no NumPy types."""
     if isinstance(name, (tuple, list, np.ndarray)):

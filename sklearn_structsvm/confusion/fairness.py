@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number
 
@@ -17,6 +18,9 @@ class GroupParity(Constraint):
     """
 
     needs_groups = True
+    # Whether of two classes the differences of one are those of the other, so that which
+    # of them counts makes no difference to them (but to ratios).
+    symmetric = True
 
     def __init__(
         self,
@@ -42,10 +46,19 @@ class GroupParity(Constraint):
         raise NotImplementedError
 
     def positives(self, cells):
-        """Class indices: of `pos_label`, of the second of two, or else of all."""
-        if self.pos_label is not None:
-            return [cells.class_index(self.pos_label, "pos_label")]
+        """Class indices: of the one that counts, or of more than two of all."""
+        label = self.positive_label(cells.classes)
+        if label is not None:
+            return [cells.class_index(label)]
         return [1] if cells.n_classes == 2 else list(range(cells.n_classes))
+
+    def positive_label(self, classes):
+        if self.pos_label is None and (
+            len(classes) != 2 or (self.symmetric and self.bound == "difference")
+        ):
+            return None
+        index = positive_index(classes, self.pos_label, type(self).__name__)
+        return np.asarray(classes).tolist()[index]
 
     def check(self, cells):
         check_number(self.slack, "slack", 0.0, 1.0)
@@ -169,7 +182,10 @@ class EqualOpportunity(GroupParity):
         What a group's rate is compared with: the rate of all examples together (the
         paper's form), or that of each other group (fairlearn's `between_groups`).
     pos_label : label or None, default=None
-        The class that counts. None is the second of two classes, or of more each in turn.
+        The class that counts. None is each in turn of more than two classes. Of two it
+        must be given unless they are 0 and 1 or -1 and 1, and it is 1, or booleans, and
+        it is True; or unless both have the same differences, those of
+        :class:`DemographicParity` and :class:`EqualizedOdds`.
 
     Examples
     --------
@@ -179,6 +195,8 @@ class EqualOpportunity(GroupParity):
     >>> round(constraint([1, 1, 1, 0], [1, 1, 0, 1], sensitive_features=groups), 3)
     0.567
     """
+
+    symmetric = False
 
     def events(self, cells):
         return [(i, i) for i in self.positives(cells)]

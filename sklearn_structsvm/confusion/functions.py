@@ -56,7 +56,9 @@ _PARTS = {
 """,
     "<COMPARISON>": """
     pos_label : label, default=None
-        The class that counts. None is the second of two classes, or the worst of more.
+        The class that counts; None is the worst of more than two. Of two it is 1 for the
+        labels 0 and 1 or -1 and 1, and True for booleans; for others it must be given,
+        but for differences where both classes have the same.
 
     reference : {'groups', 'overall'}, default='groups'
         Compare each two groups (fairlearn's `between_groups`), or each with all examples

@@ -33,7 +33,7 @@ class MetricBound(Constraint):
     --------
     >>> from sklearn_structsvm.metrics import MetricBound
     >>> constraint = MetricBound("f1", at_least=0.9)
-    >>> round(constraint(["n", "n", "y", "y"], ["n", "y", "y", "y"]), 3)
+    >>> round(constraint([0, 0, 1, 1], [0, 1, 1, 1]), 3)
     0.1
     """
 
@@ -62,6 +62,9 @@ class MetricBound(Constraint):
         return (
             kind.pieces is ConfusionMetric.pieces and kind.ratio is ConfusionMetric.ratio
         )
+
+    def positive_label(self, classes):
+        return get_metric(self.metric, classes).positive_label(classes)
 
     def bound(self, metric):
         """The upper bound of the loss."""

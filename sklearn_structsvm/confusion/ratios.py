@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["FBeta", "Jaccard", "MacroF1", "MicroF1"]
@@ -52,15 +53,15 @@ class OneClassMetric(RatioMetric):
     """
 
     def positive(self, n_classes):
-        """Index of the class that counts: `pos_label`, or the second of two."""
+        """Index of the class that counts, see `positive_index`."""
         if self.pos_label is not None:
             return self.index_of(self.pos_label, "pos_label")
-        if n_classes == 2:
-            return 1
-        raise ValueError(
-            f"{type(self).__name__} is of one class against the others: with {n_classes} "
-            "classes pos_label must say which."
-        )
+        classes = getattr(self, "_classes", np.arange(n_classes))
+        return positive_index(classes, None, type(self).__name__)
+
+    def positive_label(self, classes):
+        index = positive_index(classes, self.pos_label, type(self).__name__)
+        return np.asarray(classes).tolist()[index]
 
     def ratio(self, priors):
         k = len(priors)
@@ -118,8 +119,8 @@ class FBeta(OneClassMetric):
     beta : float, default=1.0
         > 0; how many times as important recall is as precision.
     pos_label : label or None, default=None
-        The class; None is the second of two. With more than two classes it must be given,
-        and all the others together are the negative class.
+        The class. It may be left out where the labels are 0 and 1 or -1 and 1, and is 1
+        then, or booleans, and is True. All others together are the negative class.
 
     Notes
     -----
@@ -129,7 +130,9 @@ class FBeta(OneClassMetric):
     Examples
     --------
     >>> from sklearn_structsvm.metrics import FBeta
-    >>> FBeta()(["n", "n", "y", "y", "y"], ["n", "y", "y", "y", "n"])
+    >>> FBeta()([0, 0, 1, 1, 1], [0, 1, 1, 1, 0])
+    0.666...
+    >>> FBeta(pos_label="y")(["n", "n", "y", "y", "y"], ["n", "y", "y", "y", "n"])
     0.666...
     """
 
@@ -168,7 +171,7 @@ class Jaccard(OneClassMetric):
     Examples
     --------
     >>> from sklearn_structsvm.metrics import Jaccard
-    >>> Jaccard()(["n", "n", "y", "y", "y"], ["n", "y", "y", "y", "n"])
+    >>> Jaccard()([0, 0, 1, 1, 1], [0, 1, 1, 1, 0])
     0.5
     """
 
@@ -209,6 +212,9 @@ class Jaccard(OneClassMetric):
         if self.average == "micro":
             return np.eye(n_classes, dtype=bool)
         return super().entries(n_classes)
+
+    def positive_label(self, classes):
+        return super().positive_label(classes) if self.average == "binary" else None
 
     def check(self, n_classes):
         if self.average not in ("binary", "macro", "micro"):

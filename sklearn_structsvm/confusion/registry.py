@@ -50,15 +50,11 @@ def get_metric(metric, classes):
     Examples
     --------
     >>> from sklearn_structsvm.confusion import get_metric
-    >>> get_metric("f1", ["no", "yes"])
-    FBeta()
+    >>> get_metric("micro_f1", ["no", "yes"])
+    MicroF1()
     """
     if isinstance(metric, str):
-        if metric not in METRICS:
-            raise ValueError(
-                f"metric={metric!r} is unknown: the names are {sorted(METRICS)}."
-            )
-        metric = METRICS[metric]()
+        return _named_metric(metric, classes)
     if not isinstance(metric, ConfusionMetric) or isinstance(metric, type):
         raise TypeError(
             "metric must be a name or an instance of a subclass of ConfusionMetric, "
@@ -68,6 +64,16 @@ def get_metric(metric, classes):
     if _has_gradient_of_a_user(metric):
         check_gradient(metric, _some_confusion(len(classes)))
     return metric
+
+
+def _named_metric(name, classes):
+    if name not in METRICS:
+        raise ValueError(f"metric={name!r} is unknown: the names are {sorted(METRICS)}.")
+    metric = METRICS[name]()
+    try:
+        return metric.resolve(classes)
+    except ValueError as error:
+        raise ValueError(f"metric={name!r} is {metric!r}. {error}") from None
 
 
 def _has_gradient_of_a_user(metric):

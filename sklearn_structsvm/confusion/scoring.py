@@ -29,6 +29,15 @@ class Scored:
         """What users see of the confusion tensor C of shape (m, k, k), a float."""
         raise NotImplementedError
 
+    def positive_label(self, classes):
+        """The label that is singled out as positive; None where all count alike.
+
+        Parameters
+        ----------
+        classes : array-like of shape (k,)
+        """
+        return None
+
     @property
     def __name__(self):
         """What scikit-learn calls the object where it shows a scorer."""

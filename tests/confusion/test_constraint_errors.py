@@ -58,7 +58,7 @@ CELLS = Cells(
         (MetricBound("macro_f1", at_least=0.5), "MacroF1 cannot be bounded"),
         (MetricBound("mcc", at_least=0.5), "MatthewsCorrelation cannot be bounded"),
         (MetricBound("ordinal", at_least=0.5), "Ordinal is a cost"),
-        (MetricBound("f1", at_least=0.5), "pos_label must say which"),
+        (MetricBound("f1", at_least=0.5), r"FBeta.*pos_label, one of \['a', 'b', 'c'\]"),
         (MetricBound("nothing", at_least=0.5), "metric='nothing' is unknown"),
     ],
     ids=lambda value: None if isinstance(value, str) else repr(value),

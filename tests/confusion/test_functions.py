@@ -99,8 +99,9 @@ def test_gaps_of_strings_are_those_of_numbers(name):
     expected = function(y, guess, sensitive_features=groups, sample_weight=weights)
     labels, names = np.array(["no", "yes"]), np.array(["x", "y", "z"])
     found = function(
-        labels[y], labels[guess], sensitive_features=names[groups], sample_weight=weights
-    )
+        labels[y], labels[guess], sensitive_features=names[groups], sample_weight=weights,
+        pos_label="yes",
+    )  # fmt: skip
     assert found == expected
     other = function(y, guess, sensitive_features=groups, pos_label=0)
     flipped = function(1 - y, 1 - guess, sensitive_features=groups)

@@ -129,9 +129,10 @@ def test_scorers_choose_parameters_in_a_grid_search(data):
 def test_several_scorers_are_used_at_once(data):
     X, y, _, weights = data
     model = LogisticRegression()
-    scoring = {"g": GMean().scorer(), "f": FBeta().scorer(), "accuracy": "accuracy"}
+    f1 = FBeta(pos_label="y")
+    scoring = {"g": GMean().scorer(), "f": f1.scorer(), "accuracy": "accuracy"}
     results = cross_validate(model, X, y, cv=FOLDS, scoring=scoring)
-    for name, measure in (("g", GMean()), ("f", FBeta())):
+    for name, measure in (("g", GMean()), ("f", f1)):
         expected = cross_val_score(model, X, y, cv=FOLDS, scoring=measure)
         np.testing.assert_array_equal(results[f"test_{name}"], expected)
     search = GridSearchCV(model, {"C": [1.0]}, scoring=scoring, refit="g", cv=FOLDS)
@@ -296,7 +297,7 @@ def test_probabilities_are_scored_as_a_randomised_classifier(data):
     P = model.predict_proba(X)
     kwargs = {"sample_weight": weights, "sensitive_features": groups}
     C, _ = confusion_tensor(y, P, labels=["n", "y"], **kwargs)
-    for measure in (GMean(), FBeta(), DemographicParity()):
+    for measure in (GMean(), FBeta(pos_label="y"), DemographicParity()):
         found = measure.scorer(response="predict_proba")(model, X, y, **kwargs)
         sign = 1 if measure.greater_is_better else -1
         assert found == sign * measure(y, P, labels=["n", "y"], **kwargs)
@@ -360,8 +361,12 @@ def test_scores_agree_with_scikit_learns_scorers(data):
     X, y, _, _ = data
     model = LogisticRegression()
     f1 = make_scorer(sk.f1_score, pos_label="y")
-    for measure, scoring in ((FBeta(), f1), (FBeta(pos_label="y"), f1)):
+    for measure, labels, scoring in (
+        (FBeta(pos_label="y"), y, f1),
+        (FBeta(), y == "y", "f1"),
+        (FBeta(), 2 * (y == "y") - 1, "f1"),
+    ):
         np.testing.assert_allclose(
-            cross_val_score(model, X, y, cv=FOLDS, scoring=measure.scorer()),
-            cross_val_score(model, X, y, cv=FOLDS, scoring=scoring),
+            cross_val_score(model, X, labels, cv=FOLDS, scoring=measure.scorer()),
+            cross_val_score(model, X, labels, cv=FOLDS, scoring=scoring),
         )

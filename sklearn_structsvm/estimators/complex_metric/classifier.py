@@ -107,6 +107,9 @@ class ComplexMetricClassifier(TrainedMixture):
         The source of the probabilities; for ``lmo="plugin"`` only.
     metric_ : ConfusionMetric
         ψ for these classes.
+    pos_label_ : label or None
+        The label that counts as positive for the metric, or else for the first constraint
+        that singles one out; None where all labels count alike.
     confusion_ : ndarray of shape (n_classes, n_classes)
         Confusion matrix of the mixture, expected over its draws, as shares of the
         training examples' labels (of the held-out ones, with `cv`).

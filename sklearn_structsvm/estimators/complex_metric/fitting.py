@@ -78,6 +78,7 @@ class TrainedMixture(RandomisedClassifier):
         found |= {
             "classes_": classes,
             "metric_": task.metric,
+            "pos_label_": task.positive_label(),
             "cell_finder_": task.finder,
             "hash_seed_": self._hash_seed(),
             "groups_": task.finder.groups and task.finder.groups.array,

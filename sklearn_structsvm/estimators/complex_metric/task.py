@@ -100,6 +100,13 @@ class Task:
     codes: np.ndarray
     cells: Cells
 
+    def positive_label(self):
+        """The first label that the metric, or a constraint, singles out; or None."""
+        labels = (
+            part.positive_label(self.classes) for part in (self.metric, *self.constraints)
+        )
+        return next((label for label in labels if label is not None), None)
+
     def take(self, rows):
         """The task on some of the examples, or on some of them several times."""
         y, weights, codes = self.y[rows], self.weights[rows], self.codes[rows]

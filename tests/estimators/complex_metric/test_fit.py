@@ -319,6 +319,37 @@ def assert_same_fit_but_objects(one, other):
     assert_same_fit(one, other)
 
 
+class TestPositiveLabel:
+    @pytest.mark.parametrize("metric", ["f1", "jaccard"])
+    def test_labels_that_do_not_say_it_are_refused_before_any_fit(self, metric):
+        X, y, _ = make_data(2)
+        fits = []
+        with pytest.raises(ValueError, match=r"one of \['fraud', 'ok'\]"):
+            ComplexMetricClassifier(Spy(fits), metric).fit(
+                X, np.array(["ok", "fraud"])[y]
+            )
+        assert fits == []
+
+    def test_the_label_that_is_named_is_the_one_that_is_optimised(self):
+        X, y, _ = make_data(2)
+        fraud = np.array(["ok", "fraud"])[y]
+        plain = ComplexMetricClassifier(metric="f1").fit(X, y)
+        named = ComplexMetricClassifier(metric=FBeta(pos_label="fraud")).fit(X, fraud)
+        assert plain.pos_label_ == 1 and named.pos_label_ == "fraud"
+        assert named.score(X, fraud) == pytest.approx(plain.score(X, y), abs=5e-3)
+
+    @pytest.mark.parametrize("names", [[-1, 1], [False, True]], ids=str)
+    def test_it_is_an_attribute(self, names):
+        X, y, groups = make_data(2)
+        y = np.array(names)[y]
+        assert fitted_to(2, "g_mean")[2].pos_label_ is None
+        assert ComplexMetricClassifier(metric="jaccard").fit(X, y).pos_label_ == names[1]
+        of_constraint = ComplexMetricClassifier(
+            constraints=[Recall(at_least=0.3), EqualOpportunity(slack=0.1)]
+        ).fit(X, y, sensitive_features=groups)
+        assert of_constraint.pos_label_ == names[1]
+
+
 class TestProbabilities:
     def test_an_overfitted_classifier_is_held_out_where_cv_says_so(self):
         X, y, _ = make_data(2)
@@ -811,7 +842,7 @@ class TestOtherOracles:
     def test_the_mixture_is_of_classifiers(self, lmo, fair):
         X, y, groups = make_data(2)
         names = np.array(["no", "yes"])[y]
-        constraints = EqualOpportunity(slack=0.1) if fair else ()
+        constraints = EqualOpportunity(slack=0.1, pos_label="yes") if fair else ()
         model = ComplexMetricClassifier(
             metric="h_mean", constraints=constraints, lmo=lmo, max_iter=50
         )

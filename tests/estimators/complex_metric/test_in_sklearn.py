@@ -128,7 +128,8 @@ class TestOverOtherClassifiers:
                 return np.column_stack([1 - one, one])
 
         X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(Known(), constraints=FAIR, cv="prefit")
+        fair = EqualOpportunity(slack=0.05, pos_label="yes")
+        model = ComplexMetricClassifier(Known(), constraints=fair, cv="prefit")
         with sklearn.config_context(enable_metadata_routing=enabled):
             model.fit(X, np.array(["no", "yes"])[y], sensitive_features=groups)
             predicted = model.predict(X, sensitive_features=groups)
