@@ -32,7 +32,6 @@ autosummary_generate = True
 autosummary_context = {
     "hidden": [
         "check_data",
-        "check_known",
         "decode_batch",
         "decision_function",
         "example_weights",
@@ -43,6 +42,7 @@ autosummary_context = {
         "present_scores",
         "score",
         "split_weights",
+        "unseen_labels",
     ],
 }
 numpydoc_show_class_members = False

@@ -3,6 +3,9 @@
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+# Labels that a message names at most.
+MAX_NAMES = 8
+
 
 def learn_classes(labels, classes=None):
     """The sorted distinct labels, or `classes` once seen to hold them all."""
@@ -30,6 +33,39 @@ def learn_classes(labels, classes=None):
 def plain(label):
     """A label as its user wrote it: numpy's scalars as Python's."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def listed(labels):
+    """Labels as a message names them, which breaks off where they are many."""
+    labels = [repr(plain(label)) for label in labels]
+    if len(labels) > MAX_NAMES:
+        labels[MAX_NAMES - 1 :] = ["..."]
+    return ", ".join(labels)
+
+
+def unseen(labels, classes):
+    """The distinct of some labels that are not among `classes`, first come first.
+
+    They are compared as Python compares, so that 1 is no "1".
+
+    Parameters
+    ----------
+    labels : iterable of hashable
+    classes : ndarray
+
+    Returns
+    -------
+    list
+    """
+    known = set(classes.tolist())
+    return list(dict.fromkeys(label for label in labels if label not in known))
+
+
+def unseen_words(labels):
+    """What a score warns of where `unseen` found these."""
+    return (
+        f"y has labels that were not seen in fit: {listed(labels)}. They count as wrong."
+    )
 
 
 def encode(labels, classes, where=None):

@@ -252,9 +252,7 @@ def make_ascent(problem, lam):
     structure, y, costs = problem.structure, problem.y, problem.structure.label_costs_
     rows = Rows(problem.X, structure.bias_)
     if isinstance(structure, MultilabelStructure):
-        structure.check_known(y)
-        indicator = np.ascontiguousarray(y, dtype=np.int8)
-        return LabelAscent(rows, indicator, costs, problem.weights, lam)
+        return LabelAscent(rows, structure._encode(y), costs, problem.weights, lam)
     codes = encode(y, structure.classes_)
     if isinstance(structure, BinaryStructure):
         indicator = codes[:, np.newaxis].astype(np.int8)

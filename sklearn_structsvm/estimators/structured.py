@@ -8,6 +8,7 @@ from pickle import PicklingError
 import joblib
 import numpy as np
 from joblib import effective_n_jobs
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
+from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter
 from sklearn_structsvm.estimators.problem import is_flat, make_ascent
 from sklearn_structsvm.solvers.blocks import exact
@@ -174,7 +176,8 @@ class StructuredClassifier(
 
         Accuracy for flat structures (of the whole indicator row where there are several
         labels), accuracy per token for chains, and 1 minus the mean loss for a
-        structure of your own.
+        structure of your own. Labels that were not seen in `fit` count as wrong, and a
+        warning names them.
 
         Parameters
         ----------
@@ -189,7 +192,11 @@ class StructuredClassifier(
         y_pred = self.predict(X)
         if not self.structure_.flat:
             _, y = self.structure_.check_data(X, y)
-        self.structure_.check_known(y)
+        elif sparse.issparse(y):
+            y = y.toarray()
+        unseen = self.structure_.unseen_labels(y)
+        if unseen:
+            warn_caller(unseen_words(unseen), UserWarning)
         return self.structure_.score(y, y_pred, sample_weight=sample_weight)
 
     @available_if(_knows("k_best"))

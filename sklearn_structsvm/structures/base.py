@@ -231,8 +231,12 @@ class Structure(BaseEstimator):
         losses = [self.loss(a, b) for a, b in zip(y, y_pred, strict=True)]
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
-    def check_known(self, y):
-        """ValueError where y has labels that were not there in fit."""
+    def unseen_labels(self, y):
+        """Those in y, each once, that were not there in fit and so cannot be predicted.
+
+        ValueError where y cannot be scored at all.
+        """
+        return []
 
     def split_weights(self, w):
         """``(coef_, intercept_)`` as an estimator has them; None for no intercept."""
@@ -299,8 +303,11 @@ def as_list(items, name):
 
 def as_object_array(items):
     """A 1-D array with one item per example, whatever the items are."""
-    if all(np.ndim(item) == 0 and not isinstance(item, dict) for item in items):
-        return np.array(items)
+    if not any(isinstance(item, (list, tuple, dict)) or np.ndim(item) for item in items):
+        result = np.array(items)
+        # numpy makes 1 to "1" beside "a".
+        if result.dtype.kind not in "US" or len({type(item) for item in items}) == 1:
+            return result
     result = np.empty(len(items), dtype=object)
     for i, item in enumerate(items):
         result[i] = item

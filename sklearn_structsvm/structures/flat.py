@@ -15,6 +15,7 @@ from sklearn_structsvm._utils.labels import (
     label_cost_matrix,
     learn_classes,
     plain,
+    unseen,
 )
 from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
 from sklearn_structsvm.structures.base import Structure
@@ -102,9 +103,6 @@ class FlatStructure(Structure):
     def score(self, y, y_pred, sample_weight=None):
         return accuracy_score(y, y_pred, sample_weight=sample_weight)
 
-    def check_known(self, y):
-        self._encode(np.asarray(y))
-
     def present_scores(self, scores):
         """Scores as scikit-learn's decision functions give them."""
         return scores
@@ -157,6 +155,9 @@ class _SingleLabel(FlatStructure):
     def loss(self, y_true, y):
         truth, label = self._encode([y_true, y])
         return self.label_costs_[truth, label]
+
+    def unseen_labels(self, y):
+        return unseen(np.ravel(y).tolist(), self.classes_)
 
     def example_weights(self, y):
         if self._class_weight is None:
@@ -324,6 +325,10 @@ class IndicatorLabels:
                 f"{at[0]}, column {at[1]}."
             )
         return np.ascontiguousarray(Y, dtype=np.int8)
+
+    def unseen_labels(self, y):
+        self._encode(np.asarray(y))
+        return []
 
     def _labels(self, encoded):
         return np.reshape(encoded, (-1, len(self.classes_))).astype(np.int64)

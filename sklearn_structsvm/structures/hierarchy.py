@@ -4,11 +4,11 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._matrix._features import as_features
-from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._hierarchy import HierarchyOracle
 from sklearn_structsvm.structures.flat import FlatStructure, IndicatorLabels
-from sklearn_structsvm.structures.hierarchy_graph import listed, read_hierarchy
+from sklearn_structsvm.structures.hierarchy_graph import read_hierarchy
 from sklearn_structsvm.structures.polytope import Polytope, maximize_product
 
 # A linear program's z counts as 0, 1/2 or 1 within this: ten times its tolerance.

@@ -7,10 +7,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.labels import plain
-
-# Names that an error message lists before it breaks off.
-MAX_NAMES = 8
+from sklearn_structsvm._utils.labels import listed, plain
 
 
 @dataclass
@@ -209,11 +206,3 @@ def _best_of_others(values):
     best = values.argmax(axis=1)
     second, first = np.partition(padded, -2, axis=1)[:, -2:].T[:, :, np.newaxis]
     return np.where(np.arange(values.shape[1]) == best[:, np.newaxis], second, first)
-
-
-def listed(names):
-    """Names for an error message, which breaks off where they are many."""
-    names = [repr(plain(name)) for name in names]
-    if len(names) > MAX_NAMES:
-        names[MAX_NAMES - 1 :] = ["..."]
-    return ", ".join(names)

@@ -1,6 +1,6 @@
 """What structures with a label for each of several nodes have in common."""
 
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from sklearn_structsvm._utils.labels import (
     encode,
     label_cost_matrix,
     learn_classes,
+    unseen,
 )
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures.base import Structure
@@ -49,7 +50,7 @@ class NodeStructure(Structure):
         -------
         self
         """
-        labels = np.concatenate([np.asarray(y_i) for y_i in y])
+        labels = _joined(y)
         self.n_features_in_ = self._features(X[0]).shape[1]
         self.classes_ = learn_classes(labels, classes)
         weight = class_weight_vector(class_weight, self.classes_, labels)
@@ -115,8 +116,9 @@ class NodeStructure(Structure):
         """Token accuracy; an example's weight counts for each of its nodes."""
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
-    def check_known(self, y):
-        self._encode(y, np.cumsum([0] + [len(y_i) for y_i in y]))
+    def unseen_labels(self, y):
+        each = chain.from_iterable(np.asarray(y_i).tolist() for y_i in y)
+        return unseen(each, self.classes_)
 
     def _any_labels(self, X):
         """Labels for an oracle that is only asked to decode."""
@@ -133,8 +135,16 @@ class NodeStructure(Structure):
             i = int(np.searchsorted(offsets, place, side="right")) - 1
             return f"{self._item} {i}, {self._place} {place - offsets[i]}"
 
-        labels = np.concatenate([np.asarray(y_i) for y_i in y])
-        return encode(labels, self.classes_, where)
+        return encode(_joined(y), self.classes_, where)
+
+
+def _joined(y):
+    """All labels, one sequence after another."""
+    y = [np.asarray(y_i) for y_i in y]
+    if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
+        # numpy makes 1 to "1" beside "a".
+        y = [y_i.astype(object) for y_i in y]
+    return np.concatenate(y)
 
 
 def as_weights(w):

@@ -89,9 +89,13 @@ def check_labels(y, X, *, part="", place="position"):
     if len(y) != len(X):
         raise ValueError(f"X and y must have the same length; got {len(X)} and {len(y)}.")
     result = []
-    for i, (labels, x) in enumerate(zip(y, X, strict=True)):
+    for i, (given, x) in enumerate(zip(y, X, strict=True)):
         try:
-            labels = np.asarray(labels)
+            labels = np.asarray(given)
+            kind = {"U": str, "S": bytes}.get(labels.dtype.kind)
+            if kind is not None and not all(isinstance(label, kind) for label in given):
+                # numpy makes 1 to "1" beside "a".
+                labels = np.asarray(given, dtype=object)
         except ValueError as error:
             raise ValueError(f"y[{i}] must be a 1-D array of labels: {error}") from error
         if labels.ndim != 1:

@@ -8,6 +8,7 @@ from _references import Listed, Textbook, visits
 from _seeds import new_rng
 from scipy import sparse
 
+from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import Structure
 
@@ -22,6 +23,9 @@ KINDS = {
     "string": ["a", "bb", "ccc", ""],
     "tuple": [(0, 0), (0, 1), (1, 0), (1, 1)],
     "list": [[], [0], [0, [1]], [2]],
+    "nested list": [[0, [1]], [1, [0]], [[0], 1], [[1], 0]],
+    "nested tuple": [(0, (1,)), (1, (0, 0)), ((0,), 1), ((1, 1), 0)],
+    "string or number": ["1", 1, "a", 2],
     "array": [np.array([0, 0]), np.array([0, 1]), np.array([1, 0]), np.array([1, 1])],
     "ragged array": [np.arange(length) for length in range(4)],
     "object array": [np.array(["a", k, None], dtype=object) for k in range(4)],
@@ -60,6 +64,10 @@ class Coded(Structure):
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         scores = CODES @ (x @ w.reshape(-1, 2)) + lam * COSTS[self.index(y_true)]
         return KINDS[self.kind][scores.argmax()]
+
+
+class Uneven(Coded):
+    variable_length = True
 
 
 def make(kind="integer", as_sparse=False, n=7, seed=0):
@@ -222,3 +230,14 @@ def test_the_score_is_one_minus_the_mean_loss():
     structure = Coded()
     score = structure.score([0, 1], [1, 1], sample_weight=[3.0, 1.0])
     assert score == pytest.approx(1.0 - 0.75 * COSTS[0, 1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimators_fit_predict_and_score_labels_of_any_form(kind):
+    structure, X, y, _ = make(kind, n=12)
+    # A clone is fitted, and has what the class says of lengths.
+    kind_of = Uneven if structure.variable_length else Coded
+    model = BCFWClassifier(kind_of(kind), tol=0.05, random_state=0).fit(X, y)
+    predicted = model.predict(X)
+    losses = [structure.loss(*pair) for pair in zip(y, predicted, strict=True)]
+    assert model.score(X, y) == pytest.approx(1.0 - np.mean(losses))

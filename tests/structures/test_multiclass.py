@@ -96,8 +96,9 @@ def test_class_weights_multiply_the_examples_weights():
 
 def test_a_label_not_seen_in_fit_is_named():
     structure = MulticlassStructure().fit(np.zeros((2, 1)), ["a", "b"])
-    with pytest.raises(ValueError, match="not seen in fit.*'c'"):
-        structure.check_known(["a", "c"])
+    assert structure.unseen_labels(["c", "a", "d", "c"]) == ["c", "d"]
+    with pytest.raises(ValueError, match="not seen in fit: 'c' .item 1"):
+        structure.make_oracle(np.zeros((2, 1)), ["a", "c"])
 
 
 def test_the_oracle_leaves_the_users_matrix_alone():
