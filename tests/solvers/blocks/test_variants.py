@@ -215,7 +215,7 @@ def test_labels_without_normalisation_are_one_binary_problem_each():
 def test_a_custom_structure_reaches_the_objective_of_the_built_in_one():
     problem = random_problem("multiclass", intercept=0.0)
     custom = list_structure(problem.listed)
-    weights = [solve(p, 0.1, tol=1e-11).solution for p in (problem, custom)]
+    weights = [solve(p, 0.1, tol=1e-11).weights for p in (problem, custom)]
     np.testing.assert_allclose(weights[1], weights[0], rtol=0, atol=1e-4)
     objectives = [problem.listed.primal(w, 0.1) for w in weights]
     assert objectives[1] == pytest.approx(objectives[0], abs=1e-11)
