@@ -167,6 +167,12 @@ class Textbook:
     """Algorithms 1, 3, 4 and 9 of the BCFW paper with explicit w_i and α.
 
     With appendix G's safeguard: the plain step where it increases the dual more.
+
+    Attributes
+    ----------
+    visited : ndarray
+        The blocks of the last run, without those where labelings tie, of which rounding
+        takes one: a pairwise step leaves two of a block alike, until another block moves.
     """
 
     def __init__(self, listed, lam, p=None, step="fw", lower=-np.inf, upper=np.inf):
@@ -193,13 +199,17 @@ class Textbook:
         )
 
     def run(self, blocks):
-        for i in blocks:
-            self.move(i)
+        self.visited = np.array([i for i in blocks if self.move(i)], dtype=np.intp)
         return self
 
     def move(self, i):
+        """One step; whether it is made, which it is not where labelings tie."""
         w, alpha = self.w, self.alpha[i]
         values = self.listed.values(i, w)
+        best, worst = np.sort(values)[-2:], np.sort(values[alpha > 0])[:2]
+        nearest = np.concatenate([np.diff(best), np.diff(worst)]).min()
+        if nearest <= 1e-9 * np.abs(values).max():
+            return False
         s = int(values.argmax())
         active = np.flatnonzero(alpha > 0)
         a = active[values[active].argmin()]
@@ -227,6 +237,7 @@ class Textbook:
         alpha += gamma * dalpha
         if best == 1 and gamma == longest:
             alpha[a] = 0.0
+        return True
 
     def search(self, step, w):
         """Progress and length of the exact line search."""

@@ -91,10 +91,9 @@ def solver(structure, X, y, lam=0.05, **options):
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
 def test_steps_are_those_of_the_textbook_for_labels_of_any_form(kind, step, as_sparse):
     structure, X, y, listed = make(kind, as_sparse)
-    order = visits(7, passes=15)
     mine = solver(structure, X, y, step=step)
-    mine.run(order)
-    reference = Textbook(listed, 0.05, step=step).run(order)
+    reference = Textbook(listed, 0.05, step=step).run(visits(7, passes=15))
+    mine.run(reference.visited)
     scale = np.abs(reference.w).max()
     np.testing.assert_allclose(mine.weights, reference.w, rtol=0, atol=1e-12 * scale)
     assert mine.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)

@@ -185,9 +185,8 @@ def test_steps_are_those_of_the_textbook(step, layout):
     solver = BlockFrankWolfe(
         structure.make_oracle(layout(X), Y), np.full(6, 1 / 6), 0.05, step=step
     )
-    order = visits(6, passes=15)
-    solver.run(order)
-    reference = Textbook(listing(X, Y, pairs, costs, 1.5), 0.05, step=step).run(order)
+    reference = Textbook(listing(X, Y, pairs, costs, 1.5), 0.05, step=step)
+    solver.run(reference.run(visits(6, passes=15)).visited)
     scale = np.abs(reference.w).max()
     np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
     assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
@@ -473,9 +472,8 @@ def small_relaxation(seed, layout=np.asarray, exclusive=False):
 def test_steps_of_the_relaxation_are_those_of_the_textbook(step, layout):
     oracle, listed, *_ = small_relaxation(0, layout, exclusive=True)
     solver = BlockFrankWolfe(oracle, listed.uniform, 0.02, step=step)
-    order = visits(6, passes=15)
-    solver.run(order)
-    reference = Textbook(listed, 0.02, step=step).run(order)
+    reference = Textbook(listed, 0.02, step=step).run(visits(6, passes=15))
+    solver.run(reference.visited)
     scale = np.abs(reference.w).max()
     np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
     assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)

@@ -223,9 +223,12 @@ cdef class BlockFrankWolfe:
                 progress = line_search(gain, scale * norm, alpha, &gamma)
             else:
                 gain = p * (mean - away_value)
-                # Algorithm 4 takes the away step only where it is the steeper.
+                # Algorithm 4 takes the away step only where it is the steeper, which it
+                # never is from a corner of more than half the mass: the best value is at
+                # least the mean of the others'. By rounding it is, close to the optimum,
+                # and then the step is as long as 1 / (1 - alpha), and so is the rounding.
                 progress = 0.0
-                if gain >= fw_gain:
+                if gain >= fw_gain and alpha <= 0.5:
                     self.oracle.direction(
                         i, -1.0, corners.labels + away * n_labels, 0.0, NULL, 1.0,
                         &self.second[0], &norm)
