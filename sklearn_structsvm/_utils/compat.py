@@ -11,7 +11,7 @@ try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # scikit-learn < 1.9
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks: nothing is reported."""
 
         def _init_callback_context(self, **kwargs):

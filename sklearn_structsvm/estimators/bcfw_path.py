@@ -234,6 +234,12 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
     (3, 3)
     """
 
+    C_: float
+    Cs_: np.ndarray
+    scores_path_: np.ndarray
+    step_: str
+    cache_: bool
+
     _parameter_constraints: dict = {
         **PROBLEM_CONSTRAINTS,
         "Cs": [Interval(Integral, 2, None, closed="left"), "array-like"],

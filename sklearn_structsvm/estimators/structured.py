@@ -100,6 +100,20 @@ class StructuredClassifier(
     `_train_exact` and `_run`.
     """
 
+    # What a fit sets, for editors and type checkers.
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    classes_: np.ndarray
+    structure_: Structure
+    objective_: float
+    dual_objective_: float
+    dual_gap_: float
+    n_iter_: int
+    n_oracle_calls_: int
+    history_: dict[str, np.ndarray]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         if is_flat(self.structure):

@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 
 # The options of the solver's function, by penalty and solver.
-SOLVERS = {
+SOLVERS: dict[str, dict[str, dict]] = {
     "l2": {
         "dual-hybrid": {"hybrid": True},
         "hybrid": {"hybrid": True},

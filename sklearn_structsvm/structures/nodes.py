@@ -26,7 +26,7 @@ class NodeStructure(Structure):
     has_classes = True
 
     # Parts of the weights that have one number per class, in their order.
-    _biases = ("bias",)
+    _biases: tuple[str, ...] = ("bias",)
     # Words for an example and for one node of it.
     _item, _place = "example", "node"
 

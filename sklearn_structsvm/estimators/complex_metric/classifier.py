@@ -2,6 +2,9 @@
 
 from numbers import Integral, Real
 
+import numpy as np
+from sklearn.base import ClassifierMixin
+
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _fit_context
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
@@ -213,6 +216,29 @@ class ComplexMetricClassifier(TrainedMixture):
     >>> model.predict(X, sensitive_features=group).shape
     (1000,)
     """
+
+    # What a fit sets, for editors and type checkers.
+    classes_: np.ndarray
+    mixture_weights_: np.ndarray
+    loss_matrices_: np.ndarray
+    classifiers_: list
+    estimator_: ClassifierMixin
+    metric_: ConfusionMetric
+    pos_label_: object
+    confusion_: np.ndarray
+    cell_confusions_: np.ndarray
+    certified_confusions_: np.ndarray
+    objective_: float
+    dual_objective_: float
+    dual_gap_: float
+    constraint_violation_: float
+    groups_: np.ndarray | None
+    solver_: str
+    n_iter_: int
+    n_oracle_calls_: int
+    history_: dict[str, np.ndarray]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     _parameter_constraints: dict = {
         # What it needs depends on `lmo` and `cv`.
