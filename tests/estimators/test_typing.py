@@ -20,7 +20,8 @@ each_estimator = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.
 def documented(cls, section):
     """The names that a section of a class's docstring tells of."""
     text = inspect.getdoc(cls)
-    body = re.search(rf"^{section}\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", text, re.M | re.S)
+    end = r"(?=\n\n\w[^\n]*\n-+\n|\Z)"
+    body = re.search(rf"^{section}\n-+\n(.*?){end}", text, re.MULTILINE | re.DOTALL)
     heads = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", body[1], re.MULTILINE)
     return {name.strip() for head in heads for name in head.split(",")}
 
