@@ -120,7 +120,7 @@ def test_given_weights_are_the_start():
 @pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0])
 def test_the_forecast_is_of_the_pace_of_the_dual_and_what_it_lacks(lam, tol):
     _, begin = problem(2, n=300)
-    start = begin(lam)(tol)
+    start = begin(lam)(tol, max_passes_left=60)
     assert not start.is_slow
     for n in range(1, 8):
         start.move(np.inf)
