@@ -132,8 +132,10 @@ cdef class Probe:
     def project(self, const double[::1] v, const double[::1] lower,
                 const double[::1] upper, double[::1] w):
         """w = clip(v, lower, upper) where the direction is not zero."""
-        for vector in (v, lower, upper, w):
-            check_shape("v, lower, upper and w", vector, self.oracle.n_weights)
+        check_shape("v", v, self.oracle.n_weights)
+        check_shape("lower", lower, self.oracle.n_weights)
+        check_shape("upper", upper, self.oracle.n_weights)
+        check_shape("w", w, self.oracle.n_weights)
         self.oracle.project(self.i, &self.out[0], &v[0], &lower[0], &upper[0], &w[0])
 
     def block_score(self):

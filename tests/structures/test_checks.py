@@ -5,7 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _seeds import new_rng, new_seed
 from scipy import sparse
+from sklearn.base import clone
 
 from sklearn_structsvm.structures import (
     MulticlassStructure,
@@ -74,7 +76,7 @@ class Listing(Bits):
 
 
 def data(n=3, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = new_rng(seed)
     return list(rng.standard_normal((n, 3, 2))), list(rng.integers(2, size=(n, 3)))
 
 
@@ -104,15 +106,15 @@ class Taken(Bits):
 
 @pytest.mark.parametrize("structure", [Bits(), Listing(), Taken()])
 def test_a_right_structure_passes(structure):
-    for seed in range(3):
-        X, y = data(seed=seed)
-        if isinstance(structure, Taken):
-            y = [tuple(np.flatnonzero(labels).tolist()) for labels in y]
-        assert check_structure(structure, X, y, random_state=seed) is None
-        assert not hasattr(structure, "n_weights_")
-        fitted = structure.fit(X, y)
-        check_structure(fitted, X, y, random_state=seed, labelings=structure.every)
-        del structure.n_weights_
+    X, y = data()
+    if isinstance(structure, Taken):
+        y = [tuple(np.flatnonzero(labels).tolist()) for labels in y]
+    assert check_structure(structure, X, y, random_state=new_seed()) is None
+    assert not hasattr(structure, "n_weights_")
+    fitted = clone(structure).fit(X, y)
+    check_structure(
+        fitted, X, y, random_state=new_seed(1), labelings=structure.every
+    )
 
 
 def test_labels_may_be_listed_in_another_type():
@@ -158,7 +160,7 @@ def constant_margin(self, x, y_true, w, lam=1.0):
 WRONG_DECODERS = {
     "loss forgotten": (
         {"loss_augmented_decode": forget_loss},
-        "loss_augmented_decode of Broken is not exact.*With lam = 0 it returns the same. Is the loss",
+        "loss_augmented_decode of Broken is not exact.*Is the loss added",
     ),
     "loss of the wrong sign": (
         {"loss_augmented_decode": take_loss_off},
@@ -193,10 +195,10 @@ def test_a_wrong_decoder_is_caught_with_a_list_and_without(parent, methods, mess
 
 def check_broken(methods, error, message, parent=Listing, n=3, **options):
     broken = type("Broken", (parent,), methods)()
-    for seed in range(3):
+    for seed in range(2):
         X, y = data(n, seed)
         with pytest.raises(error, match=f"(?s){message}"):
-            check_structure(broken, X, y, random_state=seed, **options)
+            check_structure(broken, X, y, random_state=new_seed(seed), **options)
 
 
 def constrained_by(change):
@@ -291,7 +293,7 @@ WRONG_FEATURES = {
     "decimals cut off": (lambda phi, y: np.trunc(phi), "decode of Broken is not exact"),
     "another length": (
         lambda phi, y: np.append(phi, 0.0) if y.all() else phi,
-        r"joint_feature of Broken .*\[1, 1, 1\] has shape \(4,\); .* its length was 3",
+        r"joint_feature of Broken .* has shape \([34],\); in fit its length was [34]",
     ),
     "sparse of another length": (
         sparse_of_length(9),
@@ -393,15 +395,15 @@ def test_an_answer_that_is_no_labeling_is_caught(change, message):
 
 
 def test_an_answer_that_changes_is_caught():
-    rng = np.random.default_rng(0)
+    rng = new_rng()
 
     def decode(self, x, w):
         # Among those that tie, any one.
         scores = np.array([w @ self.joint_feature(x, y) for y in self.every(x)])
         return self.every(x)[rng.choice(np.flatnonzero(scores == scores.max()))]
 
-    message = "decode of Broken answers the same question about example 0 by .* then by"
-    check_broken({"decode": decode}, ValueError, message)
+    message = r"decode of Broken answers the same question about example \d by .* then by"
+    check_broken({"decode": decode}, ValueError, message, n=8)
 
 
 def test_a_decoder_that_always_finds_the_truth_leaves_nothing_to_compare():
@@ -474,11 +476,8 @@ def test_predictions_of_many_that_are_not_those_of_one_are_caught():
 
 # --------------------------------------------------- oracles that are made in Python
 
-FLAT = np.random.default_rng(0).standard_normal((6, 3))
-
-
 def test_an_oracle_of_another_problem_is_caught():
-    y = np.array([0, 1, 2, 1, 0, 2])
+    X, y = new_rng().standard_normal((6, 3)), np.array([0, 1, 2, 1, 0, 2])
 
     def with_oracle(make):
         return type("Broken", (MulticlassStructure,), {"make_oracle": make})()
@@ -498,9 +497,9 @@ def test_an_oracle_of_another_problem_is_caught():
 
     broken = with_oracle(cheap).set_params(label_costs=[[0, 2, 2], [1, 0, 1], [3, 3, 0]])
     with pytest.raises(ValueError, match="loss_augmented_decode of Broken is not exact"):
-        check_structure(broken, FLAT, y)
+        check_structure(broken, X, y)
     with pytest.raises(ValueError, match="loss_augmented_decode of Broken is not exact"):
-        check_structure(with_oracle(shifted), FLAT, y)
+        check_structure(with_oracle(shifted), X, y)
     for make, message in (
         (other_truths, "max_oracle of MulticlassOracle of Broken disagrees"),
         (too_few, "n_blocks of MulticlassOracle of Broken is 5, and should be 6"),
@@ -511,7 +510,7 @@ def test_an_oracle_of_another_problem_is_caught():
             return make(self, X, y) if len(y) > 1 else parent(self, X, y)
 
         with pytest.raises(ValueError, match=message):
-            check_structure(with_oracle(make_oracle), FLAT, y)
+            check_structure(with_oracle(make_oracle), X, y)
     with pytest.raises(TypeError, match="must return a BlockOracle; got list"):
         broken = type("Broken", (Bits,), {"make_oracle": lambda self, X, y: []})()
         check_structure(broken, *data())
@@ -524,6 +523,6 @@ def test_a_restriction_that_the_list_does_not_know_of_is_named():
             best = scores == scores.max(axis=1, keepdims=True)
             return (best & (scores > 0)).astype(int)
 
-    Y = np.eye(3, dtype=int)[[0, 1, 2, 0, 1, 2]]
+    X, Y = new_rng().standard_normal((6, 3)), np.eye(3, dtype=int)[[0, 1, 2, 0, 1, 2]]
     with pytest.raises(ValueError, match="^decode of AtMostOne is not exact"):
-        check_structure(AtMostOne(), FLAT, Y)
+        check_structure(AtMostOne(), X, Y)

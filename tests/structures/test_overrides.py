@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _references import messy_csr
+from _seeds import new_rng
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm.structures import (
@@ -50,7 +51,7 @@ class Alternating(ChainStructure):
 
 
 def alternating_chains(n=12):
-    rng = np.random.default_rng(0)
+    rng = new_rng()
     y = [(np.arange(T) + rng.integers(2)) % 2 for T in rng.integers(1, 5, size=n)]
     # Features that say nothing: what is learned is what is not restricted.
     return [rng.standard_normal((len(labels), 2)) for labels in y], y
@@ -60,7 +61,7 @@ def alternating_chains(n=12):
 def test_a_restricted_decoder_of_a_built_in_structure_is_trained_as_it_is(present):
     X, y = alternating_chains()
     given = [present(x) for x in X]
-    model = BCFWClassifier(Alternating(), tol=1e-6, random_state=0).fit(given, y)
+    model = BCFWClassifier(Alternating(), tol=1e-4, random_state=0).fit(given, y)
     structure, w = model.structure_, model.coef_
     hinges = [
         max(
@@ -73,7 +74,7 @@ def test_a_restricted_decoder_of_a_built_in_structure_is_trained_as_it_is(presen
     # C = 1: λ is 1/n.
     objective = w @ w / (2 * len(X)) + np.mean(hinges)
     assert model.objective_ == pytest.approx(objective, abs=1e-9)
-    assert -1e-12 < model.dual_gap_ <= 1e-6
+    assert -1e-12 < model.dual_gap_ <= 1e-4
     for labels in model.predict(given):
         assert (labels[1:] != labels[:-1]).all()
 
@@ -120,7 +121,7 @@ class Spied:
 
 
 def problem(parent):
-    rng = np.random.default_rng(0)
+    rng = new_rng()
     X = rng.standard_normal((8, 3))
     if parent is ChainStructure:
         return parent(), [X[:3], X[3:]], [[0, 1, 1], [1, 0, 0, 1, 1]]
@@ -141,13 +142,16 @@ def test_methods_that_a_mixin_overrides_are_called_and_may_call_those_of_the_str
 ):
     structure, X, y = problem(parent)
     spy = type("Spy", (Spied, parent), {})(**structure.get_params())
-    options = {"step": "pairwise", "cache": False, "tol": 1e-8, "random_state": 0}
+    options = {"step": "pairwise", "cache": False, "random_state": 0}
     Spied.calls = 0
     mine = BCFWClassifier(spy, **options).fit(X, y)
     assert Spied.calls == mine.n_oracle_calls_
     theirs = BCFWClassifier(structure, **options).fit(X, y)
     assert Spied.calls == mine.n_oracle_calls_
-    assert mine.objective_ == pytest.approx(theirs.objective_, abs=2e-8)
+    assert abs(mine.objective_ - theirs.objective_) <= mine.dual_gap_ + theirs.dual_gap_
+    mine.coef_ = theirs.coef_
+    if hasattr(theirs, "intercept_"):
+        mine.intercept_ = theirs.intercept_
     Spied.calls = 0
     predicted = mine.predict(X)
     assert Spied.calls == len(X)
@@ -228,7 +232,7 @@ def test_a_structure_in_python_may_be_changed_in_part():
         def loss(self, y_true, y):
             return float(np.not_equal(y_true, y).sum())
 
-    rng = np.random.default_rng(0)
+    rng = new_rng()
     X, y = list(rng.standard_normal((6, 2))), [labels[i % 4] for i in range(6)]
     model = BCFWClassifier(Hamming(), random_state=0).fit(X, y)
     assert model.objective_ > BCFWClassifier(Pairs(), random_state=0).fit(X, y).objective_
