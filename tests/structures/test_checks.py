@@ -496,9 +496,9 @@ def test_an_oracle_of_another_problem_is_caught():
         return MulticlassStructure.make_oracle(self, X[1:], y[1:])
 
     broken = with_oracle(cheap).set_params(label_costs=[[0, 2, 2], [1, 0, 1], [3, 3, 0]])
-    with pytest.raises(ValueError, match="loss_augmented_decode of Broken is not exact"):
+    with pytest.raises(ValueError, match="of Broken (is not exact|disagrees)"):
         check_structure(broken, X, y)
-    with pytest.raises(ValueError, match="loss_augmented_decode of Broken is not exact"):
+    with pytest.raises(ValueError, match="of Broken (is not exact|disagrees)"):
         check_structure(with_oracle(shifted), X, y)
     for make, message in (
         (other_truths, "max_oracle of MulticlassOracle of Broken disagrees"),
