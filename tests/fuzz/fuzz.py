@@ -9,13 +9,17 @@ on from there.
 """
 
 import argparse
+import faulthandler
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
-from pathlib import Path
+from tempfile import TemporaryFile
+
+from calls import outcome
 
 # Seconds of processor time of a call; calls that are meant to be long do not exist.
 LIMIT = 30
@@ -25,10 +29,6 @@ SILENCE = 900
 
 def work(seed, first, stop):
     """Make calls, one line about each; what they print goes nowhere."""
-    import faulthandler
-
-    from calls import outcome
-
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     faulthandler.enable()
@@ -42,8 +42,9 @@ def fuzz(seed, n_calls, first=0):
     stop = first + n_calls
     while first < stop:
         command = [sys.executable, __file__, "--seed", seed, "--work", first, stop]
+        command = [str(part) for part in command]
         with TemporaryFile("w+") as errors, subprocess.Popen(
-            [str(part) for part in command], stdout=subprocess.PIPE, stderr=errors
+            command, stdout=subprocess.PIPE, stderr=errors
         ) as process:
             for line in _lively(process):
                 number, name, wrong = json.loads(line)
@@ -58,16 +59,22 @@ def fuzz(seed, n_calls, first=0):
 
 def _lively(process):
     """Lines of a process, which is killed where none comes for too long."""
-    for line in process.stdout:
+    while True:
+        timer = threading.Timer(SILENCE, process.kill)
+        timer.start()
+        line = process.stdout.readline()
+        timer.cancel()
+        if not line:
+            return
         yield line
 
 
 def _death(code, errors):
     """Name and description of a call that took its process with it."""
+    name = "died"
     why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     if why == "SIGPROF":
         why = f"time-out: more than {LIMIT} s of processor time"
-    name = errors.split("\n", 1)[0]
     return name, f"{errors[-4000:]}\n{why}"
 
 

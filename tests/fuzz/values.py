@@ -53,6 +53,10 @@ class Task:
                 self.X = sparse.csr_array(np.where(rng.random((n, self.f)) < 0.5, self.X, 0))
         self.n = n
 
+    def classifier(self):
+        model = LogisticRegression(max_iter=20)
+        return model.fit(self.X, self.y) if self.kind in ("binary", "classes") else model
+
     def groups(self):
         return self.rng.choice(["f", "m"], self.n)
 
@@ -181,7 +185,7 @@ MEANT = {
     "metric": lambda t: t.metric(),
     "constraints": lambda t: [t.constraint() for _ in range(t.rng.integers(3))],
     "structure": lambda t: "auto" if t.rng.random() < 0.3 else t.structure(),
-    "estimator": lambda t: t.pick([None, LogisticRegression(max_iter=20)]),
+    "estimator": lambda t: t.pick([None, t.classifier()]),
     "solver_options": lambda t: t.pick([None, {}, {"n_steps": 3}]),
     "edges": lambda t: [("p", "a"), ("p", "b"), ("q", "c"), t.pick(["qb", "rq"])],
     "leaves": lambda t: t.pick([None, ["a", "b", "c"]]),
