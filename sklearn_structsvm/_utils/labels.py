@@ -58,7 +58,10 @@ def unseen(labels, classes):
     list
     """
     known = set(classes.tolist())
-    return list(dict.fromkeys(label for label in labels if label not in known))
+    try:
+        return list(dict.fromkeys(label for label in labels if label not in known))
+    except TypeError as error:
+        raise ValueError(f"y holds what is no label: {error}.") from error
 
 
 def unseen_words(labels):
