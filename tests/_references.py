@@ -104,6 +104,14 @@ class Listed:
         """Largest ||φ(x_i, y) - φ(x_i, y_i)||."""
         return max(np.linalg.norm(self.delta(i), axis=1).max() for i in range(self.n))
 
+    def subgradient_bound(self, lam, n_steps):
+        """How far from the optimum stochastic subgradients are after so many steps.
+
+        2 R² / (λ k), in expectation and of the average that weighs step k by k
+        (Lacoste-Julien, Schmidt, Bach 2012).
+        """
+        return 2.0 * self.radius() ** 2 / (lam * n_steps)
+
     def curvatures(self, lam, p=None):
         """C_f of each block: p_i² / λ times the squared diameter of its features."""
         p = self.uniform if p is None else p

@@ -153,7 +153,7 @@ class TestFromProbabilities:
 
     @staticmethod
     def sample(k, n=300):
-        rng = np.random.default_rng(0)
+        rng = new_rng(0)
         P = rng.dirichlet(np.arange(1.0, k + 1), size=n)
         y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
         return P, y, rng.random(n), np.array(["b", "a"])[rng.integers(2, size=n)]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 
 from sklearn_structsvm import ComplexMetricClassifier, confusion, metrics
 from sklearn_structsvm.confusion import METRICS, check_metric, get_metric
@@ -28,7 +29,7 @@ def test_a_built_in_metric_is_one_class_and_one_line_of_the_registry(monkeypatch
     metric = get_metric("cubic_mean", ["a", "b", "c"])
     check_metric(metric)
     assert metric.__name__ == "cubic_mean"
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     X = rng.standard_normal((300, 2))
     y = np.array(["a", "b", "c"])[(X @ [1.0, -1.0] + rng.random(300) > [[0], [1]]).sum(0)]
     model = ComplexMetricClassifier(metric="cubic_mean").fit(X, y)

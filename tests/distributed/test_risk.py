@@ -136,7 +136,8 @@ def test_random_directions_do_not_depend_on_the_division():
     divided.plane(divided.scores(np.zeros(risk.n_weights)), along)
     rows = [Z for part in workers.parts for Z in part.rows[along.key]]
     used = np.concatenate([Z for Z in rows])
-    drawn = new_rng(3).random((risk.n_samples, risk.n_scores))
+    of_the_seed = np.random.Generator(np.random.PCG64(3))
+    drawn = of_the_seed.random((risk.n_samples, risk.n_scores))
     # A chunk whose weights are all zero is left out.
     np.testing.assert_array_equal(used, np.delete(drawn, 7, axis=0))
     np.testing.assert_array_equal(risk.random_scores(seed=3), drawn)

@@ -470,17 +470,21 @@ def small_relaxation(seed, layout=np.asarray, exclusive=False):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
 def test_steps_of_the_relaxation_are_those_of_the_textbook(step, layout):
-    oracle, listed, *_ = small_relaxation(0, layout, exclusive=True)
-    solver = BlockFrankWolfe(oracle, listed.uniform, 0.02, step=step)
-    reference = Textbook(listed, 0.02, step=step).run(visits(6, passes=15))
-    solver.run(reference.visited)
-    scale = np.abs(reference.w).max()
-    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
-    assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
-    used = [mass > 0 for alpha in reference.alpha for mass in alpha]
     fractional = [(z == 0.5).any() for z in half_integral_labelings()] * 6
-    # Away steps have let go of it by then.
-    assert np.logical_and(used, fractional).any() or step == "away"
+    n_fractional = 0
+    for seed in range(10):
+        oracle, listed, *_ = small_relaxation(seed, layout, exclusive=True)
+        solver = BlockFrankWolfe(oracle, listed.uniform, 0.02, step=step)
+        reference = Textbook(listed, 0.02, step=step).run(visits(6, passes=5))
+        solver.run(reference.visited)
+        np.testing.assert_allclose(
+            solver.weights, reference.w, rtol=0, atol=1e-12 * np.abs(reference.w).max()
+        )
+        assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
+        used = [mass > 0 for alpha in reference.alpha for mass in alpha]
+        n_fractional += np.logical_and(used, fractional).sum()
+    # Away steps let go of it soon.
+    assert n_fractional > 0 or step == "away"
 
 
 def largest_product(h, g):
@@ -528,7 +532,7 @@ def data(k=4, n=16):
 
 
 def trained(structure, X, Y, **params):
-    params = {"tol": 1e-6, "step": "pairwise"} | params
+    params = {"tol": 1e-6, "step": "pairwise", "max_iter": 10**5} | params
     model = BCFWClassifier(structure, C=0.3, random_state=0, **params).fit(X, Y)
     assert model.dual_gap_ <= model.tol
     return model

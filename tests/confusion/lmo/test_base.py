@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _seeds import new_rng
 from sklearn.datasets import load_iris
 
 from sklearn_structsvm.confusion.lmo import LMO
@@ -52,7 +53,7 @@ def test_an_lmo_of_ones_own_needs_a_call():
 
 
 def test_predictions_are_counted_by_cell_and_weight():
-    rng = np.random.default_rng(0)
+    rng = new_rng(0)
     cells, weights = rng.integers(0, 2, len(X)), rng.random(len(X))
     lmo = Cheaper().fit(X, Y, weights, cells, n_cells=3)
     C = lmo.count(wide(X))

@@ -245,7 +245,8 @@ class TestWhatIsLearned:
         X, y, model = fitted_to(3, "h_mean")
         assert model.score(X, y) == model.metric_(y, model.predict(X))
         X, y, model = fitted_to(3, "ordinal")
-        assert model.score(X, y) == -np.abs(y - model.predict(X)).mean()
+        expected = -np.abs(y - model.predict(X)).mean()
+        assert model.score(X, y) == pytest.approx(expected, rel=1e-14)
 
     def test_labels_that_fit_did_not_see_have_no_score(self):
         X, y, model = fitted_to(3)
@@ -533,7 +534,9 @@ class TestConstraints:
         assert measured <= (1e-9 if getattr(constraint, "slack", 1) == 0 else 1e-12)
         assert measured == pytest.approx(model.constraint_violation_, abs=1e-8)
         free = ComplexMetricClassifier().fit(X, y)
-        assert model.objective_ >= free.dual_objective_ - 1e-12
+        # Rules of a group of its own may be better than one rule for all.
+        if not grouped:
+            assert model.objective_ >= free.dual_objective_ - 1e-12
         assert free.constraint_violation_ == -np.inf
         assert model.dual_gap_ <= 1e-3
 

@@ -85,8 +85,8 @@ def test_all_solvers_agree(kind):
         assert result.status == "converged"
         assert result.objective == pytest.approx(best, rel=2e-7)
     rough = run_sgd(problem.make_oracle(), p, 0.02, tol=0.0, max_iter=500, rng=0)
-    assert rough.objective == pytest.approx(best, rel=1e-2)
-    assert rough.objective - best <= rough.gap
+    bound = problem.listed.subgradient_bound(0.02, 500 * 20)
+    assert -1e-10 <= rough.objective - best <= min(rough.gap, bound) + 1e-10
 
 
 @settings(max_examples=80)
@@ -137,7 +137,8 @@ def test_all_solvers_agree_on_slack_rescaling(kind):
     rough = run_sgd(oracle, p, LAM, tol=0.0, max_iter=500, rng=0)
     primal = listed.primal(rough.solution, LAM)
     assert rough.objective == pytest.approx(primal, rel=1e-12)
-    assert -1e-7 <= rough.objective - min(values) <= min(rough.gap, 0.02 * primal)
+    bound = listed.subgradient_bound(LAM, 500 * listed.n)
+    assert -1e-7 <= rough.objective - min(values) <= min(rough.gap, bound)
     assert max(values) - min(values) <= 1e-7
     assert rough.dual_objective <= min(values)
 
@@ -351,7 +352,7 @@ def test_the_largest_values_at_hand_are_those_of_the_working_sets(kind):
     np.testing.assert_allclose(solver.largest_at_hand(), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("share", [0.5, 1.5])
+@pytest.mark.parametrize("share", [0.2, 0.8])
 def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
     problem, p, solver, restricted = with_labelings_at_hand("chain", n_found=1)
     solver.run_at_hand(solver.movable_blocks)
@@ -364,7 +365,7 @@ def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
             for i in active
         ]
     )
-    eps = share * np.median(violations[violations > 1e-9])
+    eps = violations.min() + share * np.ptp(violations)
     before = [len(corners) for corners in solver.get_state()["corners"]]
     added = solver.extend(*joint.answers, eps)
     after = [len(corners) for corners in solver.get_state()["corners"]]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _problems import explicit_alpha, random_problem, solve
+from _problems import explicit_alpha, random_problem, solve_listed
 from _references import list_binary, visits
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
@@ -34,8 +34,7 @@ def make_path(problem, p=None, step="fw", **options):
 
 def excess(problem, w, lam, p=None):
     """At most 1e-6 more than the suboptimality of w."""
-    solver = solve(problem, lam, p, tol=1e-6)
-    lower_bound = problem.listed.primal(solver.weights, lam, p) - solver.gap
+    _, lower_bound = solve_listed(problem.listed, lam, p, tol=1e-6)
     return problem.listed.primal(w, lam, p) - lower_bound
 
 

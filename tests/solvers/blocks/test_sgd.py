@@ -126,9 +126,11 @@ def test_the_gap_certifies_the_objective(kind, sampling, average):
     assert result.objective == pytest.approx(primal, rel=1e-12)
     assert result.gap == result.objective - result.dual_objective
     assert result.dual_objective - 1e-10 <= best <= result.objective + 1e-10
-    assert result.objective - best <= (1e-2 if average else 2e-2) * best
-    # Draws with replacement leave blocks behind, whose masses cap the others'.
-    assert result.gap <= (5e-2 if sampling == "permuted" else 0.3) * best
+    bound = problem.listed.subgradient_bound(LAM, 300 * np.count_nonzero(p))
+    assert result.objective - best <= bound
+    # Draws with replacement leave blocks behind, whose masses cap the others': of 300
+    # draws of each, the fewest are about 5 sqrt(300) fewer.
+    assert result.gap <= bound + (0.0 if sampling == "permuted" else 0.3) * best
     assert set(result.history) == set(HISTORY_KEYS)
     assert (np.diff(result.history["dual_objective"]) >= 0).all()
 

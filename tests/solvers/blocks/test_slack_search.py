@@ -60,7 +60,7 @@ def n_positive(points, of_h=1e-12):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_decoder_written_from_its_inequality_is_asked_2m_plus_2_times(kind):
-    rng = np.random.default_rng(8)
+    rng = new_rng(8)
     for _ in range(400):
         points = random_points(rng, kind)
         oracle, w = inequality(points, rng)
@@ -74,7 +74,7 @@ def test_a_decoder_written_from_its_inequality_is_asked_2m_plus_2_times(kind):
 @pytest.mark.parametrize("scale", [1e3, 1e6])
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_h_is_rounded_coarsely_a_search_learns_it_in_a_few_calls(kind, scale):
-    rng = np.random.default_rng(9)
+    rng = new_rng(9)
     # What is left of h: some thousand times the rounding of one product.
     of_h = 1e-12 * scale
     n_queries = 0
@@ -95,7 +95,7 @@ def test_where_h_is_rounded_coarsely_a_search_learns_it_in_a_few_calls(kind, sca
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("limit", [1, 2, 3, 4])
 def test_a_search_keeps_to_its_calls_and_has_a_finite_bound(search, limit):
-    rng = np.random.default_rng(10)
+    rng = new_rng(10)
     for make in (plane, lambda points: inequality(points, rng)):
         for kind in KINDS:
             points = random_points(rng, kind)

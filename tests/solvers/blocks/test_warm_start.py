@@ -41,10 +41,13 @@ def test_a_pickled_state_gives_the_iterate_back(kind, layout, step, cache_size):
     np.testing.assert_allclose(new.weights, old.weights, rtol=0, atol=1e-12 * scale)
     assert new.loss == old.loss
     np.testing.assert_allclose(new.check_gaps(), old.check_gaps(), rtol=1e-12)
-    # And it goes on alike, with the cache refilled or not.
+    # And it goes on alike, with the cache refilled or not. In the block that moved last
+    # two labelings may tie, of which rounding takes one, until others have moved.
     if cache_size == 0:
+        last = visits(N, passes=5)[-1]
+        order = np.append(np.delete(np.arange(N), last), last)
         for solver in (old, new):
-            solver.run(visits(N, passes=3, seed=8))
+            solver.run(order)
         np.testing.assert_allclose(new.weights, old.weights, rtol=0, atol=1e-11 * scale)
 
 

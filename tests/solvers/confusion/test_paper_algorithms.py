@@ -203,12 +203,15 @@ def test_every_step_of_frank_wolfe_converges(step):
 @pytest.mark.parametrize("step", ["away", "pairwise", "fully_corrective"])
 def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
     # Linear convergence on a polytope, against the zig-zag of plain steps.
-    rng = new_rng(0)
-    problem = finite_problem(rng, Squares(), n_classes=5, n_tensors=100)
-    plain = run_frank_wolfe(problem, step="line_search", tol=1e-7, max_iter=300)
-    result = run_frank_wolfe(problem, step=step, tol=1e-7, max_iter=300)
-    assert result.status == "converged"
-    assert plain.status == "max_iter"
+    statuses = []
+    for seed in range(5):
+        problem = finite_problem(new_rng(seed), Squares(), n_classes=5, n_tensors=100)
+        result = run_frank_wolfe(problem, step=step, tol=1e-7, max_iter=300)
+        assert result.status == "converged"
+        plain = run_frank_wolfe(problem, step="line_search", tol=1e-7, max_iter=300)
+        statuses.append(plain.status)
+    # Where the optimum is inside the polytope, plain steps are as fast.
+    assert "max_iter" in statuses
 
 
 def test_frank_wolfe_needs_a_problem_without_constraints():
