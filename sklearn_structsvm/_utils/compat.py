@@ -3,7 +3,12 @@
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_params,
+)
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
@@ -34,4 +39,5 @@ __all__ = [
     "_fit_context",
     "_safe_indexing",
     "_safe_split",
+    "validate_params",
 ]
