@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sklearn_structsvm.confusion.counts import check_weights, encode_labels, make_cells
+from sklearn_structsvm.estimators.complex_metric.fitting import find_solver
 from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
-from sklearn_structsvm.estimators.complex_metric.solvers import find_solver
 from sklearn_structsvm.estimators.complex_metric.task import (
     Task,
     make_task,
@@ -145,7 +145,7 @@ class ConfusionSample:
             if history.solution is not None and len(history.rows) > len(path):
                 path.append(history.solution.confusion)
 
-        _, run = find_solver(solver, self.problem)
+        _, run = find_solver(solver, self.problem.constrained)
         try:
             result = run(self.problem, on_pass=look, history=history, **options)
         except InfeasibleConstraintError:

@@ -9,8 +9,7 @@ from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _f
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
-from sklearn_structsvm.estimators.complex_metric.solvers import SOLVERS
+from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS, TrainedMixture
 
 
 class ComplexMetricClassifier(TrainedMixture):
@@ -165,11 +164,15 @@ class ComplexMetricClassifier(TrainedMixture):
     some examples, `predict_proba` being its expectation for each.
 
     - ``predict(X)`` is a deterministic function of the row: the rule is chosen by a hash
-      of the row's values [2]_ (and not of its group). Equal rows get equal labels, in
-      every process, batch, order and format. Over rows that all differ, the confusion
-      matrix is C but for what as many independent draws would leave, of the order of
-      1/√n. Rows that occur many times stay together: no hash can divide them, so that
-      with few distinct rows it may be far from C.
+      of its values [2]_ (and not of its group), as float32, in the columns that `fit`
+      saw, of data frames by name. So a row is decided alike in every process, batch and
+      format, dense or sparse, in single precision, with its columns in another order or
+      beside others. Over rows that all differ, the confusion matrix is C but for what as
+      many independent draws would leave, of the order of 1/√n; also where many of them
+      have the same probabilities, as in the leaves of a tree. Rows that occur many times
+      stay together: no hash can divide them, so that with few distinct rows it may be far
+      from C. For the same reason all columns of `fit` count, those too that `estimator`
+      ignores.
     - ``predict(X, random_state=...)`` draws a rule for each row independently: its
       expected confusion matrix is exactly C, repeated rows included, but a row may get
       another label with another seed.
