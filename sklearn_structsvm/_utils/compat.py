@@ -5,7 +5,7 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _check_sample_weight
+from sklearn.utils.validation import _check_method_params
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -30,7 +30,6 @@ __all__ = [
     "StrOptions",
     "_BaseScorer",
     "_check_method_params",
-    "_check_sample_weight",
     "_fit_context",
     "_safe_indexing",
     "_safe_split",

@@ -12,12 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import (
-    Interval,
-    _check_sample_weight,
-    _fit_context,
-    _safe_indexing,
-)
+from sklearn_structsvm._utils.compat import Interval, _fit_context, _safe_indexing
+from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.problem import make_problem
 from sklearn_structsvm.estimators.structured import (
@@ -312,7 +308,7 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
     def _fit(self, X, y, sample_weight, transaction):
         problem = make_problem(self, X, y, sample_weight)
         structure = problem.structure
-        weights = _check_sample_weight(sample_weight, problem.X, dtype=np.float64)
+        weights = check_weights(sample_weight, len(problem.weights))
         Cs = self._grid(problem)
         final = self._classifier(structure)
         cv = check_cv(

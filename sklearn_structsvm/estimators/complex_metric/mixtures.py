@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.compat import _safe_indexing
-from sklearn_structsvm.confusion.lmo.arguments import as_codes
+from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
 from sklearn_structsvm.confusion.row_hash import row_uniforms
 
@@ -106,7 +106,7 @@ class ClassifierMixture:
     def _codes(self, classifier, X, cells):
         predicted = self.lmo.predict(classifier, X, cells)
         name = f"What {type(self.lmo).__name__}.predict returns"
-        return as_codes(predicted, len(cells), self.n_classes, name)
+        return check_codes(predicted, len(cells), self.n_classes, name)
 
 
 def _by_component(weights, uniforms, component):
