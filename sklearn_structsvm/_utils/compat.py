@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import (
     validate_params,
 )
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _check_sample_weight
+from sklearn.utils.validation import _check_method_params
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -35,7 +35,6 @@ __all__ = [
     "StrOptions",
     "_BaseScorer",
     "_check_method_params",
-    "_check_sample_weight",
     "_fit_context",
     "_safe_indexing",
     "_safe_split",

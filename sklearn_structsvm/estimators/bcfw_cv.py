@@ -14,11 +14,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     Interval,
-    _check_sample_weight,
     _fit_context,
     _safe_indexing,
 )
 from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.bcfw_path import (
     PATH_CONSTRAINTS,
@@ -171,7 +171,7 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
 
     def _fit(self, X, y, sample_weight, transaction):
         problem = make_problem(self, X, y, sample_weight)
-        weights = _check_sample_weight(sample_weight, problem.X, dtype=np.float64)
+        weights = check_weights(sample_weight, len(problem.weights))
         Cs = self._grid(problem)
         folds = self._folds(problem, weights)
         final = self._classifier(problem.structure)

@@ -141,7 +141,7 @@ class NodeStructure(Structure):
             i = int(np.searchsorted(offsets, place, side="right")) - 1
             return f"{self._item} {i}, {self._place} {place - offsets[i]}"
 
-        return encode(_joined(y), self.classes_, where)
+        return encode(_joined(y), self.classes_, where=where)
 
 
 def _joined(y):

@@ -43,13 +43,17 @@ def test_the_l1_penalty_has_the_same_optimum_too(solver):
     np.testing.assert_array_equal(model.coef_ == 0.0, here.coef_ == 0.0)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_matrix_estimate_of_the_curvature_leads_the_same_way():
     X, y, _ = rows()
-    model = SubLBFGSClassifier(solver="subbfgs", C=0.1, tol=1e-3)
+    # The planes of its steps alone may leave a gap, whatever the number of iterations.
+    model = SubLBFGSClassifier(solver="subbfgs", C=0.1, max_iter=10)
     here = clone(model).fit(X, y)
     model.fit(divided(X), divided(y))
-    assert max(model.dual_gap_, here.dual_gap_) <= 1e-3
-    assert model.objective_ == pytest.approx(here.objective_, abs=1e-3)
+    for column in ("objective", "dual_objective"):
+        np.testing.assert_allclose(
+            model.history_[column], here.history_[column], rtol=1e-6
+        )
 
 
 def test_there_is_no_start_in_the_dual():
@@ -174,8 +178,8 @@ def test_a_column_of_labels_is_taken_with_a_warning():
         (("X", 160, 2), np.nan, "(?s)Chunk 2 of the Dask collection: .*X contains NaN"),
         (("y", 5), np.inf, "Chunk 0 of the Dask collection: .*y contains infinity"),
         (("y", 5), 0.5, "Chunk 0 of the Dask collection: Unknown label type: cont"),
-        (("s", 299), -1.0, "Chunk 4 .*sample_weight must be finite and >= 0; got -1"),
-        (("s", 299), np.nan, "Chunk 4 .*sample_weight must be finite and >= 0; got nan"),
+        (("s", 299), -1.0, r"Chunk 4 .*sample_weight\[59\] must be finite .* got -1"),
+        (("s", 299), np.nan, r"Chunk 4 .*sample_weight\[59\] must be finite .* got nan"),
     ],
 )
 def test_bad_values_are_refused_where_they_are(at, value, message):
@@ -209,7 +213,7 @@ def refusals():
         ),
         "one dimension": ((y_, y_), ValueError, "X must be a 2-D collection; got 1"),
         "one class": ((X_, 0 * y_), ValueError, "only one class: 0"),
-        "no weight": ((X_, y_, 0 * s_), ValueError, "weight of zero"),
+        "no weight": ((X_, y_, 0 * s_), ValueError, "must not be zero"),
         "too much weight": ((X_, y_, 0 * s_ + 1e308), ValueError, "too large"),
         "no rows": (
             (X_[:0], y_[:0]),

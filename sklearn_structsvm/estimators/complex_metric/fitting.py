@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm.confusion.counts import check_weights
+from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 from sklearn_structsvm.estimators.base import PassReporter
 from sklearn_structsvm.estimators.complex_metric.oracles import (
@@ -84,7 +84,7 @@ class TrainedMixture(RandomisedClassifier):
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
-        weights = check_weights(sample_weight, labels)
+        weights = check_weights(sample_weight, len(labels))
         self._check_combination(labels)
         classifier, classes = self._classifier(), np.unique(labels)
         if self._is_plugin and self._is_fitted_already():

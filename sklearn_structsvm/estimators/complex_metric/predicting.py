@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
-from sklearn_structsvm.confusion.lmo.arguments import as_codes
+from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.base import AtomicFitMixin
@@ -336,7 +336,7 @@ class ClassifierMixture:
     def _codes(self, classifier, X, cells):
         predicted = self.lmo.predict(classifier, X, cells)
         name = f"What {type(self.lmo).__name__}.predict returns"
-        return as_codes(predicted, len(cells), self.n_classes, name)
+        return check_codes(predicted, len(cells), self.n_classes, name)
 
 
 def _by_component(weights, uniforms, component):
