@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from _dask_data import EXACT, SIZES, check_the_same, da, divided, problems, rows, spoilt
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.preprocessing import label_binarize
 
 from sklearn_structsvm import BMRMClassifier, PragamClassifier, SubLBFGSClassifier
@@ -44,14 +44,13 @@ def test_the_l1_penalty_has_the_same_optimum_too(solver):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_matrix_estimate_of_the_curvature_leads_the_same_way():
+def test_a_matrix_estimate_of_the_curvature_has_a_certificate_too():
+    """How far its steps come is a matter of rounding, which differs with the division."""
     X, y, _ = rows()
-    # A few steps: the sums of rows differ in rounding, which later ones blow up.
-    model = SubLBFGSClassifier(solver="subbfgs", C=0.1, tol=1e-3)
-    here = clone(model).fit(X, y).history_["objective"][:4]
-    there = model.fit(divided(X), divided(y)).history_["objective"][:4]
-    np.testing.assert_allclose(there, here, rtol=1e-6)
-    assert here[-1] < here[0]
+    best = SubLBFGSClassifier(C=0.1, tol=1e-6).fit(X, y).objective_
+    model = SubLBFGSClassifier(solver="subbfgs", C=0.1).fit(divided(X), divided(y))
+    assert model.dual_objective_ - 1e-9 <= best <= model.objective_ + 1e-6
+    assert model.objective_ <= model.history_["objective"][0]
 
 
 def test_there_is_no_start_in_the_dual():
