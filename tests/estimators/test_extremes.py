@@ -121,9 +121,10 @@ def test_sequences_of_one_position_are_a_multiclass_problem(make_problem):
     emission = chain.coef_[:12].reshape(4, 3)
     assert_same_optimum(chain, flat, problem.n, weights=(emission.T, flat.coef_))
     np.testing.assert_array_equal(chain.coef_[-9:], 0)
-    np.testing.assert_array_equal(
-        np.concatenate(chain.predict(X)), flat.predict(problem.X)
-    )
+    # Of scores that are as near as the weights.
+    scores, taken = flat.decision_function(problem.X), np.concatenate(chain.predict(X))
+    behind = scores.max(axis=1) - scores[np.arange(30), taken]
+    assert behind.max() <= 1e-4 * np.abs(scores).max()
 
 
 def test_a_very_long_sequence_is_one_example_among_others():

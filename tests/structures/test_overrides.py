@@ -142,7 +142,8 @@ def test_methods_that_a_mixin_overrides_are_called_and_may_call_those_of_the_str
 ):
     structure, X, y = problem(parent)
     spy = type("Spy", (Spied, parent), {})(**structure.get_params())
-    options = {"step": "pairwise", "cache": False, "random_state": 0}
+    options = {"step": "pairwise", "cache": False, "tol": 1e-3, "random_state": 0}
+    options["max_iter"] = 10**5
     Spied.calls = 0
     mine = BCFWClassifier(spy, **options).fit(X, y)
     assert Spied.calls == mine.n_oracle_calls_
