@@ -78,7 +78,11 @@ def _holds_sequences(X):
         return X.ndim == 3
     if sparse.issparse(X) or hasattr(X, "iloc") or not hasattr(X, "__len__"):
         return False
-    return len(X) > 0 and np.ndim(X[0]) == 2 or len(X) > 0 and sparse.issparse(X[0])
+    first = next(iter(X), None)
+    try:
+        return sparse.issparse(first) or np.ndim(first) == 2
+    except ValueError:  # a row of rows of different lengths
+        return False
 
 
 def read_structure(X, y, classes):
