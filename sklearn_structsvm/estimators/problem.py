@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._utils._matrix._rows import Rows
+from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
@@ -104,6 +105,8 @@ def read_structure(X, y, classes):
 
 def check_flat(estimator, X, y):
     """X and y as scikit-learn's linear classifiers check them."""
+    if sparse.issparse(X):
+        check_sparse(X)
     X, y = validate_data(
         estimator,
         X,

@@ -4,7 +4,6 @@ from inspect import signature
 from time import perf_counter
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import (
@@ -19,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 from sklearn_structsvm.estimators.base import PassReporter
@@ -200,7 +200,7 @@ class TrainedMixture(RandomisedClassifier):
             task,
             probabilities,
             counted_as(self.confusion, len(task.classes)),
-            effective_n_jobs(self.n_jobs),
+            count_threads(self.n_jobs),
         )
         return oracle, {"estimator_": model} | _feature_attributes(model)
 

@@ -3,7 +3,6 @@
 import copy
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
@@ -18,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
 from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.base import AtomicFitMixin
@@ -170,7 +170,7 @@ or None
         uniforms = None
         if len(self.mixture_weights_) > 1:
             uniforms = self.row_hash_.choices(X, len(cells), random_state)
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = count_threads(self.n_jobs)
         codes = self.mixture_.predict(X_in, cells, uniforms, n_threads)
         return self.classes_[codes]
 
@@ -191,7 +191,7 @@ or None
             of the mixture agree.
         """
         X_in, cells = self._mixture_input("predict_proba", X, sensitive_features, params)
-        return self.mixture_.proba(X_in, cells, effective_n_jobs(self.n_jobs))
+        return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs))
 
     @available_if(_is_deterministic)
     def decision_function(self, X, *, sensitive_features=None, **params):
