@@ -138,7 +138,8 @@ class ComplexMetricClassifier(TrainedMixture):
     constraint_violation_ : float
         The largest violation of a constraint by `certified_confusions_`, in the
         constraint's own units, as a call of the constraint has it; not positive where all
-        are met, -inf without constraints.
+        are met, -inf without constraints. What rounding makes of 0, as where rates are to
+        be equal, is 0.
     groups_ : ndarray of shape (n_groups,) or None
         Groups that the classifier tells apart: values of the sensitive feature, or tuples
         of them where there are several columns. None where it needs no groups.
@@ -148,8 +149,7 @@ class ComplexMetricClassifier(TrainedMixture):
         Iterations, and calls of the LMO, those for `dual_gap_` included.
     history_ : dict of ndarray
         A row per check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "constraint_violation", the last of them
-        multiplied by the denominator for rates whose denominator varies.
+        "dual_objective", "dual_gap" and "constraint_violation".
     n_features_in_ : int
         Where the fitted estimator has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
