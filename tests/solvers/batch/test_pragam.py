@@ -119,7 +119,8 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     best = problem.objective(model.coef_[0], lam, model.intercept_[0])
     w, b = result.solution[:-1], result.solution[-1]
     assert result.objective == pytest.approx(problem.objective(w, lam, b), rel=1e-12)
-    assert result.objective == pytest.approx(best, rel=1e-6)
+    # libsvm stops by a rule of its own.
+    assert best * (1.0 - 1e-4) <= result.objective <= best + 1e-8
     assert result.dual_objective <= best + 1e-9
     without = run_pragam(problem.risk, lam, tol=1e-8).objective
     assert result.objective < without - 1e-3
