@@ -248,7 +248,8 @@ def test_features_of_no_size_are_solved_at_once(kind, fit_intercept, weights, sc
 
 
 def test_a_dual_point_out_of_balance_is_no_certificate(monkeypatch):
-    problem = random_batch("binary")
+    # Classes of equal weight, all at their bounds, would be in balance all the same.
+    problem = random_batch("binary", weights=np.linspace(1.0, 2.0, 40))
     step = Box.step
 
     def unbalanced(self, *args):
