@@ -53,6 +53,7 @@ lint: $(VENV)/.dev
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint sklearn_structsvm
 	$(VENV)/bin/codespell
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/mypy
 
 bench: $(VENV)/.built
 	@set -e; for script in benchmarks/bench_*.py; do \

@@ -20,7 +20,7 @@ from sklearn_structsvm.confusion.lmo.plugin import (
     predict_plugin,
 )
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
-from sklearn_structsvm.confusion.row_hash import row_uniforms
+from sklearn_structsvm.estimators.complex_metric.row_hash import row_uniforms
 
 # Of seven kinds of forest cover.
 SHARES = np.array([0.365, 0.488, 0.062, 0.005, 0.016, 0.030, 0.035])

@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import train_test_split
 
 from sklearn_structsvm import BCFWClassifier
-from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures import Structure, check_structure
 
 rng = np.random.default_rng(0)
 n_pairs, n_points, n_entries = 60, 12, 12
@@ -85,24 +85,16 @@ class Matching(Structure):
 # Is it right?
 # ------------
 # A minute spent here saves an hour. On instances small enough to list all matchings,
-# the two decoders are compared with the definition.
+# :func:`~sklearn_structsvm.structures.check_structure` compares the methods with the
+# definition, and says what is wrong if anything is.
 
-structure = Matching()
-for _ in range(20):
-    first, second = rng.normal(size=(2, 5, n_entries))
-    x, w = (first, second), rng.normal(size=n_entries)
-    all_matchings = [np.array(p) for p in permutations(range(5))]
-    y_true = all_matchings[rng.integers(len(all_matchings))]
-
-    def value(y, lam, x=x, w=w, y_true=y_true):
-        return w @ structure.joint_feature(x, y) + lam * structure.loss(y_true, y)
-
-    for lam in (0.0, 1.0, 7.0):
-        found = structure.loss_augmented_decode(x, y_true, w, lam)
-        assert np.isclose(value(found, lam), max(value(y, lam) for y in all_matchings))
-    assert np.isclose(
-        value(structure.decode(x, w), 0.0), max(value(y, 0.0) for y in all_matchings)
-    )
+few_points = [tuple(rng.normal(size=(2, 5, n_entries))) for _ in range(10)]
+check_structure(
+    Matching(),
+    few_points,
+    [rng.permutation(5) for _ in few_points],
+    labelings=lambda x: map(np.array, permutations(range(5))),
+)
 
 # %%
 # Training

@@ -2,7 +2,8 @@
 
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
-from sklearn_structsvm.estimators.bcfw_path import BCFWClassifierCV, bcfw_path
+from sklearn_structsvm.estimators.bcfw_cv import BCFWClassifierCV
+from sklearn_structsvm.estimators.bcfw_path import bcfw_path
 from sklearn_structsvm.estimators.bmrm import BMRMClassifier
 from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
 from sklearn_structsvm.estimators.pragam import PragamClassifier

@@ -276,7 +276,7 @@ def test_a_label_that_is_no_entity_tag_is_named(tag):
 @pytest.mark.parametrize(
     "sample_weight, message",
     [
-        ([1.0], r"shape \(2,\), got shape \(1,\)"),
+        ([1.0], r"shape \(2,\), one weight for each sequence; got \(1,\)"),
         ([1.0, -1.0], r"sample_weight\[1\] .* got -1.0"),
         ([np.nan, 1.0], r"sample_weight\[0\] .* got nan"),
         ([0.0, 0.0], "must not be zero for every"),

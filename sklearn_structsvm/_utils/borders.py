@@ -16,15 +16,23 @@ def as_floats(name, values, *shape):
         Where they are of another shape, no numbers, or not finite.
     """
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(values)
+    except ValueError as error:
         raise ValueError(f"{name} must hold numbers: {error}.") from error
     check_shape(name, array, *shape)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold numbers; got dtype {array.dtype}.")
     if not np.isfinite(array).all():
         raise ValueError(
             f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
         )
-    return array
+    return np.asarray(array, dtype=np.float64, order="C")
+
+
+def check_floats(name, array, *shape):
+    """ValueError where an attribute is not what `as_floats` gives."""
+    if as_floats(name, array, *shape) is not array:
+        raise ValueError(f"{name} must be a C-contiguous array of float64.")
 
 
 def restore(name, target, values):
@@ -35,13 +43,15 @@ def restore(name, target, values):
 
 def check_shape(name, array, *shape):
     """ValueError where an array or a view has another shape."""
-    if tuple(array.shape) != shape:
-        raise ValueError(f"{name} must have shape {shape}; got {tuple(array.shape)}.")
+    if np.shape(array) != shape:
+        raise ValueError(f"{name} must have shape {shape}; got {np.shape(array)}.")
 
 
 def check_indices(name, array, stop, start=0):
-    """ValueError where an integer is not in [start, stop)."""
+    """ValueError where an entry is no integer in [start, stop)."""
     values = np.asarray(array)
+    if values.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers; got dtype {values.dtype}.")
     if values.size and not (start <= values.min() and values.max() < stop):
         bad = values[(values < start) | (values >= stop)].flat[0]
         raise ValueError(f"{name} must be integers in [{start}, {stop}); got {bad}.")

@@ -3,15 +3,20 @@
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_params,
+)
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _check_sample_weight
+from sklearn.utils.validation import _check_method_params
 
 try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # scikit-learn < 1.9
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks: nothing is reported."""
 
         def _init_callback_context(self, **kwargs):
@@ -30,8 +35,8 @@ __all__ = [
     "StrOptions",
     "_BaseScorer",
     "_check_method_params",
-    "_check_sample_weight",
     "_fit_context",
     "_safe_indexing",
     "_safe_split",
+    "validate_params",
 ]

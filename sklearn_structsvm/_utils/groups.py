@@ -128,7 +128,7 @@ def _factorized(column):
     else:
         values, codes = np.unique(column, return_inverse=True)
         values = values.tolist()
-    if any(_is_missing(value) for value in values):
+    if any(is_missing(value) for value in values):
         raise ValueError(
             "sensitive_features has missing values: give those examples a group of "
             "their own, or leave them out."
@@ -136,7 +136,8 @@ def _factorized(column):
     return values, codes.astype(np.intp)
 
 
-def _is_missing(value):
+def is_missing(value):
+    """Is it None, a NaN, or what pandas writes for a value that is not there?"""
     if value is None:
         return True
     try:

@@ -58,7 +58,10 @@ def unseen(labels, classes):
     list
     """
     known = set(classes.tolist())
-    return list(dict.fromkeys(label for label in labels if label not in known))
+    try:
+        return list(dict.fromkeys(label for label in labels if label not in known))
+    except TypeError as error:
+        raise ValueError(f"y holds what is no label: {error}.") from error
 
 
 def unseen_words(labels):
@@ -68,29 +71,77 @@ def unseen_words(labels):
     )
 
 
-def encode(labels, classes, where=None):
-    """Places of `labels` in `classes`, as intc.
+def encode(labels, classes, name="y", *, where=None):
+    """Places of labels in `classes`.
 
     Parameters
     ----------
+    labels : array-like of shape (n,)
+    classes : array-like of shape (k,)
+        In any order.
+    name : str
+        What the user knows the labels as, for the error.
     where : callable or None
         Place in `labels` -> words that name the item, for the error.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype intc
+
+    Raises
+    ------
+    ValueError
+        For a label that is not there.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm._utils.labels import encode
+    >>> encode(["b", "a", "b"], ["b", "a"]).tolist()
+    [0, 1, 0]
     """
-    labels = np.asarray(labels)
+    labels, classes = np.asarray(labels), np.asarray(classes)
     try:
-        places = np.searchsorted(classes, labels)
+        order = np.argsort(classes)
+        places = np.searchsorted(classes, labels, sorter=order)
+        places = order[np.minimum(places, len(classes) - 1)]
     except TypeError:
         # Labels of another kind than those of `classes`: none is known.
         places = np.zeros(len(labels), dtype=np.intp)
-    places = np.minimum(places, len(classes) - 1)
     unknown = np.flatnonzero(classes[places] != labels)
     if len(unknown):
         at = unknown[0]
         item = where(at) if where is not None else f"item {at}"
         raise ValueError(
-            f"y has a label that was not seen in fit: {plain(labels[at])!r} ({item})."
+            f"{name} has the label {plain(labels[at])!r} ({item}), which is none of the "
+            f"classes: {listed(classes)}."
         )
     return places.astype(np.intc)
+
+
+def check_codes(codes, n, size, name="y", item="sample"):
+    """Labels that are encoded already: n integers of 0, ..., size - 1.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype intp
+
+    Raises
+    ------
+    ValueError
+        For another shape, and for what is not among these.
+    """
+    codes = np.asarray(codes)
+    if codes.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},); got {codes.shape}.")
+    if n and codes.dtype.kind not in "iub":
+        raise ValueError(f"{name} must hold integers; got {codes.dtype}.")
+    bad = np.flatnonzero((codes < 0) | (codes >= size))
+    if len(bad):
+        raise ValueError(
+            f"{name} must be among 0, ..., {size - 1}; "
+            f"got {codes[bad[0]]} for {item} {bad[0]}."
+        )
+    return codes.astype(np.intp)
 
 
 def unique(labels, name, **options):

@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
+from sklearn_structsvm._utils.weights import check_weights
+
 __all__ = [
     "entity_f1_score",
     "entity_f1_scorer",
@@ -51,25 +53,9 @@ def _paired_sequences(y_true, y_pred):
     return pairs
 
 
-def _check_sequence_weights(sample_weight, n_sequences):
-    """Float weights, one a sequence: finite, none negative, not all zero."""
-    if sample_weight is None:
-        return np.ones(n_sequences)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_sequences,):
-        raise ValueError(
-            f"sample_weight must have one weight a sequence, shape ({n_sequences},), "
-            f"got shape {weights.shape}."
-        )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise ValueError(
-            f"sample_weight[{bad[0]}] must be finite and not negative, "
-            f"got {weights[bad[0]]}."
-        )
-    if n_sequences and not weights.any():
-        raise ValueError("sample_weight must not be zero for every sequence.")
-    return weights
+def _sequence_weights(sample_weight, n):
+    """One weight a sequence; there may be none."""
+    return check_weights(sample_weight, n, item="sequence", may_vanish=n == 0)
 
 
 def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
@@ -111,7 +97,7 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     0.666...
     """
     pairs = _paired_sequences(y_true, y_pred)
-    weights = _check_sequence_weights(sample_weight, len(pairs))
+    weights = _sequence_weights(sample_weight, len(pairs))
     correct = np.array([sum(map(operator.eq, *pair)) for pair in pairs], dtype=float)
     lengths = np.array([len(true) for true, _ in pairs], dtype=float)
     n_tokens = weights @ lengths
@@ -170,7 +156,7 @@ def _entity_counts(y_true, y_pred, sample_weight):
     The types are sorted by name.
     """
     pairs = _paired_sequences(y_true, y_pred)
-    weights = _check_sequence_weights(sample_weight, len(pairs))
+    weights = _sequence_weights(sample_weight, len(pairs))
     counts = defaultdict(lambda: np.zeros(3))
     seen = {}
     for i, ((tags_true, tags_pred), weight) in enumerate(

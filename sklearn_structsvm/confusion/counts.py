@@ -4,8 +4,9 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
-from sklearn_structsvm._utils.compat import _check_sample_weight
 from sklearn_structsvm._utils.groups import Groups
+from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 
 
@@ -70,7 +71,7 @@ default=None
     check_consistent_length(y_true, y_pred, sample_weight, y_baseline)
     if y_baseline is not None:
         y_baseline = _as_labels(y_baseline, "y_baseline")
-    weights = check_weights(sample_weight, y_true)
+    weights = check_weights(sample_weight, len(y_true))
     if labels is None:
         known = [y for y in (y_true, y_pred, y_baseline) if y is not None]
         classes = unique_labels(*known)
@@ -79,12 +80,12 @@ default=None
     groups = None
     if sensitive_features is not None:
         groups = Groups(sensitive_features, len(y_true))
-    y = encode_labels(y_true, classes, "y_true")
+    y = encode(y_true, classes, "y_true")
     baseline = None
     if y_baseline is not None:
-        baseline = encode_labels(y_baseline, classes, "y_baseline")
+        baseline = encode(y_baseline, classes, "y_baseline")
     codes, cells = make_cells(y, weights, classes, groups, baseline)
-    predicted = y_pred if probable else encode_labels(y_pred, classes, "y_pred")
+    predicted = y_pred if probable else encode(y_pred, classes, "y_pred")
     # Counts of whole weights are exact, so that they are divided and not the weights.
     return count(codes, y, predicted, weights, cells.shape) / weights.sum(), cells
 
@@ -147,29 +148,6 @@ def count(codes, y, predicted, weights, shape):
         for column in predicted.T
     ]
     return np.stack(columns, axis=1).reshape(shape)
-
-
-def encode_labels(y, classes, name):
-    """Indices of labels in `classes`; a ValueError names the first that is not there."""
-    where = {label: i for i, label in enumerate(np.asarray(classes).tolist())}
-    found, inverse = np.unique(y, return_inverse=True)
-    missing = [label for label in found.tolist() if label not in where]
-    if missing:
-        raise ValueError(
-            f"{name} contains {missing[0]!r}, which is not among the labels "
-            f"{list(where)}."
-        )
-    return np.array([where[label] for label in found.tolist()], dtype=np.intp)[inverse]
-
-
-def check_weights(sample_weight, y):
-    """Weights, none negative and not all 0; ones where `sample_weight` is None."""
-    weights = _check_sample_weight(
-        sample_weight, np.zeros((len(y), 1)), dtype=np.float64, ensure_non_negative=True
-    )
-    if not weights.sum() > 0.0:
-        raise ValueError("sample_weight must not be zero for every example.")
-    return weights
 
 
 def _as_labels(y, name):

@@ -13,11 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
 from sklearn_structsvm._utils.labels import encode, unique
+from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.distributed.dask_workers import import_dask, n_places, start_parts
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import Part, Rows
-from sklearn_structsvm.estimators.problem import check_total
-from sklearn_structsvm.risks.base import normalised
 
 
 @dataclass
@@ -178,9 +177,9 @@ def _fit_structure(estimator, parts, read):
             class_weights = structure.example_weights(structure.classes_)
         factors = class_weights[seen]
     with np.errstate(over="ignore", invalid="ignore"):
-        total = (found.weights * factors).sum()
-    check_total(total)
-    return DaskProblem(structure, parts, surveys, class_weights, float(total))
+        weights = found.weights * factors
+    total = total_weight(weights, "sample_weight (times class_weight)")
+    return DaskProblem(structure, parts, surveys, class_weights, total)
 
 
 def _set_features(estimator, X):
@@ -276,18 +275,10 @@ def _check_chunk(number, X, y, weights, name):
         if y.dtype.kind == "f":
             check_classification_targets(y)
         if weights is not None:
-            weights = _check_weights(weights, n)
+            weights = check_weights(column_or_1d(weights), n, may_vanish=True)
     except ValueError as error:
         raise ValueError(f"Chunk {number} of the Dask collection: {error}") from error
     return Chunk(X, y, weights)
-
-
-def _check_weights(weights, n):
-    weights = np.array(column_or_1d(weights), dtype=np.float64)
-    if weights.any():
-        # For its errors alone.
-        normalised(weights, n)
-    return weights
 
 
 def survey_chunks(chunks):

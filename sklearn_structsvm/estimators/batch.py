@@ -66,6 +66,8 @@ class BatchClassifier(StructuredClassifier):
     in `_solver` what minimises a risk.
     """
 
+    threshold_: float
+
     # y decides. A subclass may make it a parameter.
     structure = "auto"
     takes_sequences = False

@@ -157,6 +157,9 @@ class BCFWClassifier(StructuredClassifier):
     (10,)
     """
 
+    step_: str
+    cache_: bool
+
     _parameter_constraints: dict = {
         **TRAINING_CONSTRAINTS,
         "step": [StrOptions({"auto", "exact", "fw", "pairwise", "away"})],

@@ -9,8 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._utils._matrix._rows import Rows
-from sklearn_structsvm._utils.compat import _check_sample_weight
 from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -169,37 +169,20 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     if not flat and hasattr(structure, "n_features_in_"):
         estimator.n_features_in_ = structure.n_features_in_
     weights = example_weights(structure, X, y, sample_weight)
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    check_total(total)
+    total = total_weight(weights, "sample_weight (times class_weight)")
     return Problem(structure, X, y, weights / total, total)
 
 
 def example_weights(structure, X, y, sample_weight):
     """s_i with the class weights."""
-    weights = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
+    n_samples = X.shape[0] if structure.flat else len(X)
+    weights = check_weights(sample_weight, n_samples)
     if structure.flat:
         by_class = structure.example_weights(y)
         if by_class is not None:
             with np.errstate(over="ignore"):
                 weights = weights * by_class
     return weights
-
-
-def check_total(total):
-    """ValueError where Σs is zero, or no float64 holds it."""
-    if not np.isfinite(total):
-        raise ValueError(
-            "The sum of sample_weight (times class_weight) is too large for a float64: "
-            "divide the weights by the largest of them."
-        )
-    if not total > 0.0:
-        raise ValueError(
-            "All examples have a weight of zero: sample_weight (times class_weight) "
-            "must be positive for at least one."
-        )
 
 
 def check_bounds(coef_bounds, structure):

@@ -162,6 +162,10 @@ class SlackRescaledSSVM(StructuredClassifier):
     True
     """
 
+    step_: str
+    cache_: bool
+    n_queries_: int
+
     _parameter_constraints: dict = {
         **TRAINING_CONSTRAINTS,
         "rescaling": [StrOptions({"slack", "margin"})],

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_structsvm._utils.borders import as_floats, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._utils.labels import unseen_words
@@ -100,6 +101,20 @@ class StructuredClassifier(
     `_train_exact` and `_run`.
     """
 
+    # What a fit sets, for editors and type checkers.
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    classes_: np.ndarray
+    structure_: Structure
+    objective_: float
+    dual_objective_: float
+    dual_gap_: float
+    n_iter_: int
+    n_oracle_calls_: int
+    history_: dict[str, np.ndarray]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         if is_flat(self.structure):
@@ -122,13 +137,21 @@ class StructuredClassifier(
 
     @property
     def _weights(self):
-        return self.structure_.join_weights(
-            self.coef_, getattr(self, "intercept_", None)
-        )
+        """w, once the state is seen to fit together: it may have been set by hand."""
+        structure = self.structure_
+        structure.check_fitted()
+        zeros = structure.split_weights(np.broadcast_to(0.0, structure.n_weights_))
+        parts = [
+            None if like is None else as_floats(name, getattr(self, name), *like.shape)
+            for name, like in zip(("coef_", "intercept_"), zeros, strict=True)
+        ]
+        return structure.join_weights(*parts)
 
     def _check_X(self, X):
         check_is_fitted(self)
         if self.structure_.flat:
+            if sparse.issparse(X):
+                check_sparse(X)
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C"
             )

@@ -9,9 +9,10 @@ from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifie
 from sklearn_structsvm.estimators.problem import has_exact_steps, make_ascent
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
+from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 
 # The options of the solver's function, by penalty and solver.
-SOLVERS = {
+SOLVERS: dict[str, dict[str, dict]] = {
     "l2": {
         "dual-hybrid": {"hybrid": True},
         "hybrid": {"hybrid": True},
@@ -212,7 +213,8 @@ class SubLBFGSClassifier(BatchClassifier):
             return "OWL-QN", run_owlqn, options
         options["line_search"] = self.line_search
         if solver == "dual-hybrid":
-            options["make_ascent"] = partial(make_ascent, problem, problem.lam(self.C))
+            ascent = make_ascent(problem, problem.lam(self.C))
+            options["make_start"] = partial(DualStart, ascent)
             options["n_threads"] = risk.n_threads
         return "subBFGS", run_sublbfgs, options
 

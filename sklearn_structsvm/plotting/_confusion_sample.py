@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from sklearn_structsvm.confusion.counts import check_weights, encode_labels, make_cells
+from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.counts import make_cells
+from sklearn_structsvm.estimators.complex_metric.fitting import find_solver
 from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
-from sklearn_structsvm.estimators.complex_metric.solvers import find_solver
 from sklearn_structsvm.estimators.complex_metric.task import (
     Task,
     make_task,
@@ -57,7 +59,7 @@ class ConfusionSample:
                 f"{estimator!r}."
             )
         y = column_or_1d(y)
-        weights = check_weights(sample_weight, y)
+        weights = check_weights(sample_weight, len(y))
         finder, classes = estimator.cell_finder_, estimator.classes_
         probabilities, codes = estimator._mixture_input(
             "predict_proba", X, sensitive_features, {}
@@ -67,7 +69,7 @@ class ConfusionSample:
             known = groups.encode(sensitive_features, len(y))
             groups = SimpleNamespace(names=groups.names, codes=known)
         baseline = finder.baseline_codes(X, sensitive_features)
-        labels = encode_labels(y, classes, "y")
+        labels = encode(y, classes)
         _, cells = make_cells(labels, weights, classes, groups, baseline)
         task = Task(
             estimator.metric_,
@@ -118,7 +120,7 @@ class ConfusionSample:
             classes,
             None,
             y,
-            check_weights(sample_weight, y),
+            check_weights(sample_weight, len(y)),
             groups,
         )
         return cls(task, probabilities, confusion)
@@ -145,7 +147,7 @@ class ConfusionSample:
             if history.solution is not None and len(history.rows) > len(path):
                 path.append(history.solution.confusion)
 
-        _, run = find_solver(solver, self.problem)
+        _, run = find_solver(solver, self.problem.constrained)
         try:
             result = run(self.problem, on_pass=look, history=history, **options)
         except InfeasibleConstraintError:

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.linalg.blas import daxpy
 
 from sklearn_structsvm._utils._matrix._products import as_products
-from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.risks._step import exact_step
 from sklearn_structsvm.risks.line_search import sort_and_walk
 
@@ -57,7 +57,8 @@ class Risk(ABC):
         self.n_entries = X.nnz if sparse.issparse(X) else np.size(X)
         self.n_scores = n_scores
         self.n_weights = self.products.n_features * n_scores
-        self.weights = normalised(sample_weight, self.n_samples)
+        weights = check_weights(sample_weight, self.n_samples)
+        self.weights = weights / weights.sum()
         self.n_threads = n_threads
 
     def scores(self, w, out=None):
@@ -258,40 +259,3 @@ class HingeRisk(Risk):
 
 def _scores(Z):
     return np.ascontiguousarray(Z, dtype=np.float64)
-
-
-def normalised(sample_weight, n_samples):
-    """p_i = s_i / Σs."""
-    if sample_weight is None:
-        return np.full(n_samples, 1.0 / n_samples)
-    weights = np.array(sample_weight, dtype=np.float64)
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight must have shape ({n_samples},); got {weights.shape}."
-        )
-    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
-    if len(bad):
-        raise ValueError(
-            "sample_weight must be finite and >= 0; "
-            f"got {weights[bad[0]]} for sample {bad[0]}."
-        )
-    # The largest first: a sum of finite weights may overflow.
-    largest = weights.max(initial=0.0)
-    if largest == 0.0:
-        raise ValueError("sample_weight must not be zero everywhere.")
-    weights /= largest
-    return weights / weights.sum()
-
-
-def check_encoded(y, n_samples, n_classes):
-    """Labels 0, ..., n_classes - 1 as intc."""
-    y = np.asarray(y)
-    if y.shape != (n_samples,):
-        raise ValueError(f"y must have shape ({n_samples},); got {y.shape}.")
-    bad = np.flatnonzero(~np.isin(y, np.arange(n_classes)))
-    if len(bad):
-        raise ValueError(
-            f"y must be encoded as 0, ..., {n_classes - 1}; "
-            f"got {plain(y[bad[0]])!r} for sample {bad[0]}."
-        )
-    return np.ascontiguousarray(y, dtype=np.intc)

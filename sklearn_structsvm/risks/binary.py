@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sklearn_structsvm._utils.labels import label_cost_matrix
+from sklearn_structsvm._utils.labels import check_codes, label_cost_matrix
 from sklearn_structsvm.risks._binary_lines import BinaryLines
-from sklearn_structsvm.risks.base import HingeRisk, check_encoded
+from sklearn_structsvm.risks.base import HingeRisk
 
 
 class BinaryHinge(HingeRisk):
@@ -47,7 +47,7 @@ class BinaryHinge(HingeRisk):
         self, X, y, sample_weight=None, *, label_costs=None, bias=0.0, n_threads=1
     ):
         super().__init__(X, 1, sample_weight, bias=bias, n_threads=n_threads)
-        y = check_encoded(y, self.n_samples, 2)
+        y = check_codes(y, self.n_samples, 2)
         costs = label_cost_matrix(label_costs, 2)
         margins = np.array([costs[0, 1], costs[1, 0]])
         self.signs, self.costs = 2.0 * y - 1.0, margins[y]

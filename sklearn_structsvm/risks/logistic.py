@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.special import expit, xlogy
 
-from sklearn_structsvm.risks.base import Risk, check_encoded
+from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm.risks.base import Risk
 
 
 class Logistic(Risk):
@@ -36,7 +37,7 @@ class Logistic(Risk):
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
         super().__init__(X, 1, sample_weight, bias=bias, n_threads=n_threads)
-        self.signs = 2.0 * check_encoded(y, self.n_samples, 2) - 1.0
+        self.signs = 2.0 * check_codes(y, self.n_samples, 2) - 1.0
 
     def value(self, Z):
         return float(self.weights @ self.sample_losses(Z))

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sklearn_structsvm._utils.labels import label_cost_matrix
+from sklearn_structsvm._utils.labels import check_codes, label_cost_matrix
 from sklearn_structsvm.risks._lines import MulticlassLines
-from sklearn_structsvm.risks.base import HingeRisk, check_encoded
+from sklearn_structsvm.risks.base import HingeRisk
 
 
 class MulticlassHinge(HingeRisk):
@@ -61,7 +61,7 @@ class MulticlassHinge(HingeRisk):
             n_classes = int(np.max(y)) + 1 if label_costs is None else len(label_costs)
         self.label_costs = label_cost_matrix(label_costs, n_classes)
         super().__init__(X, n_classes, sample_weight, bias=bias, n_threads=n_threads)
-        self.truth = check_encoded(y, self.n_samples, n_classes)
+        self.truth = check_codes(y, self.n_samples, n_classes).astype(np.intc)
         self.rescaled = bool(rescaled)
         self.hinge = MulticlassLines(
             self.weights, self.truth, self.label_costs, self.rescaled

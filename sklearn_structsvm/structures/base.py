@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sklearn_structsvm._utils.borders import as_floats, check_floats
 from sklearn_structsvm.structures._callback import CallbackOracle
 
 
@@ -237,6 +238,32 @@ class Structure(BaseEstimator):
         ValueError where y cannot be scored at all.
         """
         return []
+
+    def check_fitted(self):
+        """ValueError where what `fit` learnt was changed, and no longer fits together.
+
+        It costs no more than the number of classes squared, and an estimator calls it
+        before each prediction: state may come from a pickle, or be set by hand.
+        """
+        if np.ndim(getattr(self, "classes_", ())) != 1:
+            raise ValueError("classes_ must be 1-D: it was changed after fit.")
+        for name, shape in self._fitted_shapes().items():
+            check = check_floats if shape else as_floats
+            check(name, getattr(self, name), *shape)
+        n_weights = self._count_weights()
+        if self.n_weights_ != n_weights:
+            raise ValueError(
+                f"{type(self).__name__} has n_weights_={self.n_weights_}, but its "
+                f"features and classes need {n_weights}: it was changed after fit."
+            )
+
+    def _fitted_shapes(self):
+        """Names and shapes of the numbers that `fit` learnt."""
+        return {}
+
+    def _count_weights(self):
+        """What `n_weights_` should be."""
+        return self.n_weights_
 
     def split_weights(self, w):
         """``(coef_, intercept_)`` as an estimator has them; None for no intercept."""

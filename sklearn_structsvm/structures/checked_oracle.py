@@ -45,6 +45,9 @@ def check_oracle(structure, X, y, examples, weights, rng):
     ):
         if found != expected:
             raise ValueError(f"{what} of {name} is {found}, and should be {expected}.")
+    for what in ("max_labels", "n_values"):
+        if getattr(oracle, what) < 1:
+            raise ValueError(f"{what} of {name} is not set.")
     for block, example in enumerate(examples):
         for w in weights:
             CheckedBlock(oracle, name, block, example, w).check(rng)

@@ -55,7 +55,7 @@ class FlatStructure(Structure):
         self.bias_ = float(bias)
         self.n_features_in_ = X.shape[1]
         self._fit_labels(np.asarray(y), classes, class_weight)
-        self.n_weights_ = (self.n_features_in_ + (self.bias_ != 0.0)) * self._k
+        self.n_weights_ = self._count_weights()
         return self
 
     def _items(self, X):
@@ -111,6 +111,12 @@ class FlatStructure(Structure):
         """What class_weight makes of the examples' weights; None for all equal."""
         return None
 
+    def _fitted_shapes(self):
+        return {"n_features_in_": (), "bias_": ()}
+
+    def _count_weights(self):
+        return (self.n_features_in_ + (self.bias_ != 0.0)) * self._k
+
     def split_weights(self, w):
         coef, intercept = self._matrix(w)
         return np.ascontiguousarray(coef.T), intercept
@@ -142,6 +148,10 @@ class _SingleLabel(FlatStructure):
         self._class_weight = class_weight_vector(class_weight, self.classes_, y)
         n = len(self.classes_)
         self.label_costs_ = label_cost_matrix(self.label_costs, n)
+
+    def _fitted_shapes(self):
+        n = len(self.classes_)
+        return super()._fitted_shapes() | {"label_costs_": (n, n)}
 
     def _encode(self, y):
         return encode(y, self.classes_)
@@ -313,6 +323,9 @@ class IndicatorLabels:
                 )
             check_costs(costs)
         self.label_costs_ = costs / k if self.normalize_loss else costs
+
+    def _fitted_shapes(self):
+        return super()._fitted_shapes() | {"label_costs_": (len(self.classes_), 2)}
 
     def _encode(self, Y):
         k = len(self.classes_)

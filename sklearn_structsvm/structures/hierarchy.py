@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.borders import check_shape
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._hierarchy import HierarchyOracle
@@ -138,6 +139,17 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     variable_length = True
     labelings = IndicatorLabels.labelings
 
+    def check_fitted(self):
+        check_shape("nodes_", self.nodes_, len(self._graph.nodes))
+        check_shape("leaves", self._graph.leaves, len(self.classes_))
+        self._graph.check()
+        if self.inference_ == "lp" and self._polytope.n_variables != self._k:
+            raise ValueError(
+                f"The polytope has {self._polytope.n_variables} variables for {self._k} "
+                "nodes: it was changed after fit."
+            )
+        super().check_fitted()
+
     @property
     def _k(self):
         return len(self.nodes_)
@@ -163,7 +175,12 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         costs[self._graph.leaves] = self.label_costs_
         graph = self._graph
         return HierarchyOracle(
-            as_features(X), U, costs, self.bias_, graph.starts, graph.children
+            as_features(X),
+            U,
+            costs,
+            self.bias_,
+            np.ascontiguousarray(graph.starts, dtype=np.intp),
+            np.ascontiguousarray(graph.children, dtype=np.intp),
         )
 
     def decision_function(self, X, w):

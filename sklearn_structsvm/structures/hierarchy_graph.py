@@ -7,6 +7,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import check_indices, check_starts
 from sklearn_structsvm._utils.labels import listed, plain
 
 
@@ -30,6 +31,16 @@ class Hierarchy:
     leaves: np.ndarray
     starts: np.ndarray
     children: np.ndarray
+
+    def check(self):
+        """ValueError where the arrays are no numbered graph, parents first."""
+        k = len(self.nodes)
+        check_starts("starts", self.starts, k + 1, len(self.children))
+        check_indices("children", self.children, k)
+        check_indices("leaves", self.leaves, k)
+        parents = np.repeat(np.append(np.arange(k), -1), np.diff(self.starts))
+        if (self.children <= parents).any():
+            raise ValueError("children must come after their parents.")
 
     def below(self, n):
         """The children of node n, or for n_nodes the roots."""

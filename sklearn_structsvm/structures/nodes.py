@@ -26,7 +26,7 @@ class NodeStructure(Structure):
     has_classes = True
 
     # Parts of the weights that have one number per class, in their order.
-    _biases = ("bias",)
+    _biases: tuple[str, ...] = ("bias",)
     # Words for an example and for one node of it.
     _item, _place = "example", "node"
 
@@ -57,8 +57,7 @@ class NodeStructure(Structure):
         self.label_costs_ = label_cost_matrix(
             self.label_costs, len(self.classes_), weight
         )
-        sizes = [int(np.prod(shape)) for _, shape in self._parts()]
-        self.n_weights_ = sum(sizes)
+        self.n_weights_ = self._count_weights()
         if self.n_weights_ == 0:
             names = ", ".join(["emission", "transition", *self._biases[:-1]])
             raise ValueError(
@@ -66,6 +65,13 @@ class NodeStructure(Structure):
                 f"{self._biases[-1]} are all False."
             )
         return self
+
+    def _fitted_shapes(self):
+        n = len(self.classes_)
+        return {"n_features_in_": (), "label_costs_": (n, n)}
+
+    def _count_weights(self):
+        return sum(int(np.prod(shape)) for _, shape in self._parts())
 
     def _parts(self):
         """Names and shapes of the parts that the model has, in their order."""
@@ -135,7 +141,7 @@ class NodeStructure(Structure):
             i = int(np.searchsorted(offsets, place, side="right")) - 1
             return f"{self._item} {i}, {self._place} {place - offsets[i]}"
 
-        return encode(_joined(y), self.classes_, where)
+        return encode(_joined(y), self.classes_, where=where)
 
 
 def _joined(y):

@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.borders import check_indices, check_shape
 from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._pairwise import (
@@ -126,11 +127,17 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
 
-    def fit(self, X, y, *, classes=None, class_weight=None, bias=0.0):
-        super().fit(X, y, classes=classes, class_weight=class_weight, bias=bias)
-        self._n_node_weights = self.n_weights_
-        self.n_weights_ += 4 * len(self.pairs_)
-        return self
+    def check_fitted(self):
+        check_shape("pairs_", self.pairs_, len(self.pairs_), 2)
+        check_indices("pairs_", self.pairs_, self._k)
+        super().check_fitted()
+
+    def _count_weights(self):
+        return super()._count_weights() + 4 * len(self.pairs_)
+
+    @property
+    def _n_node_weights(self):
+        return self.n_weights_ - 4 * len(self.pairs_)
 
     def _fit_labels(self, y, classes, class_weight):
         k = self._check_indicator(y, class_weight)
@@ -161,7 +168,11 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
             exact = self.inference_ == "enumerate"
             oracle = EnumerationOracle if exact else RelaxationOracle
             return oracle(
-                as_features(X), encoded, self.label_costs_, self.bias_, self.pairs_
+                as_features(X),
+                encoded,
+                self.label_costs_,
+                self.bias_,
+                np.ascontiguousarray(self.pairs_, dtype=np.intp),
             )
         truths = [self._labeling(row) for row in encoded]
         return CallbackOracle(self, self._items(X), truths, self.n_weights_)

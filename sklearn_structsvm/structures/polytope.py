@@ -14,6 +14,8 @@ from threading import Lock
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import check_sparse
+
 # Of rows, bounds and reduced costs, after objective and rays have been scaled to a
 # largest entry of 1. HiGHS has 1e-7 by default, which a duality gap would show.
 TOLERANCE = 1e-9
@@ -57,17 +59,12 @@ class Polytope:
     """
 
     def __init__(self, A, b):
+        if sparse.issparse(A):
+            check_sparse(A, "A")
         A = sparse.csr_array(A, dtype=np.float64)
-        b = np.ascontiguousarray(b, dtype=np.float64)
-        if b.shape != (A.shape[0],):
-            raise ValueError(
-                f"b must have one entry for each row of A, which has shape {A.shape}; "
-                f"got shape {b.shape}."
-            )
-        if not (np.isfinite(A.data).all() and np.isfinite(b).all()):
-            raise ValueError("A and b must be finite.")
         self.A = A
-        self.b = b
+        self.b = np.ascontiguousarray(b, dtype=np.float64)
+        self._check()
         self._forget_solver()
 
     @property
@@ -134,7 +131,18 @@ class Polytope:
 
     def __setstate__(self, state):
         self.A, self.b = state["A"], state["b"]
+        self._check()
         self._forget_solver()
+
+    def _check(self):
+        check_sparse(self.A, "A")
+        if self.b.shape != (self.A.shape[0],):
+            raise ValueError(
+                "b must have one entry for each row of A, which has shape "
+                f"{self.A.shape}; got shape {self.b.shape}."
+            )
+        if not (np.isfinite(self.A.data).all() and np.isfinite(self.b).all()):
+            raise ValueError("A and b must be finite.")
 
     def _forget_solver(self):
         self._highs = None
@@ -192,6 +200,7 @@ class Polytope:
 
     def _solver(self):
         if self._highs is None:
+            self._check()
             highspy = load_highs()
             highs = highspy.Highs()
             options = {

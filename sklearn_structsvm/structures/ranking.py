@@ -45,6 +45,10 @@ class RankingStructure(MultilabelStructure):
         self.label_costs_ = label_cost_matrix(self.label_costs, self._k)
         self.threshold_ = 0.0
 
+    def _fitted_shapes(self):
+        costs = {"label_costs_": (self._k, self._k)}
+        return super()._fitted_shapes() | costs | {"threshold_": ()}
+
     def with_threshold(self, X, Y, w, sample_weight=None):
         """A copy whose threshold leaves the fewest wrong labels in Y.
 

@@ -6,12 +6,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_structsvm._utils.labels import (
+    check_codes,
     check_costs,
     class_weight_vector,
     encode,
     label_cost_matrix,
     learn_classes,
 )
+
+
+def test_classes_may_come_in_any_order():
+    assert encode(["b", "a", "c"], ["c", "a", "b"]).tolist() == [2, 1, 0]
+    assert encode([1, 1.0, True], np.array([7, 1])).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ([0, 1], r"y must have shape \(3,\); got \(2,\)"),
+        ([0.0, 1.0, 0.0], "y must hold integers; got float64"),
+        ([0, 2, 1], "y must be among 0, ..., 1; got 2 for sample 1"),
+        ([0, 1, -1], "y must be among 0, ..., 1; got -1 for sample 2"),
+        (np.array([0, 2**62, 1]), "got 4611686018427387904 for sample 1"),
+    ],
+)
+def test_codes_are_those_of_classes(codes, message):
+    with pytest.raises(ValueError, match=message):
+        check_codes(codes, 3, 2)
+    assert check_codes([True, False, True], 3, 2).tolist() == [1, 0, 1]
 
 
 @settings(max_examples=30)
@@ -56,7 +78,7 @@ def test_classes_that_cannot_be_are_refused(labels, classes, message):
     ],
 )
 def test_an_unknown_label_is_refused_by_name(labels, classes, shown):
-    with pytest.raises(ValueError, match=f"not seen in fit.*{shown}"):
+    with pytest.raises(ValueError, match=f"y has the label {shown}"):
         encode(labels, np.array(classes))
 
 

@@ -268,11 +268,11 @@ def test_labels_of_any_kind_and_order_are_counted():
         (([0.5, 1.2], [0, 1]), {}, "y_true must hold class labels"),
         (([0, 1], [0.5, 1.2]), {}, "y_pred must hold class labels"),
         (([], []), {}, "y_true is empty"),
-        (([0, 1], [0, 2]), {"labels": [0, 1]}, "y_pred contains 2, which is not among"),
+        (([0, 1], [0, 2]), {"labels": [0, 1]}, "y_pred has the label 2 .item 1"),
         (([0, 1], [0, 1]), {"sample_weight": [0, 0]}, "zero"),
-        (([0, 1], [0, 1]), {"sample_weight": [1, -1]}, "[Nn]egative"),
+        (([0, 1], [0, 1]), {"sample_weight": [1, -1]}, r"sample_weight\[1\] .* got -1"),
         (([0, 1], [0, 1]), {"sensitive_features": [0]}, "1 rows"),
-        (([0, 1], [0, 1]), {"y_baseline": [0, 3], "labels": [0, 1]}, "y_baseline con"),
+        (([0, 1], [0, 1]), {"y_baseline": [0, 3], "labels": [0, 1]}, "y_baseline has"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(args, kwargs, message):

@@ -200,10 +200,10 @@ def test_weights_that_are_none_are_refused(kind):
     negative[2], nan[2] = -1.0, np.nan
     for weights, message in [
         (np.zeros(n), "(?s)zero.*weight|weight.*zero"),
-        (np.ones(n + 1), rf"sample_weight.shape == \({n + 1},\), expected \({n},\)"),
-        (np.ones((n, 2)), "Sample weights must be 1D"),
-        (negative, "Negative values.*sample_weight"),
-        (nan, "sample_weight contains NaN"),
+        (np.ones(n + 1), rf"sample_weight must have shape \({n},\).* got \({n + 1},\)"),
+        (np.ones((n, 2)), rf"sample_weight must have shape .* got \({n}, 2\)"),
+        (negative, r"sample_weight\[2\] must be finite and >= 0; got -1.0"),
+        (nan, r"sample_weight\[2\] must be finite and >= 0; got nan"),
         (np.full(n, 1e308), "sum of sample_weight .* too large"),
     ]:
         refused(problem.X, problem.y, message, problem.structure, sample_weight=weights)

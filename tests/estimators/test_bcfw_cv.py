@@ -1,13 +1,26 @@
 """BCFWClassifierCV: C chosen along the path by cross-validation."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from _estimators import KINDS, assert_same_fit, assert_same_labels, make_problem
+from _seeds import new_rng
+from joblib import parallel_config
+from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, zero_one_loss
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import BCFWClassifierCV, bcfw_path
-from sklearn_structsvm.metrics import token_accuracy_score, token_accuracy_scorer
+from sklearn_structsvm.metrics import (
+    entity_precision_score,
+    token_accuracy_score,
+    token_accuracy_scorer,
+)
+from sklearn_structsvm.structures import ChainStructure
 
 CS = [0.01, 0.1, 1.0]
 
@@ -38,16 +51,21 @@ def test_the_final_fit_is_that_at_the_chosen_c(kind):
     assert model.score(problem.X, problem.y) == single.score(problem.X, problem.y)
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
 @pytest.mark.parametrize("kind", ["multiclass", "multilabel", "chain", "chain-csr"])
-def test_scores_are_those_of_the_path_of_each_fold(kind):
+def test_scores_are_those_of_the_path_of_each_fold(kind, weighted):
     problem = make_problem(kind, n=24)
-    model = cv_model(problem, cv=KFold(2)).fit(problem.X, problem.y)
+    weights = np.ones(24)
+    if weighted:
+        weights = new_rng(9).integers(0, 4, size=24) + 0.5 * (np.arange(24) % 12 == 0)
+    model = cv_model(problem, cv=KFold(2)).fit(problem.X, problem.y, weights)
     structure = model.structure_
     for fold, (train, test) in enumerate(KFold(2).split(problem.X)):
-        lambdas = 1.0 / (np.array(CS) * len(train))
+        lambdas = 1.0 / (np.array(CS) * weights[train].sum())
         path = bcfw_path(
             *problem.take(train),
             structure=problem.structure,
+            sample_weight=weights[train],
             classes=model.classes_,
             min_lambda=lambdas[-1],
             step="pairwise",
@@ -56,24 +74,13 @@ def test_scores_are_those_of_the_path_of_each_fold(kind):
         )
         X, y = problem.take(test)
         expected = [
-            structure.score(y, structure.decode_batch(X, path.coef(lam)))
+            structure.score(y, structure.decode_batch(X, path.coef(lam)), weights[test])
             for lam in lambdas
         ]
         np.testing.assert_array_equal(model.scores_path_[:, fold], expected)
-
-
-def test_weights_count_in_training_and_in_the_scores():
-    problem = make_problem("chain", n=24)
-    weights = np.zeros(problem.n)
-    weights[:12] = 1.0
-    cv = [(np.arange(0, 24, 2), np.arange(1, 24, 2))]
-    model = cv_model(problem, cv=cv).fit(problem.X, problem.y, weights)
-    half = make_problem("chain", n=24)
-    half.X, half.y = half.take(np.arange(12))
-    cv = [(np.arange(0, 12, 2), np.arange(1, 12, 2))]
-    expected = cv_model(half, cv=cv).fit(half.X, half.y)
-    np.testing.assert_allclose(model.scores_path_, expected.scores_path_, atol=1e-12)
-    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
+    single = problem.estimator(C=model.C_, classes=model.classes_)
+    single.fit(problem.X, problem.y, weights)
+    np.testing.assert_array_equal(model.coef_, single.coef_)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +149,240 @@ def test_a_heuristic_path_and_one_seed_give_one_result(kind):
     assert_same_fit(first, second)
 
 
-@pytest.mark.parametrize("bad", [[0.1, -1.0], [], [0.0], [[1.0]], [np.nan]])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [0.1, -1.0], [], [0.0], [[1.0]], [np.nan], [np.inf], ["0.1"], ["a"], [0.1j],
+        [True, True], [[1.0], [1.0, 2.0]], np.array(0.1), [None],
+    ],
+    ids=repr,
+)  # fmt: skip
 def test_values_that_are_no_c_are_refused(bad):
     problem = make_problem("binary")
     with pytest.raises(ValueError, match="Cs must be positive"):
         cv_model(problem, Cs=bad).fit(problem.X, problem.y)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -3, True, 2.5, "many", None])
+def test_a_number_that_makes_no_grid_is_refused(bad):
+    problem = make_problem("binary")
+    with pytest.raises(ValueError, match="The 'Cs' parameter of BCFWClassifierCV must"):
+        cv_model(problem, Cs=bad).fit(problem.X, problem.y)
+
+
+def raw_wine():
+    """Classes that features of very different scales tell apart."""
+    return load_wine(return_X_y=True)
+
+
+def test_a_limit_ends_the_paths_of_features_that_are_not_scaled():
+    X, y = raw_wine()
+    model = BCFWClassifierCV(Cs=12, max_iter=30, random_state=0)
+    message = (
+        "The paths of 5 of 5 folds were cut short by max_iter=30, so that C above .* has "
+        "no score. Scale the features"
+    )
+    with pytest.warns(ConvergenceWarning, match=message) as record:
+        model.fit(X, y)
+    assert {warning.filename for warning in record} == {__file__}
+    # What the paths have reached is kept, and what is chosen among.
+    is_scored = np.isfinite(model.scores_path_)
+    assert is_scored[0].all() and not is_scored[-1].any()
+    assert (is_scored[1:] <= is_scored[:-1]).all()
+    means = model.scores_path_[is_scored.all(axis=1)].mean(axis=1)
+    assert model.C_ == model.Cs_[means.argmax()] > model.Cs_[0]
+
+
+def test_time_limits_the_paths_as_well():
+    X, y = raw_wine()
+    # The first lies where a path is known in closed form.
+    model = BCFWClassifierCV(Cs=[1e-12, 1.0], max_time=1e-9, cv=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="2 of 2 folds .*by max_time=1e-09"):
+        model.fit(X, y)
+    assert np.isfinite(model.scores_path_).tolist() == [[True, True], [False, False]]
+    assert model.C_ == 1e-12
+
+
+def test_where_no_c_was_reached_the_smallest_is_fitted():
+    X, y = raw_wine()
+    model = BCFWClassifierCV(Cs=[10.0, 1.0], max_iter=3, cv=2, random_state=0)
+    with pytest.warns(ConvergenceWarning) as record:
+        model.fit(X, y)
+    final, paths = (str(warning.message) for warning in record)
+    assert final.startswith("BCFW stopped at max_iter=3")
+    assert "no C has a score in all folds, and the smallest was taken" in paths
+    assert model.C_ == 1.0 and np.isnan(model.scores_path_).all()
+    assert model.predict(X).shape == y.shape
+
+
+def test_features_that_are_scaled_need_no_limit():
+    X, y = raw_wine()
+    model = BCFWClassifierCV(random_state=0).fit(StandardScaler().fit_transform(X), y)
+    assert np.isfinite(model.scores_path_).all() and model.scores_path_.max() > 0.95
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain"])
+def test_a_limit_cuts_a_path_and_changes_nothing_before(kind):
+    problem = make_problem(kind, n=24)
+    whole = cv_model(problem, Cs=8).fit(problem.X, problem.y)
+    with pytest.warns(ConvergenceWarning, match="were cut short by max_iter=25"):
+        cut = cv_model(problem, Cs=8, max_iter=25).fit(problem.X, problem.y)
+    is_scored = np.isfinite(cut.scores_path_)
+    assert 3 <= is_scored.sum() < is_scored.size
+    np.testing.assert_array_equal(
+        cut.scores_path_[is_scored], whole.scores_path_[is_scored]
+    )
+
+
+def test_a_warning_turned_error_leaves_the_fit_that_it_warns_of():
+    X, y = raw_wine()
+    # The final fit warns, or where C is small enough the paths alone do.
+    for Cs, message in ((5, "The paths of"), ([0.1, 1.0], "BCFW stopped at max_iter=10")):
+        model = BCFWClassifierCV(Cs=Cs, max_iter=10, cv=2, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            with pytest.raises(ConvergenceWarning, match=message):
+                model.fit(X, y)
+        assert model.scores_path_.shape == (len(model.Cs_), 2)
+        assert model.C_ in model.Cs_ and model.predict(X).shape == y.shape
+
+
+def test_a_c_whose_score_is_not_a_number_is_not_chosen():
+    """With a small C no entity is predicted, and there is no precision."""
+    rng = new_rng(7)
+    y = [np.where(rng.random(6) < 0.25, "B-A", "O") for _ in range(40)]
+    X = [(tags == "B-A") + 0.1 * rng.standard_normal(6) for tags in y]
+    scorer = make_scorer(entity_precision_score, zero_division=np.nan)
+    model = BCFWClassifierCV(
+        ChainStructure(), Cs=[1e-5, 1e-3, 0.1, 1.0], cv=3, eps=0.03, scoring=scorer,
+        tol=0.05, random_state=0,
+    )  # fmt: skip
+    with pytest.warns(UserWarning) as record:
+        model.fit([x[:, np.newaxis] for x in X], y)
+    (warning,) = record
+    assert warning.filename == __file__
+    assert str(warning.message) == (
+        "The mean score of C=1e-05, 0.001 is not finite, as that of a fold is not. C was "
+        "chosen among the other values."
+    )
+    assert np.isnan(model.scores_path_[:2]).any(axis=1).all()
+    assert np.isfinite(model.scores_path_[2:]).all()
+    assert model.C_ == 0.1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_where_no_score_is_a_number_there_is_an_error_and_no_fit(value):
+    problem = make_problem("multiclass", n=24)
+    model = cv_model(problem, scoring=lambda *args: value)
+    before = sorted(vars(model))
+    with pytest.raises(ValueError, match=f"every C is {value}: no C can be chosen"):
+        model.fit(problem.X, problem.y)
+    assert sorted(vars(model)) == before
+
+
+def test_scores_of_plus_and_minus_infinity_are_none():
+    problem = make_problem("multiclass", n=24)
+    scores = {0.01: [np.inf, -np.inf], 0.1: [0.25, 0.5], 1.0: [-np.inf, 0.5]}
+    cv = list(KFold(2).split(problem.X))
+    drawn = [scores[C][k] for k in range(2) for C in CS]
+    model = cv_model(problem, cv=cv, scoring=lambda *args: drawn.pop(0))
+    with pytest.warns(UserWarning, match="score of C=0.01, 1.0 is not finite"):
+        model.fit(problem.X, problem.y)
+    assert model.C_ == 0.1
+
+
+@pytest.mark.parametrize(
+    "score", [None, "0.5", 1j, np.ones(2), {"accuracy": 0.5}], ids=repr
+)
+def test_a_scorer_must_return_a_number(score):
+    problem = make_problem("multiclass", n=24)
+    message = rf"scoring must return a number, got {re.escape(repr(score))} \("
+    with pytest.raises(ValueError, match=message):
+        cv_model(problem, scoring=lambda *args: score).fit(problem.X, problem.y)
+
+
+def test_a_scorer_may_return_what_stands_for_a_number():
+    problem = make_problem("multiclass", n=24)
+    for score in (1, True, np.float32(0.5), np.array(0.5), np.int64(3)):
+        model = cv_model(problem, scoring=lambda *args, score=score: score)
+        assert (model.fit(problem.X, problem.y).scores_path_ == float(score)).all()
+
+
+def test_values_of_c_count_once():
+    problem = make_problem("binary", n=24)
+    model = cv_model(problem, Cs=(1, 0.01, 1.0, 0.1, 0.01)).fit(problem.X, problem.y)
+    np.testing.assert_array_equal(model.Cs_, CS)
+    assert_same_fit(model, cv_model(problem).fit(problem.X, problem.y))
+
+
+ALL = np.arange(16)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ([], "cv gives no folds"),
+        ([(ALL, ALL), ([], ALL)], "Fold 1 of cv has no example in its training part"),
+        ([(ALL, np.arange(0))], "Fold 0 of cv has no example in its test part"),
+        ([(ALL, np.zeros(16, bool))], "Fold 0 of cv has only .* zero in its test part"),
+        (1000, "n_splits=1000"),
+        (1, "'cv' parameter of BCFWClassifierCV must be"),
+    ],
+)
+def test_folds_that_tell_nothing_are_refused_before_any_work(cv, message):
+    problem = make_problem("multiclass")
+    with pytest.raises(ValueError, match=message):
+        cv_model(problem, cv=cv).fit(problem.X, problem.y)
+
+
+def test_an_iterator_of_folds_serves_once():
+    problem = make_problem("chain", n=24)
+    model = cv_model(problem, cv=KFold(3).split(problem.X))
+    assert_same_fit(
+        model.fit(problem.X, problem.y), cv_model(problem).fit(problem.X, problem.y)
+    )
+    with pytest.raises(ValueError, match="cv gives no folds. An iterator of folds is us"):
+        model.fit(problem.X, problem.y)
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain"])
+def test_a_fold_whose_weights_are_zero_is_named(kind):
+    problem = make_problem(kind, n=24)
+    weights = np.ones(24)
+    weights[8:16] = 0.0
+    with pytest.raises(ValueError, match="Fold 1 .* is zero in its test part"):
+        cv_model(problem, cv=KFold(3)).fit(problem.X, problem.y, weights)
+    # Scorers of one's own see no weights.
+    scoring = "accuracy" if kind == "multiclass" else token_accuracy_scorer
+    model = cv_model(problem, cv=KFold(3), scoring=scoring, classes=[0, 1, 2])
+    model.fit(problem.X, problem.y, weights)
+    assert np.isfinite(model.scores_path_).all()
+    with pytest.raises(ValueError, match="Fold 1 .* is zero in its training part"):
+        model.fit(problem.X, problem.y, 1.0 - weights)
+
+
+def test_more_jobs_than_folds_are_as_many_as_folds():
+    problem = make_problem("binary", n=24)
+    with parallel_config("threading"):
+        many = cv_model(problem, n_jobs=2**40).fit(problem.X, problem.y)
+    assert_same_fit(many, cv_model(problem).fit(problem.X, problem.y))
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
+def test_an_example_of_weight_k_counts_as_k_examples(kind):
+    """In the final fit to `tol`; along a path it does to `eps`, see test_path.py."""
+    problem = make_problem(kind, n=24)
+    weights = new_rng(8).integers(0, 4, size=24)
+    weights[[0, 12]] = 1
+    rows = np.repeat(np.arange(24), weights)
+    halves = [np.flatnonzero(at < 12) for at in (np.arange(24), rows)]
+    cvs = [[(half, np.setdiff1d(np.arange(n), half))] for half, n in zip(
+        halves, (24, len(rows)), strict=True)]  # fmt: skip
+    known = {} if kind == "multilabel" else {"classes": np.unique(np.hstack(problem.y))}
+    accurate = {"Cs": [0.1], "tol": 1e-13, "max_iter": 10**5, **known}
+    weighted = cv_model(problem, cv=cvs[0], **accurate)
+    weighted.fit(problem.X, problem.y, weights.astype(float))
+    repeated = cv_model(problem, cv=cvs[1], **accurate).fit(*problem.take(rows))
+    assert abs(weighted.objective_ - repeated.objective_) <= 1e-12
+    scale = np.abs(repeated.coef_).max()
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5 * scale)

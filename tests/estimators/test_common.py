@@ -158,6 +158,10 @@ def test_complex_metrics_pass_the_generated_checks(estimator, check):
         if not isinstance(e.structure, BinaryStructure)
         # Subgradients would take forever.
         and getattr(e, "solver", None) != "sgd"
+        # Its paths are within `eps`, so that C may differ, and the optimum for the data
+        # of the check has scores that tie: predictions of equal fits may differ. What
+        # it promises is tested in test_bcfw_cv.py.
+        and not isinstance(e, BCFWClassifierCV)
     ],
     ids=repr,
 )

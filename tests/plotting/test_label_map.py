@@ -255,7 +255,7 @@ REFUSED = {
     "features": (("multilabel", "x"), {}, "x must have 5 features, as in fit; got 4"),
     "NaN": (("multilabel", "nan"), {}, "Input x contains NaN"),
     "labels": (("multilabel", "y"), {}, r"y must have shape \(n_samples, 3\)"),
-    "unseen": (("multiclass", "label"), {}, "not seen in fit: 9"),
+    "unseen": (("multiclass", "label"), {}, "y has the label 9"),
     "positions": (("chain", "y"), {}, r"y\[0\] has \d labels for the \d positions"),
     "unserved": (
         ("custom",),

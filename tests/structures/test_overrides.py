@@ -61,7 +61,7 @@ def alternating_chains(n=12):
 def test_a_restricted_decoder_of_a_built_in_structure_is_trained_as_it_is(present):
     X, y = alternating_chains()
     given = [present(x) for x in X]
-    model = BCFWClassifier(Alternating(), tol=1e-6, random_state=0).fit(given, y)
+    model = BCFWClassifier(Alternating(), tol=1e-4, random_state=0).fit(given, y)
     structure, w = model.structure_, model.coef_
     hinges = [
         max(
@@ -74,7 +74,7 @@ def test_a_restricted_decoder_of_a_built_in_structure_is_trained_as_it_is(presen
     # C = 1: λ is 1/n.
     objective = w @ w / (2 * len(X)) + np.mean(hinges)
     assert model.objective_ == pytest.approx(objective, abs=1e-9)
-    assert -1e-12 < model.dual_gap_ <= 1e-6
+    assert -1e-12 < model.dual_gap_ <= 1e-4
     for labels in model.predict(given):
         assert (labels[1:] != labels[:-1]).all()
 
@@ -149,9 +149,10 @@ def test_methods_that_a_mixin_overrides_are_called_and_may_call_those_of_the_str
     assert Spied.calls == mine.n_oracle_calls_
     theirs = BCFWClassifier(structure, **options).fit(X, y)
     assert Spied.calls == mine.n_oracle_calls_
-    assert mine.objective_ == pytest.approx(theirs.objective_, abs=2e-3)
-    for name in {"coef_", "intercept_"} & set(vars(mine)):
-        setattr(theirs, name, getattr(mine, name))
+    assert abs(mine.objective_ - theirs.objective_) <= mine.dual_gap_ + theirs.dual_gap_
+    mine.coef_ = theirs.coef_
+    if hasattr(theirs, "intercept_"):
+        mine.intercept_ = theirs.intercept_
     Spied.calls = 0
     predicted = mine.predict(X)
     assert Spied.calls == len(X)

@@ -347,7 +347,7 @@ def test_labels_that_are_too_few_or_unknown_are_named():
     ):
         BCFWClassifier(TreeStructure()).fit(X, [y[0], y[1][:2]])
     model = BCFWClassifier(TreeStructure(), random_state=0, tol=0.1).fit(X, y)
-    with pytest.raises(ValueError, match=r"not seen in fit: 7 \(tree 1, node 2\)"):
+    with pytest.raises(ValueError, match=r"y has the label 7 \(tree 1, node 2\)"):
         model.structure_.make_oracle(*model.structure_.check_data(X, [y[0], [0, 1, 7]]))
 
 

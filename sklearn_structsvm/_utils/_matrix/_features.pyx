@@ -263,6 +263,8 @@ cdef class CSRFeatures(Features):
                 continue
             memset(row, 0, k * sizeof(double))
             p = self.indptr[t]
+            if p == self.indptr[t + 1]:
+                continue
             vector_gather(
                 self.indptr[t + 1] - p, self.indices.shape[0] - p, &self.data[p],
                 &self.indices[p], weights, k, row)

@@ -203,6 +203,8 @@ cdef class SparseProducts(Products):
         w = &W[0, 0]
         for i in range(start, stop):
             j, end = self.indptr[i], self.indptr[i + 1]
+            if j == end:
+                continue
             if k > 1:
                 vector_gather(
                     end - j, self.indices.shape[0] - j, &self.data[j],

@@ -3,7 +3,9 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_codes, as_weights
+from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.lmo.arguments import as_cells
 
 
 class LMO(BaseEstimator):
@@ -84,9 +86,9 @@ class LMO(BaseEstimator):
         """
         n = len(y)
         self.n_classes_ = int(np.max(y, initial=0)) + 1
-        self.X_, self.y_ = X, as_codes(y, n, self.n_classes_, "y")
+        self.X_, self.y_ = X, check_codes(y, n, self.n_classes_, "y")
         self.cells_, self.n_cells_ = as_cells(cells, n, n_cells)
-        self.weights_ = as_weights(sample_weight, n)
+        self.weights_ = check_weights(sample_weight, n)
         return self
 
     def __call__(self, L):
@@ -144,7 +146,7 @@ class LMO(BaseEstimator):
         ndarray of shape (m, k, k)
         """
         m, k = self.n_cells_, self.n_classes_
-        predicted = as_codes(predicted, len(self.y_), k, "predicted")
+        predicted = check_codes(predicted, len(self.y_), k, "predicted")
         flat = (self.cells_ * k + self.y_) * k + predicted
         C = np.bincount(flat, weights=self.weights_, minlength=m * k * k)
         return C.reshape(m, k, k) / self.weights_.sum()

@@ -4,12 +4,9 @@ from numbers import Real
 
 import numpy as np
 
-from sklearn_structsvm.confusion.lmo.arguments import (
-    as_cells,
-    as_codes,
-    as_losses,
-    as_weights,
-)
+from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_losses
 
 # Confusion tensors of a user's LMO may miss their row sums by this much.
 PRIORS_ATOL = 1e-6
@@ -43,9 +40,9 @@ class CheckedLMO:
 
     def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
         n, k = len(y), n_classes
-        y = as_codes(y, n, k, "y")
+        y = check_codes(y, n, k, "y")
         cells, m = as_cells(cells, n, n_cells)
-        weights = as_weights(sample_weight, n)
+        weights = check_weights(sample_weight, n)
         self.lmo = lmo
         self.shape_ = (m, k, k)
         priors = np.bincount(cells * k + y, weights=weights, minlength=m * k)

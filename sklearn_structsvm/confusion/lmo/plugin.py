@@ -8,13 +8,13 @@ cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). L is all that it is kn
 import numpy as np
 from sklearn.base import clone
 
+from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo._plugin import PluginBlocks, top_classes
 from sklearn_structsvm.confusion.lmo.arguments import (
     as_cells,
-    as_codes,
     as_losses,
     as_probabilities,
-    as_weights,
 )
 from sklearn_structsvm.confusion.lmo.base import LMO
 
@@ -107,9 +107,9 @@ class PluginLMO(LMO):
             raise ValueError(f"counted must be one of {COUNTED}; got {self.counted!r}.")
         if self.counted == "labels" and y is None:
             raise ValueError("counted='labels' needs y.")
-        y = None if y is None else as_codes(y, n, k, "y")
+        y = None if y is None else check_codes(y, n, k, "y")
         cells, m = as_cells(cells, n, n_cells)
-        weights = as_weights(sample_weight, n)
+        weights = check_weights(sample_weight, n)
         self.shape_ = (m, k, k)
         key = cells if y is None else cells * k + y
         ties = likely_choices(P, weights, self.n_threads) if self.exact else None

@@ -2,13 +2,10 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo._roc import best_vertices, threshold_hull
-from sklearn_structsvm.confusion.lmo.arguments import (
-    as_cells,
-    as_codes,
-    as_losses,
-    as_weights,
-)
+from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_losses
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 
 
@@ -79,9 +76,9 @@ class ThresholdLMO(PluginLMO):
         n, m = len(scores), self.shape_[0]
         self._make_hulls(
             scores,
-            as_codes(y, n, 2, "y").astype(np.uint8),
+            check_codes(y, n, 2, "y").astype(np.uint8),
             as_cells(cells, n, m)[0],
-            None if sample_weight is None else as_weights(sample_weight, n),
+            None if sample_weight is None else check_weights(sample_weight, n),
         )
         return self
 

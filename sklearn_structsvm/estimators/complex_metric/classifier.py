@@ -2,12 +2,14 @@
 
 from numbers import Integral, Real
 
+import numpy as np
+from sklearn.base import ClassifierMixin
+
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _fit_context
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
-from sklearn_structsvm.estimators.complex_metric.solvers import SOLVERS
+from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS, TrainedMixture
 
 
 class ComplexMetricClassifier(TrainedMixture):
@@ -162,11 +164,15 @@ class ComplexMetricClassifier(TrainedMixture):
     some examples, `predict_proba` being its expectation for each.
 
     - ``predict(X)`` is a deterministic function of the row: the rule is chosen by a hash
-      of the row's values [2]_ (and not of its group). Equal rows get equal labels, in
-      every process, batch, order and format. Over rows that all differ, the confusion
-      matrix is C but for what as many independent draws would leave, of the order of
-      1/√n. Rows that occur many times stay together: no hash can divide them, so that
-      with few distinct rows it may be far from C.
+      of its values [2]_ (and not of its group), as float32, in the columns that `fit`
+      saw, of data frames by name. So a row is decided alike in every process, batch and
+      format, dense or sparse, in single precision, with its columns in another order or
+      beside others. Over rows that all differ, the confusion matrix is C but for what as
+      many independent draws would leave, of the order of 1/√n; also where many of them
+      have the same probabilities, as in the leaves of a tree. Rows that occur many times
+      stay together: no hash can divide them, so that with few distinct rows it may be far
+      from C. For the same reason all columns of `fit` count, those too that `estimator`
+      ignores.
     - ``predict(X, random_state=...)`` draws a rule for each row independently: its
       expected confusion matrix is exactly C, repeated rows included, but a row may get
       another label with another seed.
@@ -213,6 +219,29 @@ class ComplexMetricClassifier(TrainedMixture):
     >>> model.predict(X, sensitive_features=group).shape
     (1000,)
     """
+
+    # What a fit sets, for editors and type checkers.
+    classes_: np.ndarray
+    mixture_weights_: np.ndarray
+    loss_matrices_: np.ndarray
+    classifiers_: list
+    estimator_: ClassifierMixin
+    metric_: ConfusionMetric
+    pos_label_: object
+    confusion_: np.ndarray
+    cell_confusions_: np.ndarray
+    certified_confusions_: np.ndarray
+    objective_: float
+    dual_objective_: float
+    dual_gap_: float
+    constraint_violation_: float
+    groups_: np.ndarray | None
+    solver_: str
+    n_iter_: int
+    n_oracle_calls_: int
+    history_: dict[str, np.ndarray]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     _parameter_constraints: dict = {
         # What it needs depends on `lmo` and `cv`.

@@ -9,7 +9,7 @@ from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
-from sklearn_structsvm.estimators.complex_metric.mixtures import (
+from sklearn_structsvm.estimators.complex_metric.predicting import (
     ClassifierMixture,
     PluginMixture,
 )

@@ -16,10 +16,11 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from sklearn_structsvm._utils.compat import CallbackSupportMixin
+from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
+from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.base import AtomicFitMixin
-from sklearn_structsvm.estimators.complex_metric.mixtures import choices
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
     default_classifier,
@@ -138,8 +139,9 @@ class RandomisedClassifier(
     def predict(self, X, *, sensitive_features=None, random_state=None, **params):
         """Labels: for each row those of one classifier of the mixture.
 
-        Which one is decided by a hash of the row's values, so that a row gets the same
-        label whenever and with whatever other rows it is predicted.
+        Which one is decided by a hash of the row's values in the columns of `fit`, so
+        that a row gets the same label whenever and with whatever other rows and columns
+        it is predicted.
 
         Parameters
         ----------
@@ -167,7 +169,7 @@ or None
         X_in, cells = self._mixture_input("predict", X, sensitive_features, params)
         uniforms = None
         if len(self.mixture_weights_) > 1:
-            uniforms = choices(X, len(cells), random_state, self.hash_seed_)
+            uniforms = self.row_hash_.choices(X, len(cells), random_state)
         n_threads = effective_n_jobs(self.n_jobs)
         codes = self.mixture_.predict(X_in, cells, uniforms, n_threads)
         return self.classes_[codes]
@@ -240,3 +242,111 @@ or None
             sensitive_features=sensitive_features,
         )
         return measure if self.metric_.greater_is_better else -measure
+
+
+class PluginMixture:
+    """Plug-in classifiers of loss tensors, each with its probability.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (T,)
+        Positive, of sum 1.
+    loss_matrices : ndarray of shape (T, m, k, k)
+    """
+
+    needs_probabilities = needs_cells = True
+
+    def __init__(self, weights, loss_matrices):
+        self.weights = weights
+        self.loss_matrices = loss_matrices
+
+    def predict(self, probabilities, cells, uniforms, n_threads=1):
+        """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
+
+        def component(t, rows):
+            return predict_plugin(
+                probabilities[rows],
+                self.loss_matrices[t],
+                cells[rows],
+                n_threads=n_threads,
+            )
+
+        return _by_component(self.weights, uniforms, component)
+
+    def proba(self, probabilities, cells, n_threads=1):
+        """How probable each label is that `predict` gives, for random uniforms."""
+        return mixture_proba(
+            probabilities, self.loss_matrices, self.weights, cells, n_threads=n_threads
+        )
+
+    def scores(self, probabilities, cells):
+        """Minus the expected cost of each class, where there is but one classifier."""
+        (loss,) = self.loss_matrices
+        scores = np.empty(probabilities.shape)
+        for cell in np.unique(cells):
+            rows = cells == cell
+            scores[rows] = -(probabilities[rows] @ loss[cell])
+        return scores
+
+
+class ClassifierMixture:
+    """The classifiers that an LMO found, each with its probability.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (T,)
+    classifiers : list of length T
+        The LMO's handles of them.
+    lmo : LMO
+        It knows how to ask them.
+    n_classes : int
+    """
+
+    needs_probabilities = False
+
+    def __init__(self, weights, classifiers, lmo, n_classes):
+        self.weights = weights
+        self.classifiers = classifiers
+        self.lmo = lmo
+        self.n_classes = n_classes
+
+    @property
+    def needs_cells(self):
+        """Whether predictions depend on the cells."""
+        return self.lmo.needs_cells
+
+    def predict(self, X, cells, uniforms, n_threads=1):
+        """As of `PluginMixture`, from rows and not their probabilities."""
+
+        def component(t, rows):
+            whole = isinstance(rows, slice)
+            X_part = X if whole else _safe_indexing(X, np.flatnonzero(rows))
+            return self._codes(self.classifiers[t], X_part, cells[rows])
+
+        return _by_component(self.weights, uniforms, component)
+
+    def proba(self, X, cells, n_threads=1):
+        """As of `PluginMixture`, from rows and not their probabilities."""
+        result = np.zeros((len(cells), self.n_classes))
+        rows = np.arange(len(cells))
+        for weight, classifier in zip(self.weights, self.classifiers, strict=True):
+            result[rows, self._codes(classifier, X, cells)] += weight
+        return result
+
+    def _codes(self, classifier, X, cells):
+        predicted = self.lmo.predict(classifier, X, cells)
+        name = f"What {type(self.lmo).__name__}.predict returns"
+        return check_codes(predicted, len(cells), self.n_classes, name)
+
+
+def _by_component(weights, uniforms, component):
+    if len(weights) == 1:
+        return component(0, slice(None))
+    chosen = np.searchsorted(np.cumsum(weights), uniforms, side="right")
+    # The weights may sum to a little less than 1.
+    chosen = np.minimum(chosen, len(weights) - 1)
+    codes = np.empty(len(uniforms), dtype=np.intp)
+    for t in np.unique(chosen):
+        rows = chosen == t
+        codes[rows] = component(t, rows)
+    return codes

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sklearn_structsvm._utils.groups import Groups
+from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.counts import encode_labels, make_cells
+from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.confusion.scoring import respond
@@ -67,7 +68,7 @@ class CellFinder:
         if self.baseline is None:
             return None
         labels = respond(self.baseline, "predict", X, sensitive_features)
-        return encode_labels(labels, self.classes, "The prediction of the baseline")
+        return encode(labels, self.classes, "The prediction of the baseline")
 
 
 @dataclass
@@ -165,7 +166,7 @@ def make_task(metric, constraints, classes, X, y, weights, sensitive_features):
     # Without need of them, all groups share one classifier.
     finder = CellFinder(groups if needed else None, _baseline(constraints), classes)
     baseline = finder.baseline_codes(X, sensitive_features)
-    y = encode_labels(y, classes, "y")
+    y = encode(y, classes)
     codes, cells = make_cells(y, weights, classes, finder.groups, baseline)
     for constraint in constraints:
         constraint.check(cells)

@@ -28,6 +28,9 @@ NO_STEP = 1e-24
 # A dual without curvature still has an L to divide by.
 LEAST_LIPSCHITZ = 1e-200
 
+# Curvatures are the same where they differ by less: of steps on a line, all are.
+SAME_CURVATURE = 1e-9
+
 # What Σ p y α is known to, as a share of Σ p.
 ROUNDING = 1e-9
 
@@ -336,7 +339,7 @@ class ExcessiveGap:
                 "The squared length of a gradient overflows: scale the features down, or "
                 "try a smaller C."
             )
-        if self.met <= self.lipschitz:
+        if self.met <= self.lipschitz * (1.0 + SAME_CURVATURE):
             return True
         self.lipschitz = GROWTH * self.met
         return False

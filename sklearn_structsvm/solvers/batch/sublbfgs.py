@@ -4,7 +4,6 @@ import numpy as np
 
 from sklearn_structsvm.solvers.batch._segment import direction_to, moved
 from sklearn_structsvm.solvers.batch.bmrm import default_cut
-from sklearn_structsvm.solvers.batch.dual_start import MAX_PASSES_LEFT, DualStart
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes, make_bundle
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
@@ -21,6 +20,10 @@ from sklearn_structsvm.solvers.loop import run_passes
 # early progress (letter: 40 iterations) from none (a9a: 10 iterations).
 HANDOVER_DECREASE = 5e-3
 HANDOVER_WINDOW = 5
+
+# Passes that may be left to a start. Where planes are not long, a bundle takes 30 to 150
+# steps of about the time of a pass.
+MAX_PASSES_LEFT = 60
 
 # Where planes are long, bundle steps take the time of several passes of dual ascent, and
 # hundreds of them are needed.
@@ -177,7 +180,7 @@ def run_sublbfgs(
     max_directions=MAX_DIRECTIONS,
     full_matrix=False,
     hybrid=False,
-    make_ascent=None,
+    make_start=None,
     n_threads=1,
     w0=None,
     on_pass=None,
@@ -211,10 +214,10 @@ def run_sublbfgs(
     full_matrix : bool
         Keep the whole estimate, O(d²), instead of the last pairs.
     hybrid : bool
-    make_ascent : callable or None
-        () -> a `ExactAscent` of the same risk: the method starts with passes of exact
-        steps on its dual, as long as these are fast, and keeps their dual point as a
-        plane.
+    make_start : callable or None
+        (tol, max_passes_left, n_threads) -> a `DualStart` of the same risk: the method
+        starts with passes of exact steps on its dual, as long as these are fast, and
+        keeps their dual point as a plane.
     n_threads : int
         For the checks of that start.
     w0 : ndarray of shape (d,) or None
@@ -249,13 +252,13 @@ def run_sublbfgs(
         )
         return _Certified(objective, steps, hybrid, **known)
 
-    if make_ascent is None or w0 is not None:
+    if make_start is None or w0 is not None:
         method = begin(w0)
     else:
         left = MAX_PASSES_LEFT
         if has_long_planes(risk):
             left = MAX_PASSES_BEFORE_LONG_PLANES
-        method = _Started(DualStart(make_ascent(), tol, left, n_threads), begin)
+        method = _Started(make_start(tol, left, n_threads), begin)
     return run_passes(
         lambda deadline: "stalled" if method.move(deadline) else None,
         lambda done: method.check(),

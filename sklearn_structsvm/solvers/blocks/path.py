@@ -41,6 +41,8 @@ class RegularizationPath:
     eps : float
     complete : bool
         Whether the last solution is ε-approximate for all smaller λ as well.
+    end : float
+        The path serves λ >= `end`; 0 where it is complete.
     """
 
     lambdas: np.ndarray
@@ -51,6 +53,10 @@ class RegularizationPath:
     n_oracle_calls: np.ndarray
     eps: float
     complete: bool
+
+    @property
+    def end(self):
+        return 0.0 if self.complete else float(self.lambdas[-1])
 
     def coef(self, lam):
         """The ε-approximate weights at any λ > 0 that the path reaches.
@@ -72,10 +78,10 @@ class RegularizationPath:
             raise ValueError(f"lam must be positive; got {lam!r}.")
         if lam >= self.lambdas[0]:
             return self.lambdas[0] / lam * self.coefs[0]
-        if lam < self.lambdas[-1] and not self.complete:
+        if lam < self.end:
             raise ValueError(
-                f"The path ends at lambda={self.lambdas[-1]:.6g}; got lam={lam!r}. "
-                "Compute it with a smaller min_lambda."
+                f"The path ends at lambda={self.end:.6g}; got lam={lam!r}. Compute it "
+                "with a smaller min_lambda, or where it was cut short with larger limits."
             )
         # Decreasing, so the breakpoints that are at least `lam` come first.
         return self.coefs[np.count_nonzero(self.lambdas >= lam) - 1]
@@ -155,8 +161,8 @@ def regularization_path(
     Returns
     -------
     path : RegularizationPath
-    reached : bool
-        False where `max_iter` or `max_time` ended the path early.
+    cut_by : "max_iter", "max_time" or None
+        What ended the path before `min_lambda`.
 
     References
     ----------
@@ -174,7 +180,7 @@ def regularization_path(
         steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
     )
     bound = _initialize(iterate, kappa * eps, n_threads)
-    reached, complete = True, False
+    cut_by, complete = None, False
     while True:
         gap = iterate.known_gap if heuristic else iterate.gap
         points.add(iterate, gap)
@@ -190,10 +196,10 @@ def regularization_path(
             complete = True
             break
         iterate.rescale(1.0 - excess / growth)
-        reached = _solve(
+        cut_by = _solve(
             iterate, kappa * eps, heuristic, sampling, budget, n_threads, rng
         )
-        if not reached:
+        if cut_by is not None:
             break
     columns = np.array(points.rows).T
     lambdas, gaps, seconds, n_iter, n_oracle_calls = columns
@@ -207,7 +213,7 @@ def regularization_path(
         eps=eps,
         complete=complete,
     )
-    return path, reached
+    return path, cut_by
 
 
 def first_breakpoint(iterate, eps, kappa=KAPPA):
@@ -226,21 +232,28 @@ def _initialize(iterate, target, n_threads):
     iterate.set_lambda(1.0)
     direction = iterate.weights.copy()
     bound = direction.dot(direction) + iterate.hinge(direction, 0.0, n_threads)
+    if not np.isfinite(bound):
+        raise ValueError(
+            "The features of X are so large that squares of the weights overflow: scale "
+            "them down, as by sklearn.preprocessing.MaxAbsScaler."
+        )
     iterate.set_lambda(bound / target if bound > 0.0 else 1.0)
     iterate.check_gaps(n_threads)
     return bound
 
 
 def _solve(iterate, target, heuristic, sampling, budget, n_threads, rng):
-    """Steps until the gap is at most `target`; False where the budget ended first."""
+    """Steps until the gap is at most `target`; which limit was met before, or None."""
     part = max(1, len(iterate.active_blocks) // PART_OF_PASS)
     while True:
         while iterate.known_gap > target:
-            if iterate.n_steps >= budget.last_step or perf_counter() >= budget.deadline:
-                return False
+            if iterate.n_steps >= budget.last_step:
+                return "max_iter"
+            if perf_counter() >= budget.deadline:
+                return "max_time"
             make_pass(iterate, sampling, "block", rng, budget.deadline, part)
             if iterate.n_steps - budget.refreshed >= budget.steps_to_refresh:
                 iterate.check_gaps(n_threads)
                 budget.refreshed = iterate.n_steps
         if heuristic or iterate.check_gaps(n_threads)[1] <= target:
-            return True
+            return None

@@ -376,18 +376,18 @@ class TestReducedCosts:
         ({"probabilities": [[0.5, 0.5], [1.5, -0.5], [1, 0]]}, "row 1"),
         ({"probabilities": [[0.5, 0.5], [0.5, 0.5], [np.nan, 1]]}, "row 2"),
         ({"y": [0, 1]}, r"y must have shape \(3,\)"),
-        ({"y": [0, 2, 1]}, "got 2 for row 1"),
-        ({"y": [0, 1, -1]}, "got -1 for row 2"),
+        ({"y": [0, 2, 1]}, "got 2 for sample 1"),
+        ({"y": [0, 1, -1]}, "got -1 for sample 2"),
         ({"y": [0.0, 1.0, 1.0]}, "integers"),
         ({"y": None, "confusion": "labels"}, "needs y"),
-        ({"cells": [0, 1, 2], "n_cells": 2}, "got 2 for row 2"),
+        ({"cells": [0, 1, 2], "n_cells": 2}, "got 2 for sample 2"),
         ({"cells": [0, 1]}, "cells must have shape"),
-        ({"sample_weight": [1.0, -1.0, 0.0]}, "got -1.0 for row 1"),
-        ({"sample_weight": [1.0, np.inf, 0.0]}, "got inf for row 1"),
-        ({"sample_weight": [0.0, 0.0, 0.0]}, "not zero"),
+        ({"sample_weight": [1.0, -1.0, 0.0]}, r"sample_weight\[1\] .* got -1.0"),
+        ({"sample_weight": [1.0, np.inf, 0.0]}, r"sample_weight\[1\] .* got inf"),
+        ({"sample_weight": [0.0, 0.0, 0.0]}, "must not be zero for every"),
         ({"sample_weight": [1.0]}, "sample_weight must have shape"),
         ({"confusion": "counts"}, "counts"),
-        ({"probabilities": np.empty((0, 2)), "y": []}, "There must be a row"),
+        ({"probabilities": np.empty((0, 2)), "y": []}, "There must be a sample"),
     ],
 )
 def test_bad_samples_are_named(change, words):
@@ -406,5 +406,5 @@ def test_bad_losses_are_named():
         lmo.confusion(np.ones((1, 2, 2)), "labels")
     with pytest.raises(ValueError, match=r"weights must have shape \(2,\)"):
         mixture_proba(np.full((3, 2), 0.5), np.zeros((2, 1, 2, 2)), [1.0])
-    with pytest.raises(ValueError, match="got 1 for row 0"):
+    with pytest.raises(ValueError, match="got 1 for sample 0"):
         predict_plugin(np.full((1, 2), 0.5), np.zeros((1, 2, 2)), [1])

@@ -31,8 +31,8 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import METRICS, ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.estimators.complex_metric import oracles
+from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
-from sklearn_structsvm.estimators.complex_metric.solvers import SOLVERS
 from sklearn_structsvm.metrics import (
     Churn,
     Coverage,
@@ -312,8 +312,11 @@ class TestWhatIsLearned:
 
 def assert_same_fit_but_objects(one, other):
     """`assert_same_fit` of the attributes that are numbers."""
-    objects = ("mixture_", "metric_", "estimator_", "cell_finder_", "classifiers_")
+    objects = (
+        "mixture_", "metric_", "estimator_", "cell_finder_", "row_hash_", "classifiers_",
+    )  # fmt: skip
     one, other = copy.copy(one), copy.copy(other)
+    assert vars(one.row_hash_) == vars(other.row_hash_)
     for model in (one, other):
         for name in objects:
             vars(model).pop(name, None)
@@ -678,8 +681,33 @@ class TestSolvers:
         slow = model.fit(X, y).n_oracle_calls_
         model.set_params(solver_options={"step": "fully_corrective"})
         assert model.fit(X, y).n_oracle_calls_ < slow
-        with pytest.raises(TypeError, match="nonsense"):
-            model.set_params(solver_options={"nonsense": 1}).fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("solver", "constraints", "options", "words"),
+        [
+            ("frank_wolfe", (), {"nonsense": 1}, r"'nonsense', .*options \['step'\]"),
+            ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' takes"),
+            ("gda", (), {"step": "paper"}, "'step', but solver='gda' takes the options"),
+            ("auto", (), {1: 2}, "1, but solver='column_generation' takes no options"),
+            (
+                "frank_wolfe",
+                Recall(at_least=0.1),
+                {"radius": 1.0},
+                "'radius', but solver='frank_wolfe' with constraints takes",
+            ),
+        ],
+    )
+    def test_options_that_the_solver_does_not_take_are_refused_before_any_fit(
+        self, solver, constraints, options, words
+    ):
+        X, y, _ = make_data(2)
+        fits = []
+        model = ComplexMetricClassifier(
+            Spy(fits), "h_mean", constraints, solver=solver, solver_options=options
+        )
+        with pytest.raises(TypeError, match=words):
+            model.fit(X, y)
+        assert fits == []
 
 
 class TestRefusals:

@@ -1,5 +1,6 @@
 """Predictions of mixtures: what the hash guarantees, what draws do, and groups."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -14,12 +15,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
-from sklearn_structsvm.estimators.complex_metric.mixtures import choices, row_keys
 from sklearn_structsvm.metrics import DemographicParity, EqualOpportunity
 
 
@@ -30,6 +31,16 @@ def mixture():
     model = ComplexMetricClassifier(metric="min_max").fit(X, y)
     assert len(model.mixture_weights_) > 1
     return X, y, model
+
+
+def assert_realised(predicted, P, y):
+    """The labels have the confusion matrix of P, but for what draws would leave."""
+    k = P.shape[1]
+    labels = np.eye(k)[y]
+    spread = np.sqrt(labels.T @ (P * (1 - P))) / len(y)
+    difference = labels.T @ (np.eye(k)[predicted] - P) / len(y)
+    assert (np.abs(difference) <= 5 * spread + 1e-15).all()
+    assert spread.max() > 0
 
 
 class TestHash:
@@ -59,6 +70,66 @@ class TestHash:
         np.testing.assert_array_equal(
             model.predict(single), model.predict(single.astype(np.float64))
         )
+
+    def test_no_draw_depends_on_the_precision_of_the_numbers(self, mixture):
+        X, _, model = mixture
+        single = X.astype(np.float32)
+        hashed = model.row_hash_.choices
+        np.testing.assert_array_equal(hashed(X, len(X)), hashed(single, len(X)))
+        # A rule may tell the two apart, where a probability is at its threshold.
+        same = (model.predict_proba(X) == model.predict_proba(single)).all(axis=1)
+        assert same.mean() > 0.99
+        predicted = model.predict(X)
+        np.testing.assert_array_equal(predicted[same], model.predict(single)[same])
+
+    @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
+    def test_columns_are_known_by_their_names(self, lmo):
+        X, y, _ = make_data(4, n=1000)
+        frame = pd.DataFrame(X, columns=list("abcde"))
+        chosen = make_column_transformer((StandardScaler(), ["d", "b", "a"]))
+        model = ComplexMetricClassifier(
+            make_pipeline(chosen, LogisticRegression()), "min_max", lmo=lmo, max_iter=20
+        )
+        with no_complaint_of_convergence():
+            model.fit(frame, y)
+        assert len(model.mixture_weights_) > 1
+        expected = model.predict(frame)
+        for same in (
+            frame[list("edcba")],
+            frame.assign(more=np.arange(len(X)), text="x"),
+            frame.assign(more=1.0)[["b", "more", *"adce"]],
+            frame.astype({"c": np.float32}),
+        ):
+            np.testing.assert_array_equal(model.predict(same), expected)
+        # The columns of fit tell rows apart, whether the pipeline takes them or not.
+        other = model.predict(frame.assign(e=0.0))
+        np.testing.assert_array_equal(
+            model.predict_proba(frame), model.predict_proba(frame.assign(e=0.0))
+        )
+        assert (other != expected).any()
+
+    def test_neither_chunks_nor_threads_nor_layout_matter(self, mixture):
+        X, _, model = mixture
+        expected = model.predict(X)
+        for n_chunks in (2, 7):
+            chunks = [model.predict(part) for part in np.array_split(X, n_chunks)]
+            np.testing.assert_array_equal(np.concatenate(chunks), expected)
+        threaded = copy.copy(model)
+        threaded.n_jobs = 2
+        np.testing.assert_array_equal(threaded.predict(X), expected)
+        strided = np.repeat(X, 2, axis=1)[:, ::2]
+        for same in (np.asfortranarray(X), strided, pd.DataFrame(X)):
+            np.testing.assert_array_equal(model.predict(same), expected)
+
+    @pytest.mark.parametrize("k", [2, 4])
+    def test_rows_of_few_probabilities_are_divided_all_the_same(self, k):
+        """Five leaves have five probabilities: what draws by these flips whole leaves."""
+        X, y, _ = make_data(k, n=20000)
+        tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0)
+        model = ComplexMetricClassifier(tree, "min_max").fit(X[:2000], y[:2000])
+        P = model.predict_proba(X)
+        assert len(np.unique(P, axis=0)) <= 5 and ((P > 0.01) & (P < 0.99)).any()
+        assert_realised(model.predict(X), P, y)
 
     def test_another_process_gets_the_same_labels(self, mixture):
         X, _, model = mixture
@@ -93,13 +164,7 @@ class TestHash:
         X, y, _ = make_data(4, n=20000)
         frozen = FrozenEstimator(LogisticRegression().fit(X[:1000], y[:1000]))
         model = ComplexMetricClassifier(frozen, "min_max").fit(X[:1000], y[:1000])
-        P = model.predict_proba(X)
-        hashed = np.eye(4)[model.predict(X)]
-        labels = np.eye(4)[y]
-        spread = np.sqrt(labels.T @ (P * (1 - P))) / len(X)
-        difference = labels.T @ (hashed - P) / len(X)
-        assert (np.abs(difference) <= 5 * spread + 1e-15).all()
-        assert spread.max() > 0
+        assert_realised(model.predict(X), model.predict_proba(X), y)
 
     def test_equal_rows_stay_together_when_hashed_and_not_when_drawn(self, mixture):
         X, _, model = mixture
@@ -132,41 +197,6 @@ class TestDraws:
 
 
 class TestRowsOfAnyKind:
-    def test_strings_get_the_same_number_in_every_process(self):
-        assert row_keys(["a", "b"]).ravel().tolist() == [
-            1662791411250143.0,
-            4127500778895438.0,
-        ]
-
-    def test_numbers_among_other_values_stay_themselves(self):
-        rows = [["a", 1], ["b", 2.5]]
-        frame = row_keys(pd.DataFrame(rows))
-        assert frame[:, 1].tolist() == [1.0, 2.5]
-        assert len({*frame[:, 0]}) == 2
-        np.testing.assert_array_equal(row_keys(rows), frame)
-        np.testing.assert_array_equal(row_keys(np.array(rows, dtype=object)), frame)
-
-    def test_frames_and_arrays_of_the_same_values_agree(self):
-        values = {"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]}
-        frame = pd.DataFrame(values)
-        np.testing.assert_array_equal(
-            choices(frame, 3, None), choices(frame.to_numpy(), 3, None)
-        )
-        mixed = frame.assign(z=pd.Categorical(["a", "b", "a"]))
-        expected = choices(mixed, 3, None)
-        np.testing.assert_array_equal(
-            choices(mixed.to_numpy(dtype=object), 3, None), expected
-        )
-        np.testing.assert_array_equal(choices(mixed.iloc[[2, 0]], 2, None),
-                                      expected[[2, 0]])  # fmt: skip
-
-    def test_sequences_and_dictionaries_have_numbers_too(self):
-        ragged = [np.ones((2, 3)), np.ones((1, 3)), np.ones((2, 3))]
-        first, second, third = choices(ragged, 3, None)
-        assert first == third != second
-        first, second = choices([{"a": 1}, {"a": 2}], 2, None)
-        assert first != second
-
     def test_texts_are_classified(self):
         texts = ["good fine", "bad", "fine", "awful bad", "good", "awful"] * 10
         y = np.array(["+", "-", "+", "-", "+", "-"] * 10)

@@ -6,7 +6,9 @@ from _problems import explicit_alpha, random_problem, solve_listed
 from _references import list_binary, visits
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import bcfw_path
 from sklearn_structsvm.datasets import make_chains
@@ -27,8 +29,8 @@ def uneven_weights():
 def make_path(problem, p=None, step="fw", **options):
     iterate = problem.solver(123.0, p, step=step)
     options = {"eps": EPS, "min_lambda": MIN_LAMBDA, "rng": 0} | options
-    path, reached = regularization_path(iterate, **options)
-    assert reached
+    path, cut_by = regularization_path(iterate, **options)
+    assert cut_by is None
     return path
 
 
@@ -152,9 +154,9 @@ def separable():
 
 def test_a_complete_path_serves_all_smaller_lambdas():
     iterate, listed = separable()
-    path, reached = regularization_path(iterate, eps=0.1, min_lambda=0.0, rng=0)
-    assert reached
-    assert path.complete
+    path, cut_by = regularization_path(iterate, eps=0.1, min_lambda=0.0, rng=0)
+    assert cut_by is None
+    assert path.complete and path.end == 0.0
     # The optimum is not negative, so an objective of eps is eps-optimal.
     w = path.coef(1e-12)
     np.testing.assert_array_equal(w, path.coefs[-1])
@@ -245,11 +247,11 @@ def test_a_path_cut_short_keeps_what_it_solved():
     problem = random_problem("chain")
     whole = make_path(problem)
     iterate = problem.solver(1.0)
-    path, reached = regularization_path(
+    path, cut_by = regularization_path(
         iterate, eps=EPS, min_lambda=MIN_LAMBDA, rng=0, max_iter=20
     )
-    assert not reached
-    assert not path.complete
+    assert cut_by == "max_iter"
+    assert not path.complete and path.end == path.lambdas[-1]
     np.testing.assert_array_equal(path.lambdas, whole.lambdas[: len(path.lambdas)])
     assert 1 < len(path.lambdas) < len(whole.lambdas)
     assert path.n_iter[-1] <= 20
@@ -277,22 +279,55 @@ def test_bcfw_path_keeps_the_promise_for_weighted_examples(sampling):
 
 def test_bcfw_path_warns_where_it_was_cut_short():
     problem = random_problem("chain")
-    with pytest.warns(ConvergenceWarning, match="cut short by max_iter=3"):
-        path = bcfw_path(problem.X, problem.y, max_iter=3, random_state=0)
-    assert not path.complete
+    for name, limit in (("max_iter", 3), ("max_time", 1e-9)):
+        message = f"cut short by {name}={limit} at lambda=.*scale the features"
+        with pytest.warns(ConvergenceWarning, match=message) as record:
+            path = bcfw_path(problem.X, problem.y, random_state=0, **{name: limit})
+        assert len(record) == 1 and record[0].filename == __file__
+        assert not path.complete
+        # What was reached is there: the first breakpoint at least, and above it all.
+        assert path.end == path.lambdas[-1]
+        assert excess(problem, path.coef(path.end), path.end) <= 0.1 + 1e-6
+        with pytest.raises(ValueError, match="cut short with larger limits"):
+            path.coef(0.5 * path.end)
+
+
+def test_a_path_of_features_that_are_not_scaled_has_an_end():
+    X, y = load_wine(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="max_iter=100 .*StandardScaler"):
+        path = bcfw_path(X, y, max_iter=100, random_state=0)
+    assert path.n_iter[-1] <= 101 and len(path.lambdas) > 10
+    scaled = bcfw_path(StandardScaler().fit_transform(X), y, random_state=0, max_iter=100)
+    assert scaled.end == 0.0
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eps": 0.0}, "eps must be positive; got 0.0"),
-        ({"kappa": 1.0}, "kappa must be between 0 and 1; got 1.0"),
-        ({"min_lambda": -1.0}, "min_lambda must be >= 0; got -1.0"),
-        ({"max_iter": 0}, "max_iter must be positive; got 0"),
-        ({"max_time": -2.0}, "max_time must be positive; got -2.0"),
+        ({"eps": 0.0}, r"in the range \(0.0, inf\). Got 0.0"),
+        ({"eps": np.inf}, r"in the range \(0.0, inf\). Got inf"),
+        ({"eps": np.nan}, r"in the range \(0.0, inf\). Got nan"),
+        ({"kappa": 1.0}, r"in the range \(0.0, 1.0\) or None. Got 1.0"),
+        ({"min_lambda": -1.0}, r"in the range \[0.0, inf\). Got -1.0"),
+        ({"min_lambda": "small"}, r"in the range \[0.0, inf\). Got 'small'"),
+        ({"max_iter": 0}, r"in the range \[1, inf\) or None. Got 0"),
+        ({"max_iter": 2.5}, r"int in the range \[1, inf\) or None. Got 2.5"),
+        ({"max_time": -2.0}, r"in the range \(0.0, inf\) or None. Got -2.0"),
+        ({"heuristic": "yes"}, "Got 'yes'"),
+        ({"step": "up"}, "Got 'up'"),
+        ({"n_jobs": 0.5}, "Got 0.5"),
     ],
 )
 def test_bcfw_path_refuses_what_makes_no_path(options, message):
     problem = random_problem("chain")
+    (name,) = options
+    message = f"The '{name}' parameter of bcfw_path must be .*{message}"
     with pytest.raises(ValueError, match=message):
         bcfw_path(problem.X, problem.y, **options)
+
+
+def test_features_whose_squares_overflow_are_refused():
+    problem = random_problem("multiclass")
+    for X in (1e160 * np.asarray(problem.X), 1e300 * np.asarray(problem.X)):
+        with pytest.raises(ValueError, match="squares of the weights overflow: scale"):
+            bcfw_path(X, problem.y)

@@ -1,13 +1,18 @@
 """Numbers hashed from rows: functions of the row alone, and as good as drawn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from sklearn_structsvm.confusion.row_hash import row_uniforms
+from sklearn_structsvm.estimators.complex_metric.row_hash import (
+    RowHash,
+    row_numbers,
+    row_uniforms,
+)
 
 MASK = 2**64 - 1
 STEP = 0x9E3779B97F4A7C15
@@ -21,9 +26,11 @@ def mix(z):
 
 def hash_by_loops(row, seed=0):
     total = 0
-    for j, value in enumerate(np.asarray(row, dtype=np.float64)):
+    with np.errstate(over="ignore"):
+        row = np.asarray(row, dtype=np.float64).astype(np.float32)
+    for j, value in enumerate(row):
         if value != 0.0:
-            bits = int(np.array(value).view(np.uint64))
+            bits = int(np.array(value).view(np.uint32))
             total += mix(bits ^ mix((j + 1) * STEP & MASK))
     return (mix(total + (seed + 1) * STEP & MASK) >> 11) / 2**53
 
@@ -78,6 +85,10 @@ def test_equal_numbers_are_hashed_alike_whatever_their_type():
         np.testing.assert_array_equal(row_uniforms(other), expected)
     assert row_uniforms([[True, False]]) == row_uniforms([[1.0, 0.0]])
     assert row_uniforms([[-0.0, 1.0]]) == row_uniforms([[0.0, 1.0]])
+    double = new_rng(5).standard_normal((50, 4)) * 10.0 ** np.arange(-40, 41, 25)[:4]
+    with np.errstate(over="ignore"):
+        single = double.astype(np.float32)
+    np.testing.assert_array_equal(row_uniforms(double), row_uniforms(single))
     other_nan = np.array([[0x7FF8000000000001]], dtype=np.uint64).view(np.float64)
     assert row_uniforms(other_nan) == row_uniforms([[-np.nan]])
 
@@ -99,7 +110,7 @@ def test_values_belong_to_their_columns():
 def grids():
     """Rows that differ little: whole numbers, one-hot rows, floats in a narrow range."""
     whole = np.indices((60, 60)).reshape(2, -1).T.astype(float)
-    near = 1.0 + np.arange(4000)[:, None] * 2.0**-52
+    near = 1.0 + np.arange(4000)[:, None] * 2.0**-23
     return {
         "whole": whole,
         "one-hot": np.eye(2000),
@@ -124,11 +135,11 @@ def test_they_look_uniform_and_unrelated(kind):
 
 def test_each_bit_of_a_value_changes_each_bit_half_of_the_time():
     rng = new_rng(0)
-    X = rng.random((500, 3))
+    X = rng.random((500, 3)).astype(np.float32)
     before = (row_uniforms(X) * 2**53).astype(np.uint64)
-    for bit in range(64):
+    for bit in range(32):
         changed = X.copy()
-        changed.view(np.uint64)[:, 1] ^= np.uint64(1) << np.uint64(bit)
+        changed.view(np.uint32)[:, 1] ^= np.uint32(1 << bit)
         with np.errstate(invalid="ignore"):
             different = np.not_equal(changed[:, 1], X[:, 1]) & ~np.isnan(changed[:, 1])
         after = (row_uniforms(changed) * 2**53).astype(np.uint64)
@@ -156,3 +167,74 @@ def test_what_is_not_a_number_is_refused(X):
 def test_what_has_no_rows_is_refused(X):
     with pytest.raises(ValueError, match="2-D"):
         row_uniforms(X)
+
+
+def hashed(X, of_fit=None):
+    return RowHash(X if of_fit is None else of_fit, 0).choices(X, len(X))
+
+
+class TestRowsOfAnyKind:
+    def test_strings_get_the_same_number_in_every_process(self):
+        assert row_numbers(["a", "b"]).ravel().tolist() == [
+            1662791411250143.0,
+            4127500778895438.0,
+        ]
+
+    def test_numbers_among_other_values_stay_themselves(self):
+        rows = [["a", 1], ["b", 2.5]]
+        frame = row_numbers(pd.DataFrame(rows))
+        assert frame[:, 1].tolist() == [1.0, 2.5]
+        assert len({*frame[:, 0]}) == 2
+        np.testing.assert_array_equal(row_numbers(rows), frame)
+        np.testing.assert_array_equal(row_numbers(np.array(rows, dtype=object)), frame)
+
+    def test_frames_and_arrays_of_the_same_values_agree(self):
+        values = {"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]}
+        frame = pd.DataFrame(values)
+        np.testing.assert_array_equal(
+            hashed(frame), hashed(frame.to_numpy())
+        )
+        mixed = frame.assign(z=pd.Categorical(["a", "b", "a"]))
+        expected = hashed(mixed)
+        np.testing.assert_array_equal(
+            hashed(mixed.to_numpy(dtype=object)), expected
+        )
+        np.testing.assert_array_equal(hashed(mixed.iloc[[2, 0]]), expected[[2, 0]])
+
+    def test_sequences_and_dictionaries_have_numbers_too(self):
+        ragged = [np.ones((2, 3)), np.ones((1, 3)), np.ones((2, 3))]
+        first, second, third = hashed(ragged)
+        assert first == third != second
+        first, second = hashed([{"a": 1}, {"a": 2}])
+        assert first != second
+
+    def test_all_that_stands_for_a_missing_value_is_the_same(self):
+        columns = [[None, 1], [np.nan, 1], [pd.NA, 1], [pd.NaT, 1]]
+        found = [hashed(np.array([column], dtype=object))[0] for column in columns]
+        assert len({*found}) == 1
+        assert found[0] == row_uniforms([[np.nan, 1.0]])[0]
+
+
+class TestColumnsOfFit:
+    """A data frame's columns are those that `fit` saw, by name."""
+
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 3, 1], "c": ["x", "y", "x"]})
+
+    def test_their_order_does_not_matter_nor_do_others(self):
+        expected = hashed(self.frame)
+        for same in (self.frame[list("cba")], self.frame.assign(d=9, e="z")):
+            np.testing.assert_array_equal(hashed(same, self.frame), expected)
+        assert (hashed(self.frame[list("bac")]) != expected).any()
+
+    def test_those_of_an_array_are_known_by_their_place(self):
+        numbers = self.frame[["a", "b"]]
+        expected = hashed(numbers)
+        np.testing.assert_array_equal(hashed(numbers.to_numpy(), numbers), expected)
+        np.testing.assert_array_equal(hashed(numbers, numbers.to_numpy()), expected)
+
+    def test_where_a_name_is_missing_or_there_twice_places_count(self):
+        numbers = self.frame[["a", "b"]]
+        renamed = numbers.rename(columns={"a": "z"})
+        twice = numbers.set_axis(["a", "a"], axis=1)
+        for X, of_fit in ((renamed, numbers), (twice, twice), (numbers, twice)):
+            np.testing.assert_array_equal(hashed(X, of_fit), hashed(numbers))

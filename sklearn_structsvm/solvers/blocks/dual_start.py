@@ -1,4 +1,4 @@
-"""A start of batch methods: passes of dual ascent, as long as they are fast."""
+"""A start of batch methods: passes of exact steps, as long as they are fast."""
 
 import numpy as np
 
@@ -6,10 +6,6 @@ from sklearn_structsvm.solvers.blocks.exact import GapForecast, make_pass
 
 # It is judged after so many passes, and after each later one, whether to go on.
 FIRST_LOOK = 2
-
-# Passes that may be left. Where planes are not long, a bundle takes 30 to 150 steps of
-# about the time of a pass.
-MAX_PASSES_LEFT = 60
 
 
 class DualStart:
@@ -27,7 +23,7 @@ class DualStart:
         For the checks of the gap.
     """
 
-    def __init__(self, ascent, tol, max_passes_left=MAX_PASSES_LEFT, n_threads=1):
+    def __init__(self, ascent, tol=0.0, max_passes_left=np.inf, n_threads=1):
         self.ascent, self.tol = ascent, tol
         self.max_passes_left, self.n_threads = max_passes_left, n_threads
         self.forecast = GapForecast(ascent, tol)

@@ -1,7 +1,7 @@
-"""A hash of each row of numbers, from its values and their columns alone."""
+"""A hash of each row of numbers as float32, from its values and their columns alone."""
 import numpy as np
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
 
@@ -20,7 +20,7 @@ cdef uint64_t FIRST = 0xBF58476D1CE4E5B9ULL
 cdef uint64_t SECOND = 0x94D049BB133111EBULL
 
 # Every NaN counts as this one.
-cdef uint64_t NOT_A_NUMBER = 0x7FF8000000000000ULL
+cdef uint32_t NOT_A_NUMBER = 0x7FC00000U
 
 
 cdef inline uint64_t _mix(uint64_t z) noexcept nogil:
@@ -30,15 +30,15 @@ cdef inline uint64_t _mix(uint64_t z) noexcept nogil:
     return z ^ (z >> 31)
 
 
-cdef inline uint64_t _entry(double value, uint64_t column) noexcept nogil:
+cdef inline uint64_t _entry(float value, uint64_t column) noexcept nogil:
     """What an entry adds to the hash of its row; a zero, of either sign, adds nothing."""
-    cdef uint64_t bits
+    cdef uint32_t bits
     if value == 0.0:
         return 0
     if value != value:
         bits = NOT_A_NUMBER
     else:
-        memcpy(&bits, &value, sizeof(double))
+        memcpy(&bits, &value, sizeof(float))
     return _mix(bits ^ column)
 
 
@@ -62,7 +62,7 @@ def hash_dense(const real[:, :] X, uint64_t seed, double[::1] out):
         for i in range(X.shape[0]):
             hashed = 0
             for j in range(n_columns):
-                hashed += _entry(X[i, j], keys[j])
+                hashed += _entry(<float> X[i, j], keys[j])
             out[i] = _uniform(hashed, seed)
 
 
@@ -76,5 +76,5 @@ def hash_sparse(
         for i in range(indptr.shape[0] - 1):
             hashed = 0
             for e in range(indptr[i], indptr[i + 1]):
-                hashed += _entry(data[e], _column(indices[e]))
+                hashed += _entry(<float> data[e], _column(indices[e]))
             out[i] = _uniform(hashed, seed)

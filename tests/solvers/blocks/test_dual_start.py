@@ -12,8 +12,8 @@ from sklearn.datasets import make_classification
 from sklearn_structsvm import SubLBFGSClassifier
 from sklearn_structsvm.estimators.problem import make_ascent
 from sklearn_structsvm.solvers.batch import sublbfgs
-from sklearn_structsvm.solvers.batch.dual_start import FIRST_LOOK, DualStart
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
+from sklearn_structsvm.solvers.blocks.dual_start import FIRST_LOOK, DualStart
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.5], [3.0, 1.0, 0.0]])
 for_each_k = pytest.mark.parametrize("k", [2, 3])
@@ -31,7 +31,7 @@ def problem(k, *, n=80, d=6, layout="dense", label_costs=None, **options):
     model = SubLBFGSClassifier(label_costs=label_costs, **options)
     bound = model._make_problem(X, y, weights)
     risk = model._make_risk(bound, bias=bound.structure.bias_, n_threads=1)
-    return risk, lambda lam: partial(make_ascent, bound, lam)
+    return risk, lambda lam: partial(DualStart, make_ascent(bound, lam))
 
 
 def end_after(n_passes, monkeypatch):
@@ -45,9 +45,9 @@ def end_after(n_passes, monkeypatch):
 @for_each_k
 def test_the_plane_lies_below_the_risk_and_has_the_dual_objective(k, layout):
     costs = COSTS if k == 3 else None
-    risk, ascend = problem(k, layout=layout, label_costs=costs)
+    risk, begin = problem(k, layout=layout, label_costs=costs)
     lam, rng = 0.01, new_rng(0)
-    start = DualStart(ascend(lam)(), tol=0.0)
+    start = begin(lam)()
     for _ in range(3):
         start.move(np.inf)
         B, offset, plane = start.plane()
@@ -71,11 +71,11 @@ def test_what_comes_after_goes_on_from_the_weights_and_the_bound(
 ):
     end_after(n_passes, monkeypatch)
     monkeypatch.setattr(sublbfgs, "GAP_CHECK_INTERVAL", 1)
-    risk, ascend = problem(k)
+    risk, begin = problem(k)
     lam = 1e-3
     best = run_sublbfgs(risk, lam, hybrid=True, tol=1e-9, max_iter=5000)
     result = run_sublbfgs(
-        risk, lam, hybrid=True, make_ascent=ascend(lam), tol=1e-8, max_iter=5000
+        risk, lam, hybrid=True, make_start=begin(lam), tol=1e-8, max_iter=5000
     )
     assert result.status == "converged" and result.n_iter > n_passes
     assert result.objective == pytest.approx(best.objective, abs=2e-8)
@@ -90,9 +90,9 @@ def test_what_comes_after_goes_on_from_the_weights_and_the_bound(
 
 
 def test_a_start_that_is_fast_is_all_there_is(monkeypatch):
-    risk, ascend = problem(3)
+    risk, begin = problem(3)
     monkeypatch.setattr(sublbfgs, "RegularizedRisk", None)
-    result = run_sublbfgs(risk, 1.0, hybrid=True, make_ascent=ascend(1.0), tol=1e-5)
+    result = run_sublbfgs(risk, 1.0, hybrid=True, make_start=begin(1.0), tol=1e-5)
     assert result.status == "converged" and result.gap <= 1e-5
 
 
@@ -102,16 +102,16 @@ def test_many_rows_and_a_small_lambda_are_left_to_the_others(monkeypatch):
     monkeypatch.setattr(
         DualStart, "plane", lambda self: ends.append(self.n_made) or plane(self)
     )
-    risk, ascend = problem(2, n=2000, fit_intercept=False)
-    result = run_sublbfgs(risk, 1e-6, hybrid=True, make_ascent=ascend(1e-6), tol=1e-3)
+    risk, begin = problem(2, n=2000, fit_intercept=False)
+    result = run_sublbfgs(risk, 1e-6, hybrid=True, make_start=begin(1e-6), tol=1e-3)
     assert result.status == "converged"
     assert len(ends) == 1 and ends[0] < 0.5 * result.n_iter
 
 
 def test_given_weights_are_the_start():
-    risk, ascend = problem(2)
+    risk, begin = problem(2)
     w0 = np.ones(risk.n_weights)
-    result = run_sublbfgs(risk, 1.0, hybrid=True, make_ascent=ascend(1.0), w0=w0)
+    result = run_sublbfgs(risk, 1.0, hybrid=True, make_start=begin(1.0), w0=w0)
     value = RegularizedRisk(risk, 1.0, w0).value
     assert result.history["objective"][0] == value
 
@@ -119,8 +119,8 @@ def test_given_weights_are_the_start():
 @pytest.mark.parametrize("tol", [0.0, 1e-9, 1e-3, 0.1])
 @pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0])
 def test_the_forecast_is_of_the_pace_of_the_dual_and_what_it_lacks(lam, tol):
-    _, ascend = problem(2, n=300)
-    start = DualStart(ascend(lam)(), tol)
+    _, begin = problem(2, n=300)
+    start = begin(lam)(tol, max_passes_left=60)
     assert not start.is_slow
     for n in range(1, 8):
         start.move(np.inf)
@@ -137,15 +137,14 @@ def test_the_forecast_is_of_the_pace_of_the_dual_and_what_it_lacks(lam, tol):
 def test_more_is_waited_for_where_planes_are_long(monkeypatch):
     limits = []
 
-    class Spy(DualStart):
-        def __init__(self, ascent, tol, max_passes_left, n_threads):
-            limits.append(max_passes_left)
-            super().__init__(ascent, tol, max_passes_left, n_threads)
+    risk, begin = problem(2)
 
-    monkeypatch.setattr(sublbfgs, "DualStart", Spy)
-    risk, ascend = problem(2)
+    def start(tol, max_passes_left, n_threads):
+        limits.append(max_passes_left)
+        return begin(1.0)(tol, max_passes_left, n_threads)
+
     for answer in (False, True):
         monkeypatch.setattr(sublbfgs, "has_long_planes", Mock(return_value=answer))
-        run_sublbfgs(risk, 1.0, hybrid=True, make_ascent=ascend(1.0))
+        run_sublbfgs(risk, 1.0, hybrid=True, make_start=start)
     few, many = sublbfgs.MAX_PASSES_LEFT, sublbfgs.MAX_PASSES_BEFORE_LONG_PLANES
     assert limits == [few, many] and few < many

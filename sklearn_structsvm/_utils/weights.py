@@ -1,0 +1,79 @@
+"""Weights of examples, checked."""
+
+import numpy as np
+
+
+def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
+    """s_i in float64.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), number or None
+        A number is that of every example; None is 1.
+    n_samples : int
+    item : str
+        What has a weight, for errors.
+    may_vanish : bool
+        Whether all may be zero, as some of many are.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Perhaps the one that was given.
+
+    Raises
+    ------
+    ValueError
+        For another shape, weights that are not numbers, not finite or negative, and
+        for those whose sum is zero or beyond float64.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm._utils.weights import check_weights
+    >>> check_weights([1, 0], 2).tolist()
+    [1.0, 0.0]
+    """
+    given = np.asarray(1.0 if sample_weight is None else sample_weight)
+    try:
+        if np.iscomplexobj(given):
+            raise TypeError("they are complex")
+        weights = np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold numbers: {error}.") from error
+    if given.ndim == 0:
+        weights = np.full(n_samples, weights[0])
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have shape ({n_samples},), one weight for each {item}; "
+            f"got {weights.shape}."
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}] must be finite and >= 0; got {weights[bad[0]]}."
+        )
+    if not may_vanish:
+        total_weight(weights, item=item)
+    return weights
+
+
+def total_weight(weights, name="sample_weight", *, item="sample"):
+    """Σ_i s_i.
+
+    Raises
+    ------
+    ValueError
+        Where there are none, where it is zero, or no float64 holds it.
+    """
+    if len(weights) == 0:
+        raise ValueError(f"There must be a {item}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(weights.sum())
+    if not np.isfinite(total):
+        raise ValueError(
+            f"The sum of {name} is too large for a float64: divide the weights by the "
+            "largest of them."
+        )
+    if not total > 0.0:
+        raise ValueError(f"{name} must not be zero for every {item}.")
+    return total

@@ -1,0 +1,190 @@
+"""Numbers that look random but are functions of the rows they belong to."""
+
+import hashlib
+from numbers import Real
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from sklearn_structsvm._utils.groups import is_missing
+from sklearn_structsvm.estimators.complex_metric._row_hash import hash_dense, hash_sparse
+
+
+class RowHash:
+    """Chooses a number in [0, 1) for each row, by its values in the columns of `fit`.
+
+    It is a function of the row as data and not of how the data are held. Columns of a
+    data frame are known by their names, so that their order does not matter, nor do
+    columns that `fit` did not see; numbers are taken as float32. What is computed from
+    the row plays no part: probabilities depend on the precision and on the order of sums,
+    and rows of one leaf of a tree, which have the same ones, would all be decided alike.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix}
+        Of `fit`, for the names of its columns.
+    seed : int
+        Not negative.
+    """
+
+    def __init__(self, X, seed):
+        names = _column_names(X)
+        # Names that are there twice tell no columns apart.
+        is_unique = names is not None and len(set(names)) == len(names)
+        self.names = names if is_unique else None
+        self.seed = seed
+
+    def choices(self, X, n_samples, random_state=None):
+        """The numbers of the rows of X; drawn from `random_state` where that is given."""
+        if random_state is not None:
+            return check_random_state(random_state).random_sample(n_samples)
+        return row_uniforms(row_numbers(X, self.names), self.seed)
+
+
+def row_uniforms(X, seed=0):
+    """A number for each row of X that looks drawn from [0, 1) but is always the same.
+
+    With it a randomised classifier predicts deterministically: equal rows get equal
+    predictions, in whatever batch and order they come, while over many different rows
+    each part of the mixture is used as often as its weight says (Cotter, Gupta and
+    Narasimhan, 2019).
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n, n_features)
+        Numbers. Those that are equal as float32 count as equal: a float64 and what is
+        left of it in float32, 0.0 and -0.0, dense and sparse zeros. All NaN are the same.
+    seed : int
+        Another one gives other numbers; not negative.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        A 64-bit hash of the row's values and their columns, as a multiple of 2⁻⁵³.
+
+    Raises
+    ------
+    TypeError
+        If X does not hold numbers.
+    ValueError
+        If X is not 2-D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.estimators.complex_metric.row_hash import row_uniforms
+    >>> u = row_uniforms([[1.0, 0.1], [0.1, 1.0], [1.0, np.float32(0.1)]])
+    >>> bool(u[0] == u[2]), bool(u[0] == u[1])
+    (True, False)
+    """
+    if not sparse.issparse(X):
+        X = _as_floats(np.asarray(X))
+        if X.ndim != 2:
+            raise ValueError(f"X must be 2-D; got an array of shape {X.shape}.")
+        out = np.empty(len(X))
+        hash_dense(X, seed, out)
+        return out
+    if X.ndim != 2:
+        raise ValueError(f"X must be 2-D; got a sparse array of shape {X.shape}.")
+    X = sparse.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    width = np.intc if X.indices.dtype.itemsize <= 4 else np.longlong
+    out = np.empty(X.shape[0])
+    hash_sparse(
+        np.ascontiguousarray(_as_floats(X.data)),
+        np.ascontiguousarray(X.indices, dtype=width),
+        np.ascontiguousarray(X.indptr, dtype=width),
+        seed,
+        out,
+    )
+    return out
+
+
+def row_numbers(X, names=None):
+    """X as numbers that tell its rows apart, for the hash.
+
+    Numbers stay as they are. Of other values, such as strings, a number is made that is
+    the same in every process; all that stand for a missing one are NaN.
+
+    Parameters
+    ----------
+    X : data frame, array-like or sparse matrix
+    names : list or None
+        Columns of a data frame, to be taken in this order. All of them are taken as they
+        are for None, and where one of the names is not there.
+    """
+    if sparse.issparse(X):
+        return X.tocsr()
+    if _column_names(X) is not None:
+        return _numbers_of_frame(X, names)
+    X = _as_array(X)
+    if not _is_numeric(X):
+        X = _numbers(X.ravel()).reshape(X.shape)
+    return X.reshape(len(X), -1)
+
+
+def _column_names(X):
+    """Names of the columns of a data frame, pandas' or polars'; None where X is none."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None or not hasattr(X, "shape") else list(columns)
+
+
+def _numbers_of_frame(X, names):
+    where = {name: j for j, name in enumerate(_column_names(X))}
+    if names is not None and all(name in where for name in names):
+        places = [where[name] for name in names]
+    else:
+        places = list(range(X.shape[1]))
+    values = np.asarray(X)
+    if _is_numeric(values):
+        return values[:, places]
+    take = X.iloc if hasattr(X, "iloc") else X
+    return np.column_stack([_numbers(np.asarray(take[:, j])) for j in places])
+
+
+def _as_array(X):
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind in "SU" and not hasattr(X, "dtype"):
+            # In a list, numbers beside strings are to stay numbers.
+            array = np.asarray(X, dtype=object)
+        return array
+    except ValueError:  # rows of different lengths
+        result = np.empty(len(X), dtype=object)
+        for i, row in enumerate(X):
+            result[i] = row
+        return result
+
+
+def _is_numeric(array):
+    return array.dtype.kind in "fiub"
+
+
+def _numbers(column):
+    if _is_numeric(column):
+        return column.astype(np.float64)
+    return np.array([_number(value) for value in column.tolist()], dtype=np.float64)
+
+
+def _number(value):
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, str):
+        digest = hashlib.blake2b(value.encode(), digest_size=8).digest()
+    elif np.ndim(value) == 0 and is_missing(value):
+        return np.nan
+    else:
+        digest = bytes.fromhex(joblib.hash(value))[:8]
+    # The 53 bits that a float holds exactly.
+    return float(int.from_bytes(digest, "little") >> 11)
+
+
+def _as_floats(values):
+    """float32 as it is, other numbers as float64."""
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold numbers; got {values.dtype}.")
+    return values if values.dtype == np.float32 else values.astype(np.float64, copy=False)

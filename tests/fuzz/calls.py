@@ -1,0 +1,211 @@
+"""One random call of the public interface for each number, and what came of it."""
+
+import inspect
+import linecache
+import pickle
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from values import MEANT, ODD, Task, spoil, spoil_array
+
+import sklearn_structsvm
+from sklearn_structsvm import confusion, datasets, metrics, plotting, structures
+
+KINDS = ("binary", "classes", "indicator", "chains", "trees")
+# Exceptions that the documentation names; others are raw whatever they say.
+CLEAR = (ValueError, TypeError, NotFittedError, RuntimeError, NotImplementedError)
+BUFFERS = ("Buffer dtype mismatch", "Buffer has wrong", "buffer source array", "ndarray is")
+SKIPPED = ("get_", "set_", "fetch_")
+
+
+def public(module):
+    """Functions and classes that a module exports."""
+    found = {name: getattr(module, name) for name in module.__all__}
+    return {
+        name: value for name, value in found.items()
+        if callable(value) and not name.startswith(SKIPPED)
+    }  # fmt: skip
+
+
+ESTIMATORS = {k: v for k, v in public(sklearn_structsvm).items() if isinstance(v, type)}
+OTHERS = {
+    f"{module.__name__.split('.')[-1]}.{name}": value
+    for module in (sklearn_structsvm, metrics, confusion, structures, datasets, plotting)
+    for name, value in public(module).items()
+    if value not in ESTIMATORS.values()
+}
+
+
+class Call:
+    """What is called, step by step, so that a failure can say how far it came."""
+
+    def __init__(self, seed, number):
+        self.rng = np.random.default_rng([seed, number])
+        self.name = "?"
+
+    def run(self):
+        kind = self.rng.choice(["fit", "state", "other"], p=[0.4, 0.35, 0.25])
+        getattr(self, kind)()
+
+    def pick(self, options):
+        return options[self.rng.integers(len(options))]
+
+    def fit(self):
+        """Some estimator on data that may be spoiled, and what it answers then."""
+        model = self.estimator(spoiled=0.05)
+        self.ask(model, "fit", spoiled=0.4)
+        self.ask(model, spoiled=0.6)
+
+    def state(self):
+        """An estimator whose fitted attributes were damaged, by hand or in a pickle."""
+        model = self.estimator(spoiled=0.0)
+        if "warm_start" in model.get_params():
+            model.set_params(warm_start=bool(self.rng.integers(2)))
+        try:
+            self.ask(model, "fit")
+        except CLEAR:
+            return
+        for _ in range(self.rng.integers(1, 3)):
+            self.damage(model)
+        if self.rng.random() < 0.3:
+            model = pickle.loads(pickle.dumps(model))
+        self.ask(model, "fit" if self.rng.random() < 0.3 else None)
+
+    def other(self):
+        """A function, or an object and one of its methods."""
+        self.name = self.pick(sorted(OTHERS))
+        target = OTHERS[self.name]
+        if not isinstance(target, type):
+            self.task = Task(self.rng, self.pick(KINDS))
+            self.call(target, spoiled=0.5)
+        elif hasattr(target, "from_estimator"):
+            name = self.name
+            model = self.estimator(spoiled=0.0)
+            self.ask(model, "fit")
+            self.name = name
+            given = {"estimator": model}
+            self.call(target.from_estimator, spoiled=0.3, only=MEANT, given=given)
+        else:
+            self.task = Task(self.rng, self.pick(KINDS))
+            if issubclass(target, structures.Structure):
+                thing = self.task.structure()
+                self.ask(thing, "fit")
+                self.task.n_weights = thing.n_weights_
+                self.ask(thing, only=["w"], spoiled=0.5)
+            elif issubclass(target, (confusion.ConfusionMetric, confusion.Constraint)):
+                self.ask(self.make(target, spoiled=0.2), "__call__", spoiled=0.5)
+            else:
+                self.make(target, spoiled=0.2)
+
+    def estimator(self, spoiled):
+        name = self.pick(sorted(ESTIMATORS))
+        self.name, kind = name, ESTIMATORS[name]
+        kinds = KINDS
+        if "structure" not in inspect.signature(kind).parameters:
+            kinds = KINDS[: 3 if get_tags(kind()).classifier_tags.multi_label else 2]
+        self.task = Task(self.rng, self.pick(kinds))
+        return self.make(kind, spoiled)
+
+    def make(self, kind, spoiled):
+        """An object with a few random parameters, and fewer that are spoiled."""
+        arguments = self.task.arguments(kind)
+        parameters = inspect.signature(kind).parameters
+        for name in [*arguments]:
+            if self.rng.random() < spoiled:
+                arguments[name] = self.pick(ODD)
+        if self.task.kind in ("trees", "indicator") and "structure" in parameters:
+            arguments.setdefault("structure", self.task.structure())
+        if "max_time" in parameters:
+            arguments.setdefault("max_time", 1.0)
+        if "max_iter" in parameters:
+            arguments.setdefault("max_iter", 20)
+        return kind(**arguments)
+
+    def ask(self, thing, method=None, **options):
+        """Call a method of an object, any one if none is named."""
+        if method is None:
+            names = [
+                name for name in dir(thing)
+                if not name.startswith(("_", *SKIPPED)) and callable(getattr(thing, name))
+            ]  # fmt: skip
+            method = self.pick(sorted(names) + ["__call__"] * callable(thing))
+        self.name = f"{self.name.split('(')[0]}({method})"
+        self.call(getattr(thing, method), **options)
+
+    def call(self, function, spoiled=0.0, only=None, given=None):
+        arguments = self.task.arguments(function) | (given or {})
+        if isinstance(getattr(function, "__self__", None), structures.Structure):
+            self.single(arguments)
+        names = sorted(arguments if only is None else set(only) & set(arguments))
+        if names and self.rng.random() < spoiled:
+            name = self.pick(names)
+            arguments[name] = spoil(self.rng, arguments[name])
+        function(**arguments)
+
+    def single(self, arguments):
+        """Of a structure's methods, those about one example take one labeling."""
+        if {"x", "y_true"} & set(arguments):
+            labels = {"y", "y_true"} & set(arguments)
+            arguments |= {name: arguments[name][0] for name in labels}
+
+    def damage(self, model):
+        """Change a number or an array that a fitted estimator holds, however deep."""
+        places = list(leaves({k: v for k, v in vars(model).items() if k[-1:] == "_"
+                              or k == "_dual_state"}, model))
+        owner, key, value = places[self.rng.integers(len(places))]
+        if isinstance(value, np.ndarray):
+            value = np.asarray(spoil_array(self.rng, value))
+        else:
+            value = self.pick([0, -1, 7, 10**9, 0.5, np.nan, np.inf])
+        if isinstance(owner, (dict, list)):
+            owner[key] = value
+        else:
+            setattr(owner, key, value)
+
+
+def leaves(items, owner, depth=0):
+    """(owner, key, value) of all arrays and numbers below an object of this package."""
+    for key, value in items.items():
+        if isinstance(value, (np.ndarray, int, float)):
+            yield owner, key, value
+        elif depth < 6 and isinstance(value, dict):
+            yield from leaves(value, value, depth + 1)
+        elif depth < 6 and isinstance(value, list):
+            yield from leaves(dict(enumerate(value)), value, depth + 1)
+        elif depth < 6 and hasattr(value, "__dict__") and (
+            type(value).__module__.startswith("sklearn_structsvm") or sparse.issparse(value)
+        ):
+            yield from leaves(vars(value), value, depth + 1)
+
+
+def outcome(seed, number):
+    """(name, None or what is wrong) of one call; a traceback in place of the latter."""
+    call = Call(seed, number)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call.run()
+    except Exception as error:
+        if is_raw(error):
+            return call.name, "".join(traceback.format_exception(error))
+    return call.name, None
+
+
+def is_raw(error):
+    """Whether an exception is no message of this package's or of scikit-learn's."""
+    stack = traceback.extract_tb(error.__traceback__)
+    files = [frame.filename.replace("\\", "/") for frame in stack]
+    inner = next((f for f in reversed(files) if "sklearn" in f), files[-1])
+    # Kernels name their source from the folder that the package is in.
+    root = Path(sklearn_structsvm.__file__).parents[1]
+    line = stack[-1].line or linecache.getline(str(root / files[-1]), stack[-1].lineno)
+    if "sklearn_structsvm" not in inner:
+        return not (isinstance(error, (ValueError, TypeError)) or "raise" in line)
+    if not isinstance(error, CLEAR) or str(error).startswith(BUFFERS):
+        return True
+    return not line.strip().startswith("raise")

@@ -1,0 +1,116 @@
+"""Call the public interface at random, and count what is no clear answer.
+
+    python tests/fuzz/fuzz.py --calls 10000 --seed 0     a table of what was found
+    python tests/fuzz/fuzz.py --only 1234 --seed 0       that call again, here
+
+A call is known by its number and the seed. Calls are made in processes of their own: one
+that dies was killed by a crash, or by the limit on processor time, and the next one goes
+on from there.
+"""
+
+import argparse
+import faulthandler
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from tempfile import TemporaryFile
+
+from calls import outcome
+
+# Seconds of processor time of a call; calls that are meant to be long do not exist.
+LIMIT = 30
+# Seconds without a sign of life: a call that waits for ever takes no processor time.
+SILENCE = 900
+
+
+def work(seed, first, stop):
+    """Make calls, one line about each; what they print goes nowhere."""
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    faulthandler.enable()
+    for number in range(first, stop):
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
+        print(json.dumps([number, *outcome(seed, number)]), file=out)
+
+
+def fuzz(seed, n_calls, first=0):
+    """Yield (number, name, None or what is wrong) of each call."""
+    stop = first + n_calls
+    while first < stop:
+        command = [sys.executable, __file__, "--seed", seed, "--work", first, stop]
+        command = [str(part) for part in command]
+        with TemporaryFile("w+") as errors, subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors
+        ) as process:
+            for line in _lively(process):
+                number, name, wrong = json.loads(line)
+                yield number, name, wrong
+                first = number + 1
+            if process.wait() == 0 and first == stop:
+                return
+            errors.seek(0)
+            yield first, *_death(process.returncode, errors.read())
+            first += 1
+
+
+def _lively(process):
+    """Lines of a process, which is killed where none comes for too long."""
+    while True:
+        timer = threading.Timer(SILENCE, process.kill)
+        timer.start()
+        line = process.stdout.readline()
+        timer.cancel()
+        if not line:
+            return
+        yield line
+
+
+def _death(code, errors):
+    """Name and description of a call that took its process with it."""
+    name = "died"
+    why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    if why == "SIGPROF":
+        why = f"time-out: more than {LIMIT} s of processor time"
+    return name, f"{errors[-4000:]}\n{why}"
+
+
+def table(found):
+    """How many calls of each name went wrong, and how."""
+    calls, wrong = Counter(), Counter()
+    for _, name, what in found:
+        name = name.split("(")[0]
+        calls[name] += 1
+        wrong[name] += what is not None
+    lines = [f"{'call':50} {'calls':>7} {'wrong':>7}"]
+    lines += [f"{name:50} {calls[name]:7} {wrong[name]:7}" for name in sorted(calls)]
+    lines += [f"{'all':50} {calls.total():7} {wrong.total():7}"]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="where to go on from")
+    parser.add_argument("--only", type=int, help="one call, in this process")
+    parser.add_argument("--work", type=int, nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        return work(options.seed, *options.work)
+    if options.only is not None:
+        return print(*outcome(options.seed, options.only), sep="\n")
+    found = []
+    for number, name, wrong in fuzz(options.seed, options.calls, options.first):
+        found.append((number, name, wrong))
+        if wrong is not None:
+            print(f"==== call {number} of seed {options.seed}: {name}\n{wrong}", flush=True)
+    print(table(found))
+    return any(wrong for _, _, wrong in found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
