@@ -16,6 +16,10 @@ STEP_ACCURACY = 1e-6
 # they take twice the calls on abalone.
 CORRECTIVE = 0.5
 
+# How much smaller that share is with each answer of the oracle that is known already: the
+# value may be near the best while the bound that its slope gives is not.
+FINER = 0.1
+
 STEPS = ("paper", "line_search", "away", "pairwise", "fully_corrective")
 
 
@@ -111,7 +115,7 @@ class _FrankWolfe:
         self.incumbent = Incumbent(problem, tol, least_violated)
         self.columns = self.incumbent.columns
         self.n_steps = 0
-        self.weights = None
+        self.weights, self.share = None, CORRECTIVE
 
     def start(self):
         """The oracle's answer to the slope at the uniformly random classifier."""
@@ -127,9 +131,10 @@ class _FrankWolfe:
         gap = min(self.incumbent.gap, 1.0)
         minorant = tangent_minorant(self.problem, self.C, gap)
         C, index, _, low = self.incumbent.certify(minorant)
-        self.weights = np.append(
-            self.weights, np.zeros(len(self.columns) - len(self.weights))
-        )
+        n_new = len(self.columns) - len(self.weights)
+        self.weights = np.append(self.weights, np.zeros(n_new))
+        # Where no classifier is new, the weights of those known are not good enough.
+        self.share = CORRECTIVE if n_new else FINER * self.share
         value = self.problem.value(self.C)
         if not self.incumbent.bounds.known and value - low <= self.tol:
             return "stationary"
@@ -146,7 +151,7 @@ class _FrankWolfe:
         """The best weights of all columns."""
         start = (1.0 - START_SHARE) * self.weights
         start[index] += START_SHARE
-        tol = max(CORRECTIVE * gap, CORRECTIVE * self.tol)
+        tol = max(self.share * gap, CORRECTIVE * self.tol)
         return best_weights(self.problem, self.columns, tol=tol, weights=start)[0]
 
     def stepped(self, index, slopes):

@@ -46,7 +46,7 @@ from sklearn_structsvm.metrics import (
     Recall,
 )
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
-from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
 
 CONVEX = [name for name, kind in METRICS.items() if kind.convex]
 RATIOS = ["micro_f1", "kappa"]
@@ -134,7 +134,7 @@ class TestCertificate:
     def test_the_gap_under_the_model_is_to_what_violates_constraints_as_little(self):
         X, y, _ = make_data(3)
         model = ComplexMetricClassifier(
-            metric="h_mean", confusion="labels", constraints=Recall(at_least=0.6)
+            metric="h_mean", confusion="labels", constraints=Recall(at_least=0.5)
         ).fit(X, y)
         assert model.constraint_violation_ <= 0
         eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
@@ -142,7 +142,7 @@ class TestCertificate:
         recalls = C.diagonal() / C.sum(axis=1)
         relaxed = ComplexMetricClassifier(
             metric="h_mean", confusion="probabilities", tol=1e-6,
-            constraints=Recall(at_least=min(0.6, recalls.min())),
+            constraints=Recall(at_least=min(0.5, recalls.min())),
         ).fit(X, y)  # fmt: skip
         gap = model.metric_.value(C) - relaxed.objective_
         assert gap - 1e-6 <= model.dual_gap_ <= gap + 1e-3 + 1e-6
@@ -533,8 +533,8 @@ class TestConstraints:
             y, model.predict_proba(X, **metadata), labels=model.classes_,
             sensitive_features=groups,
         )  # fmt: skip
-        # Rounding is all that is left where the rates must be equal.
-        assert measured <= (1e-9 if getattr(constraint, "slack", 1) == 0 else 1e-12)
+        # What solvers take for met.
+        assert measured <= MET
         assert measured == pytest.approx(model.constraint_violation_, abs=1e-8)
         free = ComplexMetricClassifier().fit(X, y)
         # Rules of a group of its own may be better than one rule for all.

@@ -121,7 +121,8 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     best = min(problem.objective(model.coef_[0], lam, b) for b in margins)
     w, b = result.solution[:-1], result.solution[-1]
     assert result.objective == pytest.approx(problem.objective(w, lam, b), rel=1e-12)
-    assert result.objective == pytest.approx(best, rel=1e-5)
+    # libsvm stops by a rule of its own.
+    assert best * (1.0 - 1e-4) <= result.objective <= best + 1e-8
     assert result.dual_objective <= best + 1e-9
     without = run_pragam(problem.risk, lam, tol=1e-8).objective
     assert result.objective < without - 1e-7
@@ -249,7 +250,8 @@ def test_features_of_no_size_are_solved_at_once(kind, fit_intercept, weights, sc
 
 
 def test_a_dual_point_out_of_balance_is_no_certificate(monkeypatch):
-    problem = random_batch("binary")
+    # Classes of equal weight, all at their bounds, would be in balance all the same.
+    problem = random_batch("binary", weights=np.linspace(1.0, 2.0, 40))
     step = Box.step
 
     def unbalanced(self, *args):
