@@ -1,6 +1,6 @@
 """Examples with class probabilities, on which confusion tensors are counted."""
 
-from types import SimpleNamespace
+from copy import copy
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -67,7 +67,8 @@ class ConfusionSample:
         groups = finder.groups
         if groups is not None:
             known = groups.encode(sensitive_features, len(y))
-            groups = SimpleNamespace(names=groups.names, codes=known)
+            groups = copy(groups)
+            groups.codes = known
         baseline = finder.baseline_codes(X, sensitive_features)
         labels = encode(y, classes)
         _, cells = make_cells(labels, weights, classes, groups, baseline)

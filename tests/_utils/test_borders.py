@@ -39,7 +39,8 @@ def test_a_sound_sparse_matrix_passes(layout):
 @pytest.mark.parametrize("index", [-1, 3, 2**31 - 1])
 @pytest.mark.parametrize("layout", FORMATS)
 def test_indices_beyond_the_columns_are_named(layout, index):
-    with pytest.raises(ValueError, match=rf"^Q\.(indices|coords\[1\]) must .* got {index}"):
+    message = rf"^Q\.(indices|coords\[1\]) must .* got {index}"
+    with pytest.raises(ValueError, match=message):
         check_sparse(beyond_the_columns(layout, index), "Q")
 
 

@@ -44,14 +44,14 @@ METRIC = partial(ComplexMetricClassifier, LogisticRegression(), "h_mean")
 
 
 def reported(category, match, call):
-    """Where the one warning of a call is said to come from, as (file, line)."""
+    """Where the warnings of a call are said to come from, as (file, line)."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
     found = [w for w in caught if issubclass(w.category, category)]
     found = [w for w in found if match in str(w.message)]
-    assert len(found) == 1, [str(w.message) for w in caught]
-    return found[0].filename, found[0].lineno
+    (place,) = {(w.filename, w.lineno) for w in found}
+    return place
 
 
 def first_line(call):

@@ -165,7 +165,8 @@ def test_pairs_of_labels_that_do_not_exist_are_refused(value):
 
 def shorten_blocks(state):
     blocks = state["blocks"]
-    state["blocks"] = tuple(b[:-1] for b in blocks) if type(blocks) is tuple else blocks[1:]
+    several = isinstance(blocks, tuple)
+    state["blocks"] = tuple(b[:-1] for b in blocks) if several else blocks[1:]
 
 
 def shorten_losses(state):

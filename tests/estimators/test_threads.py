@@ -101,7 +101,7 @@ import os
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.datasets import make_chains
 
-X, y = make_chains(16, n_features=5, random_state=0)
+X, y = make_chains(16, n_features=5, random_state={seed})
 def fit():
     return BCFWClassifier(n_jobs=2, tol=0.5, random_state=0).fit(X, y)
 model = fit()
@@ -117,7 +117,7 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_child_forked_after_a_fit_with_threads_fits_the_same(tmp_path):
     # It would wait for ever for threads that it has not.
-    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    command = [sys.executable, "-W", "ignore", "-c", FORKED.format(seed=new_seed(0))]
     subprocess.run(command, check=True, timeout=300, cwd=tmp_path)
 
 

@@ -19,7 +19,12 @@ from sklearn_structsvm import confusion, datasets, metrics, plotting, structures
 KINDS = ("binary", "classes", "indicator", "chains", "trees")
 # Exceptions that the documentation names; others are raw whatever they say.
 CLEAR = (ValueError, TypeError, NotFittedError, RuntimeError, NotImplementedError)
-BUFFERS = ("Buffer dtype mismatch", "Buffer has wrong", "buffer source array", "ndarray is")
+BUFFERS = (
+    "Buffer dtype mismatch",
+    "Buffer has wrong",
+    "buffer source array",
+    "ndarray is",
+)
 SKIPPED = ("get_", "set_", "fetch_")
 
 
@@ -178,7 +183,8 @@ def leaves(items, owner, depth=0):
         elif depth < 6 and isinstance(value, list):
             yield from leaves(dict(enumerate(value)), value, depth + 1)
         elif depth < 6 and hasattr(value, "__dict__") and (
-            type(value).__module__.startswith("sklearn_structsvm") or sparse.issparse(value)
+            type(value).__module__.startswith("sklearn_structsvm")
+            or sparse.issparse(value)
         ):
             yield from leaves(vars(value), value, depth + 1)
 

@@ -107,7 +107,8 @@ def main():
     for number, name, wrong in fuzz(options.seed, options.calls, options.first):
         found.append((number, name, wrong))
         if wrong is not None:
-            print(f"==== call {number} of seed {options.seed}: {name}\n{wrong}", flush=True)
+            head = f"==== call {number} of seed {options.seed}: {name}"
+            print(f"{head}\n{wrong}", flush=True)
     print(table(found))
     return any(wrong for _, _, wrong in found)
 

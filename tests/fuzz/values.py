@@ -37,8 +37,8 @@ class Task:
         if kind in ("chains", "trees"):
             n = min(n, 8)
             self.X, y = make_chains(
-                n, n_features=self.f, n_classes=3, max_length=5, sparse=rng.random() < 0.3,
-                n_active=2, random_state=int(rng.integers(99)),
+                n, n_features=self.f, n_classes=3, max_length=5, n_active=2,
+                sparse=rng.random() < 0.3, random_state=int(rng.integers(99)),
             )  # fmt: skip
             self.y = [np.array(self.labels)[y_i] for y_i in y]
             if kind == "trees":
@@ -50,7 +50,8 @@ class Task:
             if kind == "indicator":
                 self.y = (rng.random((n, 3)) < 0.5).astype(int)
             if rng.random() < 0.3:
-                self.X = sparse.csr_array(np.where(rng.random((n, self.f)) < 0.5, self.X, 0))
+                kept = rng.random((n, self.f)) < 0.5
+                self.X = sparse.csr_array(np.where(kept, self.X, 0))
         self.n = n
 
     def classifier(self):
@@ -110,7 +111,7 @@ class Task:
         return options[self.rng.integers(len(options))]
 
     def arguments(self, function, share=0.2):
-        """Keyword arguments of a function: those that it needs, and some of the others."""
+        """Keyword arguments of a function: those it needs, and some of the others."""
         result = {}
         constraints = getattr(function, "_parameter_constraints", {})
         for name, parameter in inspect.signature(function).parameters.items():
@@ -254,7 +255,8 @@ def spoil_sparse(rng, matrix):
         part = parts[rng.integers(len(parts))]
         array = getattr(matrix, part)
         if len(array) and rng.random() < 0.6:
-            array[rng.integers(len(array))] = [-1, 7, 0, 10**6, 2**31 - 1][rng.integers(5)]
+            bad = [-1, 7, 0, 10**6, 2**31 - 1][rng.integers(5)]
+            array[rng.integers(len(array))] = bad
         else:
             setattr(matrix, part, array[:-1] if rng.random() < 0.5 else array[::-1])
     return matrix

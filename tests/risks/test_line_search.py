@@ -91,7 +91,7 @@ def test_a_sample_that_misleads_changes_nothing():
     n = 16 * 2048
     X = np.full((n, 1), 1e-3)
     X[::16] = 50.0
-    risk = BinaryHinge(X, np.ones(n))
+    risk = BinaryHinge(X, np.ones(n, dtype=int))
     Z, A = np.zeros((n, 1)), risk.scores(np.ones(1))
     for lam in (1e-8, 1e-3, 1.0):
         expected = risk.line_search(Z, A, 0.0, 1.0, lam, "sort")
@@ -101,7 +101,7 @@ def test_a_sample_that_misleads_changes_nothing():
 @pytest.mark.parametrize("method", METHODS)
 class TestSpecialLines:
     def test_all_breakpoints_equal(self, method):
-        risk = BinaryHinge(np.full((1000, 1), 3.0), np.ones(1000))
+        risk = BinaryHinge(np.full((1000, 1), 3.0), np.ones(1000, dtype=int))
         Z, A = risk.scores(np.zeros(1)), risk.scores(np.ones(1))
         assert risk.line_search(Z, A, 0.0, 1.0, 1e-3, method) == 1 / 3
 

@@ -248,11 +248,6 @@ class TestWhatIsLearned:
         expected = -np.abs(y - model.predict(X)).mean()
         assert model.score(X, y) == pytest.approx(expected, rel=1e-14)
 
-    def test_labels_that_fit_did_not_see_have_no_score(self):
-        X, y, model = fitted_to(3)
-        with pytest.raises(ValueError, match="7"):
-            model.score(X, np.where(y == 2, 7, y))
-
     @pytest.mark.parametrize("k", [2, 3])
     def test_weights_are_repetitions(self, k):
         X, y, _ = make_data(k)
@@ -829,7 +824,7 @@ class TestRefusals:
         X, y, _ = make_data(2)
         for weights, message in (
             (np.zeros(len(y)), "zero"),
-            (-np.ones(len(y)), "[Nn]egative"),
+            (-np.ones(len(y)), ">= 0; got -1"),
             (np.ones(3), "shape"),
         ):
             with pytest.raises(ValueError, match=message):
