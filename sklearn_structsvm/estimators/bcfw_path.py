@@ -10,7 +10,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, validate_params
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
-from sklearn_structsvm.estimators.problem import make_problem
+from sklearn_structsvm.estimators.problem import check_nothing_to_learn, make_problem
 from sklearn_structsvm.estimators.structured import PROBLEM_CONSTRAINTS
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
 from sklearn_structsvm.solvers.blocks.path import regularization_path
@@ -173,10 +173,13 @@ def start_path(estimator, problem):
 def find_path(estimator, problem, **options):
     """`regularization_path` of a problem, as the estimator's parameters have it."""
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    return regularization_path(
+    path, cut_by = regularization_path(
         start_path(estimator, problem),
         sampling=estimator.sampling,
         n_threads=count_threads(estimator.n_jobs),
         rng=np.random.default_rng(seed),
         **options,
     )
+    if not path.coefs.any() and not problem.structure.flat:
+        check_nothing_to_learn(problem)
+    return path, cut_by

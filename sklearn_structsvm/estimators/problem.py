@@ -10,9 +10,12 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
+from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.loop import WRONG_ORACLE
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -232,6 +235,41 @@ def check_bounds(coef_bounds, structure):
             f"{upper[at]} for weight {at}."
         )
     return lower, upper
+
+
+def check_nothing_to_learn(problem):
+    """What to tell where weights of zero are the optimum, and cost nothing.
+
+    Either no labeling has a loss, or the oracle missed those that do, as it would if it
+    took the least of the losses, zero, for the largest. But then it finds something worse
+    than the true labeling, whose value is 0, for other weights.
+
+    Returns
+    -------
+    bool
+        False where weights of zero do cost something.
+
+    Raises
+    ------
+    ValueError
+        Where it does.
+    """
+    oracle = problem.make_oracle()
+    joint = JointOracle(oracle, problem.weights)
+    direction = np.random.default_rng(0).standard_normal(oracle.n_weights)
+    # Scores are to exceed losses, whatever the units of the features.
+    for scale in (0.0, 1.0, 1e4, 1e8):
+        value = joint.ask(scale * direction)
+        joint.forget()
+        if scale == 0.0 and value > 0.0:
+            return False
+        if joint.lowest_gap < 0.0:
+            raise ValueError(f"The objective is zero at zero weights: {WRONG_ORACLE}")
+    warn_caller(
+        "There is nothing to learn: no output of any example costs anything.",
+        UserWarning,
+    )
+    return True
 
 
 def has_exact_steps(structure):

@@ -20,11 +20,15 @@ from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrO
 from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter
-from sklearn_structsvm.estimators.problem import is_flat, make_ascent
+from sklearn_structsvm.estimators.problem import (
+    check_nothing_to_learn,
+    is_flat,
+    make_ascent,
+)
 from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.exact import run_exact
-from sklearn_structsvm.solvers.loop import History
+from sklearn_structsvm.solvers.loop import WRONG_ORACLE, History
 from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.base import as_object_array
 
@@ -416,6 +420,10 @@ class StructuredClassifier(
                 self._store(problem, dual.cut(history), dual)
                 transaction.commit()
             raise
+        is_optimal_at_zero = result.objective == 0.0 == result.n_iter
+        if is_optimal_at_zero and not problem.structure.flat:
+            if not check_nothing_to_learn(problem):
+                raise ValueError(f"The objective is zero at zero weights: {WRONG_ORACLE}")
         self._store(problem, result, dual)
         transaction.commit()
         reporter.end()

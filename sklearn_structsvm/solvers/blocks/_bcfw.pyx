@@ -83,7 +83,7 @@ cdef class BlockFrankWolfe:
     cdef double[::1] loss_bar, gaps, hinges, means
     cdef double average_loss
     cdef SumTree tree
-    cdef CornerSets corners
+    cdef readonly CornerSets corners
     cdef double[::1] work, first, second
     cdef int[::1] labels
 

@@ -26,6 +26,8 @@ cdef class JointOracle:
         p_i, non-negative, summing to 1. Blocks of weight 0 are not asked.
     cache_size : int, default=0
         Labelings kept per example for `recall`, those last found or recalled.
+    known : CornerSets or None
+        A cache that the caller keeps.
 
     Attributes
     ----------
@@ -40,10 +42,10 @@ cdef class JointOracle:
     cdef Py_ssize_t[::1] places
     cdef const Py_ssize_t[::1] starts
     cdef int[::1] labels
-    cdef double[::1] values, losses, direction
+    cdef double[::1] values, losses, known_values, direction
 
     def __init__(self, BlockOracle oracle, const double[::1] weights,
-                 Py_ssize_t cache_size=0):
+                 Py_ssize_t cache_size=0, CornerSets known=None):
         cdef Py_ssize_t i, n = oracle.n_blocks
         check_shape("weights", weights, n)
         self.oracle = oracle
@@ -51,12 +53,13 @@ cdef class JointOracle:
         self.cache_size = cache_size
         self.n_oracle_calls = 0
         sizes = np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp)
-        self.cache = CornerSets(sizes)
+        self.cache = CornerSets(sizes) if known is None else known
         self.places = np.full(n, -1, dtype=np.intp)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.labels = np.zeros(max(self.starts[n], 1), dtype=np.intc)
         self.values = np.zeros(n)
         self.losses = np.zeros(n)
+        self.known_values = np.zeros(n)
         self.direction = np.zeros(max(oracle.direction_size, 1))
 
     @property
@@ -69,15 +72,22 @@ cdef class JointOracle:
         """max_y H_i(y) of each block (or a bound) after `ask`; see also `recall`."""
         return np.array(self.values)
 
+    @property
+    def lowest_gap(self):
+        """By how little the answers exceed the labelings in the cache: not below zero.
+
+        The smallest p_i (max_y H_i(y) - max_known H_i(y)) at the w that was asked for.
+        The true labelings are known.
+        """
+        return float(np.min(np.multiply(
+            self.p, np.subtract(self.values, self.known_values))))
+
     def ask(self, const double[::1] w, int n_threads=1):
         """The risk R(w), or an upper bound where the oracle is not exact.
 
         The answers are the caller's: to `forget`, to `remember` or to keep.
         """
-        cdef Py_ssize_t i
         self._pass(w, False, n_threads)
-        for i in range(self.oracle.n_blocks):
-            self.places[i] = -1
         self.n_oracle_calls += np.count_nonzero(self.p)
         return self._mean(self.values)
 
@@ -165,29 +175,33 @@ cdef class JointOracle:
         cdef int* labels = &self.labels[self.starts[i]]
         cdef double score, loss
         self.oracle.potentials(i, w, work)
+        self._find_best_known(i, work)
         if from_cache:
-            return self._best_known(i, work, labels)
+            return self._take_best_known(i, labels)
         self.oracle.max_oracle(i, 1.0, work, labels, &score, &loss)
         self.losses[i] = loss
         self.values[i] = self.oracle.upper_bound(i, work, score + loss)
         return 0
 
-    cdef int _best_known(
-            self, Py_ssize_t i, const double* work, int* labels) except -1 nogil:
+    cdef int _find_best_known(self, Py_ssize_t i, const double* work) except -1 nogil:
         cdef Py_ssize_t c, size = self.cache.sizes[i]
         cdef double score, loss
         self.places[i] = -1
-        self.values[i] = 0.0
-        self.losses[i] = 0.0
-        self.oracle.true_labels(i, labels)
+        self.known_values[i] = self.losses[i] = 0.0
         for c in range(self.cache.sets[i].count):
             self.oracle.evaluate(
                 i, work, self.cache.sets[i].labels + c * size, &score, &loss)
-            if score + loss > self.values[i]:
+            if score + loss > self.known_values[i]:
                 self.places[i] = c
-                self.values[i] = score + loss
+                self.known_values[i] = score + loss
                 self.losses[i] = loss
-        if self.places[i] >= 0:
-            memcpy(labels, self.cache.sets[i].labels + self.places[i] * size,
-                   size * sizeof(int))
+        return 0
+
+    cdef int _take_best_known(self, Py_ssize_t i, int* labels) except -1 nogil:
+        cdef Py_ssize_t size = self.cache.sizes[i]
+        self.values[i] = self.known_values[i]
+        if self.places[i] < 0:
+            return self.oracle.true_labels(i, labels)
+        memcpy(labels, self.cache.sets[i].labels + self.places[i] * size,
+               size * sizeof(int))
         return 0

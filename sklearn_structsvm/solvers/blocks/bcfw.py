@@ -208,8 +208,11 @@ def certify(iterate, average=False, tol=0.0, n_threads=1):
     row : dict
         "objective", "dual_objective", "dual_gap", "n_oracle_calls".
     weights : ndarray of shape (d,)
+    lowest_gap : float
+        That of an example, for the iterate.
     """
     hinge, gap = iterate.check_gaps(n_threads)
+    lowest_gap = iterate.block_gaps.min()
     weights = iterate.weights.copy()
     if average and gap > tol:
         v, loss = iterate.average_point()
@@ -223,4 +226,4 @@ def certify(iterate, average=False, tol=0.0, n_threads=1):
         "dual_gap": gap,
         "n_oracle_calls": iterate.n_oracle_calls,
     }
-    return row, weights
+    return row, weights, lowest_gap

@@ -120,7 +120,7 @@ def run_cutting_plane(
             "dual_gap": best["objective"] - best["dual_objective"],
             "n_oracle_calls": model.risk.n_oracle_calls,
         }
-        return row, best["weights"]
+        return row, best["weights"], model.risk.lowest_gap
 
     return run_passes(
         lambda deadline: (
@@ -142,7 +142,7 @@ class _WorkingSets:
         self.iterate = BlockFrankWolfe(
             oracle, weights, lam, step="pairwise", cache_size=max(cache_size, 1)
         )
-        self.risk = JointOracle(oracle, weights)
+        self.risk = JointOracle(oracle, weights, known=self.iterate.corners)
         self.rng = rng
 
     @property

@@ -5,7 +5,8 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks.bcfw import make_pass
+from sklearn_structsvm.solvers.blocks.bcfw import certify, make_pass
+from sklearn_structsvm.solvers.loop import History
 
 # The share of ε to which each breakpoint is solved, from the paper's appendix K.
 KAPPA = 0.9
@@ -172,14 +173,14 @@ def regularization_path(
     rng = np.random.default_rng(rng)
     if kappa is None:
         kappa = KAPPA_HEURISTIC if heuristic else KAPPA
-    points = _Breakpoints()
+    points, history = _Breakpoints(), History()
     n = len(iterate.active_blocks)
     budget = _Budget(
         last_step=max_iter * n,
         deadline=np.inf if max_time is None else points.started + max_time,
         steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
     )
-    bound = _initialize(iterate, kappa * eps, n_threads)
+    bound = _initialize(iterate, kappa * eps, n_threads, history)
     cut_by, complete = None, False
     while True:
         gap = iterate.known_gap if heuristic else iterate.gap
@@ -197,7 +198,7 @@ def regularization_path(
             break
         iterate.rescale(1.0 - excess / growth)
         cut_by = _solve(
-            iterate, kappa * eps, heuristic, sampling, budget, n_threads, rng
+            iterate, kappa * eps, heuristic, sampling, budget, n_threads, rng, history
         )
         if cut_by is not None:
             break
@@ -218,11 +219,11 @@ def regularization_path(
 
 def first_breakpoint(iterate, eps, kappa=KAPPA):
     """The λ above which the path is known in closed form; moves `iterate` there."""
-    _initialize(iterate, kappa * eps, 1)
+    _initialize(iterate, kappa * eps, 1, History())
     return iterate.lam
 
 
-def _initialize(iterate, target, n_threads):
+def _initialize(iterate, target, n_threads, history):
     """The largest breakpoint: all dual mass on the loss's maximisers (Algorithm 6).
 
     Returns λ times the bound on the gap there. Where it is 0, the maximisers' features
@@ -239,11 +240,11 @@ def _initialize(iterate, target, n_threads):
             "them down, as by sklearn.preprocessing.MaxAbsScaler."
         )
     iterate.set_lambda(bound / target if bound > 0.0 else 1.0)
-    iterate.check_gaps(n_threads)
+    history.note(*certify(iterate, n_threads=n_threads))
     return bound
 
 
-def _solve(iterate, target, heuristic, sampling, budget, n_threads, rng):
+def _solve(iterate, target, heuristic, sampling, budget, n_threads, rng, history):
     """Steps until the gap is at most `target`; which limit was met before, or None."""
     part = max(1, len(iterate.active_blocks) // PART_OF_PASS)
     while True:
@@ -254,7 +255,10 @@ def _solve(iterate, target, heuristic, sampling, budget, n_threads, rng):
                 return "max_time"
             make_pass(iterate, sampling, "block", rng, budget.deadline, part)
             if iterate.n_steps - budget.refreshed >= budget.steps_to_refresh:
-                iterate.check_gaps(n_threads)
+                history.note(*certify(iterate, n_threads=n_threads))
                 budget.refreshed = iterate.n_steps
-        if heuristic or iterate.check_gaps(n_threads)[1] <= target:
+        if heuristic:
+            return None
+        row = history.note(*certify(iterate, n_threads=n_threads))
+        if row["dual_gap"] <= target:
             return None

@@ -7,7 +7,6 @@ from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.solvers.blocks.bcfw import make_pass
 from sklearn_structsvm.solvers.loop import run_passes
 
-
 def run_sgd(
     oracle,
     weights,
@@ -78,7 +77,7 @@ def run_sgd(
             "dual_gap": objective - dual_objective,
             "n_oracle_calls": iterate.n_steps + risk.n_oracle_calls,
         }
-        return row, w
+        return row, w, risk.lowest_gap
 
     return run_passes(
         lambda deadline: make_pass(iterate, sampling, "block", rng, deadline),

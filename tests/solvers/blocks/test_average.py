@@ -60,7 +60,7 @@ def test_it_is_the_average_of_batch_steps_too(kind):
 def test_its_certificate_is_that_of_the_averaged_dual_variables(kind):
     problem, solver, record = moved(kind, step="pairwise")
     alpha = [average_of([alpha[i] for _, _, alpha in record]) for i in range(N)]
-    row, weights = certify(solver, average=True)
+    row, weights, _ = certify(solver, average=True)
     listed = problem.listed
     primal, dual = listed.primal(weights, LAM), listed.dual(alpha, LAM)
     assert row["objective"] == pytest.approx(primal, rel=1e-12)

@@ -139,7 +139,7 @@ def test_the_gap_is_primal_minus_dual(kind, average):
     )
     for blocks in np.split(visits(N, passes=12), 4):
         solver.run(blocks)
-        row, w = certify(solver, average)
+        row, w, _ = certify(solver, average)
         if average:
             v, loss = solver.average_point()
         else:

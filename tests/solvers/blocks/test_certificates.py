@@ -214,7 +214,7 @@ def test_certify_reports_the_objectives_and_the_gap():
     problem = random_problem("chain")
     solver = problem.solver(LAM)
     solver.run(visits(N, passes=3))
-    row, weights = certify(solver)
+    row, weights, _ = certify(solver)
     primal = problem.listed.primal(solver.weights, LAM)
     assert row["objective"] == pytest.approx(primal, rel=1e-13)
     assert row["dual_objective"] == row["objective"] - row["dual_gap"]

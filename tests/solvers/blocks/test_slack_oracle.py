@@ -86,7 +86,7 @@ def test_an_inexact_search_reports_a_gap_that_holds(kind, search):
     iterate, _, _ = start_bcfw(oracle, listed.uniform, LAM, step="pairwise", cache=True)
     for _ in range(5):
         run_bcfw(iterate, tol=0.0, max_iter=5, rng=0)
-        row, w = certify(iterate)
+        row, w, _ = certify(iterate)
         # At least the true objective and gap, so that the bounds hold.
         assert row["objective"] >= listed.primal(w, LAM) - 1e-12
         assert row["dual_gap"] >= listed.primal(w, LAM) - row["dual_objective"] - 1e-12

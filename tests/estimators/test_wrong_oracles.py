@@ -1,0 +1,238 @@
+"""Structures in Python whose methods are wrong end in an error, not in a certificate."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from _estimators import PythonMulticlass, make_problem
+from _seeds import new_rng, new_seed
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+    bcfw_path,
+)
+
+
+class ForgetsTheLoss(PythonMulticlass):
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        return self.decode(x, w)
+
+    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+        return self.decode(x, w)
+
+
+class TakesTheLeast(PythonMulticlass):
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        wrong = np.arange(self.n_classes) != y_true
+        return int((w.reshape(self.n_classes, -1) @ x + lam * wrong).argmin())
+
+    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+        scores = w.reshape(self.n_classes, -1) @ x
+        wrong = np.arange(self.n_classes) != y_true
+        return int((wrong * (one + scores - scores[y_true])).argmin())
+
+
+class HasIntegerFeatures(PythonMulticlass):
+    """What it maximises has the features as they are."""
+
+    def joint_feature(self, x, y):
+        phi = np.zeros((self.n_classes, len(x)), dtype=int)
+        phi[y] = x
+        return phi.ravel()
+
+
+class HasAnotherLoss(PythonMulticlass):
+    def loss(self, y_true, y):
+        return 3.0 * float(y_true == 0 and y == 2) or super().loss(y_true, y)
+
+
+class IsWrongForFew(PythonMulticlass):
+    """Examples of one class alone are decoded as they should not be."""
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        if y_true == 2:
+            return self.decode(x, w)
+        return super().loss_augmented_decode(x, y_true, w, lam)
+
+
+BROKEN = [
+    ForgetsTheLoss, TakesTheLeast, HasIntegerFeatures, HasAnotherLoss, IsWrongForFew,
+]  # fmt: skip
+# The answers of a search are the labels that `slack_augmented_decode` names.
+BROKEN_PRODUCTS = [partial(kind, product=True) for kind in BROKEN[:2]]
+WRONG = "oracle did not find the maximum.*check_structure"
+
+SOLVERS = [
+    BCFWClassifier(step="fw", cache=False),
+    BCFWClassifier(step="pairwise"),
+    BCFWClassifier(step="away", average=True),
+    BCFWClassifier(algorithm="batch"),
+    SlackRescaledSSVM(rescaling="margin"),
+    SlackRescaledSSVM(rescaling="margin", solver="sgd"),
+    SlackRescaledSSVM(rescaling="margin", solver="cutting_plane"),
+    BMRMClassifier(formulation="n-slack"),
+    BMRMClassifier(formulation="one-slack"),
+]
+
+
+def random_data(n=30):
+    rng = new_rng(0)
+    y = np.arange(n) % 3
+    X = 1.5 * np.eye(4)[y] + rng.standard_normal((n, 4))
+    return list(X), y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("solver", "broken"),
+    [
+        (solver, broken)
+        for solver in SOLVERS
+        for broken in BROKEN
+        # It keeps no labelings that would prove so little.
+        if (getattr(solver, "solver", ""), broken) != ("sgd", IsWrongForFew)
+    ],
+    ids=str,
+)
+def test_every_solver_says_so(solver, broken):
+    X, y = random_data()
+    model = clone(solver).set_params(C=10.0, tol=1e-4, max_iter=300, random_state=0)
+    error, words = ValueError, WRONG
+    if getattr(solver, "solver", "") == "sgd":
+        # Its bound may be too loose to prove it, and to converge.
+        error, words = (ValueError, ConvergenceWarning), "oracle did not|stopped at"
+    with pytest.raises(error, match=words):
+        model.set_params(structure=broken()).fit(X, y)
+
+
+@pytest.mark.parametrize("broken", BROKEN_PRODUCTS, ids=["loss", "least"])
+@pytest.mark.parametrize(
+    ("solver", "formulation"),
+    [
+        ("bcfw", "n-slack"),
+        ("sgd", "n-slack"),
+        ("cutting_plane", "n-slack"),
+        ("cutting_plane", "one-slack"),
+    ],
+)
+def test_slack_rescaling_says_so(broken, solver, formulation):
+    X, y = random_data()
+    model = SlackRescaledSSVM(
+        broken(), solver=solver, formulation=formulation, C=10.0, tol=1e-4, max_iter=300,
+        random_state=0,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=WRONG):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda kind: kind.__name__)
+def test_a_path_says_so(broken):
+    X, y = random_data()
+    with pytest.raises(ValueError, match=WRONG):
+        bcfw_path(
+            X, y, structure=broken(), eps=0.01, min_lambda=1e-3, max_iter=100,
+            random_state=0,
+        )  # fmt: skip
+
+
+def test_so_does_the_choice_of_C():
+    X, y = random_data()
+    model = BCFWClassifierCV(HasAnotherLoss(), Cs=[1.0, 10.0], cv=2, random_state=0)
+    with pytest.raises(ValueError, match=WRONG):
+        model.fit(X, y)
+
+
+class TakesTheLeastProduct(PythonMulticlass):
+    """Knows the largest loss, but not the largest product."""
+
+    slack_augmented_decode = TakesTheLeast.slack_augmented_decode
+
+
+def test_a_product_that_is_zero_where_a_loss_is_not():
+    X, y = random_data()
+    model = SlackRescaledSSVM(TakesTheLeastProduct(product=True), random_state=0)
+    with pytest.raises(ValueError, match=WRONG):
+        model.fit(X, y)
+
+
+class CostsNothing(PythonMulticlass):
+    def loss(self, y_true, y):
+        return 0.0
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        return self.decode(x, w)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        BCFWClassifier(CostsNothing()).fit,
+        BMRMClassifier(CostsNothing()).fit,
+        SlackRescaledSSVM(CostsNothing(), search="binary", solver="sgd").fit,
+    ],
+)
+def test_where_nothing_costs_anything_there_is_a_warning(fit):
+    X, y = random_data()
+    with pytest.warns(UserWarning, match="nothing to learn") as record:
+        fit(X, y)
+    assert record[0].filename == __file__
+
+
+def test_the_fit_before_stays():
+    X, y = random_data()
+    model = BCFWClassifier(PythonMulticlass(), tol=0.1, random_state=0).fit(X, y)
+    coef = model.coef_
+    with pytest.raises(ValueError, match=WRONG):
+        model.set_params(structure=TakesTheLeast()).fit(X, y)
+    assert model.coef_ is coef
+
+
+def healthy_models(seed):
+    """One of each solver, for problems of the given kinds."""
+    shared = {"random_state": seed}
+    structured = [
+        BCFWClassifier(step=step, average=average, cache=cache, **shared)
+        for step, average, cache in (
+            ("fw", False, True), ("pairwise", True, "auto"), ("away", False, False),
+        )
+    ] + [
+        SlackRescaledSSVM(**shared),
+        SlackRescaledSSVM(solver="sgd", rescaling="margin", **shared),
+        SlackRescaledSSVM(solver="cutting_plane", search="binary", **shared),
+        BMRMClassifier(formulation="n-slack", **shared),
+        BMRMClassifier(**shared),
+    ]  # fmt: skip
+    flat = [
+        BCFWClassifier(**shared), BMRMClassifier(), BMRMClassifier(subproblem="line"),
+        SubLBFGSClassifier(), SubLBFGSClassifier(solver="sublbfgs"), PragamClassifier(),
+    ]  # fmt: skip
+    return structured, flat
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "kind", ["binary", "multiclass", "multilabel", "chain", "custom"]
+)
+@pytest.mark.parametrize("part", range(5))
+def test_no_healthy_fit_is_blamed_at_any_scale(kind, part):
+    rng = new_rng(part)
+    problem = make_problem(kind, n=12, seed=new_seed(part))
+    structured, flat = healthy_models(0)
+    for model in structured + (flat if problem.flat else []):
+        offset, unit = 10.0 ** rng.integers(-2, 8), 10.0 ** rng.integers(-8, 8)
+        X = [unit * (x + offset) for x in problem.X]
+        model.set_params(
+            C=10.0 ** rng.uniform(-12, 12), tol=rng.choice([0.0, 1e-8, 1e-3]),
+            max_iter=int(rng.integers(1, 40)),
+        )  # fmt: skip
+        if "structure" in model.get_params() and model in structured:
+            model.set_params(structure=problem.structure)
+        weights = 10.0 ** rng.uniform(-6, 6, size=problem.n)
+        model.fit(np.array(X) if problem.flat else X, problem.y, weights)
+        assert model.dual_gap_ >= -1e-12 * model.history_["objective"].max()
