@@ -119,7 +119,7 @@ def encode(labels, classes, name="y", *, where=None):
 
 
 def check_codes(codes, n, size, name="y", item="sample"):
-    """Labels that are encoded already: n integers of 0, ..., size - 1.
+    """Labels that are encoded already: n integers of 0, ..., size - 1, of any type.
 
     Returns
     -------
@@ -133,9 +133,9 @@ def check_codes(codes, n, size, name="y", item="sample"):
     codes = np.asarray(codes)
     if codes.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},); got {codes.shape}.")
-    if n and codes.dtype.kind not in "iub":
+    if n and codes.dtype.kind not in "iubf":
         raise ValueError(f"{name} must hold integers; got {codes.dtype}.")
-    bad = np.flatnonzero((codes < 0) | (codes >= size))
+    bad = np.flatnonzero(~((codes >= 0) & (codes < size) & (codes % 1 == 0)))
     if len(bad):
         raise ValueError(
             f"{name} must be among 0, ..., {size - 1}; "

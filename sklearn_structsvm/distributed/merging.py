@@ -11,7 +11,8 @@ from math import fsum
 
 import numpy as np
 
-from sklearn_structsvm.risks.line_search import ROUNDING
+# A sum of slopes is zero within this many rounding errors of the sum of their sizes.
+ROUNDING = 8 * np.finfo(np.float64).eps
 
 # Buckets that a part answers with at first, and how many more each time that they did
 # not do: a million values take two rounds, and any list ends.

@@ -10,9 +10,9 @@ from weakref import WeakSet
 
 import numpy as np
 
+from sklearn_structsvm._contract.risk import TIE_RTOL
 from sklearn_structsvm.distributed.merging import search_cut, search_line
 from sklearn_structsvm.distributed.shard import Question, Recipe
-from sklearn_structsvm.risks.base import TIE_RTOL
 
 
 class LostRows(RuntimeError):
@@ -213,9 +213,7 @@ class DistributedRisk:
             return [value for pair in pairs for value in self.dual_values([pair])]
         return [float(value) for value in values]
 
-    def line_search(
-        self, Z, along, wp, pp, lam, method="select", largest=np.inf, start=1.0
-    ):
+    def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
         """The step that minimises λ/2 ||w + η d||² + R(w + η d), exactly.
 
         The sum's minimum is between the least and the largest of its terms' own minima,

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import expit, xlogy
 
+from sklearn_structsvm._contract.risk import Risk
 from sklearn_structsvm._utils.labels import check_codes
-from sklearn_structsvm.risks.base import Risk
 
 
 class Logistic(Risk):
@@ -67,7 +67,7 @@ class Logistic(Risk):
         a = np.minimum(scale * np.abs(B[used, 0]) / p, 1.0)
         return -float(p @ (xlogy(a, a) + xlogy(1.0 - a, 1.0 - a)))
 
-    def line_search(self, Z, along, wp, pp, lam, method="select", largest=np.inf):
+    def line_search(self, Z, along, wp, pp, lam, largest=np.inf):
         """A smooth loss has no breakpoints to search: this always raises.
 
         Raises

@@ -24,7 +24,9 @@ def test_classes_may_come_in_any_order():
     ("codes", "message"),
     [
         ([0, 1], r"y must have shape \(3,\); got \(2,\)"),
-        ([0.0, 1.0, 0.0], "y must hold integers; got float64"),
+        (["0", "1", "0"], "y must hold integers; got <U1"),
+        ([0.0, 0.5, 0.0], "y must be among 0, ..., 1; got 0.5 for sample 1"),
+        ([0.0, np.nan, 0.0], "got nan for sample 1"),
         ([0, 2, 1], "y must be among 0, ..., 1; got 2 for sample 1"),
         ([0, 1, -1], "y must be among 0, ..., 1; got -1 for sample 2"),
         (np.array([0, 2**62, 1]), "got 4611686018427387904 for sample 1"),
@@ -33,7 +35,8 @@ def test_classes_may_come_in_any_order():
 def test_codes_are_those_of_classes(codes, message):
     with pytest.raises(ValueError, match=message):
         check_codes(codes, 3, 2)
-    assert check_codes([True, False, True], 3, 2).tolist() == [1, 0, 1]
+    for right in ([True, False, True], [1.0, 0.0, 1.0], np.array([1, 0, 1], np.uint8)):
+        assert check_codes(right, 3, 2).tolist() == [1, 0, 1]
 
 
 @settings(max_examples=30)

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from _risks import KINDS, make_risk
+from _risks import KINDS, make_risk, sort_and_walk
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +14,7 @@ from sklearn_structsvm.distributed import merging
 from sklearn_structsvm.distributed.merging import merge, search_cut, search_line
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import Part, Rows
-from sklearn_structsvm.risks import Logistic, MultilabelHinge
-from sklearn_structsvm.risks.base import Risk
-from sklearn_structsvm.risks.line_search import sort_and_walk
+from sklearn_structsvm.risks import Logistic, MultilabelHinge, Risk
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs

@@ -35,7 +35,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains, make_multilabel
-from sklearn_structsvm.risks.base import HingeRisk
+from sklearn_structsvm.risks.hinge import HingeRisk
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
 from sklearn_structsvm.structures.ranking import best_threshold

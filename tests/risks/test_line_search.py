@@ -2,12 +2,17 @@
 
 import numpy as np
 import pytest
-from _risks import KINDS, exact_step, listed_losses, make_risk
+from _risks import KINDS, by_sorting, exact_step, listed_losses, make_risk
 from _seeds import new_rng
 
 from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge
 
-METHODS = ("select", "sort")
+
+def by_selection(risk, *search, **options):
+    return risk.line_search(*search, **options)
+
+
+METHODS = (by_selection, by_sorting)
 
 
 def descent(risk, w, lam):
@@ -40,7 +45,7 @@ def test_integer_data_with_many_ties_give_the_exact_minimum(kind, lam, largest, 
         Z, A = risk.scores(w), risk.scores(p)
         expected = exact_step(risk, Z, A, lam * (w @ p), lam * (p @ p), largest)
         for method in METHODS:
-            step = risk.line_search(Z, A, w @ p, p @ p, lam, method, largest)
+            step = method(risk, Z, A, w @ p, p @ p, lam, largest)
             assert step == pytest.approx(float(expected), rel=1e-14, abs=0)
 
 
@@ -51,7 +56,7 @@ def test_no_step_of_a_dense_grid_is_better(kind):
         risk = make_risk(kind, rng.standard_normal((12, 3)), rng, rng.random(12))
         search = descent(risk, rng.standard_normal(risk.n_weights), lam)
         value = line(risk, *search, lam)
-        steps = [risk.line_search(*search, lam, method) for method in METHODS]
+        steps = [method(risk, *search, lam) for method in METHODS]
         assert steps[0] == pytest.approx(steps[1], rel=1e-10)
         grid = np.append(np.linspace(0, 3, 400), 1 + np.geomspace(1e-8, 1, 50))
         best = min(value(eta) for eta in grid * steps[0])
@@ -68,7 +73,7 @@ def test_selection_equals_sorting_on_many_examples(kind, start, n):
     for lam, w_scale in [(1e-5, 0.1), (1e-2, 3.0)]:
         risk = make_risk(kind, X, rng, rng.integers(0, 3, n))
         search = descent(risk, w_scale * rng.standard_normal(risk.n_weights), lam)
-        expected = risk.line_search(*search, lam, "sort")
+        expected = by_sorting(risk, *search, lam)
         step = risk.line_search(*search, lam, start=start)
         assert step == pytest.approx(expected, rel=1e-10)
 
@@ -81,7 +86,7 @@ def test_selection_equals_sorting_where_all_examples_are_tied(kind):
         w, p = rng.integers(-2, 3, (2, risk.n_weights)).astype(float)
         search = risk.scores(w), risk.scores(p), w @ p, p @ p
         for lam in (1e-3, 0.25):
-            expected = risk.line_search(*search, lam, "sort")
+            expected = by_sorting(risk, *search, lam)
             step = risk.line_search(*search, lam)
             assert step == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
@@ -94,7 +99,7 @@ def test_a_sample_that_misleads_changes_nothing():
     risk = BinaryHinge(X, np.ones(n, dtype=int))
     Z, A = np.zeros((n, 1)), risk.scores(np.ones(1))
     for lam in (1e-8, 1e-3, 1.0):
-        expected = risk.line_search(Z, A, 0.0, 1.0, lam, "sort")
+        expected = by_sorting(risk, Z, A, 0.0, 1.0, lam)
         assert risk.line_search(Z, A, 0.0, 1.0, lam) == pytest.approx(expected, rel=1e-11)
 
 
@@ -103,35 +108,35 @@ class TestSpecialLines:
     def test_all_breakpoints_equal(self, method):
         risk = BinaryHinge(np.full((1000, 1), 3.0), np.ones(1000, dtype=int))
         Z, A = risk.scores(np.zeros(1)), risk.scores(np.ones(1))
-        assert risk.line_search(Z, A, 0.0, 1.0, 1e-3, method) == 1 / 3
+        assert method(risk, Z, A, 0.0, 1.0, 1e-3) == 1 / 3
 
     def test_the_hinge_itself_is_hit(self, method):
         risk = BinaryHinge(np.array([[1.0], [7.0]]), [1, 1])
         Z, A = risk.scores(np.zeros(1)), risk.scores(np.ones(1))
-        assert risk.line_search(Z, A, 0.0, 1.0, 0.01, method) == 1.0
-        assert risk.line_search(Z, A, 0.0, 1.0, 3.6, method) == 1 / 7
+        assert method(risk, Z, A, 0.0, 1.0, 0.01) == 1.0
+        assert method(risk, Z, A, 0.0, 1.0, 3.6) == 1 / 7
 
     def test_a_flat_optimum_has_its_infimum(self, method):
         risk = BinaryHinge(np.array([[1.0], [1.0]]), [1, 0])
         Z, A = risk.scores(np.array([-4.0])), risk.scores(np.ones(1))
         # Φ falls until the first hinge at η = 3, is flat until the second at η = 5.
-        assert risk.line_search(Z, A, 0.0, 0.0, 1.0, method) == 3.0
+        assert method(risk, Z, A, 0.0, 0.0, 1.0) == 3.0
 
     def test_without_curvature_a_step_may_be_infinite(self, method):
         risk = MulticlassHinge(np.eye(2), [0, 1])
         Z, A = np.zeros((2, 2)), np.zeros((2, 2))
-        assert risk.line_search(Z, A, -1.0, 0.0, 1.0, method) == np.inf
-        assert risk.line_search(Z, A, -1.0, 0.0, 1.0, method, largest=7.0) == 7.0
+        assert method(risk, Z, A, -1.0, 0.0, 1.0) == np.inf
+        assert method(risk, Z, A, -1.0, 0.0, 1.0, largest=7.0) == 7.0
 
     def test_a_zero_direction_gives_no_step(self, method):
         risk = MulticlassHinge(np.eye(2), [0, 1])
         Z = np.zeros((2, 2))
-        assert risk.line_search(Z, Z, 0.0, 0.0, 1.0, method) == 0.0
+        assert method(risk, Z, Z, 0.0, 0.0, 1.0) == 0.0
 
     def test_an_ascent_direction_gives_no_step(self, method):
         risk = BinaryHinge(np.array([[1.0]]), [1])
         Z, A = np.zeros((1, 1)), -np.ones((1, 1))
-        assert risk.line_search(Z, A, 0.0, 1.0, 1.0, method) == 0.0
+        assert method(risk, Z, A, 0.0, 1.0, 1.0) == 0.0
 
     def test_examples_of_weight_zero_do_not_count(self, method):
         rng = new_rng(0)
@@ -140,21 +145,17 @@ class TestSpecialLines:
         weights = np.r_[np.ones(25), np.zeros(25)]
         whole, half = MulticlassHinge(X, y, weights), MulticlassHinge(X[:25], y[:25])
         Z, A, wp, pp = descent(whole, rng.standard_normal(6), 0.1)
-        step = half.line_search(Z[:25], A[:25], wp, pp, 0.1, method)
-        assert whole.line_search(Z, A, wp, pp, 0.1, method) == pytest.approx(
-            step, rel=1e-12
-        )
+        step = method(half, Z[:25], A[:25], wp, pp, 0.1)
+        assert method(whole, Z, A, wp, pp, 0.1) == pytest.approx(step, rel=1e-12)
 
     def test_directions_of_any_length_give_steps_of_the_inverse_length(self, method):
         rng = new_rng(0)
         X, y = rng.standard_normal((300, 3)), rng.integers(0, 4, 300)
         risk = MulticlassHinge(X, y)
         Z, A, wp, pp = descent(risk, rng.standard_normal(12), 0.1)
-        step = risk.line_search(Z, A, wp, pp, 0.1, method)
+        step = method(risk, Z, A, wp, pp, 0.1)
         for scale in (2.0**-60, 2.0**-20, 2.0**20, 2.0**60):
-            scaled = risk.line_search(
-                Z, scale * A, scale * wp, scale**2 * pp, 0.1, method
-            )
+            scaled = method(risk, Z, scale * A, scale * wp, scale**2 * pp, 0.1)
             assert scaled * scale == pytest.approx(step, rel=1e-12)
 
     def test_scores_and_costs_of_any_scale(self, method):
@@ -164,7 +165,7 @@ class TestSpecialLines:
         for scale in (2.0**-40, 1.0, 2.0**40):
             risk = MulticlassHinge(X, y, label_costs=scale * (1 - np.eye(3)))
             Z, A, wp, pp = descent(risk, scale * np.ones(9), 1 / scale)
-            steps.append(risk.line_search(Z, A, wp, pp, 1 / scale, method) / scale)
+            steps.append(method(risk, Z, A, wp, pp, 1 / scale) / scale)
         assert steps == pytest.approx([steps[1]] * 3, rel=1e-12)
 
 
@@ -174,15 +175,14 @@ def test_the_number_of_threads_changes_no_bit():
     for kind in KINDS:
         risk = make_risk(kind, X, rng)
         search = descent(risk, rng.standard_normal(risk.n_weights), 1e-3)
-        one = [risk.line_search(*search, 1e-3, method) for method in METHODS]
+        one = [method(risk, *search, 1e-3) for method in METHODS]
         risk.n_threads = 2
-        assert [risk.line_search(*search, 1e-3, method) for method in METHODS] == one
+        assert [method(risk, *search, 1e-3) for method in METHODS] == one
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "newton"}, "method must be 'select' or 'sort'; got 'newton'"),
         ({"largest": -1.0}, "largest must be >= 0; got -1.0"),
         ({"start": 0.0}, "start must be positive and finite; got 0.0"),
     ],

@@ -217,7 +217,7 @@ def test_results_go_where_they_are_asked_to():
 
 
 def test_scores_move_in_place_however_few_the_blas_can_count(monkeypatch):
-    monkeypatch.setattr("sklearn_structsvm.risks.base.BLAS_SIZE", 4)
+    monkeypatch.setattr("sklearn_structsvm._contract.risk.BLAS_SIZE", 4)
     risk = MulticlassHinge(np.eye(3), [0, 1, 2])
     Z, along = new_rng(0).standard_normal((2, 3, 3))
     expected = risk.moved(Z, along, 0.3)

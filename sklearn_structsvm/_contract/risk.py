@@ -8,8 +8,6 @@ from scipy.linalg.blas import daxpy
 
 from sklearn_structsvm._utils._matrix._products import as_products
 from sklearn_structsvm._utils.weights import check_weights
-from sklearn_structsvm.risks._step import exact_step
-from sklearn_structsvm.risks.line_search import sort_and_walk
 
 # Labels whose values differ by so little, relative to the largest score or cost of their
 # example, are tied: recomputed scores differ by less, other labels by much more.
@@ -175,7 +173,7 @@ class Risk(ABC):
         """
 
     @abstractmethod
-    def line_search(self, Z, along, wp, pp, lam, method="select", largest=np.inf):
+    def line_search(self, Z, along, wp, pp, lam, largest=np.inf):
         """The step that minimises λ/2 ||w + η d||² + R(w + η d)."""
 
     def dual_form(self):
@@ -196,66 +194,3 @@ class Risk(ABC):
             If the loss is smooth: then it has no such planes.
         """
         raise TypeError(f"{type(self).__name__} is not a maximum of planes.")
-
-
-class HingeRisk(Risk):
-    """A risk whose losses are maxima of planes; a subclass binds `self.hinge`."""
-
-    def value(self, Z):
-        return self.hinge.value(_scores(Z), self.n_threads)
-
-    def sample_losses(self, Z):
-        return self.hinge.sample_losses(_scores(Z))
-
-    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
-        if out is None:
-            out = np.empty((self.n_samples, self.n_scores))
-        along = None if along is None else _scores(along)
-        return out, self.hinge.plane(_scores(Z), along, rtol, out, self.n_threads)
-
-    def line_search(
-        self, Z, along, wp, pp, lam, method="select", largest=np.inf, start=1.0
-    ):
-        """The step that minimises λ/2 ||w + η d||² + R(w + η d), exactly.
-
-        Parameters
-        ----------
-        Z, along : ndarray of shape (n_samples, n_scores)
-            Scores of w and of d.
-        wp, pp : float
-            ⟨w, d⟩ and ⟨d, d⟩.
-        lam : float
-            λ >= 0.
-        method : {"select", "sort"}
-            "select" brackets the minimum and then selects among the breakpoints that are
-            left, in time linear in the number of scores; "sort" sorts all breakpoints
-            and walks over them (Yu et al., 2010, Algorithms 3 and 5).
-        largest : float
-            No step is longer.
-        start : float
-            A step to try first; it changes the time, not the result.
-
-        Returns
-        -------
-        float
-            The least η >= 0 where a subgradient vanishes up to rounding; `largest` if
-            there is none below it.
-        """
-        Z, along = _scores(Z), _scores(along)
-        if not largest >= 0.0:
-            raise ValueError(f"largest must be >= 0; got {largest}.")
-        if not 0.0 < start < np.inf:
-            raise ValueError(f"start must be positive and finite; got {start}.")
-        if method == "select":
-            return exact_step(
-                self.hinge, Z, along, lam * wp, lam * pp, largest, start, self.n_threads
-            )
-        if method == "sort":
-            return sort_and_walk(
-                self.hinge, Z, along, lam * wp, lam * pp, largest, self.n_threads
-            )
-        raise ValueError(f"method must be 'select' or 'sort'; got {method!r}.")
-
-
-def _scores(Z):
-    return np.ascontiguousarray(Z, dtype=np.float64)
