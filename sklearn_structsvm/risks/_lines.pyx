@@ -12,7 +12,7 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
 from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge, slopes
-from sklearn_structsvm.risks._segments cimport segment_row
+from sklearn_structsvm.risks._segments cimport Line, segment_row
 
 
 cdef extern from "risks/_scan.h" nogil:
@@ -101,8 +101,8 @@ cdef class MulticlassLines(Hinge):
         cdef Py_ssize_t k = self.n_scores, c, count
         cdef double* rises = work
         cdef double* offsets = work + k
-        cdef Py_ssize_t* order = <Py_ssize_t*> (work + 2 * k)
-        cdef Py_ssize_t* active = order + k
+        cdef Line* lines = <Line*> (work + 2 * k)
+        cdef Py_ssize_t* active = <Py_ssize_t*> (work + 5 * k)
         cdef const double* cost = &self.costs[self.truth[i], 0]
         cdef const double* zi = z + i * k
         cdef const double* ai = a + i * k
@@ -113,7 +113,7 @@ cdef class MulticlassLines(Hinge):
             if self.rescaled:
                 offsets[c] = cost[c] * (1.0 + (zi[c] - z0))
                 rises[c] *= cost[c]
-        count = segment_row(k, rises, offsets, lower, upper, order, etas, active)
+        count = segment_row(k, rises, offsets, lower, upper, lines, etas, active)
         for c in range(count):
             steps[c] = rises[active[c]]
         return count
@@ -218,8 +218,8 @@ cdef class SeparableLines(Hinge):
         cdef double* offsets = work + k
         cdef double* up_etas = work + 2 * k
         cdef double* down_etas = work + 3 * k
-        cdef Py_ssize_t* order = <Py_ssize_t*> (work + 4 * k)
-        cdef Py_ssize_t* up_active = order + k
+        cdef Line* lines = <Line*> (work + 4 * k)
+        cdef Py_ssize_t* up_active = <Py_ssize_t*> (work + 7 * k)
         cdef Py_ssize_t* down_active = up_active + k
         for c in range(k):
             if self.present[i, c]:
@@ -233,9 +233,9 @@ cdef class SeparableLines(Hinge):
         etas[0], steps[0] = lower, 0.0
         if ups == 0 or downs == 0:
             return 1
-        m = segment_row(ups, rises, offsets, lower, upper, order, up_etas, up_active)
+        m = segment_row(ups, rises, offsets, lower, upper, lines, up_etas, up_active)
         downs = segment_row(
-            downs, rises + ups, offsets + ups, lower, upper, order, down_etas,
+            downs, rises + ups, offsets + ups, lower, upper, lines, down_etas,
             down_active)
         ups, downs, c = m, downs, ups
         # Walk over both sides' segments, and cut their sum where it crosses zero.
@@ -380,8 +380,8 @@ cdef class PairLines(Hinge):
         cdef Py_ssize_t k = self.n_scores, r = 1, c, d, count
         cdef double* rises = work
         cdef double* offsets = work + self.max_lines
-        cdef Py_ssize_t* order = <Py_ssize_t*> (work + 2 * self.max_lines)
-        cdef Py_ssize_t* active = order + self.max_lines
+        cdef Line* lines = <Line*> (work + 2 * self.max_lines)
+        cdef Py_ssize_t* active = <Py_ssize_t*> (work + 5 * self.max_lines)
         rises[0] = offsets[0] = 0.0
         for c in range(k):
             if not self.present[i, c]:
@@ -391,7 +391,7 @@ cdef class PairLines(Hinge):
                     rises[r] = a[i * k + d] - a[i * k + c]
                     offsets[r] = self.costs[c, d] + (z[i * k + d] - z[i * k + c])
                     r += 1
-        count = segment_row(r, rises, offsets, lower, upper, order, etas, active)
+        count = segment_row(r, rises, offsets, lower, upper, lines, etas, active)
         for c in range(count):
             steps[c] = rises[active[c]]
         return count

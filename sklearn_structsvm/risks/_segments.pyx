@@ -6,61 +6,43 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY
+from libc.stdlib cimport qsort
 
 # Lines up to which insertion is the faster sort.
 cdef Py_ssize_t FEW_LINES = 24
 
 
-cdef inline bint _before(
-        const double* a, const double* b, double lower, Py_ssize_t p,
-        Py_ssize_t q) noexcept nogil:
-    """Whether line p stands above line q at `lower`, or as high and is steeper."""
-    cdef double yp = b[p] + lower * a[p], yq = b[q] + lower * a[q]
-    return yp > yq or (yp == yq and a[p] > a[q])
+cdef int _compare(const void* first, const void* second) noexcept nogil:
+    """Negative where the first line is above the second one, or as high and steeper."""
+    cdef const Line* p = <const Line*> first
+    cdef const Line* q = <const Line*> second
+    if p.height != q.height:
+        return -1 if p.height > q.height else 1
+    if p.slope != q.slope:
+        return -1 if p.slope > q.slope else 1
+    # A total order, so that every C library sorts alike.
+    return -1 if p.place < q.place else 1
 
 
-cdef void _sift(
-        Py_ssize_t r, const double* a, const double* b, double lower,
-        Py_ssize_t root, Py_ssize_t* order) noexcept nogil:
-    """Restore the heap below `root`, whose top is the line that comes last."""
-    cdef Py_ssize_t child, line = order[root]
-    while 2 * root + 1 < r:
-        child = 2 * root + 1
-        if child + 1 < r and _before(a, b, lower, order[child], order[child + 1]):
-            child += 1
-        if not _before(a, b, lower, line, order[child]):
-            break
-        order[root] = order[child]
-        root = child
-    order[root] = line
-
-
-cdef void _sort_lines(
-        Py_ssize_t r, const double* a, const double* b, double lower,
-        Py_ssize_t* order) noexcept nogil:
-    """Sort `order` by descending value at `lower`, ties by descending slope."""
-    cdef Py_ssize_t j, place, line
-    if r <= FEW_LINES:
-        for j in range(1, r):
-            line = order[j]
-            place = j
-            while place > 0 and _before(a, b, lower, line, order[place - 1]):
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = line
+cdef void _sort_lines(Py_ssize_t m, Line* lines) noexcept nogil:
+    """Sort by descending height, ties by descending slope."""
+    cdef Py_ssize_t j, at
+    cdef Line line
+    if m > FEW_LINES:
+        qsort(lines, m, sizeof(Line), _compare)
         return
-    for j in range(r // 2 - 1, -1, -1):
-        _sift(r, a, b, lower, j, order)
-    for j in range(r - 1, 0, -1):
-        line = order[0]
-        order[0] = order[j]
-        order[j] = line
-        _sift(j, a, b, lower, 0, order)
+    for j in range(1, m):
+        line = lines[j]
+        at = j
+        while at > 0 and _compare(&line, &lines[at - 1]) < 0:
+            lines[at] = lines[at - 1]
+            at -= 1
+        lines[at] = line
 
 
 cdef Py_ssize_t segment_row(
         Py_ssize_t r, const double* a, const double* b, double lower, double upper,
-        Py_ssize_t* order, double* etas, Py_ssize_t* active) noexcept nogil:
+        Line* lines, double* etas, Py_ssize_t* active) noexcept nogil:
     """Segments of η -> max_p b_p + η a_p over [lower, upper]: how many there are.
 
     `active[j]` is the line of the j-th of them, which starts at `etas[j]`; the first
@@ -69,24 +51,28 @@ cdef Py_ssize_t segment_row(
     """
     cdef Py_ssize_t p, top = 0, m = 0, count = 1
     cdef Py_ssize_t under
-    cdef double eta, last, end_top = INFINITY
-    for p in range(1, r):
-        if _before(a, b, lower, p, top):
+    cdef double eta, last, height, highest = -INFINITY, end_top = INFINITY
+    for p in range(r):
+        height = b[p] + lower * a[p]
+        if p == 0 or height > highest or height == highest and a[p] > a[top]:
+            highest = height
             top = p
     # Lines that are no steeper than the first one, or still below it at the other
     # end, are never the largest: most are gone before anything is sorted.
     if upper < INFINITY:
         end_top = b[top] + upper * a[top]
     for p in range(r):
-        if a[p] > a[top] and (
+        height = b[p] + lower * a[p]
+        # A height that is no number would leave nothing in order.
+        if a[p] > a[top] and height <= highest and (
                 end_top == INFINITY or b[p] + upper * a[p] >= end_top):
-            order[m] = p
+            lines[m] = Line(height=height, slope=a[p], place=p)
             m += 1
-    _sort_lines(m, a, b, lower, order)
+    _sort_lines(m, lines)
     etas[0] = lower
     active[0] = top
     for p in range(m):
-        top = order[p]
+        top = lines[p].place
         # Of two lines, the one that is lower at `lower` and no steeper stays below.
         if a[top] <= a[active[count - 1]]:
             continue
@@ -206,10 +192,10 @@ def segment_lines(a, b, lower=0.0, upper=np.inf, n_threads=1):
     cdef Py_ssize_t[::1] counts = np.zeros(n + 1, dtype=np.intp)
     cdef double[:, ::1] etas = np.empty((n, r))
     cdef Py_ssize_t[:, ::1] active = np.empty((n, r), dtype=np.intp)
-    cdef Py_ssize_t[:, ::1] order = np.empty((n, r), dtype=np.intp)
+    cdef double[:, ::1] lines = np.empty((n, 3 * r))
     for i in prange(n, nogil=True, num_threads=threads, schedule="static"):
         counts[i + 1] = segment_row(
-            r, &slopes[i, 0], &offsets[i, 0], low, high, &order[i, 0], &etas[i, 0],
-            &active[i, 0])
+            r, &slopes[i, 0], &offsets[i, 0], low, high, <Line*> &lines[i, 0],
+            &etas[i, 0], &active[i, 0])
     kept = np.arange(r) < np.asarray(counts)[1:, np.newaxis]
     return np.cumsum(counts), np.asarray(etas)[kept], np.asarray(active)[kept]
