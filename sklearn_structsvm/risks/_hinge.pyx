@@ -56,7 +56,7 @@ cdef class Hinge:
         return NAN
 
     cdef Py_ssize_t work_size(self) noexcept nogil:
-        """Doubles of `work`, of `etas` and of `steps` together."""
+        """Doubles of `etas` and of `steps`, and of `work`, six for each line."""
         return 8 * self.max_lines + 8
 
     def value(self, const double[:, ::1] Z, int n_threads=1):

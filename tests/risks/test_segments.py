@@ -21,20 +21,33 @@ def check(a, b, lower, upper):
 
 @pytest.mark.parametrize("upper", [2.5, 6.0, np.inf])
 @pytest.mark.parametrize("lower", [0.0, 0.75])
-@pytest.mark.parametrize("r", [1, 2, 5, 30, 60])
+@pytest.mark.parametrize("r", [1, 2, 5, 30, 60, 200])
 def test_random_lines(r, lower, upper):
     rng = new_rng(r)
-    n = 60 if r < 10 else 6
+    n = 60 if r < 10 else 300 // r
     check(rng.standard_normal((n, r)), rng.standard_normal((n, r)), lower, upper)
+
+
+@pytest.mark.parametrize("upper", [2.5, np.inf])
+@pytest.mark.parametrize("r", [5, 200])
+def test_lines_whose_heights_are_no_numbers_leave_the_others_as_they_are(r, upper):
+    a, b = new_rng(r).standard_normal((2, 4, r))
+    starts, etas, active = segment_lines(a, b, 0.5, upper)
+    gaps = np.full((4, r), np.nan)
+    mixed = np.stack([b, gaps], axis=2).reshape(4, -1)
+    found = segment_lines(np.repeat(a, 2, axis=1), mixed, 0.5, upper)
+    np.testing.assert_array_equal(found[0], starts)
+    np.testing.assert_array_equal(found[1], etas)
+    np.testing.assert_array_equal(found[2], 2 * active)
 
 
 @pytest.mark.parametrize(
     ("lower", "upper"), [(0, 1), (0, 3), (0, np.inf), (1, 3), (1, np.inf)]
 )
-@pytest.mark.parametrize("r", [2, 4, 8, 40])
+@pytest.mark.parametrize("r", [2, 4, 8, 40, 200])
 def test_integer_lines_with_ties_parallels_and_duplicates(r, lower, upper):
     rng = new_rng(r)
-    n = 300 if r < 10 else 10
+    n = 300 if r < 10 else 400 // r
     a = rng.integers(-3, 4, (n, r)).astype(float)
     b = rng.integers(-3, 4, (n, r)).astype(float)
     check(a, b, lower, upper)
