@@ -154,13 +154,10 @@ def test_a_search_is_chosen_by_its_name_and_named_in_the_legend(search):
 
 def test_max_queries_shows_a_search_on_its_way():
     problem, model = fitted("chain")
-    queries = [
-        draw(model, *example).result.n_queries
-        for example in zip(problem.X, problem.y, strict=True)
-    ]
-    i = np.argmax(queries)
-    assert queries[i] > 1
-    whole = draw(model, problem.X[i], problem.y[i])
+    displays = [draw(model, *pair) for pair in zip(problem.X, problem.y, strict=True)]
+    i = int(np.argmax([display.result.n_queries for display in displays]))
+    whole = displays[i]
+    assert whole.result.n_queries > 1
     first = draw(model, problem.X[i], problem.y[i], max_queries=1)
     assert first.result.n_queries == 1 and len(first.lines_) == 1
     np.testing.assert_array_equal(drawn(first.lines_), drawn(whole.lines_[:1]))

@@ -33,7 +33,7 @@ cdef class SlackOracle(BlockOracle):
     rtol : float
         A search may stop at (1 - rtol) times the maximum.
     max_queries : int
-        Or after so many calls of the λ-oracle.
+        Or after this many calls of the λ-oracle.
     cache_size : int
         Labelings per example, beside those that a solver holds, that a search of a
         structure without candidates tries first.
@@ -50,7 +50,6 @@ cdef class SlackOracle(BlockOracle):
     cdef SlackSearch search
     cdef CornerSets known
     cdef Py_ssize_t cache_size
-    cdef bint warm
     cdef double[::1] lams, slack, max_losses
     cdef long long[::1] queries
 

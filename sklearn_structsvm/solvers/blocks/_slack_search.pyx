@@ -442,8 +442,9 @@ cdef class SlackSearch:
             angle.lam = 0.0
             if search.value > 0.0 and search.loss >= search.max_loss:
                 # Of the largest loss: its own ray is the outermost one.
-                at_z = slope(search.one + search.score + error, search.loss)
-                angle.alpha = at_z * (1.0 - ROUNDING)
+                h = search.one + search.score + error
+                angle.alpha = slope(h, search.loss) * (1.0 - ROUNDING)
+                left_out = h * search.loss
             push(&queue, angle)
             while queue.count > 0:
                 search.bound = fmax(queue.angles[0].bound, left_out)
@@ -452,12 +453,16 @@ cdef class SlackSearch:
                 angle = pop(&queue)
                 if not narrow(&angle, search.value, highest_h, search.max_loss):
                     continue
-                if not is_first:
+                if not is_first and angle.beta > 0.0:
                     lam = 1.0 / sqrt(angle.alpha * angle.beta)
                 is_first = False
                 if not self._ask_within(search, lam, angle.alpha, angle.beta,
                                         angle.strict, &h, &g):
                     continue
+                if h <= 0.0:
+                    # Elsewhere it is rounded to more than that.
+                    error = fmax(error, -2.0 * h)
+                    h = 0.0
                 highest = h + lam * g
                 at_z = slope(h, g)
                 if angle.lam == 0.0:

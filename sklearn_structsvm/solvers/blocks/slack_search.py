@@ -69,7 +69,7 @@ def find_most_violating(
     rtol : float
         Stop at (1 - rtol) times the largest violation.
     max_queries : int
-        Or after so many calls.
+        Or after this many calls.
     lam : float
         λ to begin with, for "angular" and "bisecting"; 0 for their own choice.
     slack : float

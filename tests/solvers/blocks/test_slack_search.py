@@ -92,6 +92,17 @@ def test_where_h_is_rounded_coarsely_a_search_learns_it_in_a_few_calls(kind, sca
     assert n_queries < 0
 
 
+def test_margins_that_are_nothing_but_rounding_end_a_search_in_a_few_calls():
+    rng = new_rng(11)
+    for _ in range(300):
+        m, scale = rng.integers(1, 6), 10.0 ** rng.uniform(0, 8)
+        points = np.column_stack([np.zeros(m), rng.integers(0, 4, m)])
+        oracle, w = inequality(points, rng, scale)
+        found = find_most_violating(oracle, 0, w, trace=True)
+        assert found.n_queries <= 15 and np.isfinite(found.trace["lam"]).all()
+        assert 0.0 <= found.bound <= 1e-10 * scale
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("limit", [1, 2, 3, 4])
 def test_a_search_keeps_to_its_calls_and_has_a_finite_bound(search, limit):
