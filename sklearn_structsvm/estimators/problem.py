@@ -108,8 +108,9 @@ def read_structure(X, y, classes):
 
 def check_flat(estimator, X, y):
     """X and y as scikit-learn's linear classifiers check them."""
-    if sparse.issparse(X):
-        check_sparse(X)
+    for name, data in (("X", X), ("y", y)):
+        if sparse.issparse(data):
+            check_sparse(data, name)
     X, y = validate_data(
         estimator,
         X,
