@@ -1,6 +1,7 @@
 """Weights of classifiers that are known: the best ones, and as few as may be."""
 
 import numpy as np
+from scipy.optimize import linprog
 
 from sklearn_structsvm.solvers.confusion.bounds import Bounds
 from sklearn_structsvm.solvers.confusion.master import make_master
