@@ -7,6 +7,7 @@ from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.solvers.blocks.bcfw import make_pass
 from sklearn_structsvm.solvers.loop import run_passes
 
+
 def run_sgd(
     oracle,
     weights,

@@ -138,8 +138,7 @@ def inward(problem, C, gap):
 def ratio_form(problem):
     """(A, B) of a ψ that is a ratio and no maximum of linear functions, or None.
 
-    The form of minorants, on which `tangent_minorant`, `Bounds` and the master problems
-    must agree.
+    Minorants are of this form: `tangent_minorant` and `Bounds` must agree on it.
     """
     return problem.ratio() if problem.pieces() is None else None
 

@@ -370,11 +370,12 @@ def _violation_range(problem, low, high, deadline):
     """
     while high - low > PRECISION * high and perf_counter() < deadline:
         level = 0.5 * (low + high)
-        found = _minimise_violation(problem, level, deadline, lambda low, high: low > 0.0)
+        found = _minimise_violation(problem, level, deadline, lambda low, high: low > MET)
         violation = problem.violation(found.solution.confusion)
-        if not (found.dual_objective > 0.0 or violation < high):
+        is_proof = found.dual_objective > MET
+        if not is_proof and violation >= high:
             break
-        low = max(low, level + found.dual_objective)
+        low = level + found.dual_objective if is_proof else low
         high = min(high, violation)
     return low, high
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, inward
+from sklearn_structsvm.solvers.confusion.mixture import MET
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 
 # Cuts that no multiplier has needed for so many programs are left out.
@@ -240,13 +241,12 @@ class Master:
             return
         wanted = PRICE_RATIO * self.pressure
         excess = self.problem.excess(self.columns.mix(self.weights))
+        is_limit = wanted > self.price and (
+            self.price < EASY_PRICE or gap < 0.5 * self.price * excess
+        )
         if excess <= 0.0:
             self.price = min(max(wanted, FIRST_PRICE), MAX_PRICE)
-        elif wanted > self.price and (
-            self.price < EASY_PRICE
-            or gap < 0.5 * self.price * excess
-            or self.n_still
-        ):
+        elif is_limit or (self.n_still and excess > MET):
             self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
 
     def move(self, target, c, Q):

@@ -1,0 +1,237 @@
+"""Random confusion problems of every kind, and linear programs that know their optima."""
+
+import numpy as np
+from _confusion_problems import FiniteOracle, random_tensors
+from scipy.optimize import linprog
+
+from sklearn_structsvm.confusion import (
+    Cells,
+    CohenKappa,
+    Coverage,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRate,
+    FBeta,
+    Jaccard,
+    LinearLoss,
+    MetricBound,
+    Precision,
+    Quantification,
+    Recall,
+)
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import METRICS, get_metric
+
+# What HiGHS calls met; its own default is 1e-7.
+EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+NO_POINT = 2
+
+PARITIES = (DemographicParity, EqualOpportunity, EqualizedOdds)
+BOUNDED = ("zero_one", "balanced", "min_max", "g_mean", "h_mean", "q_mean", "kappa")
+
+
+def random_metric(rng, k, name=None):
+    """One of `METRICS`, with parameters."""
+    label = int(rng.integers(k))
+    name = str(rng.choice([*METRICS, "linear"])) if name is None else name
+    if name == "linear":
+        return LinearLoss(rng.normal(size=(k, k)) - 2.0 * np.eye(k))
+    if name == "f1":
+        return FBeta(float(rng.choice([0.5, 1.0, 2.0])), pos_label=label)
+    if name == "jaccard":
+        return Jaccard(str(rng.choice(["binary", "macro", "micro"])), pos_label=label)
+    if name == "kappa":
+        return CohenKappa([None, "linear", "quadratic"][rng.integers(3)])
+    return name
+
+
+def random_constraint(rng, C, cells):
+    """One that the tensor meets, with nothing, little or much to spare."""
+    m, k, _ = cells.shape
+    spare = float(rng.choice([0.0, 1e-3, 5e-2, 0.2]))
+    label, group = int(rng.integers(k)), int(rng.integers(m))
+    options = {"label": label} if rng.random() < 0.6 else {}
+    selected = [{}]
+    if m > 1:
+        selected += [{"group": group}, {"per_group": True}]
+    selected = selected[rng.integers(len(selected))]
+
+    def bounded(kind, at, *args, **options):
+        """With the bound that C reaches, moved by what is to spare."""
+        start = float(at == "at_least")
+        away = kind(*args, **{at: start}, **options).violation(C, cells)
+        away = (away if np.isfinite(away) else 1.0) + spare
+        bound = start - away if at == "at_least" else away
+        if kind is not MetricBound:
+            bound = float(np.clip(bound, 0.0, 1.0))
+        return kind(*args, **{at: bound}, **options)
+
+    def parity(kind):
+        compared = {"reference": str(rng.choice(["overall", "groups"]))}
+        compared["pos_label"] = label if k > 2 and rng.random() < 0.5 else None
+        if compared["pos_label"] is None and k == 2:
+            compared["pos_label"] = 1
+        if rng.random() < 0.5:
+            away = kind(slack=0.0, **compared).violation(C, cells) + spare
+            return kind(slack=float(np.clip(away, 0.0, 1.0)), **compared)
+        away = kind(bound="ratio", ratio=1.0, **compared).violation(C, cells) + spare
+        ratio = float(np.clip(1.0 - away, 0.0, 1.0))
+        return kind(bound="ratio", ratio=ratio, **compared)
+
+    def divergence():
+        away = Quantification(1.0, **selected).violation(C, cells) + 1.0 + spare
+        return Quantification(max(away, 1e-6), **selected)
+
+    def metric_bound():
+        name = str(rng.choice([*BOUNDED, "f1", "jaccard"]))
+        metric = random_metric(rng, k, name)
+        if name == "jaccard":
+            metric = Jaccard(pos_label=label)
+        return bounded(MetricBound, "at_least", metric, **selected)
+
+    makers = [
+        lambda: bounded(Recall, "at_least", **options, **selected),
+        lambda: bounded(Precision, "at_least", **options, **selected),
+        lambda: bounded(Precision, "at_most", **options, **selected),
+        lambda: bounded(Coverage, "at_most", **options, **selected),
+        lambda: bounded(FalsePositiveRate, "at_most", **options, **selected),
+        lambda: Coverage(target="priors", slack=spare, **selected),
+        divergence,
+        metric_bound,
+    ]
+    if m > 1:
+        makers += [lambda: parity(PARITIES[rng.integers(3)])] * 2
+    return makers[rng.integers(len(makers))]()
+
+
+def random_problem(rng, metric=None, kind="any"):
+    """A problem of a `FiniteOracle`, usually with a classifier that is feasible.
+
+    Parameters
+    ----------
+    metric : str or None
+        As of `random_metric`.
+    kind : {"any", "free", "never", "absent"}
+        "free" has no constraints. "never": half of the classifiers never predict one of
+        the classes in some groups. "absent": the sample lacks a class, or a group does.
+    """
+    k, m = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    tensors, _ = random_tensors(rng, int(rng.integers(5, 30)), m, k)
+    label = int(rng.integers(k))
+    if kind == "never":
+        out = tensors[..., label] * (rng.random((len(tensors), m)) < 0.5)[:, :, None]
+        tensors[..., label] -= out
+        tensors[..., (label + 1) % k] += out
+    if kind == "absent":
+        cells = slice(None) if rng.random() < 0.5 else int(rng.integers(m))
+        tensors[:, cells, label] = 0.0
+        tensors /= tensors[0].sum()
+    groups = (np.arange(m), list(range(m))) if m > 1 else ()
+    cells = Cells(tensors[0].sum(axis=2), np.arange(k), *groups)
+    constraints = []
+    if kind != "free":
+        C = np.tensordot(rng.dirichlet(np.full(len(tensors), 0.3)), tensors, axes=1)
+        n = int(rng.integers(1, 4))
+        constraints = [random_constraint(rng, C, cells) for _ in range(n)]
+    if kind == "never":
+        # As it is for most that do predict the class: only by never doing so.
+        constraints.append(Precision(label=label, at_least=0.97))
+    for constraint in constraints:
+        constraint.check(cells)
+    metric = get_metric(random_metric(rng, k, metric), cells.classes)
+    return ConfusionProblem(metric, FiniteOracle(tensors), cells, constraints)
+
+
+class Programs:
+    """Linear programs in the weights of all tensors of a `FiniteOracle`.
+
+    Curved constraints and metrics are what their tangents have, one more at a time
+    (Kelley's method), as the optima that they are compared with are found by no such
+    method where they are smooth.
+    """
+
+    def __init__(self, problem):
+        self.problem, self.tensors = problem, problem.oracle.tensors
+        G, h = problem.linear
+        self.rows = [self.along(*row) for row in zip(G, h, strict=True)]
+
+    def along(self, G, h):
+        """<G, C> + h at each tensor."""
+        return np.tensordot(self.tensors, G, axes=3) + h
+
+    def mix(self, weights):
+        return np.tensordot(weights, self.tensors, axes=1)
+
+    def solve(self, costs, pieces=None, relaxed=False):
+        """(min, weights) of costs · α + max(pieces α) under the constraints.
+
+        With `relaxed` all may be exceeded by as much, which is minimised too, down to -1.
+        """
+        n, has_v = len(self.tensors), pieces is not None
+        while True:
+            rows = np.reshape(self.rows, (-1, n))
+            A = np.column_stack([rows, np.zeros(len(rows)), -np.ones(len(rows))])
+            if has_v:
+                under = np.column_stack([pieces, -np.ones(len(pieces))])
+                A = np.vstack([A, np.pad(under, ((0, 0), (0, 1)))])
+            found = linprog(
+                [*costs, float(has_v), float(relaxed)],
+                A_ub=A,
+                b_ub=np.zeros(len(A)),
+                A_eq=[[1.0] * n + [0.0, 0.0]],
+                b_eq=[1.0],
+                bounds=[(0.0, None)] * n
+                + [(None, None) if has_v else (0.0, 0.0)]
+                + [(-1.0, None) if relaxed else (0.0, 0.0)],
+                options=EXACT,
+            )
+            if found.status == NO_POINT:
+                return np.inf, None
+            assert found.status == 0, found.message
+            weights = np.maximum(found.x[:n], 0.0)
+            C = self.mix(weights / weights.sum())
+            worst = max(
+                self.problem.convex_constraints, key=lambda phi: phi.value(C), default=None
+            )
+            if worst is None or worst.value(C) <= found.x[-1] + 1e-10:
+                return found.fun, weights / weights.sum()
+            self.rows.append(self.along(*worst.tangent(C)))
+
+    def least_excess(self):
+        """Of all mixtures, and the mixture that has it; -inf without constraints."""
+        if not self.problem.constrained:
+            return -np.inf, None
+        least, weights = self.solve(np.zeros(len(self.tensors)), relaxed=True)
+        return least, self.mix(weights)
+
+    def optimum(self):
+        """The least ψ of what meets the constraints; None where no program finds it."""
+        problem = self.problem
+        if problem.pieces() is not None:
+            pieces = [self.along(*row) for row in zip(*problem.pieces(), strict=True)]
+            return self.solve(np.zeros(len(self.tensors)), pieces)[0]
+        if problem.ratio() is not None:
+            return self._least_ratio(*problem.ratio())
+        if not problem.convex:
+            return None
+        tangents = [self.along(*problem.tangent(self.tensors.mean(axis=0)))]
+        while True:
+            low, weights = self.solve(np.zeros(len(self.tensors)), tangents)
+            C = self.mix(weights)
+            # Where a recall is 0 the G-mean is above all of its tangents.
+            G, h = problem.tangent(C)
+            if np.vdot(G, C) + h - low <= 1e-9:
+                return low
+            tangents.append(self.along(G, h))
+
+    def _least_ratio(self, A, B):
+        """Dinkelbach's method, from the largest denominator."""
+        above, below = self.along(A, 0.0), self.along(B, 0.0)
+        least = self.problem.value(self.mix(self.solve(-below)[1]))
+        while True:
+            low, weights = self.solve(above - least * below)
+            value = self.problem.value(self.mix(weights))
+            if low >= -1e-12 or value >= least:
+                return least
+            least = value

@@ -1,0 +1,100 @@
+"""All solvers on random problems of every kind, against linear programs."""
+
+import pytest
+from _confusion_problems import check_result
+from _random_confusion import Programs, random_problem
+from _seeds import new_rng
+
+from sklearn_structsvm.confusion.registry import METRICS
+from sklearn_structsvm.solvers.confusion.bisection import run_bisection
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
+from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
+from sklearn_structsvm.solvers.confusion.gda import run_gda
+from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.split_fw import run_split_fw
+
+TOL = 1e-3
+
+# What the linear programs' optima are right to.
+ACCURACY = 1e-6
+
+# A least excess that is nearer to 0 than this may be either side of it.
+UNDECIDED = 1e-7
+
+
+def run_any_frank_wolfe(problem, **options):
+    run = run_split_fw if problem.constrained else run_frank_wolfe
+    return run(problem, **options)
+
+
+SOLVERS = {
+    "column_generation": run_column_generation,
+    "frank_wolfe": run_any_frank_wolfe,
+    "gda": run_gda,
+    "ellipsoid": run_ellipsoid,
+    "bisection": run_bisection,
+}
+
+
+def is_for(solver, problem):
+    if solver == "bisection":
+        return problem.ratio() is not None
+    return problem.convex or solver not in ("gda", "ellipsoid")
+
+
+def check_solver(solver, problem, max_iter):
+    """All that holds of its answer, whatever it is; returns it, None if there is none."""
+    programs = Programs(problem)
+    excess, nearest = programs.least_excess()
+    try:
+        result = SOLVERS[solver](problem, tol=TOL, max_iter=max_iter)
+    except InfeasibleConstraintError as error:
+        assert excess > 0.0
+        tensors = [*problem.oracle.tensors, nearest]
+        reached = min(problem.violation(C) for C in tensors)
+        assert 0.0 < error.smallest_violation <= reached + MET
+        return None
+    assert excess < UNDECIDED
+    check_result(result, problem, TOL)
+    C = result.solution.confusion
+    assert result.violation <= MET
+    # As a user measures it.
+    for constraint in problem.constraints:
+        assert constraint.violation(C, problem.cells) <= MET
+    best = programs.optimum() if excess <= 0.0 else None
+    if best is not None:
+        assert result.dual_objective <= best + ACCURACY
+        assert result.objective >= best - ACCURACY
+        if result.status == "converged":
+            assert result.objective <= best + TOL + ACCURACY
+    return result
+
+
+@pytest.mark.parametrize("kind", ["any", "absent"])
+@pytest.mark.parametrize("metric", [*METRICS, "linear"])
+def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
+    for i in range(4):
+        problem = random_problem(new_rng(i, len(kind)), metric, kind)
+        result = check_solver("column_generation", problem, 1000)
+        if result is not None:
+            assert result.status in ("converged", "stationary")
+
+
+@pytest.mark.parametrize("kind", ["any", "free"])
+@pytest.mark.parametrize("metric", [*METRICS, "linear"])
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if "_g" not in name])
+def test_no_solver_claims_what_is_not_so(solver, metric, kind):
+    problem = random_problem(new_rng(len(solver), len(kind)), metric, kind)
+    if is_for(solver, problem):
+        check_solver(solver, problem, 200)
+
+
+@pytest.mark.parametrize("metric", ["zero_one", "q_mean", "g_mean", "micro_f1", "kappa"])
+def test_what_only_those_meet_that_never_predict_a_class_is_met_so(metric):
+    for i in range(8):
+        problem = random_problem(new_rng(i), metric, "never")
+        result = check_solver("column_generation", problem, 1000)
+        # Where a recall has to be 0, tangents are not near the G-mean.
+        if result is not None and metric != "g_mean":
+            assert result.status == "converged"
