@@ -231,7 +231,8 @@ def _initialize(iterate, target, n_threads):
     iterate.jump_to_oracle()
     iterate.set_lambda(1.0)
     direction = iterate.weights.copy()
-    bound = direction.dot(direction) + iterate.hinge(direction, 0.0, n_threads)
+    with np.errstate(over="ignore"):
+        bound = direction.dot(direction) + iterate.hinge(direction, 0.0, n_threads)
     if not np.isfinite(bound):
         raise ValueError(
             "The features of X are so large that squares of the weights overflow: scale "
