@@ -26,7 +26,7 @@ $(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt
 $(PIP) install --quiet --requirement $(VENV)/requirements.txt
 endef
 
-.PHONY: help demo test doc lint bench coverage clean
+.PHONY: help demo test doc lint bench coverage debug sanitize fuzz clean
 .DELETE_ON_ERROR:
 
 help:
@@ -36,6 +36,9 @@ help:
 	@echo "make lint      ruff, cython-lint, codespell, import-linter, mypy"
 	@echo "make bench     the benchmarks, which take long"
 	@echo "make coverage  line coverage of Python and of the kernels"
+	@echo "make debug     the suite over kernels that check every index"
+	@echo "make sanitize  the suite over kernels that the compiler's sanitizers watch"
+	@echo "make fuzz      10,000 random calls of the public interface"
 	@echo "make clean     remove what was built, but not $(VENV)"
 
 demo: $(VENV)/.built
@@ -66,6 +69,36 @@ coverage: $(VENV)/.built $(VENV)/.dev
 	SKLEARN_STRUCTSVM_TRACE=1 $(PIP) install --quiet --no-build-isolation --no-deps -e .
 	$(VENV)/bin/coverage run -m pytest $(PYTEST)
 	$(VENV)/bin/coverage report
+
+# Other builds have folders of their own and leave that of the checkout alone.
+# $(call build,VARIABLE): build with that variable set, into build/<target>.
+define build
+find build/$@ -name '*.py' -delete 2>/dev/null || true
+$(1)=1 $(PY) setup.py -q build --build-lib build/$@ --build-temp build/$@.temp
+endef
+
+# The suite over the package in build/<target>.
+SUITE = -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -n 2 $(PYTEST) \
+    --pyargs sklearn_structsvm $(CURDIR)/tests $(CURDIR)/doc
+IN_BUILD = cd build/$@ && PYTHONPATH="$$PWD" OPENBLAS_NUM_THREADS=1
+
+debug: $(VENV)/.packages
+	$(call build,SKLEARN_STRUCTSVM_DEBUG)
+	$(IN_BUILD) $(CURDIR)/$(PY) $(SUITE)
+
+# What the sanitizers find ends the process.
+sanitize: $(VENV)/.packages
+	$(call build,SKLEARN_STRUCTSVM_SANITIZE)
+	libraries="$$($(CC) -print-file-name=libasan.so) \
+	    $$($(CC) -print-file-name=libstdc++.so)" && \
+	$(IN_BUILD) LD_PRELOAD="$$libraries" PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0 \
+	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    $(CURDIR)/$(PY) $(SUITE)
+
+# make fuzz FUZZ="--seed 3 --first 2000 --calls 500" goes on from there.
+fuzz: $(VENV)/.built
+	$(PY) tests/fuzz/fuzz.py $(FUZZ)
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

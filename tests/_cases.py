@@ -25,11 +25,14 @@ from sklearn_structsvm.structures import (
     ChainStructure,
     MulticlassStructure,
     MultilabelStructure,
+    check_structure,
 )
 from sklearn_structsvm.structures._probe import Probe
 
 # What one example costs is a dozen decodings of everything.
 some = settings(max_examples=25)
+# And of `check_structure`, which asks more.
+few = settings(max_examples=8)
 
 LAMS = (0.0, 0.25, 1.0, 3.0)
 
@@ -199,6 +202,11 @@ def candidate_points(oracle, i, w, one=1.0):
     return np.array(labels), np.array(scores), np.array(losses)
 
 
+def check_it(case):
+    """That the structure is what training takes it for: decoders, claims and oracle."""
+    check_structure(case.structure, case.X, case.y, n_trials=2)
+
+
 def check_features_and_losses(case):
     for i, item in enumerate(case.items):
         for c, name in enumerate(case.names[i]):
@@ -207,22 +215,6 @@ def check_features_and_losses(case):
             np.testing.assert_array_equal(feature, case.listed.phi[i][c])
             loss = case.structure.loss(case.truth(i), name)
             assert abs(loss - case.listed.loss[i][c]) <= TOLERANCE
-
-
-def check_decoding(case):
-    together = case.structure.decode_batch(case.X, case.w)
-    for i, item in enumerate(case.items):
-        scores = case.listed.phi[i] @ case.w
-        for label in (case.structure.decode(item, case.w), together[i]):
-            assert scores[case.place(i, label)] >= scores.max() - TOLERANCE
-
-
-def check_loss_augmented_decoding(case):
-    for lam in LAMS:
-        for i, item in enumerate(case.items):
-            label = case.structure.loss_augmented_decode(item, case.truth(i), case.w, lam)
-            values = case.listed.values(i, case.w, lam)
-            assert values[case.place(i, label)] >= values.max() - TOLERANCE
 
 
 def check_batch_equals_single_calls(case):

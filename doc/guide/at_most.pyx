@@ -17,11 +17,11 @@ cdef class AtMostOracle(MultilabelOracle):
             self, Py_ssize_t i, double lam, double* work,
             int* labels, double* score, double* loss) except -1 nogil:
         """The labels that add most to score + lam · loss, for as long as they add."""
-        cdef Py_ssize_t n, c, best
+        cdef Py_ssize_t _n, c, best
         cdef double gain, highest
         for c in range(self.k):
             labels[c] = 0
-        for n in range(self.most):
+        for _n in range(self.most):
             best = -1
             highest = 0.0
             for c in range(self.k):

@@ -41,7 +41,7 @@ A labeling is `n_labels(i)` integers in [0, `n_values`).
 """
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_indices, check_shape
+from sklearn_structsvm._utils.borders import as_floats, check_indices, check_shape
 
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
@@ -199,8 +199,14 @@ cdef class BlockOracle:
     cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:
         return 0
 
-    def decode(self, const double[::1] w, double lam=0.0, int n_threads=1):
+    def decode(self, w, double lam=0.0, int n_threads=1):
         """argmax_y ⟨w, φ(x_i, y)⟩ + lam · L_i(y) of all blocks, one after another.
+
+        Parameters
+        ----------
+        w : array-like of shape (n_weights,)
+        lam : float
+        n_threads : int
 
         Returns
         -------
@@ -209,10 +215,10 @@ cdef class BlockOracle:
         Raises
         ------
         ValueError
-            If w is not of shape (n_weights,).
+            If w is of another shape, or not finite.
         """
         cdef Py_ssize_t i, first, stop, n = self.n_blocks
-        check_shape("w", w, self.n_weights)
+        cdef const double[::1] weights = as_floats("w", w, self.n_weights)
         cdef const Py_ssize_t[::1] starts = np.concatenate(
             [[0], np.cumsum([self.n_labels(i) for i in range(n)])]).astype(np.intp)
         result = np.zeros(starts[n], dtype=np.intc)
@@ -227,14 +233,14 @@ cdef class BlockOracle:
             if n_threads == 1:
                 with nogil:
                     for i in range(first, stop):
-                        self.potentials(i, &w[0], &work[0, 0])
+                        self.potentials(i, &weights[0], &work[0, 0])
                         self.max_oracle(i, lam, &work[0, 0], &labels[starts[i]],
                                         &terms[0, 0], &terms[0, 1])
                 continue
             for i in prange(
                     first, stop, nogil=True, num_threads=n_threads, schedule="static"):
                 t = threadid()
-                self.potentials(i, &w[0], &work[t, 0])
+                self.potentials(i, &weights[0], &work[t, 0])
                 self.max_oracle(i, lam, &work[t, 0], &labels[starts[i]],
                                 &terms[t, 0], &terms[t, 1])
         return result

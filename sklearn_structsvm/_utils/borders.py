@@ -31,7 +31,9 @@ def as_floats(name, values, *shape):
 
 def check_floats(name, array, *shape):
     """ValueError where an attribute is not what `as_floats` gives."""
-    if as_floats(name, array, *shape) is not array:
+    as_floats(name, array, *shape)
+    is_array = isinstance(array, np.ndarray) and array.dtype == np.float64
+    if not (is_array and array.flags.c_contiguous):
         raise ValueError(f"{name} must be a C-contiguous array of float64.")
 
 

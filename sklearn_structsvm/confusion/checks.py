@@ -3,7 +3,8 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_structsvm.confusion.metric import gradient_by_differences
+from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm.confusion.metric import ConfusionMetric, gradient_by_differences
 
 # Differences of a function of moderate curvature are right to about 1e-9, and at the edge
 # of the set, where they are one-sided, to 1e-6 of the largest slope.
@@ -45,7 +46,10 @@ def check_gradient(metric, C):
     ...
     ValueError: gradient of Square is wrong at entry (0, 1): -0.4, by differences -0.8...
     """
-    C = np.asarray(C, dtype=np.float64)
+    _check_kind(metric)
+    C = as_floats("C", C, *np.shape(C))
+    if C.ndim < 2 or C.shape[-1] != C.shape[-2]:
+        raise ValueError(f"C must have shape (k, k) or (n_groups, k, k); got {C.shape}.")
     expected = gradient_by_differences(metric.value, C)
     found = np.array(metric.gradient(C), dtype=np.float64)
     name = type(metric).__name__
@@ -101,6 +105,7 @@ def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0
     ...
     ValueError: Wishful is not convex: ...
     """
+    _check_kind(metric)
     rng = check_random_state(random_state)
     groups = (n_groups,) if metric.needs_groups else ()
     for _ in range(n_trials):
@@ -114,6 +119,11 @@ def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0
         if not metric.needs_groups:
             _check_forms(metric, priors, C)
             _check_entries(metric, C, rng)
+
+
+def _check_kind(metric):
+    if not isinstance(metric, ConfusionMetric):
+        raise TypeError(f"metric must be a ConfusionMetric; got {metric!r}.")
 
 
 def _random_confusion(priors, rng):

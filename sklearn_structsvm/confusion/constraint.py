@@ -5,13 +5,19 @@ from sklearn.base import BaseEstimator
 
 from sklearn_structsvm.confusion.scoring import Scored
 
+# What is predicted with less than this probability is never predicted: rounding leaves
+# as much of nothing where shares are summed.
+NEVER = 1e-14
+
 
 class Constraint(Scored, BaseEstimator):
     """A condition on the confusion tensor C of shape (m, k, k); subclass it for your own.
 
     A subclass gives linear conditions (`linear`), or one convex function that must not be
     positive (`has_convex`, `convex_value`, `convex_gradient`), or both. Row sums of C are
-    constants, `cells.priors`, and may be used as such.
+    constants, `cells.priors`, and may be used as such. A bound on a ratio of linear
+    functions, such as precision, becomes linear when it is multiplied by the denominator;
+    `denominators` says which that was.
 
     Attributes
     ----------
@@ -58,6 +64,22 @@ class Constraint(Scored, BaseEstimator):
         """
         return np.zeros((0, *cells.shape)), np.zeros(0)
 
+    def denominators(self, cells):
+        """What the linear conditions were multiplied by: <D[p], C>, from 0 to 1.
+
+        The violation of condition p is (<G[p], C> + h[p]) / <D[p], C>; where that is 0/0,
+        as the precision of a class that is never predicted, the condition is met.
+
+        Parameters
+        ----------
+        cells : Cells
+
+        Returns
+        -------
+        D : ndarray of shape (p, m, k, k), or None for ones
+        """
+        return None
+
     def convex_value(self, C, cells):
         """The convex function that must not be positive; for `has_convex`."""
         raise NotImplementedError(f"{type(self).__name__} has no convex condition.")
@@ -70,6 +92,15 @@ class Constraint(Scored, BaseEstimator):
         """(G, h) with convex_value(C') >= <G, C'> + h for all C', equal at C."""
         G = self.convex_gradient(C, cells)
         return G, float(self.convex_value(C, cells) - np.vdot(G, C))
+
+    def convex_parts(self, cells):
+        """Constraints that together are the convex condition; for `has_convex`.
+
+        The largest of several functions has kinks where the solvers' programs expect
+        curves, so that they take each of them on its own. This default is the constraint
+        itself.
+        """
+        return [self]
 
     def violation(self, C, cells):
         """How far C is from meeting the constraint, in its own units; <= 0 if it does.
@@ -84,10 +115,12 @@ class Constraint(Scored, BaseEstimator):
         violation : float
         """
         G, h = self.linear(cells)
-        values = list(np.tensordot(G, C, axes=3) + h)
-        if self.has_convex:
-            values.append(self.convex_value(C, cells))
-        return float(max(values, default=-np.inf))
+        D = self.denominators(cells)
+        worst = largest_violation(
+            np.tensordot(G, C, axes=3) + h,
+            None if D is None else np.tensordot(D, C, axes=3),
+        )
+        return max(worst, self.convex_value(C, cells)) if self.has_convex else worst
 
     def measured(self, C, cells):
         """The violation, after `check`; users see it when they call the object."""
@@ -106,3 +139,22 @@ class Constraint(Scored, BaseEstimator):
                 "sensitive_features: none were given."
             )
         self.linear(cells)
+
+
+def largest_violation(values, denominators=None):
+    """Of linear conditions, in their own units; -inf without any.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p,)
+        <G[p], C> + h[p].
+    denominators : ndarray of shape (p,) or None
+        <D[p], C>; conditions for which this is 0 count only where there are no others,
+        and then as 0.
+    """
+    if denominators is None:
+        return float(values.max(initial=-np.inf))
+    counts = denominators > NEVER
+    if len(values) and not counts.any():
+        return 0.0
+    return float((values[counts] / denominators[counts]).max(initial=-np.inf))

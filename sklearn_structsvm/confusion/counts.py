@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
+from sklearn_structsvm._utils.borders import as_floats, check_indices
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.weights import check_weights
@@ -112,7 +113,14 @@ def make_cells(y, weights, classes, groups=None, baseline=None):
         Baseline labels vary fastest. Cells without examples are there too, so that a
         new example always has one.
     """
-    k = len(classes)
+    k = len(column_or_1d(classes))
+    for name, encoded in [("y", y), ("baseline", baseline)]:
+        if encoded is not None:
+            check_indices(name, column_or_1d(encoded), k)
+            check_consistent_length(y, encoded)
+    weights = as_floats("weights", weights, len(y))
+    if not (groups is None or isinstance(groups, Groups)):
+        raise TypeError(f"groups must be Groups or None; got {groups!r}.")
     n_groups = 1 if groups is None else len(groups.names)
     n_parts = 1 if baseline is None else k
     codes = np.zeros(len(y), dtype=np.intp)

@@ -106,6 +106,14 @@ class GroupParity(Constraint):
         G = np.concatenate(G)
         return G, np.full(len(G), -self.slack if self.bound == "difference" else 0.0)
 
+    def denominators(self, cells):
+        if self.bound == "difference":
+            return None
+        above = [
+            one for R, overall in self.rates(cells) for one, _ in self._pairs(R, overall)
+        ]
+        return np.array(above).reshape(-1, *cells.shape)
+
     def _pairs(self, R, overall):
         """Ordered pairs of rates, of which the first must not be above the second."""
         if self.reference == "overall":
@@ -133,10 +141,9 @@ class GroupParity(Constraint):
         return float(max(differences) if self.bound == "difference" else min(ratios))
 
     def violation(self, C, cells):
-        disparity = self.disparity(C, cells)
-        if self.bound == "difference":
-            return disparity - self.slack
-        return self.ratio - disparity
+        # With nothing to compare the difference is 0, and the ratio 1.
+        least = -self.slack if self.bound == "difference" else self.ratio - 1.0
+        return max(super().violation(C, cells), least)
 
 
 class DemographicParity(GroupParity):

@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.rates import check_number, selected_groups
+from sklearn_structsvm.confusion.rates import check_number, one_per_group, selected_groups
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
 __all__ = ["MetricBound"]
@@ -14,7 +14,8 @@ class MetricBound(Constraint):
     r"""Bound a metric: ψ(C) ≤ `at_most`, or its score 1 - ψ(C) ≥ `at_least`.
 
     Linear metrics, maxima of them and ratios of linear functions become linear
-    conditions; other convex metrics stay as they are.
+    conditions; other convex metrics stay as they are. A ratio that is 0/0 meets every
+    bound, as the F-measure in a group where the class neither occurs nor is predicted.
 
     Parameters
     ----------
@@ -90,33 +91,48 @@ class MetricBound(Constraint):
 
     def linear(self, cells):
         G, h = [np.zeros((0, *cells.shape))], []
+        for mask, mass, (pieces, offsets), _ in self._linear_forms(cells):
+            G.append(mask[:, None, None] * (pieces / mass)[:, None])
+            h.extend(offsets)
+        return np.concatenate(G), np.array(h)
+
+    def denominators(self, cells):
+        found = [
+            mask[:, None, None] * B / mass
+            for mask, mass, _, B in self._linear_forms(cells)
+            if B is not None
+        ]
+        return np.array(found) if found else None
+
+    def _linear_forms(self, cells):
+        """(mask, mass, (pieces, offsets), B): B is what one piece was multiplied by."""
         if self.has_convex:
-            return G[0], np.zeros(0)
+            return
         metric = get_metric(self.metric, cells.classes)
         bound = self.bound(metric)
         for mask, mass in self._masses(cells):
             priors = cells.priors[mask].sum(axis=0) / mass
-            forms = metric.pieces(priors)
-            if forms is None:
-                ratio = metric.ratio(priors)
-                if ratio is None:
-                    raise ValueError(
-                        f"{type(metric).__name__} cannot be bounded: it is neither "
-                        "convex nor a ratio of linear functions."
-                    )
+            forms, ratio = metric.pieces(priors), metric.ratio(priors)
+            if forms is not None:
+                yield mask, mass, (forms[0], forms[1] - bound), None
+            elif ratio is not None:
                 A, B = ratio
-                forms = (A - bound * B)[None], np.array([bound])
-            for piece, offset in zip(*forms, strict=True):
-                G.append((mask[:, None, None] * piece / mass)[None])
-                h.append(offset - bound)
-        return np.concatenate(G), np.array(h)
+                # So that <B, C> is at most 1.
+                most = float(priors @ B.max(axis=1))
+                A, B = (A / most, B / most) if most > 0.0 else (A, B)
+                yield mask, mass, ((A - bound * B)[None], np.zeros(1)), B
+            else:
+                raise ValueError(
+                    f"{type(metric).__name__} cannot be bounded: it is neither "
+                    "convex nor a ratio of linear functions."
+                )
 
-    def violation(self, C, cells):
-        metric = get_metric(self.metric, cells.classes)
-        return max((v for v, *_ in self._values(C, cells, metric)), default=-np.inf)
+    def convex_parts(self, cells):
+        return one_per_group(self, cells)
 
     def convex_value(self, C, cells):
-        return self.violation(C, cells)
+        metric = get_metric(self.metric, cells.classes)
+        return max((v for v, *_ in self._values(C, cells, metric)), default=-np.inf)
 
     def convex_gradient(self, C, cells):
         return self.convex_tangent(C, cells)[0]

@@ -4,9 +4,13 @@ import numpy as np
 
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.constraint import largest_violation
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.registry import get_metric
+
+# A violation of no more than this is what rounding makes of 0.
+ROUNDING = 1e-14
 
 
 class ConfusionProblem:
@@ -41,6 +45,8 @@ class ConfusionProblem:
         Whether the oracle's bounds hold.
     linear : (ndarray of shape (p, m, k, k), ndarray of shape (p,))
         G and h.
+    denominators : ndarray of shape (p, m, k, k)
+        D, where condition p is one on a rate multiplied by <D[p], C>, and ones elsewhere.
     convex_constraints : list of ConvexConstraint
         The φ_q.
 
@@ -74,10 +80,16 @@ class ConfusionProblem:
             np.concatenate([np.zeros(0), *(h for _, h in parts)]),
         )
         self._flat_linear = self.linear[0].reshape(-1, int(np.prod(self.shape)))
+        self.denominators = self._denominators([len(h) for _, h in parts])
+        # None where all of them are ones.
+        self._flat_denominators = None
+        if any(c.denominators(cells) is not None for c in self.constraints):
+            self._flat_denominators = self.denominators.reshape(self._flat_linear.shape)
         self.convex_constraints = [
-            ConvexConstraint(constraint, cells)
+            ConvexConstraint(part, cells)
             for constraint in self.constraints
             if constraint.has_convex
+            for part in constraint.convex_parts(cells)
         ]
 
     @classmethod
@@ -209,25 +221,37 @@ class ConfusionProblem:
         return np.concatenate([np.reshape(gathered, (n, -1)), rows], axis=1)
 
     def violation(self, C):
+        """The largest violation, each in its constraint's own units; -inf without any.
+
+        What rounding makes of 0 is 0.
+        """
+        worst = self._largest(C, self._flat_denominators)
+        return 0.0 if 0.0 < worst <= ROUNDING else worst
+
+    def excess(self, C):
         """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints.
 
         Of rates whose denominators vary, such as precision, that is the violation times
-        the denominator, which makes it convex.
+        the denominator, which makes it convex: what solvers minimise. Where it is
+        positive, the violation is no less.
         """
-        h = self.linear[1]
-        values = [phi.value(C) for phi in self.convex_constraints]
-        if len(h):
-            values.append(float((self._flat_linear @ C.reshape(-1) + h).max()))
-        return max(values, default=-np.inf)
+        return self._largest(C, None)
 
-    def own_violation(self, C):
-        """The largest violation, each in its constraint's own units; -inf without any.
+    def _largest(self, C, denominators):
+        flat = C.reshape(-1)
+        worst = largest_violation(
+            self._flat_linear @ flat + self.linear[1],
+            None if denominators is None else denominators @ flat,
+        )
+        return max([worst, *(phi.value(C) for phi in self.convex_constraints)])
 
-        Of the sign of `violation`: what rounding makes of 0 counts as met.
-        """
-        own = [constraint.violation(C, self.cells) for constraint in self.constraints]
-        most = max(own, default=-np.inf)
-        return min(most, 0.0) if self.violation(C) <= 0.0 else most
+    def _denominators(self, counts):
+        """Those of all linear conditions; ones for 1, as the entries of C sum to that."""
+        found = [np.zeros((0, *self.shape))]
+        for constraint, n in zip(self.constraints, counts, strict=True):
+            D = constraint.denominators(self.cells)
+            found.append(np.ones((n, *self.shape)) if D is None else D)
+        return np.concatenate(found)
 
     def _closed_form(self, method):
         """A form that a metric of all examples has for the class priors."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import check_number, selected_groups
+from sklearn_structsvm.confusion.rates import check_number, one_per_group, selected_groups
 
 __all__ = ["Quantification"]
 
@@ -79,6 +79,9 @@ class Quantification(Constraint):
             raise ValueError("at_most must be positive, got 0.")
         self.shares(cells)
         super().check(cells)
+
+    def convex_parts(self, cells):
+        return one_per_group(self, cells)
 
     def convex_value(self, C, cells):
         G, h = self.convex_tangent(C, cells)

@@ -25,6 +25,14 @@ def selected_groups(constraint, cells):
     return [None]
 
 
+def one_per_group(constraint, cells):
+    """What `per_group` stands for: the same constraint on each group."""
+    if not constraint.per_group:
+        return [constraint]
+    options = constraint.get_params(deep=False) | {"per_group": False}
+    return [type(constraint)(**options | {"group": name}) for name in cells.group_names]
+
+
 class RateConstraint(Constraint):
     """Base: lower and upper bounds on a rate of each class.
 
@@ -72,7 +80,7 @@ class RateConstraint(Constraint):
         N : ndarray of shape (m, k, k)
             The rate is <N, C> / D.
         D : float, or ndarray of shape (m, k, k)
-            A constant, or the linear function <D, C>.
+            A constant, or the linear function <D, C>, which is at most 1.
         """
         raise NotImplementedError
 
@@ -149,29 +157,27 @@ class RateConstraint(Constraint):
 
     def linear(self, cells):
         G, h = [np.zeros((0, *cells.shape))], []
-        for lower, upper, N, D in self._bounded(cells):
-            for sign, bound in ((-1.0, lower), (1.0, upper)):
-                if not np.isfinite(bound):
-                    continue
-                # sign (rate - bound) <= 0, multiplied by a denominator that can vary.
-                if np.ndim(D):
-                    G.append(sign * (N - bound * D)[None])
-                    h.append(0.0)
-                else:
-                    G.append((sign / D) * N[None])
-                    h.append(-sign * bound)
+        for sign, bound, N, D in self._one_sided(cells):
+            # sign (rate - bound) <= 0, multiplied by a denominator that can vary.
+            if np.ndim(D):
+                G.append(sign * (N - bound * D)[None])
+                h.append(0.0)
+            else:
+                G.append((sign / D) * N[None])
+                h.append(-sign * bound)
         return np.concatenate(G), np.array(h)
 
-    def violation(self, C, cells):
-        worst = -np.inf
+    def denominators(self, cells):
+        denominators = [D for *_, D in self._one_sided(cells)]
+        varies = bool(denominators) and np.ndim(denominators[0]) > 0
+        return np.array(denominators) if varies else None
+
+    def _one_sided(self, cells):
+        """(sign, bound, N, D) of each bound: sign (rate - bound) <= 0."""
         for lower, upper, N, D in self._bounded(cells):
-            denominator = np.vdot(D, C) if np.ndim(D) else D
-            if not denominator > 0.0:
-                worst = max(worst, 0.0)  # met, with equality: 0 >= bound * 0
-                continue
-            rate = np.vdot(N, C) / denominator
-            worst = max(worst, lower - rate, rate - upper)
-        return float(worst)
+            for sign, bound in ((-1.0, lower), (1.0, upper)):
+                if np.isfinite(bound):
+                    yield sign, bound, N, D
 
 
 def check_number(value, name, low, high):
@@ -259,7 +265,8 @@ class Coverage(RateConstraint):
 
     def _by_class(self, value, name, cells, free=np.nan):
         if name == "target" and isinstance(value, str) and value == "priors":
-            value = cells.label_shares.sum(axis=0)
+            # Which may be above 1 by rounding.
+            value = np.minimum(cells.label_shares.sum(axis=0), 1.0)
             if self.label is not None:
                 value = float(value[cells.class_index(self.label)])
         return super()._by_class(value, name, cells, free)
@@ -288,6 +295,9 @@ class Precision(RateConstraint):
 
     def rate_of(self, index, mask, cells):
         N, D = np.zeros(cells.shape), np.zeros(cells.shape)
-        N[mask, index, index] = 1.0
-        D[mask, :, index] = 1.0
+        # Of the share of these cells, which is all that can be predicted.
+        mass = cells.priors[mask].sum()
+        if mass > 0.0:
+            N[mask, index, index] = 1.0 / mass
+            D[mask, :, index] = 1.0 / mass
         return N, D

@@ -84,7 +84,7 @@ def chunking_attributes(tokens, *, template="paper"):
     pairs = []
     for t, token in enumerate(tokens):
         if (
-            isinstance(token, str)
+            not isinstance(token, (tuple, list))
             or len(token) != 2
             or not all(isinstance(part, str) for part in token)
         ):

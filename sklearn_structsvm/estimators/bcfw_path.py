@@ -3,12 +3,12 @@
 from numbers import Integral, Real
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, validate_params
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.problem import make_problem
 from sklearn_structsvm.estimators.structured import PROBLEM_CONSTRAINTS
@@ -176,7 +176,7 @@ def find_path(estimator, problem, **options):
     return regularization_path(
         start_path(estimator, problem),
         sampling=estimator.sampling,
-        n_threads=effective_n_jobs(estimator.n_jobs),
+        n_threads=count_threads(estimator.n_jobs),
         rng=np.random.default_rng(seed),
         **options,
     )

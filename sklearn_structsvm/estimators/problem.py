@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._utils._matrix._rows import Rows
+from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
@@ -78,7 +79,11 @@ def _holds_sequences(X):
         return X.ndim == 3
     if sparse.issparse(X) or hasattr(X, "iloc") or not hasattr(X, "__len__"):
         return False
-    return len(X) > 0 and np.ndim(X[0]) == 2 or len(X) > 0 and sparse.issparse(X[0])
+    first = next(iter(X), None)
+    try:
+        return sparse.issparse(first) or np.ndim(first) == 2
+    except ValueError:  # a row of rows of different lengths
+        return False
 
 
 def read_structure(X, y, classes):
@@ -100,6 +105,8 @@ def read_structure(X, y, classes):
 
 def check_flat(estimator, X, y):
     """X and y as scikit-learn's linear classifiers check them."""
+    if sparse.issparse(X):
+        check_sparse(X)
     X, y = validate_data(
         estimator,
         X,

@@ -7,7 +7,6 @@ from pickle import PicklingError
 
 import joblib
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -19,6 +18,7 @@ from sklearn_structsvm._utils.borders import as_floats, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._utils.labels import unseen_words
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter
 from sklearn_structsvm.estimators.problem import is_flat, make_ascent
 from sklearn_structsvm.solvers.blocks import exact
@@ -174,7 +174,7 @@ class StructuredClassifier(
         """
         X = self._check_X(X)
         return self.structure_.decode_batch(
-            X, self._weights, effective_n_jobs(self.n_jobs)
+            X, self._weights, count_threads(self.n_jobs)
         )
 
     @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
@@ -294,7 +294,7 @@ class StructuredClassifier(
             "tol": self.tol,
             "max_iter": self.max_iter,
             "max_time": self.max_time,
-            "n_threads": effective_n_jobs(self.n_jobs),
+            "n_threads": count_threads(self.n_jobs),
         }
 
     def _train_bcfw(

@@ -31,7 +31,7 @@ def full_names(line_kw):
 
 def check_choice(name, value, choices):
     """ValueError, naming the value and the choices, where it is none of them."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
 

@@ -2,6 +2,8 @@
 import numpy as np
 from scipy import sparse
 
+from libc.limits cimport INT_MAX
+
 from sklearn_structsvm._contract._oracle cimport (
     BlockOracle, Plane, reserve_points, reserve_scratch)
 
@@ -86,6 +88,7 @@ cdef class CallbackOracle(BlockOracle):
         self.n_blocks = len(X)
         self.n_weights = n_weights
         self.max_labels = 1
+        self.n_values = INT_MAX
         self.work_size = 1
         self.direction_size = 1
         self.thread_safe = False

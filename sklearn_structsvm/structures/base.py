@@ -317,7 +317,8 @@ def _check_overrides(cls):
 
 def as_list(items, name):
     """A sequence of examples as a list; ValueError where it is none or empty."""
-    if not hasattr(items, "__len__") or isinstance(items, (str, bytes)):
+    has_length = hasattr(items, "__len__") and getattr(items, "ndim", 1) > 0
+    if not has_length or isinstance(items, (str, bytes)):
         raise ValueError(
             f"{name} must be a sequence with one item per example; "
             f"got {type(items).__name__}."

@@ -8,7 +8,7 @@ from sklearn_structsvm.structures._chain import ChainOracle
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.nodes import NodeStructure, as_weights
+from sklearn_structsvm.structures.nodes import NodeStructure
 
 
 class ChainStructure(NodeStructure):
@@ -101,7 +101,7 @@ class ChainStructure(NodeStructure):
 
     def decode_batch(self, X, w, n_threads=1):
         oracle = self._compiled_oracle(X, self._any_labels(X))
-        labels = self.classes_[oracle.decode(as_weights(w), 0.0, n_threads)]
+        labels = self.classes_[oracle.decode(w, 0.0, n_threads)]
         bounds = np.cumsum([x.shape[0] for x in X])[:-1]
         return as_object_array(np.split(labels, bounds))
 
@@ -125,7 +125,7 @@ class ChainStructure(NodeStructure):
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         (x,), (y_true,) = self.check_data([x], [y_true])
         oracle = self._compiled_oracle([x], [y_true])
-        return self.classes_[oracle.decode(as_weights(w), lam)]
+        return self.classes_[oracle.decode(w, lam)]
 
     def constrained_decode(
         self,

@@ -308,8 +308,9 @@ def check_constrained(example, w, rng, ask, method):
         found = ask(lam, alpha, beta, *strict)
         # The answer may be new.
         scores, losses, tol = example.points(w)
-        room, roundings = _room(1.0 + scores, losses, alpha, beta, RTOL + tol)
-        inside = (room > roundings).all(axis=0)
+        roundings = _roundings(RTOL + tol, RTOL * losses.max(), alpha, beta)
+        room = _room(1.0 + scores, losses, alpha, beta)
+        inside = (room > roundings[:, np.newaxis]).all(axis=0)
         values = np.where(inside, scores + lam * losses, -np.inf)
         best = values.argmax()
         asked = (
@@ -324,7 +325,7 @@ def check_constrained(example, w, rng, ask, method):
                 )
             continue
         score, loss, words = found
-        room, roundings = _room(1.0 + score, loss, alpha, beta, RTOL + tol)
+        room = _room(1.0 + score, loss, alpha, beta)
         is_strict = strict[1] and not example.structure.relaxed
         at = f"{asked} returns {words} with h = {1.0 + score:.6g} and g = {loss:.6g}"
         if (room < -roundings).any() or (is_strict and beta == loss == 0.0):
@@ -337,14 +338,15 @@ def check_constrained(example, w, rng, ask, method):
             )
 
 
-def _room(h, g, alpha, beta, tol):
-    """α h - g and g - β h, which are positive within an angle, and their roundings."""
-    h, g = np.asarray(h), np.asarray(g)
-    tol_g = RTOL * g.max(initial=0.0)
-    above = h if alpha == np.inf else alpha * h - g
-    tol_above = tol if alpha == np.inf else alpha * tol + tol_g
-    room = np.stack([above, g - beta * h])
-    return room, np.array([tol_above, beta * tol + tol_g]).reshape(-1, *[1] * h.ndim)
+def _room(h, g, alpha, beta):
+    """α h - g and g - β h, which are positive within an angle."""
+    return np.stack([h if alpha == np.inf else alpha * h - g, g - beta * h])
+
+
+def _roundings(tol_h, tol_g, alpha, beta):
+    """By how much these may be off."""
+    above = tol_h if alpha == np.inf else alpha * tol_h + tol_g
+    return np.array([above, beta * tol_h + tol_g])
 
 
 def _check_strictness(example, ask, method):

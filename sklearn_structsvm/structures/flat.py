@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.labels import (
     check_costs,
     class_weight_vector,
@@ -78,8 +79,7 @@ class FlatStructure(Structure):
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         oracle = self._compiled_oracle(_as_row(x), np.asarray([y_true]))
-        labels = oracle.decode(np.ascontiguousarray(w, dtype=np.float64), lam)
-        return self._labels(labels)[0]
+        return self._labels(oracle.decode(w, lam))[0]
 
     def constrained_decode(
         self,
@@ -128,8 +128,9 @@ class FlatStructure(Structure):
         return np.ravel(W)
 
     def _matrix(self, w):
-        W = np.reshape(w, (-1, self._k))
         n = self.n_features_in_
+        rows = n + (self.bias_ != 0.0)
+        W = as_floats("w", w, rows * self._k).reshape(rows, self._k)
         intercept = self.bias_ * W[n] if self.bias_ else np.zeros(self._k)
         return W[:n], intercept
 

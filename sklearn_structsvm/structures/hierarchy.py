@@ -205,7 +205,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         if self.inference_ == "lp":
             return (self.decision_function(X, w) > 0.0).astype(np.int64)
         oracle = self._compiled_oracle(X, np.zeros((X.shape[0], len(self.classes_))))
-        return self._leaves_of(oracle.decode(_contiguous(w), 0.0, n_threads))
+        return self._leaves_of(oracle.decode(w, 0.0, n_threads))
 
     def joint_feature(self, x, y):
         """φ(x, y) of shape (d,), or where x is sparse a sparse row of shape (1, d).
@@ -230,7 +230,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
         if self.inference_ == "tree":
             oracle = self._compiled_oracle(x, np.asarray([y_true]))
-            return self._leaves_of(oracle.decode(_contiguous(w), lam))[0]
+            return self._leaves_of(oracle.decode(w, lam))[0]
         loss, _ = self._linear_loss(y_true)
         return self._maximize(self._node_scores(x, w)[0] + lam * loss)
 
@@ -320,7 +320,3 @@ def _snapped(z):
     """z with what rounding left of 0, 1/2 and 1 taken off, so that equal ones are."""
     halves = np.rint(2.0 * z) / 2.0
     return np.where(np.abs(z - halves) <= ROUNDING, halves, z)
-
-
-def _contiguous(w):
-    return np.ascontiguousarray(w, dtype=np.float64)

@@ -4,6 +4,7 @@ from itertools import chain, product
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
@@ -96,6 +97,7 @@ class NodeStructure(Structure):
             "transition" of shape (n_classes, n_classes), the label of the previous
             position, or of the parent, first.
         """
+        w = as_floats("w", w, self.n_weights_)
         parts, at = {}, 0
         for name, shape in self._parts():
             size = int(np.prod(shape))
@@ -151,8 +153,3 @@ def _joined(y):
         # numpy makes 1 to "1" beside "a".
         y = [y_i.astype(object) for y_i in y]
     return np.concatenate(y)
-
-
-def as_weights(w):
-    """Weights as the oracles read them."""
-    return np.ascontiguousarray(w, dtype=np.float64)

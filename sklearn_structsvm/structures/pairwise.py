@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from sklearn_structsvm._utils._matrix._features import as_features
-from sklearn_structsvm._utils.borders import check_indices, check_shape
+from sklearn_structsvm._utils.borders import as_floats, check_indices, check_shape
 from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._pairwise import (
@@ -233,8 +233,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         """
         if self.inference_ == "enumerate":
             oracle = self._compiled_oracle(_row(x), np.asarray([y_true]))
-            labels = oracle.decode(np.ascontiguousarray(w, dtype=np.float64), lam)
-            return self._labels(labels)[0]
+            return self._labels(oracle.decode(w, lam))[0]
         (h, _), (g, _) = self._margin_and_loss(x, y_true, w)
         return self._maximize(h + lam * g)
 
@@ -287,6 +286,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
             Of shapes (n_labels, n_features), (n_labels,) and (n_pairs, 2, 2), the last
             with V_lm[Y_l, Y_m] for the rows (l, m) of `pairs_`.
         """
+        w = as_floats("w", w, self.n_weights_)
         coef, intercept = self._matrix(w[: self._n_node_weights])
         return {
             "node": np.ascontiguousarray(coef.T),
@@ -313,6 +313,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
 
         They are to those of nothing being present.
         """
+        w = as_floats("w", w, self.n_weights_)
         singles = super().decision_function(X, w[: self._n_node_weights])
         pair = np.reshape(w[self._n_node_weights :], (-1, 2, 2))
         first, second = self.pairs_.T

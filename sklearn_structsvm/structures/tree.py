@@ -7,7 +7,7 @@ from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
 from sklearn_structsvm.structures.base import as_list, as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.nodes import NodeStructure, as_weights
+from sklearn_structsvm.structures.nodes import NodeStructure
 
 
 class TreeStructure(NodeStructure):
@@ -122,7 +122,7 @@ class TreeStructure(NodeStructure):
 
     def decode_batch(self, X, w, n_threads=1):
         oracle = self._compiled_oracle(X, self._any_labels(X))
-        return self._labels_of(X, oracle.decode(as_weights(w), 0.0, n_threads))
+        return self._labels_of(X, oracle.decode(w, 0.0, n_threads))
 
     def joint_feature(self, x, y):
         ((features, parents),), (y,) = self.check_data([x], [y])
@@ -142,7 +142,7 @@ class TreeStructure(NodeStructure):
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         X, y = self.check_data([x], [y_true])
         oracle = self._compiled_oracle(X, y)
-        return self._labels_of(X, oracle.decode(as_weights(w), lam))[0]
+        return self._labels_of(X, oracle.decode(w, lam))[0]
 
     def constrained_decode(
         self,

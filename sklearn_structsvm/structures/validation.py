@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm.structures.base import as_list
 
@@ -36,6 +37,8 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
                 f"The items of X must be all dense or all sparse; X[0]{part} is "
                 f"{'sparse' if all_sparse else 'dense'} and {name} is not."
             )
+        if all_sparse:
+            check_sparse(item, name)
         item = sparse.csr_array(item) if all_sparse else _as_array(item, name)
         if item.ndim != 2:
             raise ValueError(

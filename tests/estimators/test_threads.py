@@ -1,5 +1,8 @@
 """Several threads and processes change no bit of a fit."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -91,6 +94,31 @@ def test_processes_that_share_read_only_memory_maps_fit_the_same(sparse):
     ]
     np.testing.assert_array_equal(*(s.cv_results_["mean_test_score"] for s in search))
     assert_same_fit(*(s.best_estimator_ for s in search))
+
+
+FORKED = """
+import os
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.datasets import make_chains
+
+X, y = make_chains(16, n_features=5, random_state=0)
+def fit():
+    return BCFWClassifier(n_jobs=2, tol=0.5, random_state=0).fit(X, y)
+model = fit()
+child = os.fork()
+if child == 0:
+    same = (fit().coef_ == model.coef_).all()
+    same &= all((a == b).all() for a, b in zip(model.predict(X), fit().predict(X)))
+    os._exit(0 if same else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_child_forked_after_a_fit_with_threads_fits_the_same(tmp_path):
+    # It would wait for ever for threads that it has not.
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    subprocess.run(command, check=True, timeout=300, cwd=tmp_path)
 
 
 @for_each_estimator

@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 from _estimators import assert_same_labels, make_problem
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, learning_curve
 
 from sklearn_structsvm import (
     BCFWClassifier,
     BCFWClassifierCV,
     BMRMClassifier,
+    ComplexMetricClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
 )
-from sklearn_structsvm.metrics import token_accuracy_scorer
+from sklearn_structsvm.confusion.registry import METRICS
+from sklearn_structsvm.metrics import LinearLoss, token_accuracy_scorer
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
 
 FLAT = [
@@ -160,3 +163,41 @@ def test_predictions_never_have_an_unseen_label():
     warned(lambda: model.score(problem.X, np.full(problem.n, 7)), "7")
     assert_same_labels(model.predict(problem.X), before)
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+
+
+# What two classes have; the others are of one label.
+ONE_LABEL = ("f1", "jaccard")
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if name not in ONE_LABEL])
+def test_a_metric_has_a_class_more_that_is_never_predicted(name):
+    problem = make_problem("binary", n=40)
+    model = ComplexMetricClassifier(metric=name).fit(problem.X, problem.y)
+    y = problem.y.copy()
+    y[:5] = 2
+    found = warned(lambda: model.score(problem.X, y), "2")
+    assert found == model.metric_.scorer()(model, problem.X, y)
+    assert found < model.score(problem.X, model.predict(problem.X))
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], ["no", "yes", "perhaps"]])
+def test_the_positive_label_is_the_one_of_fit(names):
+    problem, names = make_problem("binary", n=40), np.array(names)
+    y = names[problem.y]
+    metric = METRICS["f1"](pos_label=names[1].item())
+    named = "f1" if names[0] == 0 else metric
+    model = ComplexMetricClassifier(metric=named).fit(problem.X, y)
+    other = y.copy()
+    other[:5] = names[2]
+    found = warned(lambda: model.score(problem.X, other), repr(names[2].item()))
+    guesses = model.predict(problem.X)
+    assert found == pytest.approx(f1_score(other == names[1], guesses == names[1]))
+
+
+def test_costs_of_a_label_that_is_not_known_are_asked_for():
+    problem = make_problem("binary", n=40)
+    model = ComplexMetricClassifier(metric=LinearLoss([[0, 1], [2, 0]]))
+    model.fit(problem.X, problem.y)
+    with pytest.warns(UserWarning, match="not seen in fit: 2"):
+        with pytest.raises(ValueError, match=r"costs must have shape \(3, 3\)"):
+            model.score(problem.X, problem.y + 1)

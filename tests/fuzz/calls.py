@@ -203,6 +203,8 @@ def is_raw(error):
     inner = next((f for f in reversed(files) if "sklearn" in f), files[-1])
     # Kernels name their source from the folder that the package is in.
     root = Path(sklearn_structsvm.__file__).parents[1]
+    if not any("sklearn_structsvm" in name for name in files):
+        return False
     line = stack[-1].line or linecache.getline(str(root / files[-1]), stack[-1].lineno)
     if "sklearn_structsvm" not in inner:
         return not (isinstance(error, (ValueError, TypeError)) or "raise" in line)

@@ -7,10 +7,10 @@ from _cases import (
     binary_cases,
     check_batch_equals_single_calls,
     check_constrained_decoding,
-    check_decoding,
     check_features_and_losses,
-    check_loss_augmented_decoding,
+    check_it,
     check_scores_of_the_solver,
+    few,
     some,
 )
 from _seeds import new_rng
@@ -26,16 +26,10 @@ def test_joint_feature_and_loss_are_those_of_the_definition(case):
     check_features_and_losses(case)
 
 
-@some
+@few
 @given(binary_cases())
-def test_decode_finds_a_class_of_highest_score(case):
-    check_decoding(case)
-
-
-@some
-@given(binary_cases())
-def test_loss_augmented_decode_finds_a_maximiser(case):
-    check_loss_augmented_decoding(case)
+def test_it_is_what_training_takes_it_for(case):
+    check_it(case)
 
 
 @some

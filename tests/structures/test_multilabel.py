@@ -6,10 +6,10 @@ from _cases import (
     angles,
     check_batch_equals_single_calls,
     check_constrained_decoding,
-    check_decoding,
     check_features_and_losses,
-    check_loss_augmented_decoding,
+    check_it,
     check_scores_of_the_solver,
+    few,
     multilabel_cases,
     some,
 )
@@ -27,16 +27,10 @@ def test_joint_feature_and_loss_are_those_of_the_definition(case):
     check_features_and_losses(case)
 
 
-@some
+@few
 @given(multilabel_cases())
-def test_decode_finds_labels_of_highest_score(case):
-    check_decoding(case)
-
-
-@some
-@given(multilabel_cases())
-def test_loss_augmented_decode_finds_a_maximiser(case):
-    check_loss_augmented_decoding(case)
+def test_it_is_what_training_takes_it_for(case):
+    check_it(case)
 
 
 @some

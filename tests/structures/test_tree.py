@@ -12,11 +12,11 @@ from _cases import (
     angles,
     check_batch_equals_single_calls,
     check_constrained_decoding,
-    check_decoding,
     check_features_and_losses,
-    check_loss_augmented_decoding,
+    check_it,
     check_scores_of_the_solver,
     costs,
+    few,
     layouts,
     quarters,
     some,
@@ -124,8 +124,6 @@ def test_with_any_of_its_parts_all_decodings_are_exact(parts):
     @given(tree_cases(parts))
     def check(case):
         check_features_and_losses(case)
-        check_decoding(case)
-        check_loss_augmented_decoding(case)
         check_batch_equals_single_calls_in_any_order(case)
         check_scores_of_the_solver(case)
 
@@ -138,6 +136,12 @@ def check_batch_equals_single_calls_in_any_order(case):
     together = case.structure.decode_batch(case.X, case.w)
     for x, labels in zip(case.X, together, strict=True):
         np.testing.assert_array_equal(case.structure.decode(x, case.w), labels)
+
+
+@few
+@given(tree_cases())
+def test_it_is_what_training_takes_it_for(case):
+    check_it(case)
 
 
 @some

@@ -45,7 +45,9 @@ class ComplexMetricClassifier(TrainedMixture):
     metric : str or ConfusionMetric, default="g_mean"
         The loss ψ: a name, such as "g_mean", "min_max" or "micro_f1" (any key of
         ``sklearn_structsvm.metrics.METRICS``); or an object of
-        :mod:`sklearn_structsvm.metrics`, or of a class of your own.
+        :mod:`sklearn_structsvm.metrics`, or of a class of your own. "f1" and "jaccard"
+        are of label 1 or True; of other labels they are objects,
+        ``FBeta(pos_label="fraud")``.
     constraints : Constraint or sequence of Constraint, default=()
         All of them must hold.
     lmo : {"plugin", "weighted"} or LMO, default="plugin"
@@ -136,7 +138,8 @@ class ComplexMetricClassifier(TrainedMixture):
     constraint_violation_ : float
         The largest violation of a constraint by `certified_confusions_`, in the
         constraint's own units, as a call of the constraint has it; not positive where all
-        are met, -inf without constraints.
+        are met, -inf without constraints. What rounding makes of 0, as where rates are to
+        be equal, is 0.
     groups_ : ndarray of shape (n_groups,) or None
         Groups that the classifier tells apart: values of the sensitive feature, or tuples
         of them where there are several columns. None where it needs no groups.
@@ -146,8 +149,7 @@ class ComplexMetricClassifier(TrainedMixture):
         Iterations, and calls of the LMO, those for `dual_gap_` included.
     history_ : dict of ndarray
         A row per check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "constraint_violation", the last of them
-        multiplied by the denominator for rates whose denominator varies.
+        "dual_objective", "dual_gap" and "constraint_violation".
     n_features_in_ : int
         Where the fitted estimator has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -4,7 +4,6 @@ from inspect import signature
 from time import perf_counter
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import (
@@ -19,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 from sklearn_structsvm.estimators.base import PassReporter
@@ -200,7 +200,7 @@ class TrainedMixture(RandomisedClassifier):
             task,
             probabilities,
             counted_as(self.confusion, len(task.classes)),
-            effective_n_jobs(self.n_jobs),
+            count_threads(self.n_jobs),
         )
         return oracle, {"estimator_": model} | _feature_attributes(model)
 
@@ -251,7 +251,7 @@ class TrainedMixture(RandomisedClassifier):
         self.objective_ = float(result.objective)
         self.dual_objective_ = float(bound)
         self.dual_gap_ = float(gap)
-        self.constraint_violation_ = problem.own_violation(result.solution.confusion)
+        self.constraint_violation_ = problem.violation(result.solution.confusion)
         self.n_iter_ = result.n_iter
         self.n_oracle_calls_ = result.n_oracle_calls + n_more
         self.history_ = result.history
@@ -288,7 +288,10 @@ def check_options(options, solver, constrained):
 
 def warn_of_shortfall(estimator, result):
     """ConvergenceWarning where a run ended before it was done."""
-    if result.status not in ("max_iter", "max_time", "stalled"):
+    ran_out = result.status in ("max_iter", "max_time")
+    is_done = result.status in ("converged", "stationary")
+    is_violated = result.violation > MET
+    if result.status == "stopped" or (is_done and not is_violated):
         return
     lacks = []
     if result.gap > estimator.tol and np.isfinite(result.gap):
@@ -296,11 +299,11 @@ def warn_of_shortfall(estimator, result):
             f"a gap of {result.gap:.3g} > tol={estimator.tol:.3g}: the metric is at most "
             "that far from its optimum"
         )
-    if result.violation > MET:
+    if is_violated:
         lacks.append(f"a constraint violated by {estimator.constraint_violation_:.3g}")
-    if not lacks and result.status == "stalled":
+    if not lacks and not ran_out:
         return
-    if result.status == "stalled":
+    if not ran_out:
         end, remedy = "found nothing more to do", "Use a larger tol, or another solver."
     else:
         limit = getattr(estimator, result.status)

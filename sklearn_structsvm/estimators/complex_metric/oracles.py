@@ -66,7 +66,7 @@ class PluginOracle:
         model = PluginLMO("probabilities", n_threads=self.n_threads).fit(*self.data)
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.solution.handles, result.solution.weights)
-        slack = max(problem.violation(C), 0.0) + MET
+        slack = max(problem.excess(C), 0.0) + MET
         task = replace(
             self.task, constraints=[_Relaxed(c, slack) for c in self.task.constraints]
         )

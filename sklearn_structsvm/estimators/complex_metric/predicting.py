@@ -3,9 +3,8 @@
 import copy
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import (
@@ -16,8 +15,10 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
-from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.labels import check_codes, unseen, unseen_words
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.base import AtomicFitMixin
@@ -170,7 +171,7 @@ or None
         uniforms = None
         if len(self.mixture_weights_) > 1:
             uniforms = self.row_hash_.choices(X, len(cells), random_state)
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = count_threads(self.n_jobs)
         codes = self.mixture_.predict(X_in, cells, uniforms, n_threads)
         return self.classes_[codes]
 
@@ -191,7 +192,7 @@ or None
             of the mixture agree.
         """
         X_in, cells = self._mixture_input("predict_proba", X, sensitive_features, params)
-        return self.mixture_.proba(X_in, cells, effective_n_jobs(self.n_jobs))
+        return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs))
 
     @available_if(_is_deterministic)
     def decision_function(self, X, *, sensitive_features=None, **params):
@@ -226,22 +227,26 @@ or None
         -------
         float
             As ``metric.scorer()`` has it: 1 - ψ(C), or -ψ(C) for a metric whose values
-            are costs.
-
-        Raises
-        ------
-        ValueError
-            For labels that were not in training.
+            are costs. Labels that were not seen in `fit` are classes of their own, none
+            of which is predicted, and a warning names them.
         """
         predicted = self.predict(X, sensitive_features=sensitive_features, **params)
-        measure = self.metric_(
+        metric, labels = self.metric_, self.classes_
+        new = unseen(np.ravel(y).tolist(), labels)
+        if new:
+            warn_caller(unseen_words(new), UserWarning)
+            labels = np.array([*labels.tolist(), *new], dtype=object)
+            if self.pos_label_ is not None and hasattr(metric, "pos_label"):
+                # Which of more than two labels is positive is not to be guessed.
+                metric = clone(metric).set_params(pos_label=self.pos_label_)
+        measure = metric(
             y,
             predicted,
-            labels=self.classes_,
+            labels=labels,
             sample_weight=sample_weight,
             sensitive_features=sensitive_features,
         )
-        return measure if self.metric_.greater_is_better else -measure
+        return measure if metric.greater_is_better else -measure
 
 
 class PluginMixture:

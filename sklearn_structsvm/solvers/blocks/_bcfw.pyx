@@ -15,10 +15,11 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats, check_shape, restore
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
-from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
 from sklearn_structsvm.solvers.blocks._corners cimport Corners, CornerSets
 from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
 
@@ -351,10 +352,12 @@ cdef class BlockFrankWolfe:
 
     def run(self, const Py_ssize_t[::1] blocks):
         """One step on each of the given blocks, in their order."""
-        cdef Py_ssize_t k
-        with nogil:
-            for k in range(blocks.shape[0]):
-                self.step(blocks[k])
+        cdef Py_ssize_t k, first, n = blocks.shape[0]
+        for first in range(0, n, CHUNK):
+            PyErr_CheckSignals()
+            with nogil:
+                for k in range(first, min(first + CHUNK, n)):
+                    self.step(blocks[k])
 
     def run_at_hand(self, const Py_ssize_t[::1] blocks):
         """The same towards labelings at hand, without asking the oracle.
@@ -433,14 +436,14 @@ cdef class BlockFrankWolfe:
 
         Returns how many steps were made: fewer where all known gaps are zero.
         """
-        cdef Py_ssize_t k
-        with nogil:
-            for k in range(uniforms.shape[0]):
-                if not self.tree.total() > 0.0:
-                    break
-                self.step(self.tree.find(uniforms[k]))
-            else:
-                k = uniforms.shape[0]
+        cdef Py_ssize_t k = 0, stop, n = uniforms.shape[0]
+        while k < n and self.tree.total() > 0.0:
+            PyErr_CheckSignals()
+            stop = min(k + CHUNK, n)
+            with nogil:
+                while k < stop and self.tree.total() > 0.0:
+                    self.step(self.tree.find(uniforms[k]))
+                    k += 1
         return k
 
     def run_batch(self):

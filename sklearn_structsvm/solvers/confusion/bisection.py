@@ -150,7 +150,7 @@ class LinearisedProblem:
 
 
 class _Search:
-    """The interval that the minimum is in."""
+    """The interval that the minimum is in: above `low`, and below the best mixture."""
 
     def __init__(self, problem, step, inner, inner_max_iter, tol):
         self.problem, self.step, self.tol = problem, step, tol
@@ -171,36 +171,43 @@ class _Search:
 
     def move(self):
         incumbent = self.incumbent
-        level = 0.5 * (self.low + self.high)
-        if self.step == "dinkelbach":
-            level = incumbent.value if np.isfinite(incumbent.value) else self.high
-        before = self.low, self.high, incumbent.value
-        weights, least = self.solve(self.A - level * self.B)
-        C = incumbent.columns.mix(weights)
-        value = self.problem.value(C)
-        # The inner solver may end before its answer meets the constraints.
-        found = value <= level and self.problem.violation(C) <= MET
-        if found:
-            self.high = min(self.high, level)
+        before = self.low, self.high
+        level = self.high if self.step == "dinkelbach" else 0.5 * (self.low + self.high)
+        weights, least, is_answer = self.solve(self.A - level * self.B)
         incumbent.take(weights)
+        if incumbent.violation <= MET:
+            self.high = min(self.high, incumbent.value)
         bound = ratio_bound(level, least, self.below)
         if np.isfinite(bound):
             incumbent.note_dual(bound)
-        if not found or least >= 0.0:
+            self.low = max(self.low, bound)
+        if is_answer and self.high > level:
             # No C has a ratio below the level, as far as the inner solver can tell.
             self.low = max(self.low, level)
+        if not is_answer and least < 0.0 and self.high >= level:
+            # It was cut short before it could tell.
+            self.inner_max_iter *= 2
+            return None
         # With ends that do not change, all that is left is the inner solver's accuracy.
-        unchanged = before == (self.low, self.high, incumbent.value)
-        return "stalled" if unchanged else None
+        return "stalled" if before == (self.low, self.high) else None
 
     def solve(self, L):
-        """Weights of the best mixture for a linear loss, and its lower bound."""
+        """Of the linear loss L the best mixture, a bound, and whether that is the answer.
+
+        Returns
+        -------
+        weights : ndarray of shape (T,)
+        least : float
+            A lower bound of <L, C> for all C that meet the constraints.
+        is_answer : bool
+            Whether more iterations would tell no more.
+        """
         incumbent = self.incumbent
         if not self.problem.constrained:
             _, index, _, least = incumbent.ask(L)
             weights = np.zeros(len(incumbent.columns))
             weights[index] = 1.0
-            return weights, least
+            return weights, least, True
         tol = INNER_SHARE * self.tol * max(self.below[0], self.tol)
         found = self.inner(
             LinearisedProblem(self.problem, L),
@@ -217,4 +224,4 @@ class _Search:
         ]
         weights = np.zeros(len(incumbent.columns))
         np.add.at(weights, places, found.solution.weights)
-        return weights, found.dual_objective
+        return weights, found.dual_objective, found.status != "max_iter"

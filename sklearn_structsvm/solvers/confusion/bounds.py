@@ -135,9 +135,17 @@ def inward(problem, C, gap):
     return (1.0 - share) * C + share * problem.uniform
 
 
+def ratio_form(problem):
+    """(A, B) of a ψ that is a ratio and no maximum of linear functions, or None.
+
+    The form of minorants: `tangent_minorant`, `Bounds` and the master problems must agree.
+    """
+    return problem.ratio() if problem.pieces() is None else None
+
+
 def tangent_minorant(problem, C, gap):
     """The minorant that touches ψ at C; of a ratio, <A - ψ(C) B, ·>."""
-    ratio = problem.ratio()
+    ratio = ratio_form(problem)
     if ratio is None:
         L, h = problem.tangent(inward(problem, C, gap))
         return Minorant(L, h, 0.0, L, h, 0.0)
@@ -164,15 +172,15 @@ class Bounds:
     value : float
     minorant : Minorant or None
         That gave it.
-    violation : float
-        Lower bound of the violation of any classifier: the constraints cannot be met
-        where it is positive, if the oracle is exact.
+    excess : float
+        Lower bound of that of any classifier: the constraints cannot be met where it is
+        positive, if the oracle is exact.
     """
 
     def __init__(self, problem):
         self.problem = problem
-        self.value, self.minorant, self.violation = -np.inf, None, -np.inf
-        ratio = problem.ratio() if problem.pieces() is None else None
+        self.value, self.minorant, self.excess = -np.inf, None, -np.inf
+        ratio = ratio_form(problem)
         self.known = problem.convex or ratio is not None
         self.below = None if ratio is None else linear_range(problem, ratio[1])
         self.notes = []
@@ -210,7 +218,7 @@ class Bounds:
         tensors : ndarray of shape (T, m k k)
             Confusion tensors that are achievable.
         """
-        self.value, self.minorant, self.violation = -np.inf, None, -np.inf
+        self.value, self.minorant, self.excess = -np.inf, None, -np.inf
         self.notes = [
             (minorant, min(q, float((tensors @ minorant.L.ravel()).min()) + minorant.h))
             for minorant, q in self.notes
@@ -222,7 +230,7 @@ class Bounds:
         if minorant.price > 0.0:
             most = linear_range(self.problem, minorant.objective_L)[1]
             rest = q - minorant.objective_h - most
-            self.violation = max(self.violation, rest / minorant.price)
+            self.excess = max(self.excess, rest / minorant.price)
         if not self.known:
             return
         value = self.lower(minorant, q)

@@ -1,5 +1,7 @@
 """Column generation: the best mixture of the classifiers that an oracle has found."""
 
+from time import perf_counter
+
 import numpy as np
 
 from sklearn_structsvm.solvers.confusion.bounds import Minorant
@@ -41,7 +43,7 @@ MAX_ROUNDS = 10
 # Columns kept in the master problem; the least weights leave.
 MAX_COLUMNS = 300
 
-# The smallest violation is found to this share of it, in at most so many calls.
+# The smallest violation is found to this share of it, in at most this many calls.
 PRECISION = 1e-2
 MAX_CALLS = 200
 
@@ -194,7 +196,7 @@ class _Search:
             self.start_at(index)
             return False
         self.gap = max(self.merit - low, 0.0)
-        if self.gap > self.tol or self.violation > MET:
+        if self.gap > self.tol or self.excess > MET:
             return False
         return self.restart()
 
@@ -231,7 +233,7 @@ class _Search:
 
     def note(self):
         """Keep the mixture if it is the best so far."""
-        self.merit, _, self.violation = self.master.merit(
+        self.merit, _, self.excess = self.master.merit(
             self.columns.mix(self.master.weights)
         )
         self.incumbent.take(self.master.weights)
@@ -258,52 +260,75 @@ class _Finishing(Incumbent):
 
 
 class ViolationProblem:
-    """Minimise the largest violation of a problem's constraints, a convex function."""
+    """Minimise the largest of a problem's conditions, a convex function.
+
+    These are <G[p] - level D[p], C> + h[p] and φ_q(C) - level: none is positive where no
+    violation is larger than `level`. At level 0 the largest is the excess.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    level : float
+    """
 
     convex, smooth, constrained, convex_constraints = True, False, False, ()
 
-    def __init__(self, problem):
-        self.problem = problem
+    def __init__(self, problem, level=0.0):
+        self.problem, self.level = problem, level
         self.shape, self.priors, self.exact = problem.shape, problem.priors, problem.exact
         self.uniform, self.lmo = problem.uniform, problem.lmo
         self.linear = np.zeros((0, *problem.shape)), np.zeros(0)
+        G, self.offsets = problem.linear
+        self.conditions = G - level * problem.denominators
 
     def value(self, C):
-        return self.problem.violation(C)
+        """The largest condition."""
+        linear = np.tensordot(self.conditions, C, axes=3) + self.offsets
+        bent = [phi.value(C) - self.level for phi in self.problem.convex_constraints]
+        return float(max([*linear, *bent]))
 
     def violation(self, C):
+        """-inf: there is no constraint but what is minimised."""
         return -np.inf
 
+    excess = violation
+
     def tangent(self, C):
-        """Of the constraint that is violated most."""
-        G, h = self.problem.linear
-        values = np.tensordot(G, C, axes=3) + h
-        worst = max(self.problem.convex_constraints, key=lambda phi: phi.value(C))
-        if len(h) and values.max() >= worst.value(C):
-            p = int(values.argmax())
-            return G[p], float(h[p])
-        return worst.tangent(C)
+        """Of the largest condition."""
+        linear = np.tensordot(self.conditions, C, axes=3) + self.offsets
+        worst = max(
+            self.problem.convex_constraints, key=lambda phi: phi.value(C), default=None
+        )
+        if worst is None or linear.max(initial=-np.inf) >= worst.value(C) - self.level:
+            p = int(linear.argmax())
+            return self.conditions[p], float(self.offsets[p])
+        G, h = worst.tangent(C)
+        return G, h - self.level
 
     def pieces(self):
-        return None if self.problem.convex_constraints else self.problem.linear
+        """The conditions, where all of them are linear."""
+        linear = self.conditions, self.offsets
+        return None if self.problem.convex_constraints else linear
 
     def ratio(self):
+        """None."""
         return None
 
     def features(self, tensors):
+        """All entries."""
         return tensors.reshape(len(tensors), -1)
 
 
 def least_violated(problem, bound, max_time=None):
-    """The mixture of least violation; InfeasibleConstraintError if that is positive.
+    """The mixture of least excess; InfeasibleConstraintError if that is positive.
 
     Parameters
     ----------
     problem : ConfusionProblem
     bound : float
-        The violation is at least this, > 0: proven, if the oracle is exact, so that the
-        error is sure and all that is looked for is how small it can be. Another oracle
-        may find later what it missed.
+        The excess is at least this, > 0: proven, if the oracle is exact, so that the
+        error is sure and all that is looked for is how small violations can be. Another
+        oracle may find later what it missed.
     max_time : float or None
         Seconds.
 
@@ -313,27 +338,56 @@ def least_violated(problem, bound, max_time=None):
         Of an oracle that is not exact: it meets the constraints, or so nearly that it
         shows nothing, or there was no time to find out.
     """
+    deadline = np.inf if max_time is None else perf_counter() + max_time
     tol = PRECISION * bound
-    found = run_column_generation(
-        ViolationProblem(problem),
-        tol=tol,
-        max_iter=MAX_CALLS,
-        max_time=max_time,
-        on_pass=lambda n_iter, row, done: row["objective"] <= 0.0,
+    found = _minimise_violation(
+        problem, 0.0, deadline, lambda low, high: high - low <= PRECISION * high, tol
     )
+    violation = problem.violation(found.solution.confusion)
     if problem.exact:
         bound = max(bound, found.dual_objective)
+        low, high = _violation_range(problem, bound, violation, deadline)
         raise InfeasibleConstraintError(
             "No classifier meets the constraints on these examples: the largest "
-            f"violation is at least {bound:.3g}, and can be made as small as "
-            f"{found.objective:.3g}.",
-            bound,
+            f"violation is at least {low:.3g}, and can be made as small as {high:.3g}.",
+            low,
         )
     if found.objective > max(tol, MET) and found.status != "max_time":
         raise InfeasibleConstraintError(
             "None of the classifiers that were found meets the constraints on these "
             "examples, nor does a mixture of them: the largest violation can be made as "
-            f"small as {found.objective:.3g}.",
-            found.objective,
+            f"small as {violation:.3g}.",
+            violation,
         )
     return found
+
+
+def _violation_range(problem, low, high, deadline):
+    """What the smallest violation is between, by bisection, to a share of it.
+
+    Denominators are at most 1, so that a condition above 0 by q at some level is of a
+    violation above that level by no less than q.
+    """
+    while high - low > PRECISION * high and perf_counter() < deadline:
+        level = 0.5 * (low + high)
+        found = _minimise_violation(problem, level, deadline, lambda low, high: low > 0.0)
+        violation = problem.violation(found.solution.confusion)
+        if not (found.dual_objective > 0.0 or violation < high):
+            break
+        low = max(low, level + found.dual_objective)
+        high = min(high, violation)
+    return low, high
+
+
+def _minimise_violation(problem, level, deadline, is_enough, tol=MET):
+    """The `SolverResult` of a `ViolationProblem`, ended early at 0 or where enough."""
+    left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
+    return run_column_generation(
+        ViolationProblem(problem, level),
+        tol=tol,
+        max_iter=MAX_CALLS,
+        max_time=left,
+        on_pass=lambda n_iter, row, done: (
+            row["objective"] <= 0.0 or is_enough(row["dual_objective"], row["objective"])
+        ),
+    )

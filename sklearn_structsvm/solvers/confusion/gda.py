@@ -7,6 +7,7 @@ from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.slack_variables import (
     MetricLagrangian,
     check_convex,
+    project_corner,
 )
 
 # Steps η of the slack variables and η' of the multipliers. The paper chooses both from
@@ -143,7 +144,7 @@ class _GDA:
         down, up = self.step_sizes
         self.xi = z.project(self.xi - down * (slopes - self.multipliers))
         self.multipliers = onto_ball(self.multipliers + up * away, self.radius)
-        self.mu = onto_corner(self.mu + up * values, self.radius)
+        self.mu = project_corner(self.mu + up * values, self.radius)
         self.t += 1
         if self.average:
             self.counts[index] += 1.0
@@ -157,13 +158,3 @@ def onto_ball(x, radius):
     """The nearest point of norm at most `radius`."""
     size = np.linalg.norm(x)
     return x if size <= radius else radius / size * x
-
-
-def onto_corner(x, radius):
-    """The nearest point of {x >= 0, Σ x <= radius}."""
-    x = np.maximum(x, 0.0)
-    if x.sum() <= radius:
-        return x
-    falling = np.sort(x)[::-1]
-    excess = (np.cumsum(falling) - radius) / np.arange(1, len(x) + 1)
-    return np.maximum(x - excess[np.flatnonzero(falling > excess)[-1]], 0.0)

@@ -6,7 +6,12 @@ import numpy as np
 
 from sklearn_structsvm.solvers.confusion.bounds import Bounds, bound_by_parts
 from sklearn_structsvm.solvers.confusion.mixture import MET, Columns
-from sklearn_structsvm.solvers.confusion.pruning import best_weights, sparsify
+from sklearn_structsvm.solvers.confusion.pruning import (
+    NEARLY_MET,
+    best_weights,
+    meet_exactly,
+    sparsify,
+)
 from sklearn_structsvm.solvers.loop import run_passes
 
 # Columns that `recombine` optimises over; beyond, those of the best mixture and the
@@ -46,7 +51,7 @@ class Incumbent:
     C : ndarray of shape (m, k, k) or None
         The best mixture's tensor.
     value, violation : float
-        Its ψ, and the largest violation of a constraint.
+        Its ψ, and the largest violation of a constraint, in the constraint's own units.
     """
 
     def __init__(self, problem, tol, on_infeasible, recombines=False):
@@ -59,6 +64,8 @@ class Incumbent:
         self.C, self.value, self.violation = None, np.inf, np.inf
         # One of them is what the best mixture is made of.
         self._weights = self._mixture = None
+        # Mixtures are better the less they exceed the constraints, then by their value.
+        self._key = np.inf, np.inf
         self._next = 1
 
     @property
@@ -107,8 +114,8 @@ class Incumbent:
         """
         C, index, is_new, bound = self.ask(minorant.L)
         low = self.bounds.note(minorant, bound, self.columns)
-        if self.bounds.violation > MET:
-            self.check_feasible(self.bounds.violation)
+        if self.bounds.excess > MET:
+            self.check_feasible(self.bounds.excess)
         return C, index, is_new, low
 
     def check_feasible(self, bound):
@@ -117,7 +124,7 @@ class Incumbent:
         Parameters
         ----------
         bound : float
-            What the violation is at least, as far as the oracle tells.
+            What the excess is at least, as far as the oracle tells.
         """
         found = self.on_infeasible(self.problem, bound, self.seconds_left)
         self.n_calls += found.n_oracle_calls
@@ -132,12 +139,16 @@ class Incumbent:
 
     def take(self, weights):
         """Keep a mixture of the columns if it is the best so far."""
-        C = self.columns.mix(weights)
-        value, violation = self.problem.value(C), self.problem.violation(C)
-        key = max(violation - MET, 0.0), value
-        if self.C is None or key < (max(self.violation - MET, 0.0), self.value):
-            self.C, self.value, self.violation = C, value, violation
-            self._weights, self._mixture = np.array(weights), None
+        problem, C = self.problem, self.columns.mix(weights)
+        excess, violation = problem.excess(C), problem.violation(C)
+        if violation > MET and excess <= NEARLY_MET:
+            weights = meet_exactly(problem, self.columns.flat, weights)
+            C = self.columns.mix(weights)
+            excess, violation = problem.excess(C), problem.violation(C)
+        key = 0.0 if violation <= MET else max(excess, MET), problem.value(C)
+        if self.C is None or key < self._key:
+            self.C, self.value, self.violation = C, key[1], violation
+            self._weights, self._mixture, self._key = np.array(weights), None, key
 
     def replace(self, weights):
         """Take a mixture in place of the best one, whether it is better or not."""

@@ -41,9 +41,9 @@ class Rows:
 class Cuts(Rows):
     """Tangents of a convex function, of which the idle ones are forgotten."""
 
-    def __init__(self, columns, source, most=None):
+    def __init__(self, columns, source):
         super().__init__(columns, np.zeros((0, columns.flat.shape[1])), np.zeros(0))
-        self.source, self.most = source, most
+        self.source = source
         self.idle = np.zeros(0, dtype=int)
         # The sum of the last multipliers.
         self.pressure = 0.0
@@ -54,8 +54,6 @@ class Cuts(Rows):
         G, h = self.source.tangent(C)
         G = np.ascontiguousarray(G, dtype=np.float64).reshape(1, -1)
         kept = self.idle <= IDLE_CUTS
-        if self.most is not None:
-            kept[: max(len(kept) + 1 - self.most, 0)] = False
         self.G = np.concatenate([self.G[kept], G])
         self.h = np.append(self.h[kept], h)
         self.idle = np.append(self.idle[kept], 0)
@@ -94,8 +92,13 @@ SMALLEST_STEP = 1e-3
 # Accuracy of the program relative to a gap of the order of 1, and the finest one.
 FINEST = 1e-10
 
-# Denominators of ratios below this are rounding.
-TINY_SHARE = 1e-15
+# Programs that lead nowhere until no more is tried, where each adds tangents at the point
+# that it would have led to.
+PATIENCE = 2
+
+# Slopes of ratios are in their units where the denominator is at least this share of the
+# largest one, and smaller beyond: 0/0 has none.
+LEAST_SHARE = 1e-3
 
 
 def make_master(problem, columns):
@@ -110,7 +113,7 @@ def make_master(problem, columns):
 
 
 class Master:
-    """min ψ(Σ_t α_t C_t) + price · (largest violation)⁺ over α in the simplex.
+    """min ψ(C) + price · (excess of C)⁺ for C = Σ_t α_t C_t, α in the simplex.
 
     Subclasses differ in how ψ enters the quadratic program of one step.
 
@@ -133,10 +136,10 @@ class Master:
         self.weights = np.zeros(0)
         self.price = FIRST_PRICE
         self.pressure = 0.0
-        self.moved = True
+        self.n_still, self.trial = 0, None
         G, h = problem.linear
         self.rows = Rows(columns, G.reshape(len(h), int(np.prod(problem.shape))), h)
-        self.cuts = [Cuts(columns, phi, most=1) for phi in problem.convex_constraints]
+        self.cuts = [Cuts(columns, phi) for phi in problem.convex_constraints]
         self.constrained = problem.constrained
         self.bends = len(self.cuts) > 0
 
@@ -158,10 +161,10 @@ class Master:
     # One step.
 
     def merit(self, C):
-        """ψ(C) + price · (largest violation)⁺, ψ(C), and the violation."""
+        """ψ(C) + price · (excess)⁺, ψ(C), and the excess."""
         value = self.problem.value(C)
-        violation = self.problem.violation(C) if self.constrained else -np.inf
-        return value + self.price * max(violation, 0.0), value, violation
+        excess = self.problem.excess(C) if self.constrained else -np.inf
+        return value + self.price * max(excess, 0.0), value, excess
 
     def extend(self):
         """Give the columns that have come a start weight."""
@@ -175,7 +178,7 @@ class Master:
     @property
     def stuck(self):
         """Whether the next program would be the same, unless solved more exactly."""
-        return not self.moved
+        return self.n_still > (PATIENCE if self.bends else 0)
 
     def start_at(self, index):
         """Go to one of the columns."""
@@ -200,16 +203,17 @@ class Master:
         self.extend()
         C = self.columns.mix(self.weights)
         for cut in self.cuts:
-            cut.add(C)
+            self._cut(cut, C)
         inside = inward(self.problem, C, gap)
         c, Q, pieces, offsets = self.objective(self.weights, inside)
-        if self.cuts:
+        if self.cuts and self.n_still == 0:
             bend = self._constraint_curvature(inside)
             Q = bend if Q is None else Q + bend
             c = c - bend @ self.weights
         solution = self._program(c, Q, pieces, offsets, max(tol, FINEST))
         n, n_pieces = len(self.weights), len(offsets)
         target = solution.x[:n] / solution.x[:n].sum()
+        self.trial = self.columns.mix(target)
         self.move(target, c, Q)
         y = solution.y
         if n_pieces:
@@ -217,23 +221,31 @@ class Master:
         self.pressure = float(y[n_pieces:].sum())
         return self._minorant(y[:n_pieces], y[n_pieces:], gap)
 
+    def _cut(self, cuts, C):
+        """Add the tangent at C; where the last program led nowhere, that tells why."""
+        if self.n_still:
+            cuts.add(self.trial)
+        cuts.add(C)
+
     def set_price(self, gap):
         """Well above the multipliers, which it limits while the constraints are not met.
 
         Parameters
         ----------
         gap : float
-            Of the merit: where it is small beside what the violation costs, nothing but
-            a higher price will make the violation any smaller.
+            Of the merit: where it is small beside what the excess costs, or programs
+            lead nowhere, nothing but a higher price will make the excess any smaller.
         """
         if not self.constrained:
             return
         wanted = PRICE_RATIO * self.pressure
-        violation = self.problem.violation(self.columns.mix(self.weights))
-        if violation <= 0.0:
+        excess = self.problem.excess(self.columns.mix(self.weights))
+        if excess <= 0.0:
             self.price = min(max(wanted, FIRST_PRICE), MAX_PRICE)
         elif wanted > self.price and (
-            self.price < EASY_PRICE or gap < 0.5 * self.price * violation
+            self.price < EASY_PRICE
+            or gap < 0.5 * self.price * excess
+            or self.n_still
         ):
             self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
 
@@ -352,18 +364,9 @@ class CutMaster(Master):
         super().__init__(problem, columns)
         self.tangents = Cuts(columns, problem)
         self.bends = True
-        self.trial = None
-
-    @property
-    def stuck(self):
-        """No: there is one more tangent each time."""
-        return False
 
     def objective(self, weights, inward):
-        # Where the last program's solution was no better, its tangent tells why.
-        if self.trial is not None and not self.moved:
-            self.tangents.add(self.trial)
-        self.tangents.add(self.columns.mix(weights))
+        self._cut(self.tangents, self.columns.mix(weights))
         values = self.tangents.values()
         return np.zeros(values.shape[1]), None, values, self.tangents.h
 
@@ -376,7 +379,6 @@ class CutMaster(Master):
         return L, h, 0.0, 1.0
 
     def move(self, target, c, Q):
-        self.trial = self.columns.mix(target)
         _search_line(self, target, 0.0)
 
     def keep(self, indices):
@@ -395,10 +397,12 @@ class RatioMaster(Master):
         )
 
     def objective(self, weights, inward):
-        values = self.terms.values()
-        above, below = values @ weights
-        self.below = below = max(below, TINY_SHARE)
-        return (values[0] - above / below * values[1]) / below, None, np.zeros((0, 0)), ()
+        numerators, denominators = self.terms.values()
+        level = self.problem.value(self.columns.mix(weights))
+        most = float(denominators.max())
+        self.below = max(float(denominators @ weights), LEAST_SHARE * most) or 1.0
+        slopes = (numerators - level * denominators) / self.below
+        return slopes, None, np.zeros((0, 0)), ()
 
     def move(self, target, c, Q):
         # Along a line a ratio of linear functions is monotone.
@@ -408,11 +412,10 @@ class RatioMaster(Master):
         _search_line(self, target, float(c @ (self.weights - target)))
 
     def objective_minorant(self, C, multipliers):
-        if multipliers is None:
-            level, below = self.problem.value(C), 1.0
-        else:
-            above, rest = self.terms.values() @ self.weights
-            level, below = above / max(rest, TINY_SHARE), self.below
+        below = 1.0
+        if multipliers is not None:
+            C, below = self.columns.mix(self.weights), self.below
+        level = self.problem.value(C)
         return self.A - level * self.B, 0.0, level, below
 
     def keep(self, indices):
@@ -452,12 +455,13 @@ def _search_line(master, target, predicted):
     """Halve the step to the target until the merit falls by its share, or stay."""
     weights, columns = master.weights, master.columns
     before = master.merit(columns.mix(weights))[0]
-    step, master.moved = 1.0, True
+    step = 1.0
     while step >= SMALLEST_STEP:
         tried = weights + step * (target - weights)
         fall = before - master.merit(columns.mix(tried))[0]
         if fall > max(SUFFICIENT * step * predicted, 0.0):
             master.weights = tried
+            master.n_still = 0
             return
         step *= 0.5
-    master.moved = False
+    master.n_still += 1

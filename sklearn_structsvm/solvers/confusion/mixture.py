@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Confusion tensors that agree to so many decimals are the same: sums of the same shares
+# Confusion tensors that agree to this many decimals are the same: sums of the same shares
 # of a sample, in another order.
 DECIMALS = 13
 
-# Constraints count as met up to this. Where some classifier meets them with anything to
-# spare, what the solvers return meets them exactly; where none does, as for a rate that
-# is to be equal to a number, to this.
+# Constraints count as met up to this, in their own units. What the solvers return meets
+# them exactly, or but for rounding where no classifier has anything to spare, as for a
+# rate that is to be equal to a number; this is for what curved constraints leave of that.
 MET = 1e-9
 
 # Weights of a mixture below this are left out: they are what a program's tolerance makes
@@ -24,10 +24,9 @@ class InfeasibleConstraintError(ValueError):
     Attributes
     ----------
     smallest_violation : float
-        A lower bound of the largest violation of any classifier, greater than 0; for an
-        LMO that is not exact the smallest that was found. Violations are those of rates
-        and shares. That of a rate whose denominator varies, such as precision or a ratio
-        of rates, is multiplied by the denominator.
+        A lower bound of the largest violation of any classifier, greater than 0, in the
+        constraints' own units; for an LMO that is not exact that of the classifier that
+        came nearest.
     """
 
     def __init__(self, message, smallest_violation):

@@ -22,9 +22,16 @@ LEAST_WEIGHT = 1e-6
 # Share of `tol` that the value may rise where a mixture is made smaller.
 RISE = 1e-2
 
-# The largest weight that is moved for rounding's sake: a classifier that is hardly
-# inside the constraints itself would take nearly all.
-MOST_PULLED = 1e-4
+# Constraints with no more excess than this are met but for what the accuracy of programs
+# leaves.
+NEARLY_MET = 1e-6
+
+# Conditions that are further from their end than this many times the excess do not count
+# where weights are changed by as little.
+FAR = 1e6
+
+# Sums of shares are right to this many units of rounding.
+EPSILONS = 4.0
 
 # Programs of `best_weights`. Ten are what the most curved constraints took.
 MAX_ROUNDS = 50
@@ -36,8 +43,8 @@ FINER = 10.0
 def best_weights(problem, columns, *, tol, weights=None):
     """The mixture of known classifiers that is best, and meets the constraints.
 
-    min ψ(Σ_t α_t C_t) + price · (largest violation)⁺ over α in the simplex, with a price
-    high enough for a violation of 0 where there is such an α: section 8.2 of the paper,
+    min ψ(C) + price · (excess of C)⁺ for C = Σ_t α_t C_t, α in the simplex, with a price
+    high enough for an excess of 0 where there is such an α: section 8.2 of the paper,
     with ψ itself where that has Σ_t α_t ψ(C_t).
 
     Parameters
@@ -61,8 +68,8 @@ def best_weights(problem, columns, *, tol, weights=None):
     gap, low, of_low, best, n_still = 1.0, -np.inf, None, None, 0
     for _ in range(MAX_ROUNDS):
         minorant = master.solve(min(gap, 1.0), min(gap, 1.0) / FINER)
-        merit, value, violation = master.merit(columns.mix(master.weights))
-        key = max(violation - MET, 0.0), value
+        merit, value, excess = master.merit(columns.mix(master.weights))
+        key = max(excess - MET, 0.0), value
         if best is None or key < best[0]:
             best = key, master.weights
         within = float((columns.flat @ minorant.L.ravel()).min()) + minorant.h
@@ -73,7 +80,7 @@ def best_weights(problem, columns, *, tol, weights=None):
         # smaller.
         gap = max(merit - low, 0.0) / FINER**n_still
         master.set_price(gap)
-        if gap <= tol and violation <= MET:
+        if gap <= tol and excess <= MET:
             break
     return best[1], of_low
 
@@ -170,27 +177,62 @@ def sparsify(problem, mixture, *, tol):
         C = candidate.confusion
         if problem.violation(C) <= allowed and problem.value(C) <= value + RISE * tol:
             mixture = candidate
-    return _pulled_inside(problem, mixture)
+    C = mixture.confusion
+    if problem.violation(C) > 0.0 and problem.excess(C) <= NEARLY_MET:
+        flat = mixture.confusions.reshape(len(mixture.weights), -1)
+        exact = _part(mixture, meet_exactly(problem, flat, mixture.weights))
+        if problem.value(exact.confusion) <= value + RISE * tol:
+            return exact
+    return mixture
 
 
-def _pulled_inside(problem, mixture):
-    """What meets the constraints but for rounding, so that it meets them exactly.
+def meet_exactly(problem, flat, weights):
+    """The nearest weights that meet constraints which are met but for rounding.
 
-    A little more weight goes to the classifier that is furthest inside, if one is.
+    With as much to spare as is lacking now, if the classifiers leave room for that. In
+    units of the excess e the weights' changes δ are those of a linear program: min |δ|₁
+    with α + e δ in the simplex and no condition above -e, or else above 0.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    flat : ndarray of shape (T, m k k)
+        Confusion tensors.
+    weights : ndarray of shape (T,)
+        Of an excess that is positive, and at most `NEARLY_MET`.
+
+    Returns
+    -------
+    weights : ndarray of shape (T,)
+        As they were where no others are better.
     """
-    violation = problem.violation(mixture.confusion)
-    if not 0.0 < violation <= MET:
-        return mixture
-    each = [problem.violation(C) for C in mixture.confusions]
-    inmost = int(np.argmin(each))
-    if not each[inmost] < -MET:
-        return mixture
-    share = 2.0 * violation / (violation - each[inmost])
-    if share > MOST_PULLED:
-        return mixture
-    weights = (1.0 - share) * mixture.weights
-    weights[inmost] += share
-    return Mixture(weights, mixture.handles, mixture.confusions)
+    C, n = np.reshape(weights @ flat, problem.shape), len(weights)
+    excess, violation = problem.excess(C), problem.violation(C)
+    G, h = problem.linear
+    tangents = [phi.tangent(C) for phi in problem.convex_constraints]
+    G = np.array([*G, *(slopes for slopes, _ in tangents)]).reshape(-1, flat.shape[1])
+    h = np.append(h, [offset for _, offset in tangents])
+    rows = G @ flat.T + h[:, None]
+    values = rows @ weights
+    rounding = EPSILONS * np.finfo(float).eps * (np.abs(G) @ C.ravel() + np.abs(h))
+    near = values > -FAR * excess
+    rows, ends, rounding = rows[near], -values[near] / excess, rounding[near] / excess
+    for spare in (1.0, -rounding):
+        found = linprog(
+            np.ones(2 * n),
+            A_ub=np.hstack([rows, -rows]),
+            b_ub=ends - spare,
+            A_eq=np.repeat([1.0, -1.0], n)[None],
+            b_eq=[0.0],
+            bounds=[(0.0, None)] * n + [(0.0, weight / excess) for weight in weights],
+        )
+        if found.status != 0:
+            continue
+        moved = np.maximum(weights + excess * (found.x[:n] - found.x[n:]), 0.0)
+        moved /= moved.sum()
+        if problem.violation(np.reshape(moved @ flat, problem.shape)) < violation:
+            return moved
+    return weights
 
 
 def _without_lightest(problem, mixture, tol):

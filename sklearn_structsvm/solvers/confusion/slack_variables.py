@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm.solvers.qp._projection import project_simplices
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 
 
@@ -106,16 +107,16 @@ class Coordinates:
         if self.single:
             return np.minimum(z, 1.0)
         for members in self.members:
-            if z[members].sum() > 1.0:
-                z[members] = _onto_simplex(z[members])
+            z[members] = project_corner(z[members], 1.0)
         return z
 
 
-def _onto_simplex(z):
-    """The nearest point of the simplex."""
-    falling = np.sort(z)[::-1]
-    excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(z) + 1)
-    return np.maximum(z - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+def project_corner(x, size):
+    """The nearest point of {x >= 0, Σ x <= size}."""
+    x = np.maximum(x, 0.0)
+    if x.sum() <= size:
+        return x
+    return size * project_simplices(x / size, np.array([0, len(x)]))
 
 
 # How far a minimum over the slack variables may be from what it is, relative to `tol`;

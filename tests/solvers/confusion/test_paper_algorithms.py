@@ -28,9 +28,12 @@ from sklearn_structsvm.solvers.confusion.bisection import run_bisection
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.ellipsoid import Ellipsoid, run_ellipsoid
 from sklearn_structsvm.solvers.confusion.frank_wolfe import STEPS, run_frank_wolfe
-from sklearn_structsvm.solvers.confusion.gda import onto_corner, run_gda
+from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
-from sklearn_structsvm.solvers.confusion.slack_variables import Coordinates
+from sklearn_structsvm.solvers.confusion.slack_variables import (
+    Coordinates,
+    project_corner,
+)
 from sklearn_structsvm.solvers.confusion.split_fw import (
     DUAL_STEPS,
     PENALTY,
@@ -505,7 +508,7 @@ def test_projections_onto_the_corner_are_nearest():
     rng = new_rng(0)
     for _ in range(20):
         point = 3.0 * rng.normal(size=4)
-        nearest = onto_corner(point, 2.0)
+        nearest = project_corner(point, 2.0)
         assert (nearest >= 0.0).all() and nearest.sum() <= 2.0 + 1e-12
         other = 2.0 * rng.dirichlet(np.ones(5))[:4]
         assert (point - nearest) @ (other - nearest) <= 1e-9

@@ -1,0 +1,106 @@
+"""What enters a kernel is refused where it does not fit, by its name."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix._products import as_products
+from sklearn_structsvm._utils._matrix._rows import Rows
+from sklearn_structsvm._utils.borders import (
+    as_floats,
+    check_floats,
+    check_indices,
+    check_sparse,
+    check_starts,
+)
+
+FORMATS = ("csr", "csc", "coo", "bsr")
+
+
+def some_matrix(layout="csr"):
+    return sparse.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])).asformat(layout)
+
+
+def beyond_the_columns(layout, index):
+    X = some_matrix(layout)
+    if layout == "coo":
+        X.coords[1][-1] = index
+    else:
+        X.indices[-1] = index
+    return X
+
+
+@pytest.mark.parametrize("layout", [*FORMATS, "lil", "dok", "dia"])
+def test_a_sound_sparse_matrix_passes(layout):
+    check_sparse(some_matrix(layout))
+
+
+@pytest.mark.parametrize("index", [-1, 3, 2**31 - 1])
+@pytest.mark.parametrize("layout", FORMATS)
+def test_indices_beyond_the_columns_are_named(layout, index):
+    with pytest.raises(ValueError, match=rf"^Q\.(indices|coords\[1\]) must .* got {index}"):
+        check_sparse(beyond_the_columns(layout, index), "Q")
+
+
+@pytest.mark.parametrize(
+    "indptr", [[0, 2, 4], [0, 3, 2], [1, 2, 3], [-1, 2, 3], [0, 3], [0, 1, 2, 3]], ids=str
+)
+@pytest.mark.parametrize("layout", ["csr", "bsr"])
+def test_rows_that_begin_beyond_the_entries_are_refused(layout, indptr):
+    X = some_matrix(layout)
+    X.indptr = np.array(indptr)
+    with pytest.raises(ValueError, match=r"^X\.indptr must"):
+        check_sparse(X)
+
+
+def test_missing_entries_are_refused():
+    X = some_matrix()
+    X.data = X.data[:-1]
+    with pytest.raises(ValueError, match=r"^X\.indptr must end at 2"):
+        check_sparse(X)
+
+
+@pytest.mark.parametrize("wrap", [as_features, as_products, Rows])
+def test_every_reader_of_sparse_rows_looks_first(wrap):
+    with pytest.raises(ValueError, match=r"X\.indices must be integers in \[0, 3\)"):
+        wrap(beyond_the_columns("csr", 3))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1.0, 2.0, 3.0], r"must have shape \(2,\); got \(3,\)"),
+        ([[1.0, 2.0]], r"must have shape \(2,\); got \(1, 2\)"),
+        ([1.0, np.nan], "must be finite; got nan"),
+        (["1", "2"], "must hold numbers; got dtype <U1"),
+        ([1j, 2.0], "must hold numbers; got dtype complex128"),
+        (None, r"must have shape \(2,\)"),
+        ([[1.0], [2.0, 3.0]], "must hold numbers: setting an array"),
+    ],
+)
+def test_what_are_no_such_numbers_is_refused(values, words):
+    with pytest.raises(ValueError, match=f"^coef_ {words}"):
+        as_floats("coef_", values, 2)
+
+
+def test_numbers_of_other_types_are_converted_and_attributes_are_not():
+    assert as_floats("w", [1, 2], 2).dtype == np.float64
+    check_floats("w", np.ones(2), 2)
+    for attribute in (np.ones(2, dtype=np.float32), np.ones(4)[::2], [1.0, 2.0]):
+        with pytest.raises(ValueError, match="w must be a C-contiguous array of float64"):
+            check_floats("w", attribute, 2)
+
+
+def test_indices_and_starts_are_checked_at_both_ends():
+    check_indices("y", np.array([0, 4]), 5)
+    check_indices("y", np.array([], dtype=np.intp), 0)
+    for bad in ([0, 5], [-1, 0]):
+        with pytest.raises(ValueError, match=r"y must be integers in \[0, 5\); got"):
+            check_indices("y", np.array(bad), 5)
+    with pytest.raises(ValueError, match="y must be integers; got dtype float64"):
+        check_indices("y", np.array([0.5]), 5)
+    check_starts("starts", np.array([0, 2, 2, 3]), 3, 3)
+    for bad in ([0, 2, 1, 3], [1, 2, 2, 3], [0, 2, 2, 4]):
+        with pytest.raises(ValueError, match="starts must rise from 0 to 3"):
+            check_starts("starts", np.array(bad), 3, 3)

@@ -1,0 +1,243 @@
+"""A fitted state that was changed, by hand or in a file, is refused and never read."""
+
+import pickle
+
+import numpy as np
+import pytest
+from _estimators import make_problem
+from _seeds import new_seed
+from scipy import sparse
+
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.structures import (
+    HierarchicalStructure,
+    PairwiseMultilabelStructure,
+    TreeStructure,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+KINDS = ("binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr")
+GRAPH = [("p", "a"), ("p", "b"), ("q", "b"), ("q", "c")]
+STRUCTURES = {
+    "forest": HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
+    "graph": HierarchicalStructure(GRAPH),
+    "pairs": PairwiseMultilabelStructure(),
+    "roof": PairwiseMultilabelStructure(inference="roof"),
+    "tree": TreeStructure(),
+}
+ALL = (*KINDS, *STRUCTURES)
+
+
+def data_of(kind):
+    """A structure and what it can be fitted to."""
+    if kind in KINDS:
+        problem = make_problem(kind)
+        return problem.structure, problem.X, problem.y
+    if kind == "tree":
+        X, y = make_chains(8, n_features=3, n_classes=3, random_state=new_seed(0))
+        return STRUCTURES[kind], [(x, np.arange(len(x)) - 1) for x in X], y
+    X, Y = make_multilabel(12, n_features=3, n_classes=3, random_state=new_seed(0))
+    return STRUCTURES[kind], X, Y
+
+
+def fitted(kind, **params):
+    structure, X, y = data_of(kind)
+    options = {"step": "pairwise", "max_iter": 1, "gap_check_interval": 1}
+    model = BCFWClassifier(structure, random_state=0, **options | params)
+    return model.fit(X, y), X, y
+
+
+WRONG_WEIGHTS = {
+    "seven": lambda w: np.zeros(7),
+    "none": lambda w: np.zeros(0),
+    "fewer": lambda w: w[..., :-1],
+    "more": lambda w: np.append(w, w[..., :1], axis=-1),
+    "another axis": lambda w: w[np.newaxis],
+    "a number": lambda w: 1.0,
+    "NaN": lambda w: w * np.nan,
+    "words": lambda w: w.astype(str),
+}
+
+
+@pytest.mark.parametrize("damage", WRONG_WEIGHTS.values(), ids=WRONG_WEIGHTS)
+@pytest.mark.parametrize("kind", ALL)
+def test_weights_that_do_not_fit_are_refused_by_name(kind, damage):
+    model, X, _ = fitted(kind)
+    for name in ("coef_", "intercept_"):
+        if hasattr(model, name):
+            kept = getattr(model, name)
+            setattr(model, name, damage(kept))
+            with pytest.raises(ValueError, match=f"^{name} must"):
+                model.predict(X)
+            setattr(model, name, kept)
+    model.predict(X)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_weights_of_any_layout_and_type_of_number_are_taken(kind):
+    model, X, _ = fitted(kind)
+    expected = model.predict(X)
+    model.coef_ = np.asfortranarray(np.round(model.coef_, 2).astype(np.float32))
+    assert len(model.predict(X)) == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree", "pairs", "forest"])
+@pytest.mark.parametrize("size", [0, 1, 1000])
+def test_a_structure_refuses_weights_of_another_length(kind, size):
+    model, X, _ = fitted(kind)
+    with pytest.raises(ValueError, match=rf"^w must have shape .* got \({size},\)"):
+        model.structure_.decode(X[0], np.zeros(size))
+
+
+def set_label_costs(structure):
+    structure.label_costs_ = structure.label_costs_[:-1]
+
+
+def set_classes(structure):
+    structure.classes_ = np.append(structure.classes_, structure.classes_[-1:])
+
+
+def set_n_features(structure):
+    structure.n_features_in_ += 1
+
+
+def set_n_weights(structure):
+    structure.n_weights_ = 10**9
+
+
+@pytest.mark.parametrize("in_a_file", [False, True])
+@pytest.mark.parametrize(
+    "damage", [set_label_costs, set_classes, set_n_features, set_n_weights]
+)
+@pytest.mark.parametrize("kind", ALL)
+def test_a_structure_whose_parts_no_longer_fit_together_is_refused(
+    kind, damage, in_a_file
+):
+    model, X, _ = fitted(kind)
+    if in_a_file:
+        model = pickle.loads(pickle.dumps(model))
+    damage(model.structure_)
+    with pytest.raises(ValueError, match="must have shape|changed after fit|features"):
+        model.predict(X)
+
+
+GRAPH_DAMAGE = {
+    "a child beyond": ("children", 0, 10**6),
+    "a negative child": ("children", -1, -1),
+    "a circle": ("children", 0, 0),
+    "starts that fall": ("starts", 1, 10**6),
+    "a leaf beyond": ("leaves", 0, 10**6),
+}
+
+
+@pytest.mark.parametrize(("name", "at", "value"), GRAPH_DAMAGE.values(), ids=GRAPH_DAMAGE)
+@pytest.mark.parametrize("kind", ["forest", "graph"])
+def test_a_hierarchy_with_edges_to_nowhere_is_refused(kind, name, at, value):
+    model, X, _ = fitted(kind)
+    getattr(model.structure_._graph, name)[at] = value
+    with pytest.raises(ValueError, match=f"{name} must"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr", "data", "b"])
+def test_a_damaged_polytope_is_refused_where_it_is_read(part):
+    model, X, _ = fitted("graph")
+    polytope = model.structure_._polytope
+    if part == "b":
+        polytope.b = polytope.b[:-1]
+    elif part == "data":
+        polytope.A.data = polytope.A.data[:-1]
+    else:
+        getattr(polytope.A, part)[1] = 10**6
+    with pytest.raises(ValueError, match=r"^(A\.ind|b must)"):
+        pickle.loads(pickle.dumps(model)).predict(X)
+
+
+@pytest.mark.parametrize("value", [-1, 3, 10**6])
+def test_pairs_of_labels_that_do_not_exist_are_refused(value):
+    model, X, _ = fitted("pairs")
+    model.structure_.pairs_[0, 1] = value
+    with pytest.raises(ValueError, match=r"pairs_ must be integers in \[0, 3\)"):
+        model.predict(X)
+
+
+def shorten_blocks(state):
+    blocks = state["blocks"]
+    state["blocks"] = tuple(b[:-1] for b in blocks) if type(blocks) is tuple else blocks[1:]
+
+
+def shorten_losses(state):
+    state["loss"] = state["loss"][:-1]
+
+
+def spoil_losses(state):
+    state["loss"][0] = np.nan
+
+
+def drop_an_active_set(state):
+    del state["corners"][-1]
+
+
+def name_an_unknown_label(state):
+    (saved, *rest), *_ = state["corners"][0]
+    state["corners"][0][0] = (np.full_like(saved, 10**6), *rest)
+
+
+def lengthen_a_labeling(state):
+    (saved, *rest), *_ = state["corners"][0]
+    state["corners"][0][0] = (np.append(saved, saved), *rest)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        shorten_blocks,
+        shorten_losses,
+        spoil_losses,
+        drop_an_active_set,
+        name_an_unknown_label,
+        lengthen_a_labeling,
+    ],
+)
+@pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "graph"])
+def test_a_warm_start_from_a_damaged_dual_point_is_refused(kind, damage):
+    if kind == "roof" and damage is name_an_unknown_label:
+        damage = lengthen_a_labeling  # Of the relaxation any numbers are one.
+    model, X, y = fitted(kind, warm_start=True)
+    damage(model._dual_state["state"])
+    with pytest.raises(ValueError, match="must|active sets"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("damage", [shorten_blocks, shorten_losses, spoil_losses])
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel-csr"])
+def test_exact_steps_refuse_a_damaged_dual_point_too(kind, damage):
+    model, X, y = fitted(kind, warm_start=True, step="auto")
+    damage(model._dual_state["state"])
+    with pytest.raises(ValueError, match="^(blocks|loss) must"):
+        model.fit(X, y)
+
+
+def with_bad_indices(X):
+    """X as CSR rows, or a list of those, with an index beyond the columns."""
+    if isinstance(X, list):
+        return [with_bad_indices(x) for x in X]
+    X = sparse.csr_array(X, copy=True)
+    X.indices[0] = 10**6
+    return X
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "multilabel", "pairs", "forest", "chain"])
+def test_sparse_rows_that_point_beyond_their_columns_are_refused(kind):
+    model, X, y = fitted(kind)
+    model.fit([sparse.csr_array(x) for x in X] if kind == "chain" else X, y)
+    bad = with_bad_indices(list(X) if kind == "chain" else X)
+    words = r"^X(\[0\])?\.indices must be integers in"
+    for method in ("predict", "decision_function"):
+        if hasattr(model, method):
+            with pytest.raises(ValueError, match=words):
+                getattr(model, method)(bad)
+    with pytest.raises(ValueError, match=words):
+        model.fit(bad, y)
