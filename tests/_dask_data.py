@@ -62,10 +62,10 @@ def problems():
     return {name: (X, y, s, options) for name, (X, y, options) in named.items()}
 
 
-def check_the_same(model, other, rel=1e-8):
+def check_the_same(model, other, rel=1e-8, atol=1e-4):
     assert model.objective_ == pytest.approx(other.objective_, rel=rel)
     assert model.coef_.shape == other.coef_.shape
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=atol)
     np.testing.assert_array_equal(model.classes_, other.classes_)
     assert model.classes_.dtype == other.classes_.dtype
     assert model.n_features_in_ == other.n_features_in_
