@@ -1,6 +1,6 @@
 """Losses against calls of the linear minimisation oracle (the paper's Figures 10 to 12).
 
-min_max, h_mean (Figures 10 and 11): losses after so many iterations of each solver, with
+min_max, h_mean (Figures 10 and 11): losses after that many iterations of a solver, with
     one call of the oracle each. Training losses are the solvers' own, under the class
     probabilities, above a dashed line that no classifier can go below (certified to
     1e-5); test losses are of the labels. Frank-Wolfe has the paper's steps, 2 / (t + 1).

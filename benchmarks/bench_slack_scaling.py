@@ -30,7 +30,7 @@ from sklearn_structsvm.structures import (
 
 F = 20
 SIZES = (2, 5, 10, 20, 50, 100, 200)
-# A pass is timed until so many seconds are over, and if it is quick so many times.
+# A pass is timed until this many seconds are over, and if it is quick this many times.
 TIMING = 0.05
 MIN_TIMINGS = 3
 TRAINING_LIMIT = 60.0
@@ -49,7 +49,7 @@ def multilabel(structure):
 
 
 def chains(length=None, n_classes=None):
-    """Of one length and so many classes; the one that is None is the size."""
+    """Of one length and this many classes; the one that is None is the size."""
 
     def make(size, n):
         X, y = make_chains(

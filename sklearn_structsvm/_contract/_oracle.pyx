@@ -50,7 +50,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
-    """Room for so many points; those at hand stay."""
+    """Room for this many points; those at hand stay."""
     cdef void* grown
     if n_points <= plane.capacity:
         return 0
@@ -68,7 +68,7 @@ cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
 
 
 cdef void* reserve_scratch(Plane* plane, Py_ssize_t n_bytes) except NULL nogil:
-    """Room for so many bytes; those at hand stay, perhaps elsewhere."""
+    """Room for this many bytes; those at hand stay, perhaps elsewhere."""
     cdef void* grown
     if n_bytes > plane.scratch_size or plane.scratch == NULL:
         n_bytes = max(n_bytes, 2 * plane.scratch_size, 64)

@@ -77,3 +77,22 @@ def total_weight(weights, name="sample_weight", *, item="sample"):
     if not total > 0.0:
         raise ValueError(f"{name} must not be zero for every {item}.")
     return total
+
+
+def normalised_lambda(C, total):
+    """λ = 1 / (C Σ_i s_i).
+
+    Raises
+    ------
+    ValueError
+        Where no float64 holds it.
+    """
+    with np.errstate(over="ignore", divide="ignore", under="ignore"):
+        lam = float(np.divide(1.0, np.multiply(float(C), float(total))))
+    if not 0.0 < lam < np.inf:
+        raise ValueError(
+            f"C={C} times the sum of the weights, {total:.3g}, is too "
+            f"{'large' if lam == 0.0 else 'small'} for a float64: choose another C, or "
+            "other units of sample_weight."
+        )
+    return lam

@@ -154,7 +154,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         return np.ones((n_classes, n_classes), dtype=bool)
 
     def check(self, n_classes):
-        """Raise a ValueError where the metric is not defined for so many classes."""
+        """Raise a ValueError where the metric is not defined for this many classes."""
 
     def resolve(self, classes):
         """A copy that knows the labels of the rows and columns.

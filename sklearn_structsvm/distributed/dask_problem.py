@@ -13,7 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
 from sklearn_structsvm._utils.labels import encode, unique
-from sklearn_structsvm._utils.weights import check_weights, total_weight
+from sklearn_structsvm._utils.weights import (
+    check_weights,
+    normalised_lambda,
+    total_weight,
+)
 from sklearn_structsvm.distributed.dask_workers import import_dask, n_places, start_parts
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import Part, Rows
@@ -72,7 +76,7 @@ class DaskProblem:
         self.class_weights = class_weights
 
     def lam(self, C):
-        return 1.0 / (C * self.total)
+        return normalised_lambda(C, self.total)
 
     def make_risk(self, kind, options):
         """The risk of all parts; they make theirs when it is first asked."""

@@ -17,7 +17,7 @@ LARGE = 2**20
 # So many replies are merged where they are before they come here.
 FAN_IN = 8
 
-# Where they are lost with a worker they are sent again, after so many seconds: by then,
+# Where they are lost with a worker they are sent again, after this many seconds: by then,
 # the scheduler knows that the worker is gone.
 ATTEMPTS = 4
 PAUSE = 1.0

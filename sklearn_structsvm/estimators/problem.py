@@ -12,7 +12,11 @@ from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import encode
-from sklearn_structsvm._utils.weights import check_weights, total_weight
+from sklearn_structsvm._utils.weights import (
+    check_weights,
+    normalised_lambda,
+    total_weight,
+)
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.loop import WRONG_ORACLE
@@ -50,7 +54,7 @@ class Problem:
         return self.structure.make_oracle(self.X, self.y)
 
     def lam(self, C):
-        return 1.0 / (C * self.total)
+        return normalised_lambda(C, self.total)
 
     def make_risk(self, kind, options):
         """A risk of the class `kind`, with these further arguments."""

@@ -3,7 +3,7 @@
 # The band is seen through, so that several of them can overlap.
 BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
 
-# A legend below the axes is so many of its font's sizes below them: in points, so that
+# A legend below the axes is this many of its font's sizes below them: in points, so that
 # the x label has its room whatever the size of the axes.
 _LEGEND_BELOW = 4.5
 

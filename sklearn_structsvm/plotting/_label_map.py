@@ -109,9 +109,9 @@ class LabelMapDisplay:
             One of the searches of `SlackRescaledSSVM`; None for that of the estimator,
             or "angular" where it has none.
         max_queries : int, default=None
-            Stop the search after so many, to see it on its way; None for no limit.
+            Stop the search after this many, to see it on its way; None for no limit.
         max_labelings : int, default=16384
-            All labelings are drawn where there are at most so many, else (and of
+            All labelings are drawn where there are at most this many, else (and of
             structures of your own) those that the search met.
         ax : matplotlib Axes, default=None
             Axes to draw into. None makes a new figure.

@@ -34,14 +34,15 @@ cdef extern from "risks/_scan_binary.h" nogil:
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
 cdef double ROUNDING = 8.0 * 2.220446049250313e-16
 
-# The bracket comes from so many examples, where there are at least that many times more,
-# and holds the minimum unless the sample's slopes err by more than so many times their
-# standard error.
+# The bracket comes from this many examples, where there are at least that many times
+# more, and holds the minimum unless the sample's slopes err by more than this many times
+# their standard error.
 cdef Py_ssize_t SAMPLE = 1024
 cdef Py_ssize_t LEAST_RATIO = 4
 cdef double STANDARD_ERRORS = 3.0
 
-# Where it does not hold it, so many other brackets are tried, further on by this factor.
+# Where it does not hold it, this many other brackets are tried, further on by this
+# factor.
 cdef int MAX_TRIALS = 4
 cdef double GROWTH = 4.0
 

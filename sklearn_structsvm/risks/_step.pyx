@@ -16,7 +16,7 @@ cdef double ROUNDING = 8.0 * 2.220446049250313e-16
 # segments costs less.
 cdef Py_ssize_t FEW_EXAMPLES = 128
 
-# What is left after so many scans is cut into segments, however much it is.
+# What is left after this many scans is cut into segments, however much it is.
 cdef int MAX_SCANS = 32
 
 # A scan that finds the minimum beyond it is followed by a longer one, within these
@@ -29,8 +29,8 @@ cdef double SPREAD = 1.5
 # the derivative's secant is zero, this part of the bracket away from it.
 cdef double NARROWING = 0.1
 
-# A first guess comes from so many examples, where there are at least that many times
-# more, and holds the minimum unless the sample's slopes err by more than so many times
+# A first guess comes from this many examples, where there are at least that many times
+# more, and holds the minimum unless the sample's slopes err by more than this many times
 # their standard error.
 cdef Py_ssize_t SAMPLE = 512
 cdef Py_ssize_t LEAST_RATIO = 4

@@ -18,6 +18,10 @@ CHUNK_OF_CALLBACKS = 16
 # digits.
 ROUNDING = 1e-6
 
+# The same where objectives are zero but for rounding: metrics and losses are of size one
+# as a rule.
+ROUNDING_OF_NOTHING = 1e-13
+
 WRONG_ORACLE = (
     "an oracle did not find the maximum that it was asked for. Of a structure, "
     "loss_augmented_decode (or constrained_decode, slack_augmented_decode) is no exact "
@@ -125,7 +129,7 @@ class History:
         # A mixture that violates a constraint may be better than all that meet it.
         if row.get("constraint_violation", -np.inf) <= 0.0:
             lowest_gap = min(lowest_gap, row["dual_gap"])
-        if lowest_gap < -ROUNDING * self.scale:
+        if lowest_gap < -max(ROUNDING * self.scale, ROUNDING_OF_NOTHING):
             raise ValueError(
                 f"The duality gap is {lowest_gap:.3g}, below zero by more than rounding: "
                 f"{WRONG_ORACLE} Of a risk it is value or plane, of an LMO a classifier "

@@ -110,7 +110,7 @@ cdef class ChainOracle(BlockOracle):
         self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
 
     cdef double counted_cost(self, Py_ssize_t n_edges):
-        """`relative_cost` of all blocks, which have so many pairs of nodes."""
+        """`relative_cost` of all blocks, which have this many pairs of nodes."""
         cdef Py_ssize_t n_nodes = self.features.n_rows, k = self.k
         cdef Py_ssize_t row = (k + LANES - 1) // LANES
         cdef double evaluation, search

@@ -103,7 +103,7 @@ cdef Py_ssize_t merge(
 
 
 cdef bint reserve(Plane* plane, Arena* arena, Py_ssize_t n_entries) except -1 nogil:
-    """Room for so many entries; false where they are beyond the limit."""
+    """Room for this many entries; false where they are beyond the limit."""
     if n_entries > arena.limit:
         return False
     arena.entries = <Entry*> reserve_scratch(plane, n_entries * sizeof(Entry))

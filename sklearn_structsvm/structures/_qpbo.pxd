@@ -11,7 +11,7 @@ cdef struct Graph:
 
 cdef class RoofDuality:
     cdef readonly Py_ssize_t k
-    # What `solve` is lent: so many doubles and so many integers.
+    # What `solve` is lent: this many doubles and this many integers.
     cdef readonly Py_ssize_t n_reals
     cdef readonly Py_ssize_t n_integers
     cdef const Py_ssize_t[:, ::1] pairs

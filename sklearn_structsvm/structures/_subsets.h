@@ -83,7 +83,7 @@ static void subset_maxima(int k, const double *values, double *largest, double *
     const ptrdiff_t lanes = (ptrdiff_t)1 << n_first;
     const ptrdiff_t n_rest = (ptrdiff_t)1 << (k - n_first);
     for (int row = 0; row <= k - n_first; row++) {
-        /* Any subset with so many of the last labels. */
+        /* Any subset with this many of the last labels. */
         const ptrdiff_t seen = ((ptrdiff_t)1 << row) - 1;
         for (ptrdiff_t lane = 0; lane < lanes; lane++) {
             best[row * LANES + lane] = values[seen * lanes + lane];

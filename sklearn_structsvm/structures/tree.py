@@ -213,7 +213,7 @@ def _check_pairs(X):
 
 
 def _check_parents(parents, n_nodes, i):
-    """Parents as intp, once they are seen to make a forest of so many nodes."""
+    """Parents as intp, once they are seen to make a forest of this many nodes."""
     name = f"X[{i}][1]"
     try:
         parents = np.asarray(parents)

@@ -368,6 +368,7 @@ def test_all_solvers_weigh_examples(kind, options):
     ],
     ids=lambda structure: type(structure).__name__,
 )
+@pytest.mark.filterwarnings("ignore:There is nothing to learn:UserWarning")
 def test_where_nothing_costs_anything_there_is_nothing_to_do(structure, options):
     kind = type(structure).__name__.lower().removesuffix("structure")
     problem = make_problem("custom" if kind == "coded" else kind)

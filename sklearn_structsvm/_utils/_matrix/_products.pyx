@@ -43,7 +43,7 @@ cdef Py_ssize_t ROWS = 256
 cdef Py_ssize_t PARTS = 16
 
 
-# The copy by columns takes as long as about so many sums.
+# The copy by columns takes as long as about this many sums.
 cdef int SUMS_BEFORE_COPY = 8
 
 # Of the entries of X, a sum over at most this share is taken by rows: on one thread, as

@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, frexp, ldexp
 
-# Off-diagonal costs that are sums r_i + c_j up to so many roundings are taken for such
+# Off-diagonal costs that are sums r_i + c_j up to this many roundings are taken for such
 # sums: those of solvers are, and then a row costs k multiplications and not k².
 cdef double SEPARABLE_RTOL = 16 * 2.0 ** -52
 

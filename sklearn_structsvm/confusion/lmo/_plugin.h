@@ -27,7 +27,7 @@
  * many that it has come when it is wanted, so few that sums do not wait for it. */
 #define LINES_AHEAD 2
 
-/* One row in so many has a vote on the most frequent choice. */
+/* One row in this many has a vote on the most frequent choice. */
 #define VOTES_APART 16
 
 #if defined(__GNUC__) && !defined(SKLEARN_STRUCTSVM_PLAIN_LOOPS)

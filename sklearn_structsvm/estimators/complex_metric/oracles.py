@@ -110,7 +110,7 @@ class ClassifierOracle:
 
     def __init__(self, task, lmo, X):
         lmo = clone(lmo)
-        # Weights that average to 1, as fits to so many examples expect.
+        # Weights that average to 1, as fits to this many examples expect.
         weights = task.weights * (len(task.y) / task.weights.sum())
         m, k = task.cells.n_cells, task.cells.n_classes
         lmo = lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)

@@ -38,7 +38,7 @@ def make_bundle(risk, lam):
 
 
 def has_long_planes(risk, typical=MANY_PLANES):
-    """Whether to read so many planes takes longer than a product with X."""
+    """Whether to read this many planes takes longer than a product with X."""
     n_entries = getattr(risk, "n_entries", np.inf)
     long = risk.n_weights >= LONG
     return long and typical * risk.n_weights > n_entries * risk.n_scores

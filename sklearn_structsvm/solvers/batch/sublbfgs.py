@@ -33,8 +33,8 @@ MAX_PASSES_BEFORE_LONG_PLANES = 10 * MAX_PASSES_LEFT
 # certificate alone.
 GAP_CHECK_INTERVAL = 10
 
-# Scores are updated with each step; they are formed anew after so many. What is reported
-# in between is off by their rounding.
+# Scores are updated with each step; they are formed anew after this many. What is
+# reported in between is off by their rounding.
 REFRESH_SCORES = 50
 
 # Bundle steps in a row that change neither objective: what is left is rounding.

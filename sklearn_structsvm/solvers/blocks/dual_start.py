@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks.exact import GapForecast, make_pass
 
-# It is judged after so many passes, and after each later one, whether to go on.
+# It is judged after this many passes, and after each later one, whether to go on.
 FIRST_LOOK = 2
 
 

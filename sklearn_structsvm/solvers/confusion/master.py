@@ -6,7 +6,7 @@ from sklearn_structsvm.solvers.confusion.bounds import Minorant, inward
 from sklearn_structsvm.solvers.confusion.mixture import MET
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 
-# Cuts that no multiplier has needed for so many programs are left out.
+# Cuts that no multiplier has needed for this many programs are left out.
 IDLE_CUTS = 10
 
 # A multiplier below this share of the mean one does not need its cut.

@@ -14,7 +14,7 @@ DEPENDENT = 1e-10
 # What rounding leaves of a weight.
 NOTHING = 1e-15
 
-# Points are reduced so many more at a time than their mean has dimensions.
+# Points are reduced this many more at a time than their mean has dimensions.
 AT_ONCE = 64
 
 # A classifier of less weight costs as much to ask as any other, and is hardly ever drawn.

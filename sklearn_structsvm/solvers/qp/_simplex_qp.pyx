@@ -105,7 +105,7 @@ cdef class SimplexQP:
         self._reserve(max(capacity, 1))
 
     def _reserve(self, Py_ssize_t capacity):
-        """Room for so many variables; those at hand stay."""
+        """Room for this many variables; those at hand stay."""
         cdef Py_ssize_t m = self.size
         gram, b = np.zeros((capacity, capacity)), np.zeros(capacity)
         alpha, unused = np.zeros(capacity), np.zeros(capacity, dtype=np.longlong)

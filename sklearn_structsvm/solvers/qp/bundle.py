@@ -4,14 +4,14 @@ import numpy as np
 
 from sklearn_structsvm.solvers.qp._simplex_qp import SimplexQP
 
-# A plane without dual mass for so many proposals in a row is dropped; where it is needed
-# again, the oracle finds another one.
+# A plane without dual mass for this many proposals in a row is dropped; where it is
+# needed again, the oracle finds another one.
 MAX_IDLE = 50
 
-# Planes kept, each as long as w: so many, or as many as this memory holds, in bytes, but
-# not fewer than MIN_PLANES, whatever memory they take. A bundle that is full drops the
-# one that was idle for longest, or else merges the two of the least mass: the dual value
-# stays as it was.
+# Planes kept, each as long as w: this many, or as many as this memory holds, in bytes,
+# but not fewer than MIN_PLANES, whatever memory they take. A bundle that is full drops
+# the one that was idle for longest, or else merges the two of the least mass: the dual
+# value stays as it was.
 MAX_PLANES = 1000
 PLANE_MEMORY = 2**29
 MIN_PLANES = 100

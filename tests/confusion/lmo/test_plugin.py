@@ -378,7 +378,7 @@ class TestReducedCosts:
         ({"y": [0, 1]}, r"y must have shape \(3,\)"),
         ({"y": [0, 2, 1]}, "got 2 for sample 1"),
         ({"y": [0, 1, -1]}, "got -1 for sample 2"),
-        ({"y": [0.0, 1.0, 1.0]}, "integers"),
+        ({"y": [0.0, 0.5, 1.0]}, "got 0.5 for sample 1"),
         ({"y": None, "confusion": "labels"}, "needs y"),
         ({"cells": [0, 1, 2], "n_cells": 2}, "got 2 for sample 2"),
         ({"cells": [0, 1]}, "cells must have shape"),
