@@ -191,9 +191,8 @@ class Programs:
             assert found.status == 0, found.message
             weights = np.maximum(found.x[:n], 0.0)
             C = self.mix(weights / weights.sum())
-            worst = max(
-                self.problem.convex_constraints, key=lambda phi: phi.value(C), default=None
-            )
+            limits = self.problem.convex_constraints
+            worst = max(limits, key=lambda phi: phi.value(C), default=None)
             if worst is None or worst.value(C) <= found.x[-1] + 1e-10:
                 return found.fun, weights / weights.sum()
             self.rows.append(self.along(*worst.tangent(C)))
