@@ -78,7 +78,7 @@ for lam in (10.0, 1.0, 0.1, 0.03):
 # at all values ``Cs`` on the fold's test part, and fits the best of them to all data.
 
 model = BCFWClassifierCV(
-    Cs=np.geomspace(1e-3, 10, 25), cv=KFold(5), tol=0.01, random_state=0
+    Cs=np.geomspace(1e-3, 3, 25), cv=KFold(5), tol=0.01, random_state=0
 )
 model.fit(X_train, y_train)
 print(f"C = {model.C_:.3g}, accuracy on the test data {model.score(X_test, y_test):.3f}")
