@@ -84,7 +84,8 @@ def is_flat(structure):
 def _holds_sequences(X):
     if isinstance(X, np.ndarray) and X.ndim != 1:
         return X.ndim == 3
-    if sparse.issparse(X) or hasattr(X, "iloc") or not hasattr(X, "__len__"):
+    is_frame = hasattr(X, "iloc") and X.ndim != 1
+    if sparse.issparse(X) or is_frame or not hasattr(X, "__len__"):
         return False
     first = next(iter(X), None)
     try:
@@ -150,6 +151,8 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     Problem
     """
     structure = estimator.structure
+    if isinstance(X, (list, tuple)) and len(X) == 0:
+        raise ValueError("X is empty: at least one example is needed.")
     flat = not _holds_sequences(X) if isinstance(structure, str) else structure.flat
     if flat:
         X, y = check_flat(estimator, X, y)
@@ -183,9 +186,17 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     structure.fit(X, y, **options)
     if not flat and hasattr(structure, "n_features_in_"):
         estimator.n_features_in_ = structure.n_features_in_
+    _check_class_weight(structure, estimator.class_weight)
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
     return Problem(structure, X, y, weights / total, total)
+
+
+def _check_class_weight(structure, class_weight):
+    """ValueError where no class has a weight."""
+    if isinstance(class_weight, dict) and structure.has_classes:
+        if all(class_weight.get(label, 1.0) == 0.0 for label in structure.classes_):
+            raise ValueError("class_weight must not be zero for every class.")
 
 
 def example_weights(structure, X, y, sample_weight):

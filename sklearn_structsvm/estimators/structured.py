@@ -341,7 +341,9 @@ class StructuredClassifier(
             cache=False if is_batch else self.cache,
             average=average,
             bounds=bounds,
-            state=self._warm_state(key, transaction.before, kind),
+            state=self._with_active_sets(
+                self._warm_state(key, transaction.before, kind), is_batch
+            ),
         )
         limits = self._limits()
         check = partial(certify, iterate, average, self.tol, limits["n_threads"])
@@ -489,6 +491,17 @@ class StructuredClassifier(
             self._warn_of_cold_start(f"{others} is not that", "dual point is")
             return None
         return kept["state"]
+
+    def _with_active_sets(self, state, is_batch):
+        """A dual point for the steps that are asked for, None where it has too little."""
+        if state is None or is_batch or self.step not in ("pairwise", "away"):
+            return state
+        if "corners" not in state:
+            self._warn_of_cold_start(
+                "the step is not that", "dual point has no active sets and is"
+            )
+            return None
+        return state
 
     def _warn_of_cold_start(self, other, useless):
         warn_caller(

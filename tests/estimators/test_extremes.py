@@ -12,12 +12,14 @@ from _estimators import (
     for_each_estimator,
 )
 from _seeds import new_seed
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import (
     BCFWClassifier,
     BMRMClassifier,
     PragamClassifier,
+    SlackRescaledSSVM,
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains
@@ -196,3 +198,37 @@ def test_batch_classifiers_refuse_it_as_well(cls):
     X, y = np.eye(4), [0, 1, 0, 1]
     with pytest.raises(ValueError, match=r"C=1e-310 times .* is too small"):
         cls(C=1e-310).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_features_whose_squares_overflow_are_never_fitted_in_silence():
+    X, y = make_chains(12, random_state=new_seed(0))
+    with pytest.raises(ValueError, match="not a number.*scale the features"):
+        BCFWClassifier().fit([1e200 * x for x in X], y)
+    rows, labels = np.concatenate(X), np.concatenate(y)
+    with pytest.warns(ConvergenceWarning, match="scale the features"):
+        BCFWClassifier(max_iter=20).fit(1e200 * rows, labels)
+
+
+@pytest.mark.parametrize("cls", [BCFWClassifier, SlackRescaledSSVM])
+def test_weights_of_zero_for_all_classes_are_refused(cls):
+    X, y = make_chains(12, random_state=new_seed(0))
+    zero = dict.fromkeys(np.unique(np.concatenate(y)).tolist(), 0)
+    for data in ((X, y), (np.concatenate(X), np.concatenate(y))):
+        with pytest.raises(ValueError, match="class_weight must not be zero for every"):
+            cls(class_weight=zero).fit(*data)
+
+
+@pytest.mark.parametrize("cls", [BCFWClassifier, SlackRescaledSSVM, BMRMClassifier])
+def test_no_examples_are_refused_by_name(cls):
+    with pytest.raises(ValueError, match="X is empty"):
+        cls().fit([], [])
+
+
+def test_a_series_of_arrays_is_a_list_of_sequences():
+    pd = pytest.importorskip("pandas")
+    X, y = make_chains(12, random_state=new_seed(0))
+    model = BCFWClassifier(C=0.1, random_state=0)
+    expected = clone(model).fit(X, y).coef_
+    model.fit(pd.Series(list(X)), pd.Series(list(y)))
+    np.testing.assert_array_equal(model.coef_, expected)
