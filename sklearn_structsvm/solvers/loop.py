@@ -18,9 +18,9 @@ CHUNK_OF_CALLBACKS = 16
 # digits.
 ROUNDING = 1e-6
 
-# The same where objectives are zero but for rounding: metrics and losses are of size one
-# as a rule.
-ROUNDING_OF_NOTHING = 1e-13
+# The same of mixtures, whose metric may be zero but for rounding: shares of the sample
+# are of size one.
+ROUNDING_OF_SHARES = 1e-13
 
 WRONG_ORACLE = (
     "an oracle did not find the maximum that it was asked for. Of a structure, "
@@ -131,10 +131,12 @@ class History:
         bounds = row["objective"], row["dual_objective"]
         sizes = [abs(value) for value in bounds if np.isfinite(value)]
         self.scale = max([self.scale, *sizes])
+        is_mixture = "constraint_violation" in row
         # A mixture that violates a constraint may be better than all that meet it.
-        if row.get("constraint_violation", -np.inf) <= 0.0:
+        if not is_mixture or row["constraint_violation"] <= 0.0:
             lowest_gap = min(lowest_gap, row["dual_gap"])
-        if lowest_gap < -max(ROUNDING * self.scale, ROUNDING_OF_NOTHING):
+        rounding = max(ROUNDING * self.scale, is_mixture * ROUNDING_OF_SHARES)
+        if lowest_gap < -rounding:
             raise ValueError(
                 f"The duality gap is {lowest_gap:.3g}, below zero by more than rounding: "
                 f"{WRONG_ORACLE} Of a risk it is value or plane, of an LMO a classifier "
