@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # Enough rows for several looks, with enough labels for some milliseconds in between.
-N_ROWS, N_LABELS = 8_000, {"enumerate": 12, "roof": 20}
+N_ROWS, N_LABELS = 40_000, {"enumerate": 12, "roof": 20}
 
 
 def count_looks(call):
