@@ -258,6 +258,7 @@ ALL_SCORES = [token_accuracy_score, *ENTITY_SCORES]
         ([[1], 3], [[1], [3]], r"y_true\[1\] must be a 1-D sequence .* got array\(3\)"),
         ([["O"]], [np.array([["O"]])], r"y_pred\[0\] must be a 1-D sequence"),
         ([["O"]], None, "y_pred must be a list"),
+        ([["O"]], np.array(3.0), "y_pred must be a list"),
         ("O", [["O"]], "y_true must be a list"),
     ],
 )

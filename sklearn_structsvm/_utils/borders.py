@@ -4,7 +4,18 @@ A kernel trusts lengths and indices. What comes from outside (an argument, a pic
 attribute that was set by hand) passes here first, and is refused by its name.
 """
 
+from numbers import Integral
+
 import numpy as np
+from scipy import sparse
+
+
+def as_array(name, values):
+    """np.asarray of what the user knows as `name`; ValueError where it is ragged."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array: {error}") from error
 
 
 def as_floats(name, values, *shape):
@@ -15,11 +26,13 @@ def as_floats(name, values, *shape):
     ValueError
         Where they are of another shape, no numbers, or not finite.
     """
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} must hold numbers: {error}.") from error
+    array = as_array(name, values)
     check_shape(name, array, *shape)
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{name} must hold numbers: {error}.") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold numbers; got dtype {array.dtype}.")
     if not np.isfinite(array).all():
@@ -44,9 +57,36 @@ def restore(name, target, values):
 
 
 def check_shape(name, array, *shape):
-    """ValueError where an array or a view has another shape."""
-    if np.shape(array) != shape:
-        raise ValueError(f"{name} must have shape {shape}; got {np.shape(array)}.")
+    """ValueError where an array or a view has another shape.
+
+    A length that may be any is given by its name: ``check_shape("w", w, "n", 2)``.
+    """
+    found = np.shape(array)
+    if len(found) == len(shape):
+        expected = zip(shape, found, strict=True)
+        if all(isinstance(n, str) or n == m for n, m in expected):
+            return
+    listed = str(shape).replace("'", "")
+    raise ValueError(f"{name} must have shape {listed}; got {found}.")
+
+
+def check_integer(name, value, least, most=np.inf):
+    """TypeError where a value is no integer, ValueError where it is out of bounds.
+
+    True is none: numpy takes it for a length in some places and not in others.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer; got {value!r}.")
+    if not least <= value <= most:
+        bounds = f"at least {least}" if most == np.inf else f"from {least} to {most}"
+        raise ValueError(f"{name} must be {bounds}; got {value!r}.")
+
+
+def check_choice(name, value, choices):
+    """ValueError, naming the value and the choices, where it is none of them."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
 
 
 def check_indices(name, array, stop, start=0):
@@ -60,19 +100,23 @@ def check_indices(name, array, stop, start=0):
 
 
 def check_starts(name, starts, n, stop):
-    """ValueError where n + 1 places do not rise, or stay, from 0 to `stop`."""
+    """ValueError where n + 1 integers do not rise, or stay, from 0 to `stop`."""
     check_shape(name, starts, n + 1)
     places = np.asarray(starts)
     if places[0] != 0 or places[-1] != stop or (places[1:] < places[:-1]).any():
         raise ValueError(f"{name} must rise from 0 to {stop}; got {places}.")
+    check_indices(name, places, stop + 1)
 
 
 def check_sparse(X, name="X"):
-    """ValueError where a sparse matrix names places that it does not have.
+    """ValueError where X is sparse and not 2-D, or names places that it does not have.
 
     Neither scipy nor scikit-learn looks: their conversions read, and write, wherever
     the indices say.
     """
+    if not sparse.issparse(X):
+        return
+    check_shape(name, X, "n_rows", "n_columns")
     if X.format == "coo":
         for axis, (places, size) in enumerate(zip(X.coords, X.shape, strict=True)):
             check_shape(f"{name}.coords[{axis}]", places, len(X.data))

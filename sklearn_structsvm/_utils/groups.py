@@ -4,6 +4,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
+from sklearn_structsvm._utils.borders import as_array
+
 # No error message lists more groups than this.
 MAX_NAMED = 5
 
@@ -88,7 +90,7 @@ def _columns(features, n_samples):
         take = features.iloc if hasattr(features, "iloc") else features
         columns = [np.asarray(take[:, j]) for j in range(features.shape[1])]
     else:
-        features = np.asarray(features)
+        features = as_array("sensitive_features", features)
         if features.ndim not in (1, 2):
             raise ValueError(
                 "sensitive_features must have one or two dimensions; got shape "
@@ -123,7 +125,10 @@ def _factorized(column):
     """Distinct values as Python scalars, and codes into them."""
     if column.dtype == object:
         where = {}
-        codes = np.array([where.setdefault(v, len(where)) for v in column.tolist()])
+        try:
+            codes = np.array([where.setdefault(v, len(where)) for v in column.tolist()])
+        except TypeError as error:
+            raise ValueError(f"sensitive_features holds no groups: {error}.") from error
         values = list(where)
     else:
         values, codes = np.unique(column, return_inverse=True)

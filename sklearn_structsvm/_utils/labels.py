@@ -3,6 +3,8 @@
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
+
 # Labels that a message names at most.
 MAX_NAMES = 8
 
@@ -13,8 +15,9 @@ def learn_classes(labels, classes=None):
     if classes is None:
         result = seen
     else:
-        result = unique(np.asarray(classes), "classes")
-        if len(result) != len(classes):
+        given = as_classes(classes)
+        result = unique(given, "classes")
+        if len(result) != len(given):
             raise ValueError("classes holds a label twice.")
         unknown = seen[~np.isin(seen, result)]
         if len(unknown):
@@ -28,6 +31,15 @@ def learn_classes(labels, classes=None):
             "`classes` where they exist."
         )
     return result
+
+
+def as_classes(classes, name="classes"):
+    """All labels there are, in the user's order; ValueError where this is no list."""
+    array = as_array(name, classes)
+    check_shape(name, array, "n_classes")
+    if not len(array):
+        raise ValueError(f"{name} is empty.")
+    return array
 
 
 def plain(label):
@@ -91,7 +103,7 @@ def encode(labels, classes, name="y", *, where=None):
     Raises
     ------
     ValueError
-        For a label that is not there.
+        For a label that is not there, and for labels of another shape.
 
     Examples
     --------
@@ -99,7 +111,8 @@ def encode(labels, classes, name="y", *, where=None):
     >>> encode(["b", "a", "b"], ["b", "a"]).tolist()
     [0, 1, 0]
     """
-    labels, classes = np.asarray(labels), np.asarray(classes)
+    labels, classes = as_array(name, labels), np.asarray(classes)
+    check_shape(name, labels, "n")
     try:
         order = np.argsort(classes)
         places = np.searchsorted(classes, labels, sorter=order)
@@ -159,13 +172,7 @@ def label_cost_matrix(label_costs, n_classes, class_weight=None):
     if label_costs is None:
         costs = 1.0 - np.eye(n_classes)
     else:
-        costs = np.ascontiguousarray(label_costs, dtype=np.float64)
-        if costs.shape != (n_classes, n_classes):
-            raise ValueError(
-                f"label_costs must have shape ({n_classes}, {n_classes}), one row and "
-                f"one column per class; got {costs.shape}."
-            )
-        check_costs(costs)
+        costs = as_costs(label_costs, n_classes, n_classes)
         if np.diagonal(costs).any():
             at = int(np.flatnonzero(np.diagonal(costs))[0])
             raise ValueError(
@@ -177,12 +184,12 @@ def label_cost_matrix(label_costs, n_classes, class_weight=None):
     return costs
 
 
-def check_costs(costs):
-    """Costs are finite and not negative."""
-    bad = ~np.isfinite(costs) | (costs < 0)
-    if bad.any():
-        value = costs[bad][0]
-        raise ValueError(f"label_costs must be finite and >= 0; got {value}.")
+def as_costs(label_costs, *shape):
+    """A copy of the costs; ValueError where they are negative, or not finite."""
+    costs = as_floats("label_costs", label_costs, *shape).copy()
+    if (costs < 0).any():
+        raise ValueError(f"label_costs must be >= 0; got {costs[costs < 0][0]}.")
+    return costs
 
 
 def class_weight_vector(class_weight, classes, labels):

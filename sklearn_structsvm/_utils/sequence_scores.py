@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.weights import check_weights
 
 __all__ = [
@@ -35,7 +36,8 @@ def _as_label_list(labels, name, i):
 def _paired_sequences(y_true, y_pred):
     """List of pairs of label lists of equal lengths; ValueError names the odd item."""
     for name, y in (("y_true", y_true), ("y_pred", y_pred)):
-        if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        is_list = hasattr(y, "__len__") and getattr(y, "ndim", 1) > 0
+        if not is_list or isinstance(y, (str, bytes)):
             raise ValueError(f"{name} must be a list of label sequences, got {y!r}.")
     if len(y_true) != len(y_pred):
         raise ValueError(
@@ -186,10 +188,7 @@ def check_zero_division(zero_division):
 
 def _entity_score(metric, y_true, y_pred, average, sample_weight, zero_division):
     """Shared body of the three entity scores; ``metric`` names the one wanted."""
-    if average not in ("micro", "macro", "weighted", None):
-        raise ValueError(
-            f"average must be 'micro', 'macro', 'weighted' or None, got {average!r}."
-        )
+    check_choice("average", average, ("micro", "macro", "weighted", None))
     filler = check_zero_division(zero_division)
     counts = _entity_counts(y_true, y_pred, sample_weight)
     if average == "micro" or (average is not None and not counts[2].any()):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_array
+
 
 def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     """s_i in float64.
@@ -33,7 +35,7 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     >>> check_weights([1, 0], 2).tolist()
     [1.0, 0.0]
     """
-    given = np.asarray(1.0 if sample_weight is None else sample_weight)
+    given = as_array("sample_weight", 1.0 if sample_weight is None else sample_weight)
     try:
         if np.iscomplexobj(given):
             raise TypeError("they are complex")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.ratios import RatioMetric
 
@@ -87,7 +88,4 @@ class CohenKappa(RatioMetric):
         return A, np.broadcast_to(chance, A.shape).copy()
 
     def check(self, n_classes):
-        if self.weights not in (None, "linear", "quadratic"):
-            raise ValueError(
-                f"weights must be None, 'linear' or 'quadratic', got {self.weights!r}."
-            )
+        check_choice("weights", self.weights, (None, "linear", "quadratic"))

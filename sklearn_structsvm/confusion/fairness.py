@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number
@@ -67,9 +68,7 @@ class GroupParity(Constraint):
             ("bound", ("difference", "ratio")),
             ("reference", ("overall", "groups")),
         ):
-            value = getattr(self, name)
-            if value not in options:
-                raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+            check_choice(name, getattr(self, name), options)
         super().check(cells)
 
     def rates(self, cells):

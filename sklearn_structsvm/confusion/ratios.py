@@ -1,7 +1,10 @@
 """Losses that are ratios of linear functions: F-beta, Jaccard, micro-F1."""
 
+from numbers import Real
+
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
@@ -145,7 +148,7 @@ class FBeta(OneClassMetric):
         return 1.0 + self.beta**2, 0.0, self.beta**2
 
     def check(self, n_classes):
-        if not (np.isreal(self.beta) and 0.0 < self.beta < np.inf):
+        if not (isinstance(self.beta, Real) and 0.0 < self.beta < np.inf):
             raise ValueError(f"beta must be a positive number, got {self.beta!r}.")
         super().check(n_classes)
 
@@ -217,10 +220,7 @@ class Jaccard(OneClassMetric):
         return super().positive_label(classes) if self.average == "binary" else None
 
     def check(self, n_classes):
-        if self.average not in ("binary", "macro", "micro"):
-            raise ValueError(
-                f"average must be 'binary', 'macro' or 'micro', got {self.average!r}."
-            )
+        check_choice("average", self.average, ("binary", "macro", "micro"))
         if self.average == "binary":
             super().check(n_classes)
 

@@ -5,6 +5,8 @@ from itertools import chain
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from sklearn_structsvm._utils.borders import check_choice
+
 # The template of the CRFsuite tutorial: fields and offsets read together. The order is
 # that of the columns; offsets of a token grow within an entry.
 TEMPLATE = (
@@ -19,11 +21,6 @@ FIELDS = {"w": 0, "pos": 1}
 BOS, EOS = "__BOS__", "__EOS__"
 # Codes of the two pads, of what the vocabulary lacks, and the first code of a string.
 BOS_CODE, EOS_CODE, UNKNOWN, FIRST_CODE = 0, 1, 2, 3
-
-
-def _check_template(template):
-    if template not in ("paper", "tutorial"):
-        raise ValueError(f"template must be 'paper' or 'tutorial', got {template!r}.")
 
 
 def _attribute_prefix(entry):
@@ -80,7 +77,7 @@ def chunking_attributes(tokens, *, template="paper"):
     >>> attributes[1][2:6]
     ['w[0]=cat', 'w[1]=sat', 'w[2]=__EOS__', 'w[-1]|w[0]=the|cat']
     """
-    _check_template(template)
+    check_choice("template", template, ("paper", "tutorial"))
     pairs = []
     for t, token in enumerate(tokens):
         if (
@@ -130,7 +127,7 @@ class ChunkingVocabulary:
     """
 
     def __init__(self, sentences, template, min_count):
-        _check_template(template)
+        check_choice("template", template, ("paper", "tutorial"))
         self.template = template
         self._strings = {}  # of each field: code by string
         for field in FIELDS:

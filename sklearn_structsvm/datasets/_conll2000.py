@@ -5,10 +5,11 @@ import io
 import zipfile
 import zlib
 from importlib.resources import files
-from numbers import Integral
 
 import numpy as np
-from sklearn.utils import Bunch, check_scalar
+from sklearn.utils import Bunch
+
+from sklearn_structsvm._utils.borders import check_choice, check_integer
 
 from ._chunking import ChunkingVocabulary
 from ._fetch import (
@@ -154,13 +155,11 @@ def fetch_conll2000(
     >>> len(X), X[0].shape, y[0][:3].tolist()  # doctest: +SKIP
     (8936, (37, 74658), ['B-NP', 'B-PP', 'B-NP'])
     """
-    if subset not in ("train", "test", "all"):
-        raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
-    if template not in MIN_COUNT:
-        raise ValueError(f"template must be 'paper' or 'tutorial', got {template!r}.")
+    check_choice("subset", subset, ("train", "test", "all"))
+    check_choice("template", template, MIN_COUNT)
     if min_count is None:
         min_count = MIN_COUNT[template]
-    check_scalar(min_count, "min_count", Integral, min_val=1)
+    check_integer("min_count", min_count, 1)
 
     texts = _read_texts(
         data_home,

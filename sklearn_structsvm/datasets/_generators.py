@@ -1,10 +1,12 @@
 """Synthetic problems whose labels depend on one another."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state, check_scalar
+
+from sklearn_structsvm._utils.borders import check_integer
 
 from ._sequences import split_rows
 
@@ -94,14 +96,14 @@ def make_chains(
     >>> len(X), X[0].shape[1], len(X[0]) == len(y[0])
     (50, 10, True)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    check_scalar(n_features, "n_features", Integral, min_val=1)
-    check_scalar(n_classes, "n_classes", Integral, min_val=2)
-    check_scalar(min_length, "min_length", Integral, min_val=1)
-    check_scalar(max_length, "max_length", Integral, min_val=min_length)
+    check_integer("n_samples", n_samples, 1)
+    check_integer("n_features", n_features, 1)
+    check_integer("n_classes", n_classes, 2)
+    check_integer("min_length", min_length, 1)
+    check_integer("max_length", max_length, min_length)
     check_scalar(class_sep, "class_sep", Real, min_val=0)
     check_scalar(dependence, "dependence", Real, min_val=0, max_val=1)
-    check_scalar(n_active, "n_active", Integral, min_val=1)
+    check_integer("n_active", n_active, 1)
     rng = check_random_state(random_state)
 
     cycle = rng.permutation(n_classes)
@@ -206,13 +208,13 @@ def make_multilabel(
     >>> X.shape, Y.shape, float(Y.sum() / 50)
     ((50, 20), (50, 4), 2.0)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=2)
-    check_scalar(n_features, "n_features", Integral, min_val=1)
-    check_scalar(n_classes, "n_classes", Integral, min_val=1)
+    check_integer("n_samples", n_samples, 2)
+    check_integer("n_features", n_features, 1)
+    check_integer("n_classes", n_classes, 1)
     check_scalar(n_labels, "n_labels", Real, min_val=0, max_val=n_classes)
-    check_scalar(n_factors, "n_factors", Integral, min_val=1)
+    check_integer("n_factors", n_factors, 1)
     check_scalar(class_sep, "class_sep", Real, min_val=0)
-    check_scalar(n_active, "n_active", Integral, min_val=1)
+    check_integer("n_active", n_active, 1)
     rng = check_random_state(random_state)
 
     loadings = rng.normal(size=(n_classes, n_factors))
@@ -322,20 +324,15 @@ def make_hierarchical(
     >>> edges.tolist()
     [[0, 1], [0, 4], [1, 2], [1, 3]]
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    check_scalar(n_features, "n_features", Integral, min_val=1)
-    check_scalar(n_nodes, "n_nodes", Integral, min_val=2)
-    check_scalar(
-        n_leaves, "n_leaves", Integral, min_val=(n_nodes + 1) // 2, max_val=n_nodes - 1
-    )
+    check_integer("n_samples", n_samples, 1)
+    check_integer("n_features", n_features, 1)
+    check_integer("n_nodes", n_nodes, 2)
+    check_integer("n_leaves", n_leaves, (n_nodes + 1) // 2, n_nodes - 1)
     check_scalar(n_labels, "n_labels", Real, min_val=1, max_val=n_leaves)
     n_inner = n_nodes - n_leaves
-    check_scalar(
-        n_extra_edges, "n_extra_edges", Integral,
-        min_val=0, max_val=(n_inner - 1) * n_leaves,
-    )  # fmt: skip
+    check_integer("n_extra_edges", n_extra_edges, 0, (n_inner - 1) * n_leaves)
     check_scalar(class_sep, "class_sep", Real, min_val=0)
-    check_scalar(n_active, "n_active", Integral, min_val=1)
+    check_integer("n_active", n_active, 1)
     rng = check_random_state(random_state)
 
     parents, is_parent = _draw_hierarchy(n_inner, n_leaves, n_extra_edges, rng)

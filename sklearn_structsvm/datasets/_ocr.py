@@ -9,6 +9,8 @@ import numpy as np
 from scipy.io import loadmat
 from sklearn.utils import Bunch
 
+from sklearn_structsvm._utils.borders import check_choice
+
 from ._fetch import (
     RemoteFile,
     check_sha256,
@@ -218,8 +220,7 @@ def fetch_ocr_letters(
     >>> len(X)  # doctest: +SKIP
     6251
     """
-    if subset not in ("all", "small", "large"):
-        raise ValueError(f"subset must be 'all', 'small' or 'large', got {subset!r}.")
+    check_choice("subset", subset, ("all", "small", "large"))
     folders = data_folders("ocr", data_home)
     path = find_file(CONVERTED, folders)
     if path is not None:

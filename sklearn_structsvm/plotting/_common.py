@@ -29,13 +29,6 @@ def full_names(line_kw):
     return cbook.normalize_kwargs(line_kw, Line2D)
 
 
-def check_choice(name, value, choices):
-    """ValueError, naming the value and the choices, where it is none of them."""
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
-
-
 def show_legend(ax, **legend_kw):
     """A legend where there is something to tell apart."""
     if ax.get_legend_handles_labels()[0]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.plotting._common import (
     BAND_STYLE,
     axes_or_new,
-    check_choice,
     full_names,
     show_legend,
 )

@@ -5,10 +5,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.borders import as_floats, check_choice
 from sklearn_structsvm.plotting._common import (
     BAND_STYLE,
     axes_or_new,
-    check_choice,
     full_names,
     show_legend,
 )
@@ -340,12 +340,10 @@ def _require(obj, attributes, name, wanted):
 
 def _checked(kind, param_range, values):
     """Float arrays of the shapes that `kind` asks for."""
-    params = np.asarray(param_range, dtype=np.float64)
+    params = as_floats("param_range", param_range, "n_params")
     values = np.asarray(values, dtype=np.float64)
-    if params.ndim != 1 or not params.size:
-        raise ValueError(
-            f"param_range must be 1-D and not empty; got shape {params.shape}."
-        )
+    if not params.size:
+        raise ValueError("param_range is empty.")
     ndim = 1 if kind in ("gap", "norm") else 2
     if values.ndim != ndim or len(values) != len(params):
         raise ValueError(

@@ -10,7 +10,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.labels import (
-    check_costs,
+    as_classes,
+    as_costs,
     class_weight_vector,
     encode,
     label_cost_matrix,
@@ -311,18 +312,20 @@ class IndicatorLabels:
             )
         return y.shape[1]
 
+    def _fit_classes(self, classes, k):
+        """`classes_`, the names of the k columns."""
+        self.classes_ = np.arange(k) if classes is None else as_classes(classes)
+        if len(self.classes_) != k:
+            raise ValueError(
+                f"classes must name the {k} columns of y; got {len(self.classes_)} names."
+            )
+
     def _fit_costs(self):
         """`label_costs_` of shape (k, 2), a column for each truth."""
         k = len(self.classes_)
         costs = np.ones((k, 2))
         if self.label_costs is not None:
-            costs = np.array(self.label_costs, dtype=np.float64)
-            if costs.shape != (k, 2):
-                raise ValueError(
-                    f"label_costs must have shape ({k}, 2), a row per label; "
-                    f"got {costs.shape}."
-                )
-            check_costs(costs)
+            costs = as_costs(self.label_costs, k, 2)
         self.label_costs_ = costs / k if self.normalize_loss else costs
 
     def _fitted_shapes(self):
@@ -385,12 +388,7 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
         self.label_costs = label_costs
 
     def _fit_labels(self, y, classes, class_weight):
-        k = self._check_indicator(y, class_weight)
-        if classes is not None and len(classes) != k:
-            raise ValueError(
-                f"classes must name the {k} columns of y; got {len(classes)} names."
-            )
-        self.classes_ = np.arange(k) if classes is None else np.asarray(classes)
+        self._fit_classes(classes, self._check_indicator(y, class_weight))
         self._fit_costs()
 
     @property

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._matrix._features import as_features
-from sklearn_structsvm._utils.borders import check_shape
+from sklearn_structsvm._utils.borders import check_choice, check_shape
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._hierarchy import HierarchyOracle
@@ -108,10 +108,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     def _fit_labels(self, y, classes, class_weight):
         self._check_indicator(y, class_weight)
         graph = read_hierarchy(self.edges, self.leaves)
-        if self.inference not in ("auto", "tree", "lp"):
-            raise ValueError(
-                f"inference must be 'auto', 'tree' or 'lp'; got {self.inference!r}."
-            )
+        check_choice("inference", self.inference, ("auto", "tree", "lp"))
         twice = np.flatnonzero(np.bincount(graph.children) > 1)
         self.inference_ = self.inference
         if self.inference == "auto":
@@ -140,9 +137,9 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     labelings = IndicatorLabels.labelings
 
     def check_fitted(self):
-        check_shape("nodes_", self.nodes_, len(self._graph.nodes))
-        check_shape("leaves", self._graph.leaves, len(self.classes_))
         self._graph.check()
+        check_shape("nodes_", self.nodes_, len(self._graph.nodes))
+        check_shape("classes_", self.classes_, len(self._graph.leaves))
         if self.inference_ == "lp" and self._polytope.n_variables != self._k:
             raise ValueError(
                 f"The polytope has {self._polytope.n_variables} variables for {self._k} "

@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import check_indices, check_starts
+from sklearn_structsvm._utils.borders import check_indices, check_shape, check_starts
 from sklearn_structsvm._utils.labels import listed, plain
 
 
@@ -34,6 +34,8 @@ class Hierarchy:
 
     def check(self):
         """ValueError where the arrays are no numbered graph, parents first."""
+        for name in ("nodes", "children", "leaves"):
+            check_shape(name, getattr(self, name), "n")
         k = len(self.nodes)
         check_starts("starts", self.starts, k + 1, len(self.children))
         check_indices("children", self.children, k)

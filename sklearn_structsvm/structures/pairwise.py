@@ -7,8 +7,13 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from sklearn_structsvm._utils._matrix._features import as_features
-from sklearn_structsvm._utils.borders import as_floats, check_indices, check_shape
-from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_floats,
+    check_choice,
+    check_indices,
+    check_shape,
+)
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._pairwise import (
     MAX_LABELS,
@@ -128,9 +133,9 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         self.label_costs = label_costs
 
     def check_fitted(self):
-        check_shape("pairs_", self.pairs_, len(self.pairs_), 2)
-        check_indices("pairs_", self.pairs_, self._k)
+        check_shape("pairs_", self.pairs_, "n_pairs", 2)
         super().check_fitted()
+        check_indices("pairs_", self.pairs_, self._k)
 
     def _count_weights(self):
         return super()._count_weights() + 4 * len(self.pairs_)
@@ -141,11 +146,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
 
     def _fit_labels(self, y, classes, class_weight):
         k = self._check_indicator(y, class_weight)
-        if classes is not None and len(classes) != k:
-            raise ValueError(
-                f"classes must name the {k} columns of y; got {len(classes)} names."
-            )
-        self.classes_ = np.arange(k) if classes is None else np.asarray(classes)
+        self._fit_classes(classes, k)
         self._fit_costs()
         self.pairs_ = _read_pairs(self.pairs, self._encode(y))
         self.inference_ = _read_inference(self.inference, k)
@@ -394,7 +395,7 @@ def _read_pairs(pairs, Y):
             )
         chosen = list(combinations(range(k), 2)) if pairs == "all" else _tree(Y)
         return np.array(chosen, dtype=np.intp).reshape(-1, 2)
-    given = np.asarray(pairs)
+    given = as_array("pairs", pairs)
     if given.size == 0:
         return np.empty((0, 2), dtype=np.intp)
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
@@ -415,10 +416,7 @@ def _read_pairs(pairs, Y):
 
 
 def _read_inference(inference, k):
-    if inference not in INFERENCES:
-        raise ValueError(
-            f"inference must be one of {INFERENCES}; got {plain(inference)!r}."
-        )
+    check_choice("inference", inference, INFERENCES)
     if inference == "auto":
         return "enumerate" if k <= MAX_LABELS else "roof"
     if inference == "enumerate" and k > MAX_LABELS:

@@ -14,7 +14,7 @@ from threading import Lock
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import check_floats, check_sparse
 
 # Of rows, bounds and reduced costs, after objective and rays have been scaled to a
 # largest entry of 1. HiGHS has 1e-7 by default, which a duality gap would show.
@@ -59,8 +59,7 @@ class Polytope:
     """
 
     def __init__(self, A, b):
-        if sparse.issparse(A):
-            check_sparse(A, "A")
+        check_sparse(A, "A")
         A = sparse.csr_array(A, dtype=np.float64)
         self.A = A
         self.b = np.ascontiguousarray(b, dtype=np.float64)
@@ -136,13 +135,8 @@ class Polytope:
 
     def _check(self):
         check_sparse(self.A, "A")
-        if self.b.shape != (self.A.shape[0],):
-            raise ValueError(
-                "b must have one entry for each row of A, which has shape "
-                f"{self.A.shape}; got shape {self.b.shape}."
-            )
-        if not (np.isfinite(self.A.data).all() and np.isfinite(self.b).all()):
-            raise ValueError("A and b must be finite.")
+        check_floats("A.data", self.A.data, "n_entries")
+        check_floats("b", self.b, self.A.shape[0])
 
     def _forget_solver(self):
         self._highs = None

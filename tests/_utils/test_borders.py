@@ -9,8 +9,11 @@ from sklearn_structsvm._utils._matrix._products import as_products
 from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils.borders import (
     as_floats,
+    check_choice,
     check_floats,
     check_indices,
+    check_integer,
+    check_shape,
     check_sparse,
     check_starts,
 )
@@ -55,6 +58,13 @@ def test_rows_that_begin_beyond_the_entries_are_refused(layout, indptr):
         check_sparse(X)
 
 
+@pytest.mark.parametrize("layout", ["csr", "coo"])
+def test_a_sparse_array_of_one_dimension_is_refused(layout):
+    row = sparse.coo_array(np.ones(3)).asformat(layout)
+    with pytest.raises(ValueError, match=r"^y must have shape \(n_rows, n_columns\)"):
+        check_sparse(row, "y")
+
+
 def test_missing_entries_are_refused():
     X = some_matrix()
     X.data = X.data[:-1]
@@ -77,7 +87,10 @@ def test_every_reader_of_sparse_rows_looks_first(wrap):
         (["1", "2"], "must hold numbers; got dtype <U1"),
         ([1j, 2.0], "must hold numbers; got dtype complex128"),
         (None, r"must have shape \(2,\)"),
-        ([[1.0], [2.0, 3.0]], "must hold numbers: setting an array"),
+        ([[1.0], [2.0, 3.0]], "must be an array: setting an array"),
+        (np.array([{}, 1.0]), "must hold numbers: .*dict"),
+        (np.array([10**400, 1.0]), "must hold numbers: int too large"),
+        (np.array([None, 1.0]), "must be finite; got nan"),
     ],
 )
 def test_what_are_no_such_numbers_is_refused(values, words):
@@ -86,11 +99,39 @@ def test_what_are_no_such_numbers_is_refused(values, words):
 
 
 def test_numbers_of_other_types_are_converted_and_attributes_are_not():
-    assert as_floats("w", [1, 2], 2).dtype == np.float64
+    for numbers in ([1, 2], np.array([1, 2.0], dtype=object)):
+        assert as_floats("w", numbers, 2).dtype == np.float64
     check_floats("w", np.ones(2), 2)
     for attribute in (np.ones(2, dtype=np.float32), np.ones(4)[::2], [1.0, 2.0]):
         with pytest.raises(ValueError, match="w must be a C-contiguous array of float64"):
             check_floats("w", attribute, 2)
+
+
+def test_a_length_that_may_be_any_has_a_name():
+    check_shape("w", np.ones((5, 2)), "n", 2)
+    for other in (np.ones((5, 3)), np.ones(5), 1.0):
+        with pytest.raises(ValueError, match=r"^w must have shape \(n, 2\); got \("):
+            check_shape("w", other, "n", 2)
+
+
+@pytest.mark.parametrize("value", [True, 1.0, np.nan, "1", None, [1]])
+def test_what_is_no_integer_is_a_type_error(value):
+    with pytest.raises(TypeError, match="^k must be an integer; got"):
+        check_integer("k", value, 0)
+
+
+def test_integers_have_bounds():
+    check_integer("k", np.int64(2), 2, 2)
+    with pytest.raises(ValueError, match="^k must be at least 1; got 0"):
+        check_integer("k", 0, 1)
+    with pytest.raises(ValueError, match="^k must be from 1 to 3; got 4"):
+        check_integer("k", 4, 1, 3)
+
+
+@pytest.mark.parametrize("value", ["c", None, 1, np.array(["a", "b"]), np.ones(0), []])
+def test_what_is_none_of_the_choices_is_named_with_them(value):
+    with pytest.raises(ValueError, match="^method must be one of 'a', 'b'; got"):
+        check_choice("method", value, ("a", "b"))
 
 
 def test_indices_and_starts_are_checked_at_both_ends():
@@ -105,3 +146,5 @@ def test_indices_and_starts_are_checked_at_both_ends():
     for bad in ([0, 2, 1, 3], [1, 2, 2, 3], [0, 2, 2, 4]):
         with pytest.raises(ValueError, match="starts must rise from 0 to 3"):
             check_starts("starts", np.array(bad), 3, 3)
+    with pytest.raises(ValueError, match="starts must be integers; got dtype float"):
+        check_starts("starts", np.array([0.0, 2.0, 2.0, 3.0]), 3, 3)

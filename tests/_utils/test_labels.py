@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from sklearn_structsvm._utils.labels import (
     check_codes,
-    check_costs,
     class_weight_vector,
     encode,
     label_cost_matrix,
@@ -61,6 +60,10 @@ def test_classes_may_hold_labels_that_y_lacks():
         ([1, 2], [1, 3], "label .*2.* not among `classes`"),
         ([1, 2], [1, 2, 2], "holds a label twice"),
         (np.array([1, "a"], dtype=object), None, "y mixes labels"),
+        ([1, 2], 3.0, r"classes must have shape \(n_classes,\); got \(\)"),
+        ([1, 2], [[1, 2]], r"classes must have shape \(n_classes,\); got \(1, 2\)"),
+        ([1, 2], [[1, 2], [3]], "classes must be an array"),
+        ([1, 2], [], "classes is empty"),
     ],
 )
 def test_classes_that_cannot_be_are_refused(labels, classes, message):
@@ -85,6 +88,19 @@ def test_an_unknown_label_is_refused_by_name(labels, classes, shown):
         encode(labels, np.array(classes))
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([[0, 1]], r"truth must have shape \(n,\); got \(1, 2\)"),
+        (1, r"truth must have shape \(n,\); got \(\)"),
+        ([[0], [0, 1]], "truth must be an array"),
+    ],
+)
+def test_labels_of_another_shape_are_refused(labels, message):
+    with pytest.raises(ValueError, match=message):
+        encode(labels, [0, 1], "truth")
+
+
 def test_costs_default_to_one_for_every_error():
     np.testing.assert_array_equal(
         label_cost_matrix(None, 3), [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
@@ -101,9 +117,11 @@ def test_a_class_weight_multiplies_the_row_of_the_truth():
     [
         ([[0, 1, 2], [1, 0, 2]], r"shape \(3, 3\).* got \(2, 3\)"),
         ([[0, 1, 1], [1, 2, 1], [1, 1, 0]], "zero on the diagonal; got 2.0 for class 1"),
-        ([[0, 1, 1], [1, 0, -3], [1, 1, 0]], "finite and >= 0; got -3"),
-        ([[0, 1, 1], [1, 0, np.nan], [1, 1, 0]], "finite and >= 0; got nan"),
-        ([[0, 1, 1], [1, 0, np.inf], [1, 1, 0]], "finite and >= 0; got inf"),
+        ([[0, 1, 1], [1, 0, -3], [1, 1, 0]], "label_costs must be >= 0; got -3"),
+        ([[0, 1, 1], [1, 0, np.nan], [1, 1, 0]], "label_costs must be finite; got nan"),
+        ([[0, 1, 1], [1, 0, np.inf], [1, 1, 0]], "label_costs must be finite; got inf"),
+        ([[0, 1], [1]], "label_costs must be an array"),
+        ([["a"] * 3] * 3, "label_costs must hold numbers"),
     ],
 )
 def test_a_matrix_that_is_no_cost_is_refused(costs, message):
@@ -118,7 +136,7 @@ def test_the_users_cost_matrix_is_not_changed():
 
 
 def test_costs_of_zero_are_allowed():
-    check_costs(np.zeros((2, 2)))
+    assert not label_cost_matrix(np.zeros((2, 2)), 2).any()
 
 
 def test_balanced_weights_are_those_of_scikit_learn():

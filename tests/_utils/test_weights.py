@@ -31,6 +31,7 @@ def test_weights_are_numbers_none_or_one_for_all(given, weights):
         (np.inf, r"sample_weight\[0\] .* got inf"),
         (["a", 1.0], "sample_weight must hold numbers: .*'a'"),
         ([1j, 1.0], "sample_weight must hold numbers: they are complex"),
+        ([[1.0, 2.0], [3.0]], "sample_weight must be an array"),
         ([0, 0], "sample_weight must not be zero for every row"),
         ([1e308, 1e308], "The sum of sample_weight is too large"),
     ],

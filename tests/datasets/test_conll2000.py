@@ -128,9 +128,9 @@ def test_a_token_that_is_no_pair_is_named(token):
 
 
 def test_an_unknown_template_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="template must be 'paper' or 'tutorial'"):
+    with pytest.raises(ValueError, match="template must be one of 'paper', 'tutorial'"):
         chunking_attributes([], template="Paper")
-    with pytest.raises(ValueError, match="template must be 'paper' or 'tutorial'"):
+    with pytest.raises(ValueError, match="template must be one of 'paper', 'tutorial'"):
         fetch_conll2000(template="Paper", data_home=tmp_path)
 
 

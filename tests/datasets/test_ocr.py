@@ -167,7 +167,7 @@ def test_without_files_and_network_the_error_says_what_to_do(tmp_path):
 
 
 def test_an_unknown_subset_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="subset must be 'all'"):
+    with pytest.raises(ValueError, match="subset must be one of 'all'"):
         fetch_ocr_letters(subset="medium", data_home=tmp_path)
 
 

@@ -99,6 +99,10 @@ def set_classes(structure):
     structure.classes_ = np.append(structure.classes_, structure.classes_[-1:])
 
 
+def set_one_class(structure):
+    structure.classes_ = np.array(1)
+
+
 def set_n_features(structure):
     structure.n_features_in_ += 1
 
@@ -109,7 +113,8 @@ def set_n_weights(structure):
 
 @pytest.mark.parametrize("in_a_file", [False, True])
 @pytest.mark.parametrize(
-    "damage", [set_label_costs, set_classes, set_n_features, set_n_weights]
+    "damage",
+    [set_label_costs, set_classes, set_one_class, set_n_features, set_n_weights],
 )
 @pytest.mark.parametrize("kind", ALL)
 def test_a_structure_whose_parts_no_longer_fit_together_is_refused(
@@ -121,6 +126,17 @@ def test_a_structure_whose_parts_no_longer_fit_together_is_refused(
     damage(model.structure_)
     with pytest.raises(ValueError, match="must have shape|changed after fit|features"):
         model.predict(X)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "forest", "graph"])
+def test_attributes_of_a_structure_that_are_single_numbers_are_refused(kind):
+    names = ["pairs_"] if kind == "pairs" else ["nodes", "children", "leaves", "starts"]
+    for name in names:
+        model, X, _ = fitted(kind)
+        owner = model.structure_ if kind == "pairs" else model.structure_._graph
+        setattr(owner, name, np.array(0))
+        with pytest.raises(ValueError, match=f"^{name} must have shape"):
+            model.predict(X)
 
 
 GRAPH_DAMAGE = {

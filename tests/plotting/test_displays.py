@@ -353,7 +353,8 @@ def test_number_of_coefficients_must_be_a_positive_integer(n_coefs):
         ("score", [1.0, 2.0], [[0.5, 0.6]], r"values must be 2-D with 2.*\(1, 2\)"),
         ("score", [1.0, 2.0], [0.5, 0.6], r"values must be 2-D with 2 rows.*\(2,\)"),
         ("gap", [1.0, 2.0], [0.5], r"values must be 1-D with 2 rows.*\(1,\)"),
-        ("norm", [], [], r"param_range must be 1-D and not empty; got shape \(0,\)"),
+        ("norm", [], [], "param_range is empty"),
+        ("norm", 1.0, [0.5], r"param_range must have shape \(n_params,\); got \(\)"),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(kind, param_range, values, message):

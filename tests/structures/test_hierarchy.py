@@ -459,10 +459,10 @@ def test_what_is_no_hierarchy_is_refused(edges, leaves, message):
 @pytest.mark.parametrize(
     ("parameters", "options", "message"),
     [
-        ({"inference": "bp"}, {}, "'tree' or 'lp'; got 'bp'"),
+        ({"inference": "bp"}, {}, "'tree', 'lp'; got 'bp'"),
         ({"inference": "tree"}, {}, "the node 'z' has more than one parent"),
         ({"label_costs": [[1, 1]]}, {}, r"shape \(3, 2\).* got \(1, 2\)"),
-        ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "finite and >= 0; got -1"),
+        ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "must be >= 0; got -1"),
         ({}, {"class_weight": "balanced"}, "label_costs of HierarchicalStructure"),
         ({}, {"classes": ["x", "y", "w"]}, "the leaves of the hierarchy, 'x', 'y', 'z'"),
     ],

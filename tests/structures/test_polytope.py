@@ -126,9 +126,9 @@ def test_without_highs_the_error_says_how_to_get_it(monkeypatch):
 @pytest.mark.parametrize(
     ("A", "b", "message"),
     [
-        ([[1.0, 1.0]], [1.0, 2.0], r"shape \(1, 2\); got shape \(2,\)"),
-        ([[np.nan, 1.0]], [1.0], "A and b must be finite"),
-        ([[1.0, 1.0]], [np.inf], "A and b must be finite"),
+        ([[1.0, 1.0]], [1.0, 2.0], r"b must have shape \(1,\); got \(2,\)"),
+        ([[np.nan, 1.0]], [1.0], r"A\.data must be finite"),
+        ([[1.0, 1.0]], [np.inf], "b must be finite"),
     ],
 )
 def test_what_is_no_polytope_is_refused(A, b, message):

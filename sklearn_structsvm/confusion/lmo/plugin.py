@@ -8,6 +8,7 @@ cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). L is all that it is kn
 import numpy as np
 from sklearn.base import clone
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo._plugin import PluginBlocks, top_classes
@@ -103,8 +104,7 @@ class PluginLMO(LMO):
         """
         P = as_probabilities(X)
         n, k = P.shape
-        if self.counted not in COUNTED:
-            raise ValueError(f"counted must be one of {COUNTED}; got {self.counted!r}.")
+        check_choice("counted", self.counted, COUNTED)
         if self.counted == "labels" and y is None:
             raise ValueError("counted='labels' needs y.")
         y = None if y is None else check_codes(y, n, k, "y")

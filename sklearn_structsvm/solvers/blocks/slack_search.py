@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.blocks._slack_oracle import search_block
 from sklearn_structsvm.solvers.blocks._slack_search import SEARCHES
 
@@ -129,8 +130,7 @@ def find_most_violating(
 
 def check_search(oracle, search, name="this structure"):
     """ValueError where the oracle cannot serve the search, saying which it can."""
-    if search not in SEARCHES:
-        raise ValueError(f"search must be one of {list(SEARCHES)}; got {search!r}.")
+    check_choice("search", search, SEARCHES)
     if search in served_searches(oracle):
         return
     asked = "constrained_decode or " if search == "angular" else ""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.confusion.bounds import linear_range, ratio_bound
 from sklearn_structsvm.solvers.confusion.column_generation import (
     least_violated,
@@ -88,9 +89,8 @@ def run_bisection(
     >>> result.status, result.gap <= 1e-3
     ('converged', True)
     """
-    for name, value, options in (("step", step, STEPS), ("inner", inner, tuple(INNER))):
-        if value not in options:
-            raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+    check_choice("step", step, STEPS)
+    check_choice("inner", inner, INNER)
     if problem.ratio() is None:
         raise ValueError(
             "solver 'bisection' is for ratios of linear functions, and "

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
@@ -95,8 +96,7 @@ def run_frank_wolfe(
     """
     if problem.constrained:
         raise ValueError("run_frank_wolfe has no constraints: run_split_fw has.")
-    if step not in STEPS:
-        raise ValueError(f"step must be one of {STEPS}, got {step!r}.")
+    check_choice("step", step, STEPS)
     search = _FrankWolfe(problem, step, tol)
     return search.incumbent.run(
         search.move,

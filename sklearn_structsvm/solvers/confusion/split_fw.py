@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.optimize import linprog, minimize_scalar
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
@@ -82,10 +83,7 @@ def run_split_fw(
     .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
        multiclass algorithms for complex metrics and constraints", 2022.
     """
-    if step not in STEPS:
-        raise ValueError(
-            f"With constraints, step must be one of {STEPS}, got {step!r}."
-        )
+    check_choice("With constraints, step", step, STEPS)
     search = _SplitFrankWolfe(problem, step, penalty, dual_steps, max_iter, tol)
     search.recombine_interval = recombine_interval
     return search.incumbent.run(
