@@ -125,10 +125,12 @@ class Cells:
 def label_index(classes, label, name):
     """Index of a label among classes; a ValueError names the parameter and the label."""
     classes = np.asarray(classes).tolist()
-    found = [i for i, known in enumerate(classes) if known == label]
-    if not found:
-        raise ValueError(f"{name}={label!r} is not a class: they are {classes}.")
-    return found[0]
+    try:
+        return classes.index(label)
+    except ValueError:
+        raise ValueError(
+            f"{name}={label!r} is not a class: they are {classes}."
+        ) from None
 
 
 def positive_index(classes, pos_label, name):

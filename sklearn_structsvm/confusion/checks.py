@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.borders import as_floats, check_integer
 from sklearn_structsvm.confusion.metric import ConfusionMetric, gradient_by_differences
 
 # Differences of a function of moderate curvature are right to about 1e-9, and at the edge
@@ -106,6 +106,10 @@ def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0
     ValueError: Wishful is not convex: ...
     """
     _check_kind(metric)
+    for name, value in [
+        ("n_classes", n_classes), ("n_groups", n_groups), ("n_trials", n_trials)
+    ]:  # fmt: skip
+        check_integer(name, value, 1)
     rng = check_random_state(random_state)
     groups = (n_groups,) if metric.needs_groups else ()
     for _ in range(n_trials):

@@ -4,6 +4,7 @@ import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number, selected_groups
+from sklearn_structsvm.confusion.scoring import check_baseline
 
 __all__ = ["Churn"]
 
@@ -60,10 +61,7 @@ class Churn(Constraint):
         return self.group is not None or bool(self.per_group)
 
     def check(self, cells):
-        if not hasattr(self.baseline, "predict"):
-            raise ValueError(
-                f"baseline must be a fitted classifier, got {self.baseline!r}."
-            )
+        check_baseline(self.baseline)
         if cells.baseline is None:
             raise ValueError("Churn needs the baseline's labels (y_baseline).")
         super().check(cells)

@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
-from sklearn_structsvm._utils.borders import as_floats, check_indices
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_indices
 from sklearn_structsvm._utils.groups import Groups
-from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 
@@ -65,10 +65,14 @@ default=None
     ([0, 1], ['n', 'y'])
     """
     y_true = _as_labels(y_true, "y_true")
-    probable = np.ndim(y_pred) == 2 and np.shape(y_pred)[1] != 1
+    shape = as_array("y_pred", y_pred).shape
+    probable = len(shape) == 2 and shape[1] != 1
     if probable and labels is None:
         raise ValueError("y_pred of shape (n, k) needs labels, those of its columns.")
-    y_pred = np.asarray(y_pred) if probable else _as_labels(y_pred, "y_pred")
+    if probable:
+        y_pred = as_floats("y_pred", y_pred, "n", "k")
+    else:
+        y_pred = _as_labels(y_pred, "y_pred")
     check_consistent_length(y_true, y_pred, sample_weight, y_baseline)
     if y_baseline is not None:
         y_baseline = _as_labels(y_baseline, "y_baseline")
@@ -77,7 +81,7 @@ default=None
         known = [y for y in (y_true, y_pred, y_baseline) if y is not None]
         classes = unique_labels(*known)
     else:
-        classes = column_or_1d(labels)
+        classes = as_classes(labels, "labels")
     groups = None
     if sensitive_features is not None:
         groups = Groups(sensitive_features, len(y_true))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["LinearLoss", "Ordinal", "ZeroOne"]
@@ -63,21 +64,14 @@ class LinearLoss(CostMetric):
 
     def cost_matrix(self, n_classes):
         if isinstance(self.costs, dict):
-            L = np.zeros((n_classes, n_classes))
+            L = np.zeros((n_classes, n_classes), dtype=object)
             for pair, cost in self.costs.items():
                 label, prediction = _pair(pair)
                 i = self.index_of(label, "a label in costs")
                 L[i, self.index_of(prediction, "a prediction in costs")] = cost
         else:
-            L = np.asarray(self.costs, dtype=np.float64)
-        if L.shape != (n_classes, n_classes):
-            raise ValueError(
-                f"costs must have shape ({n_classes}, {n_classes}) for {n_classes} "
-                f"classes, got {L.shape}."
-            )
-        if not np.isfinite(L).all():
-            raise ValueError(f"costs must be finite, got {self.costs!r}.")
-        return L
+            L = self.costs
+        return as_floats("costs", L, n_classes, n_classes)
 
     def check(self, n_classes):
         self.cost_matrix(n_classes)

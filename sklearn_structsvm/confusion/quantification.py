@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number, one_per_group, selected_groups
 
@@ -62,13 +63,13 @@ class Quantification(Constraint):
             priors = cells.label_shares[cells.cells_of(group)].sum(axis=0)
             return priors / priors.sum() if priors.any() else priors
         if isinstance(self.target, dict):
-            shares = np.zeros(k)
+            shares = np.zeros(k, dtype=object)
             for label, share in self.target.items():
                 shares[cells.class_index(label, "target")] = share
         else:
-            shares = np.asarray(self.target, dtype=np.float64)
-        valid = shares.shape == (k,) and (shares >= 0.0).all()
-        if not (valid and np.isclose(shares.sum(), 1.0)):
+            shares = self.target
+        shares = as_floats("target", shares, k)
+        if (shares < 0.0).any() or not np.isclose(shares.sum(), 1.0):
             raise ValueError(
                 f"target must be {k} shares of sum 1, none negative, got {self.target!r}."
             )

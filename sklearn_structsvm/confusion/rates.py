@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm.confusion.constraint import Constraint
 
 __all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall"]
@@ -125,7 +126,7 @@ class RateConstraint(Constraint):
             wanted = {cells.class_index(key, name): v for key, v in value.items()}
         elif isinstance(value, str):
             raise ValueError(f"{name} must be a number, got {value!r}.")
-        elif np.ndim(value) == 0:
+        elif as_array(name, value).ndim == 0:
             wanted = dict.fromkeys(range(k), value)
         elif np.shape(value) == (k,):
             wanted = dict(enumerate(np.asarray(value).tolist()))

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer
 from sklearn_structsvm.confusion.counts import confusion_tensor
 
@@ -119,10 +120,7 @@ class Scored:
         scorer : callable
             scorer(estimator, X, y, sample_weight=None, sensitive_features=None) → float.
         """
-        if response not in ("predict", "predict_proba"):
-            raise ValueError(
-                f"response must be 'predict' or 'predict_proba', got {response!r}."
-            )
+        check_choice("response", response, ("predict", "predict_proba"))
         sign = 1 if self.greater_is_better else -1
         return ConfusionScorer(self, sign, {}, response_method=response)
 
@@ -175,7 +173,7 @@ class ConfusionScorer(_BaseScorer):
             response = probabilities
         baseline = getattr(measure, "baseline", None)
         if baseline is not None:
-            baseline = respond(baseline, "predict", X, sensitive_features)
+            baseline = baseline_labels(baseline, X, sensitive_features)
         value = measure(
             y_true,
             response,
@@ -185,6 +183,18 @@ class ConfusionScorer(_BaseScorer):
             y_baseline=baseline,
         )
         return self._sign * value
+
+
+def check_baseline(baseline):
+    """ValueError where what a constraint compares with is no classifier."""
+    if not hasattr(baseline, "predict"):
+        raise ValueError(f"baseline must be a fitted classifier, got {baseline!r}.")
+
+
+def baseline_labels(baseline, X, sensitive_features):
+    """What the classifier predicts that a constraint compares with."""
+    check_baseline(baseline)
+    return respond(baseline, "predict", X, sensitive_features)
 
 
 def respond(estimator, method, X, sensitive_features):

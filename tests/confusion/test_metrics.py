@@ -295,6 +295,9 @@ def test_checks_find_false_claims():
         def gradient(self, C):
             return FBeta.gradient(FBeta(), C)
 
+    for name in ("n_classes", "n_groups", "n_trials"):
+        with pytest.raises(TypeError, match=f"{name} must be an integer"):
+            check_metric(QMean(), **{name: 2.0})
     with pytest.raises(ValueError, match="ratio of WrongRatio gives"):
         check_metric(WrongRatio(), 2)
 

@@ -110,7 +110,7 @@ def test_scorers_have_the_name_of_what_they_measure():
     text = repr(FBeta().scorer(response="predict_proba"))
     assert text == "make_scorer(f_beta, response_method='predict_proba')"
     assert "greater_is_better=False" in repr(Recall(at_least=0.5).scorer())
-    with pytest.raises(ValueError, match="response must be 'predict' or"):
+    with pytest.raises(ValueError, match="response must be one of 'predict',"):
         GMean().scorer(response="decision_function")
 
 

@@ -11,7 +11,7 @@ from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
-from sklearn_structsvm.confusion.scoring import respond
+from sklearn_structsvm.confusion.scoring import baseline_labels
 
 
 def read_constraints(constraints):
@@ -67,7 +67,7 @@ class CellFinder:
         """Codes of the labels that the baseline gives, or None without one."""
         if self.baseline is None:
             return None
-        labels = respond(self.baseline, "predict", X, sensitive_features)
+        labels = baseline_labels(self.baseline, X, sensitive_features)
         return encode(labels, self.classes, "The prediction of the baseline")
 
 

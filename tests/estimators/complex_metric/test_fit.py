@@ -614,6 +614,15 @@ class TestConstraints:
         with pytest.raises(ValueError, match="several baselines"):
             ComplexMetricClassifier(constraints=both).fit(X, y)
 
+    @pytest.mark.parametrize("baseline", [None, np.ones(2), "best"], ids=repr)
+    def test_a_baseline_that_is_no_classifier_is_refused(self, baseline):
+        X, y, _ = make_data(2)
+        constraint = Churn(baseline, at_most=0.1)
+        with pytest.raises(ValueError, match="baseline must be a fitted classifier"):
+            ComplexMetricClassifier(constraints=constraint).fit(X, y)
+        with pytest.raises(ValueError, match="baseline must be a fitted classifier"):
+            constraint(LogisticRegression().fit(X, y), X, y)
+
     def test_groups_are_left_alone_where_nothing_needs_them(self):
         X, y, groups = make_data(2)
         model = ComplexMetricClassifier().fit(X, y, sensitive_features=groups)
