@@ -73,6 +73,15 @@ def _is_fitted_attribute(name):
     return name == "_dual_state" or (name.endswith("_") and not name.startswith("_"))
 
 
+def require_y(estimator, y):
+    """ValueError, in scikit-learn's words, where y is None."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is "
+            "None."
+        )
+
+
 class PassReporter:
     """Reports each pass of a solver to the callbacks of an estimator, and to `verbose`.
 

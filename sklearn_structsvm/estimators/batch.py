@@ -7,11 +7,12 @@ from numbers import Integral, Real
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm.distributed.dask_problem import make_dask_problem
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import make_problem, read_structure
-from sklearn_structsvm.estimators.structured import StructuredClassifier
+from sklearn_structsvm.estimators.structured import StructuredClassifier, joined_weights
 from sklearn_structsvm.risks import (
     BinaryHinge,
     Logistic,
@@ -213,16 +214,16 @@ class BatchClassifier(StructuredClassifier):
         """Weights of the previous fit, where they are asked for and of use."""
         if not getattr(self, "warm_start", False) or "coef_" not in before:
             return None
-        # A fit to sequences has no intercept.
-        coef, intercept = before["coef_"], before.get("intercept_")
+        coef = as_array("coef_", before["coef_"])
         shape = structure.split_weights(np.zeros(structure.n_weights_))[0].shape
         same_classes = np.array_equal(before.get("classes_"), structure.classes_)
-        if intercept is None or coef.shape != shape or not same_classes:
+        # A fit to sequences has no intercept.
+        if "intercept_" not in before or coef.shape != shape or not same_classes:
             self._warn_of_cold_start(
                 "the features or classes are not those", "coefficients are"
             )
             return None
-        return structure.join_weights(coef, intercept)
+        return joined_weights(structure, before)
 
     def _weight_attributes(self, structure, weights):
         attributes = super()._weight_attributes(structure, weights)

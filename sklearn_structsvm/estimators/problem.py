@@ -11,12 +11,13 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.weights import (
     check_weights,
     normalised_lambda,
     total_weight,
 )
+from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.loop import WRONG_ORACLE
@@ -107,15 +108,14 @@ def read_structure(X, y, classes):
             f"structure='auto' cannot read y of the kind {kind!r}; it knows binary, "
             "multiclass and multilabel-indicator targets, and sequences of labels."
         )
-    n_classes = len(np.unique(y)) if classes is None else len(classes)
+    n_classes = len(np.unique(y) if classes is None else as_classes(classes))
     return BinaryStructure() if n_classes <= 2 else MulticlassStructure()
 
 
 def check_flat(estimator, X, y):
     """X and y as scikit-learn's linear classifiers check them."""
     for name, data in (("X", X), ("y", y)):
-        if sparse.issparse(data):
-            check_sparse(data, name)
+        check_sparse(data, name)
     X, y = validate_data(
         estimator,
         X,
@@ -161,11 +161,7 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     else:
         structure = clone(structure)
     if not flat:
-        if y is None:
-            raise ValueError(
-                f"{type(estimator).__name__} requires y to be passed, but the target y "
-                "is None."
-            )
+        require_y(estimator, y)
         X, y = structure.check_data(X, y)
     options = {}
     if structure.has_classes:

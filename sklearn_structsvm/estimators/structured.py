@@ -14,12 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_structsvm._utils.borders import as_floats, check_sparse
+from sklearn_structsvm._utils.borders import as_floats, check_integer, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm._utils.threads import count_threads
-from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter
+from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter, require_y
 from sklearn_structsvm.estimators.problem import (
     check_nothing_to_learn,
     is_flat,
@@ -96,6 +96,16 @@ def _knows(name):
     return check
 
 
+def joined_weights(structure, attributes):
+    """w of `coef_` and `intercept_`; ValueError where they do not fit the structure."""
+    zeros = structure.split_weights(np.broadcast_to(0.0, structure.n_weights_))
+    parts = [
+        None if like is None else as_floats(name, attributes.get(name), *like.shape)
+        for name, like in zip(("coef_", "intercept_"), zeros, strict=True)
+    ]
+    return structure.join_weights(*parts)
+
+
 class StructuredClassifier(
     AtomicFitMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator
 ):
@@ -142,20 +152,13 @@ class StructuredClassifier(
     @property
     def _weights(self):
         """w, once the state is seen to fit together: it may have been set by hand."""
-        structure = self.structure_
-        structure.check_fitted()
-        zeros = structure.split_weights(np.broadcast_to(0.0, structure.n_weights_))
-        parts = [
-            None if like is None else as_floats(name, getattr(self, name), *like.shape)
-            for name, like in zip(("coef_", "intercept_"), zeros, strict=True)
-        ]
-        return structure.join_weights(*parts)
+        self.structure_.check_fitted()
+        return joined_weights(self.structure_, vars(self))
 
     def _check_X(self, X):
         check_is_fitted(self)
         if self.structure_.flat:
-            if sparse.issparse(X):
-                check_sparse(X)
+            check_sparse(X)
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C"
             )
@@ -215,11 +218,12 @@ class StructuredClassifier(
         -------
         float
         """
-        check_is_fitted(self)
         y_pred = self.predict(X)
+        require_y(self, y)
         if not self.structure_.flat:
             _, y = self.structure_.check_data(X, y)
         elif sparse.issparse(y):
+            check_sparse(y, "y")
             y = y.toarray()
         unseen = self.structure_.unseen_labels(y)
         if unseen:
@@ -244,6 +248,7 @@ class StructuredClassifier(
             Item i has shape (m_i,). The difference of the first two is a margin of
             confidence.
         """
+        check_integer("k", k, 1)
         X, w = self._check_X(X), self._weights
         pairs = [self.structure_.k_best(x, w, k) for x in X]
         return tuple(as_object_array(items) for items in zip(*pairs, strict=True))

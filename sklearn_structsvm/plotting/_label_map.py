@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from sklearn_structsvm._utils.borders import as_array, check_sparse
 from sklearn_structsvm.plotting._common import axes_or_new, show_legend_below
 from sklearn_structsvm.solvers.blocks._slack_oracle import points_of
 from sklearn_structsvm.solvers.blocks.slack_search import (
@@ -275,14 +276,15 @@ class LabelMapDisplay:
 def _one_example(structure, x, y):
     if not structure.flat:
         return structure.check_data([x], [y])
-    x = x.reshape(1, -1) if sparse.issparse(x) else np.reshape(x, (1, -1))
+    check_sparse(x, "x")
+    x = x.reshape(1, -1) if sparse.issparse(x) else as_array("x", x).reshape(1, -1)
     x = check_array(x, accept_sparse="csr", dtype=np.float64, order="C", input_name="x")
     if x.shape[1] != structure.n_features_in_:
         raise ValueError(
             f"x must have {structure.n_features_in_} features, as in fit; "
             f"got {x.shape[1]}."
         )
-    return x, np.asarray([y])
+    return x, as_array("y", [y])
 
 
 def _all_labelings(structure, oracle, most):

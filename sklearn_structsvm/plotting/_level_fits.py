@@ -7,6 +7,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
+from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -37,6 +38,8 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
         Held-out scores of fits without constraints.
     """
     constraints = [_at_level(estimator, param_name, level) for level in levels]
+    for name, data in (("X", X), ("y", y), ("sample_weight", weights)):
+        check_sparse(data, name)
     X, y, weights, groups = indexable(X, y, weights, groups)
     splits = list(check_cv(cv, y, classifier=True).split(X, y))
     by_split = Parallel(n_jobs=n_jobs)(

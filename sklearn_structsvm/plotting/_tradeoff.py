@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.plotting._common import (
     BAND_STYLE,
@@ -287,7 +288,7 @@ default=None
                     "estimator must be a ComplexMetricClassifier; "
                     f"{type(estimator).__name__} has no {attribute!r}."
                 )
-        levels = np.asarray(param_range, dtype=np.float64)
+        levels = as_floats("param_range", param_range, "n_levels")
         results, unconstrained = fit_at_levels(
             estimator,
             X,

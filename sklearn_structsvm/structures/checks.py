@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 
+from sklearn_structsvm._utils.borders import as_array, check_integer, check_sparse
 from sklearn_structsvm.structures.base import Structure
 from sklearn_structsvm.structures.checked_example import (
     CheckedExample,
@@ -95,6 +96,7 @@ def check_structure(structure, X, y, *, labelings=None, n_trials=5, random_state
         raise TypeError(
             f"check_structure takes a Structure; got {type(structure).__name__}."
         )
+    check_integer("n_trials", n_trials, 1)
     rng = check_random_state(random_state)
     structure, X, y = _fitted(structure, X, y)
     chosen = np.arange(len(y))
@@ -154,8 +156,9 @@ def _fitted(structure, X, y):
     is_fitted = hasattr(structure, "n_weights_")
     structure = structure if is_fitted else copied
     if structure.flat:
+        check_sparse(X)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-        y = np.asarray(y)
+        y = as_array("y", y)
     else:
         X, y = structure.check_data(X, y)
     if not is_fitted:

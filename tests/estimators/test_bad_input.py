@@ -141,6 +141,22 @@ def test_y_must_be_there_and_as_long_as_x():
     for structure in (ChainStructure(), PythonMulticlass()):
         refused(GOOD_X, None, "requires y to be passed", structure)
         refused(GOOD_X, GOOD_Y[:2], "same length; got 3 and 2", structure)
+    model = BCFWClassifier(ChainStructure(), tol=0.5).fit(GOOD_X, GOOD_Y)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        model.score(GOOD_X, None)
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_a_sparse_y_is_looked_at_before_it_is_read(kind):
+    problem = make_problem(kind)
+    Y = sparse.csr_array(np.eye(problem.X.shape[0], 3))
+    Y.indices[0] = 10**6
+    message = r"^y\.indices must be integers in \[0, 3\)"
+    refused(problem.X, Y, message, problem.structure)
+    with pytest.raises(ValueError, match=message):
+        problem.estimator(tol=0.5).fit(problem.X, problem.y).score(problem.X, Y)
+    row = sparse.coo_array(np.ones(problem.X.shape[0]))
+    refused(problem.X, row, r"^y must have shape \(n_rows, n", problem.structure)
 
 
 @pytest.mark.parametrize("structure", [ChainStructure(), PythonMulticlass()])
@@ -351,7 +367,7 @@ def test_a_structure_that_answers_nonsense_is_refused(fault, message):
 @pytest.mark.parametrize(
     ("k", "error", "message"),
     [(0, ValueError, "k must be"), (-1, ValueError, "k must be"),
-     (1.5, TypeError, "integer")],
+     (1.5, TypeError, "k must be an integer"), ((), TypeError, "k must be an integer")],
 )  # fmt: skip
 def test_a_number_of_labelings_that_is_none_is_refused(k, error, message):
     model = BCFWClassifier(ChainStructure(), tol=0.5).fit(GOOD_X, GOOD_Y)

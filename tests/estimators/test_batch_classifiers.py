@@ -630,6 +630,18 @@ def test_a_warm_start_from_other_classes_is_a_cold_one(make):
     np.testing.assert_array_equal(model.coef_, make(C=0.1).fit(X, y).coef_)
 
 
+@pytest.mark.parametrize("make", [SubLBFGSClassifier, BMRMClassifier])
+@pytest.mark.parametrize(
+    "change", [lambda b: b[:-1], lambda b: b[:, np.newaxis], lambda b: b * np.nan]
+)
+def test_a_warm_start_from_damaged_intercepts_is_refused(make, change):
+    X, y = make_data("multiclass")
+    model = make(warm_start=True).fit(X, y)
+    model.intercept_ = change(model.intercept_)
+    with pytest.raises(ValueError, match="^intercept_ must"):
+        model.fit(X, y)
+
+
 @pytest.mark.parametrize("structure", ["auto", ChainStructure(transition=False)])
 def test_a_warm_start_from_sequences_is_a_cold_one(structure):
     X, y = make_data("binary")

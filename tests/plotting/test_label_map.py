@@ -252,6 +252,9 @@ REFUSED = {
     "features": (("multilabel", "x"), {}, "x must have 5 features, as in fit; got 4"),
     "NaN": (("multilabel", "nan"), {}, "Input x contains NaN"),
     "labels": (("multilabel", "y"), {}, r"y must have shape \(n_samples, 3\)"),
+    "several labels": (("binary", "row"), {}, r"y must have shape \(n,\); got \(1, 2\)"),
+    "labels of classes": (("multiclass", "row"), {}, r"y must have shape \(n,\)"),
+    "indices": (("multilabel-csr", "indices"), {}, r"x\.indices must be integers in"),
     "unseen": (("multiclass", "label"), {}, "y has the label 9"),
     "positions": (("chain", "y"), {}, r"y\[0\] has \d labels for the \d positions"),
     "unserved": (
@@ -273,6 +276,11 @@ def test_what_makes_no_picture_is_refused_before_a_figure_is_made(case, params, 
         x = np.full_like(x, np.nan)
     elif fault == "y":
         y = y[:-1]
+    elif fault == "row":
+        y = [y, y]
+    elif fault == "indices":
+        x = x.copy()
+        x.indices[0] = 10**6
     elif fault == "label":
         y = 9
     with pytest.raises(ValueError, match=message):

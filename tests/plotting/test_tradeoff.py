@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from _mixtures import Spy, make_data
 from _seeds import new_rng
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit
@@ -221,6 +222,32 @@ class TestFits:
         in_order = display.train_scores[[1, 2, 0]]
         assert (np.diff(in_order, axis=0) >= -1e-3).all()
         assert display.ax_.get_ylabel() == "G mean"
+
+    @pytest.mark.parametrize(
+        ("param_range", "message"),
+        [
+            (0.1, r"param_range must have shape \(n_levels,\); got \(\)"),
+            ([[0.1], [0.1, 0.2]], "param_range must be an array"),
+            (["all"], "param_range must hold numbers"),
+        ],
+    )
+    def test_levels_that_are_none_are_refused(self, param_range, message):
+        X, y, groups = make_data(2)
+        with pytest.raises(ValueError, match=message):
+            TradeoffDisplay.from_estimator(
+                bounded(), X, y, param_name="slack", param_range=param_range,
+                sensitive_features=groups,
+            )  # fmt: skip
+
+    def test_sparse_rows_that_point_beyond_their_columns_are_refused(self):
+        X, y, groups = make_data(2)
+        X = sparse.csr_array(X)
+        X.indices[0] = 10**6
+        with pytest.raises(ValueError, match=r"^X\.indices must be integers"):
+            TradeoffDisplay.from_estimator(
+                bounded(), X, y, param_name="slack", param_range=[0.1],
+                sensitive_features=groups,
+            )  # fmt: skip
 
     def test_class_probabilities_are_fitted_once_for_each_split(self):
         X, y, _ = make_data(2)

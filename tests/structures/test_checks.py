@@ -455,6 +455,11 @@ def test_what_is_no_structure_is_refused():
         check_structure(Bits, *data())
 
 
+def test_a_number_of_trials_that_is_none_is_refused():
+    with pytest.raises(TypeError, match="n_trials must be an integer; got '3'"):
+        check_structure(Bits(), *data(), n_trials="3")
+
+
 def test_a_fit_that_leaves_no_length_is_caught():
     methods = {"fit": lambda self, X, y: self}
     check_broken(methods, ValueError, "fit of Broken must set n_weights_.* got None")

@@ -17,11 +17,12 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
+from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
-from sklearn_structsvm.estimators.base import PassReporter
+from sklearn_structsvm.estimators.base import PassReporter, require_y
 from sklearn_structsvm.estimators.complex_metric.oracles import (
     ClassifierOracle,
     PluginOracle,
@@ -74,12 +75,10 @@ class TrainedMixture(RandomisedClassifier):
     """A randomised classifier with a `_fit` to (X, y, weights, groups, metadata)."""
 
     def _fit(self, X, y, sample_weight, sensitive_features, fit_params, transaction):
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
+        require_y(self, y)
         data = {"X": X, "y": y}
+        for name, values in data.items():
+            check_sparse(values, name)
         X, y = indexable(X, y)
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")

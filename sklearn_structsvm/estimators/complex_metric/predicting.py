@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sklearn_structsvm._utils.borders import check_floats, check_shape, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
 from sklearn_structsvm._utils.labels import check_codes, unseen, unseen_words
@@ -32,8 +33,9 @@ PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
 
 def _is_deterministic(estimator):
     """Whether one plug-in classifier is all that the mixture has."""
-    weights = getattr(estimator, "mixture_weights_", ())
-    return len(weights) == 1 and estimator.mixture_.needs_probabilities
+    mixture = getattr(estimator, "mixture_", None)
+    is_plugin = getattr(mixture, "needs_probabilities", False)
+    return is_plugin and np.shape(mixture.weights) == (1,)
 
 
 def _is_multi_class(metric):
@@ -125,6 +127,9 @@ class RandomisedClassifier(
     def _mixture_input(self, method, X, sensitive_features, params):
         """What the mixture decides by, and the cell of each row."""
         check_is_fitted(self)
+        check_sparse(X)
+        check_shape("classes_", self.classes_, "n_classes")
+        self.mixture_.check(len(self.classes_))
         params = self._routed(method, sensitive_features, params)
         if self.mixture_.needs_probabilities:
             X_in = class_probabilities(self.estimator_, X, self.classes_, **params)
@@ -169,7 +174,7 @@ or None
         """
         X_in, cells = self._mixture_input("predict", X, sensitive_features, params)
         uniforms = None
-        if len(self.mixture_weights_) > 1:
+        if len(self.mixture_.weights) > 1:
             uniforms = self.row_hash_.choices(X, len(cells), random_state)
         n_threads = count_threads(self.n_jobs)
         codes = self.mixture_.predict(X_in, cells, uniforms, n_threads)
@@ -265,6 +270,12 @@ class PluginMixture:
         self.weights = weights
         self.loss_matrices = loss_matrices
 
+    def check(self, n_classes):
+        """ValueError where its state was changed after fit, and fits no more."""
+        shape = "n_classifiers", "n_cells", n_classes, n_classes
+        check_floats("mixture_.loss_matrices", self.loss_matrices, *shape)
+        check_floats("mixture_.weights", self.weights, len(self.loss_matrices))
+
     def predict(self, probabilities, cells, uniforms, n_threads=1):
         """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
 
@@ -319,6 +330,15 @@ class ClassifierMixture:
     def needs_cells(self):
         """Whether predictions depend on the cells."""
         return self.lmo.needs_cells
+
+    def check(self, n_classes):
+        """As of `PluginMixture`."""
+        check_floats("mixture_.weights", self.weights, len(self.classifiers))
+        if self.n_classes != n_classes:
+            raise ValueError(
+                f"mixture_.n_classes must be {n_classes}, the number of classes_; "
+                f"got {self.n_classes}."
+            )
 
     def predict(self, X, cells, uniforms, n_threads=1):
         """As of `PluginMixture`, from rows and not their probabilities."""

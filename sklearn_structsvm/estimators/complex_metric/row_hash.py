@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm.estimators.complex_metric._row_hash import hash_dense, hash_sparse
 
@@ -79,6 +80,7 @@ def row_uniforms(X, seed=0):
     >>> bool(u[0] == u[2]), bool(u[0] == u[1])
     (True, False)
     """
+    check_integer("seed", seed, 0)
     if not sparse.issparse(X):
         X = _as_floats(np.asarray(X))
         if X.ndim != 2:

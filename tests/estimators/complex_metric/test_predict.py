@@ -359,3 +359,54 @@ def test_refitted_classifiers_predict_without_the_groups_of_their_constraints(lm
         model.set_params(max_iter=10).fit(X, y, sensitive_features=group)
     expected = model.predict(X, sensitive_features=group)
     np.testing.assert_array_equal(model.predict(X), expected)
+
+
+DAMAGE = {
+    "weights of no length": ("plugin", "weights", lambda w: np.array(0.5)),
+    "fewer weights": ("plugin", "weights", lambda w: w[:-1]),
+    "losses of one tensor": ("plugin", "loss_matrices", lambda L: L[0]),
+    "losses of fewer classes": ("plugin", "loss_matrices", lambda L: L[..., :-1]),
+    "losses of words": ("plugin", "loss_matrices", lambda L: L.astype(str)),
+    "more weights": ("weighted", "weights", lambda w: np.append(w, w)),
+    "weights of NaN": ("weighted", "weights", lambda w: w * np.nan),
+    "a class more": ("weighted", "n_classes", lambda n: n + 1),
+    "half a class": ("weighted", "n_classes", lambda n: n - 0.5),
+}
+
+
+@pytest.mark.parametrize(("lmo", "name", "change"), DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_mixture_is_refused_by_name(lmo, name, change):
+    X, y, _ = make_data(3)
+    with no_complaint_of_convergence():
+        model = ComplexMetricClassifier(metric="min_max", lmo=lmo).fit(X, y)
+    model = pickle.loads(pickle.dumps(model))
+    setattr(model.mixture_, name, change(getattr(model.mixture_, name)))
+    for ask in (model.predict, model.predict_proba, lambda X: model.score(X, y)):
+        with pytest.raises(ValueError, match=rf"^mixture_\.{name} must"):
+            ask(X)
+
+
+def test_classes_and_seeds_that_were_changed_are_refused(mixture):
+    X, y, model = mixture
+    for change in (lambda c: c[:-1], lambda c: c[np.newaxis], lambda c: c[:0]):
+        damaged = copy.copy(model)
+        damaged.classes_ = change(model.classes_)
+        for ask in (damaged.predict, damaged.predict_proba):
+            with pytest.raises(ValueError, match="classes_ must|loss_matrices must"):
+                ask(X)
+    damaged = copy.deepcopy(model)
+    damaged.row_hash_.seed = -1
+    with pytest.raises(ValueError, match="seed must be at least 0; got -1"):
+        damaged.score(X, y)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("lmo", ["plugin", "weighted"])
+def test_sparse_rows_that_point_beyond_their_columns_are_refused(lmo, layout):
+    X, y, _ = make_data(2)
+    model = ComplexMetricClassifier(lmo=lmo).fit(sparse.csr_array(X), y)
+    bad = sparse.csr_array(X).asformat(layout)
+    (bad.coords[1] if layout == "coo" else bad.indices)[0] = 10**6
+    for ask in (model.predict, model.predict_proba, lambda X: model.fit(X, y)):
+        with pytest.raises(ValueError, match=r"^X\.(indices|coords\[1\]) must be integ"):
+            ask(bad)
