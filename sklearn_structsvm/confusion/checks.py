@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_structsvm._utils.borders import as_floats, check_integer
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
 from sklearn_structsvm.confusion.metric import ConfusionMetric, gradient_by_differences
 
 # Differences of a function of moderate curvature are right to about 1e-9, and at the edge
@@ -47,7 +47,7 @@ def check_gradient(metric, C):
     ValueError: gradient of Square is wrong at entry (0, 1): -0.4, by differences -0.8...
     """
     _check_kind(metric)
-    C = as_floats("C", C, *np.shape(C))
+    C = as_floats("C", C, *as_array("C", C).shape)
     if C.ndim < 2 or C.shape[-1] != C.shape[-2]:
         raise ValueError(f"C must have shape (k, k) or (n_groups, k, k); got {C.shape}.")
     expected = gradient_by_differences(metric.value, C)

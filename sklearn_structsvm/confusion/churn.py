@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import check_number, selected_groups
+from sklearn_structsvm.confusion.rates import check_number, names_groups, selected_groups
 from sklearn_structsvm.confusion.scoring import check_baseline
 
 __all__ = ["Churn"]
@@ -58,7 +58,7 @@ class Churn(Constraint):
     @property
     def needs_groups(self):
         """Whether `group` or `per_group` is set."""
-        return self.group is not None or bool(self.per_group)
+        return names_groups(self)
 
     def check(self, cells):
         check_baseline(self.baseline)

@@ -4,7 +4,12 @@ import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.rates import check_number, one_per_group, selected_groups
+from sklearn_structsvm.confusion.rates import (
+    check_number,
+    names_groups,
+    one_per_group,
+    selected_groups,
+)
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
 __all__ = ["MetricBound"]
@@ -51,7 +56,7 @@ class MetricBound(Constraint):
     def needs_groups(self):
         """Whether groups are selected, or the metric is one of groups."""
         of_groups = getattr(self.metric, "needs_groups", False)
-        return self.group is not None or bool(self.per_group) or of_groups
+        return names_groups(self) or of_groups
 
     @property
     def has_convex(self):
@@ -82,7 +87,7 @@ class MetricBound(Constraint):
     def check(self, cells):
         metric = get_metric(self.metric, cells.classes)
         self.bound(metric)
-        if metric.needs_groups and (self.group is not None or self.per_group):
+        if metric.needs_groups and names_groups(self):
             raise ValueError(
                 f"{type(metric).__name__} is a metric of groups: it takes neither group "
                 "nor per_group."

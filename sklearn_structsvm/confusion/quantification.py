@@ -4,7 +4,12 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import check_number, one_per_group, selected_groups
+from sklearn_structsvm.confusion.rates import (
+    check_number,
+    names_groups,
+    one_per_group,
+    selected_groups,
+)
 
 __all__ = ["Quantification"]
 
@@ -54,7 +59,7 @@ class Quantification(Constraint):
     @property
     def needs_groups(self):
         """Whether `group` or `per_group` is set."""
-        return self.group is not None or bool(self.per_group)
+        return names_groups(self)
 
     def shares(self, cells, group=None):
         """p of a group (by index, None for all examples), of shape (k,)."""

@@ -10,6 +10,14 @@ from sklearn_structsvm.confusion.constraint import Constraint
 __all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall"]
 
 
+def names_groups(constraint):
+    """Whether `group` or `per_group` is set."""
+    if not isinstance(constraint.per_group, (bool, np.bool_)):
+        given = constraint.per_group
+        raise ValueError(f"per_group must be True or False, got {given!r}.")
+    return constraint.group is not None or bool(constraint.per_group)
+
+
 def selected_groups(constraint, cells):
     """Group indices that `group` and `per_group` name; [None] is all the examples."""
     if constraint.group is not None and constraint.per_group:
@@ -64,7 +72,7 @@ class RateConstraint(Constraint):
     @property
     def needs_groups(self):
         """Whether `group` or `per_group` is set."""
-        return self.group is not None or bool(self.per_group)
+        return names_groups(self)
 
     def rate_of(self, index, mask, cells):
         """Numerator and denominator of the rate of class `index` in some cells.

@@ -250,7 +250,7 @@ class Structure(BaseEstimator):
         for name, shape in self._fitted_shapes().items():
             check = check_floats if shape else as_floats
             check(name, getattr(self, name), *shape)
-        n_weights = self._count_weights()
+        n_weights = max(self._count_weights(), 1)
         if self.n_weights_ != n_weights:
             raise ValueError(
                 f"{type(self).__name__} has n_weights_={self.n_weights_}, but its "

@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_structsvm._utils._matrix._features import as_features
-from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import (
     as_classes,
     as_costs,
@@ -333,18 +333,18 @@ class IndicatorLabels:
 
     def _encode(self, Y):
         k = len(self.classes_)
-        if Y.ndim != 2 or Y.shape[1] != k:
-            raise ValueError(f"y must have shape (n_samples, {k}); got {Y.shape}.")
-        if not np.isin(Y, (0, 1)).all():
-            at = np.argwhere(~np.isin(Y, (0, 1)))[0]
+        values = as_floats("y", Y, "n_samples", k)
+        wrong = (values != 0) & (values != 1)
+        if wrong.any():
+            at = np.argwhere(wrong)[0]
             raise ValueError(
                 f"y must be an indicator of 0 and 1; got {plain(Y[tuple(at)])!r} in row "
                 f"{at[0]}, column {at[1]}."
             )
-        return np.ascontiguousarray(Y, dtype=np.int8)
+        return values.astype(np.int8)
 
     def unseen_labels(self, y):
-        self._encode(np.asarray(y))
+        self._encode(as_array("y", y))
         return []
 
     def _labels(self, encoded):

@@ -298,6 +298,8 @@ def test_checks_find_false_claims():
     for name in ("n_classes", "n_groups", "n_trials"):
         with pytest.raises(TypeError, match=f"{name} must be an integer"):
             check_metric(QMean(), **{name: 2.0})
+    with pytest.raises(ValueError, match="C must be an array"):
+        check_gradient(QMean(), [[0.5], [0.2, 0.3]])
     with pytest.raises(ValueError, match="ratio of WrongRatio gives"):
         check_metric(WrongRatio(), 2)
 

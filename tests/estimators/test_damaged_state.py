@@ -107,6 +107,11 @@ def set_n_features(structure):
     structure.n_features_in_ += 1
 
 
+def set_no_features(structure):
+    structure.n_features_in_ = -int(getattr(structure, "bias_", 0.0) != 0.0)
+    structure.n_weights_ = structure._count_weights()
+
+
 def set_n_weights(structure):
     structure.n_weights_ = 10**9
 
@@ -114,7 +119,14 @@ def set_n_weights(structure):
 @pytest.mark.parametrize("in_a_file", [False, True])
 @pytest.mark.parametrize(
     "damage",
-    [set_label_costs, set_classes, set_one_class, set_n_features, set_n_weights],
+    [
+        set_label_costs,
+        set_classes,
+        set_one_class,
+        set_n_features,
+        set_no_features,
+        set_n_weights,
+    ],
 )
 @pytest.mark.parametrize("kind", ALL)
 def test_a_structure_whose_parts_no_longer_fit_together_is_refused(
