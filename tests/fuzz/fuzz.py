@@ -75,6 +75,8 @@ def _death(code, errors):
     why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     if why == "SIGPROF":
         why = f"time-out: more than {LIMIT} s of processor time"
+    # Of the list of all compiled modules nobody learns anything.
+    errors = errors.split("\nExtension modules:")[0]
     return name, f"{errors[-4000:]}\n{why}"
 
 
