@@ -82,7 +82,7 @@ def test_what_is_no_indicator_is_refused(bad, message):
     ("parameters", "options", "message"),
     [
         ({"label_costs": [[1, 1]]}, {}, r"shape \(3, 2\).* got \(1, 2\)"),
-        ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "label_costs must be >= 0; got -1"),
+        ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "must be >= 0; got -1"),
         ({}, {"class_weight": "balanced"}, "class_weight has no meaning"),
         ({}, {"classes": ["a", "b"]}, "name the 3 columns of y; got 2 names"),
     ],
