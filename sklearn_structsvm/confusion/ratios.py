@@ -92,7 +92,7 @@ def macro_gradient(C, hit, kept, label_weight):
     return G
 
 
-def macro_parts(priors, hit, kept, label_weight):
+def macro_terms(priors, hit, kept, label_weight):
     """The ratio of each class that the sample has, weighted equally."""
     k, present = len(priors), np.flatnonzero(np.asarray(priors) > 0.0)
     return [
@@ -201,10 +201,10 @@ class Jaccard(OneClassMetric):
             return 2.0 * (1.0 - eye), 2.0 - eye
         return super().ratio(priors)
 
-    def parts(self, priors):
+    def ratio_terms(self, priors):
         if self.average == "macro":
-            return macro_parts(priors, *self.weights())
-        return super().parts(priors)
+            return macro_terms(priors, *self.weights())
+        return super().ratio_terms(priors)
 
     def entries(self, n_classes):
         if self.average == "macro":
@@ -251,8 +251,8 @@ class MacroF1(ConfusionMetric):
     def gradient(self, C):
         return macro_gradient(C, *self._weights)
 
-    def parts(self, priors):
-        return macro_parts(priors, *self._weights)
+    def ratio_terms(self, priors):
+        return macro_terms(priors, *self._weights)
 
 
 class MicroF1(RatioMetric):

@@ -159,7 +159,7 @@ def test_values_do_not_change_what_they_are_given(metric):
     kept = C.copy()
     C.flags.writeable = False
     gradient = metric.gradient(C)
-    metric.value(C), metric.tangent(C), metric.parts(C.sum(axis=1))
+    metric.value(C), metric.tangent(C), metric.ratio_terms(C.sum(axis=1))
     np.testing.assert_array_equal(C, kept)
     gradient[:] = np.nan
     assert np.isfinite(metric.value(C)) and np.isfinite(metric.gradient(C)).all()

@@ -45,9 +45,9 @@ class ComplexMetricClassifier(TrainedMixture):
     metric : str or ConfusionMetric, default="g_mean"
         The loss ψ: a name, such as "g_mean", "min_max" or "micro_f1" (any key of
         ``sklearn_structsvm.metrics.METRICS``); or an object of
-        :mod:`sklearn_structsvm.metrics`, or of a class of your own. "f1" and "jaccard"
-        are of label 1 or True; of other labels they are objects,
-        ``FBeta(pos_label="fraud")``.
+        :mod:`sklearn_structsvm.metrics`, or of a class of your own. Names of
+        metrics of one label, such as "f1", take label 1 or True; of other labels they
+        are objects, ``FBeta(pos_label="fraud")``.
     constraints : Constraint or sequence of Constraint, default=()
         All of them must hold.
     lmo : {"plugin", "weighted"} or LMO, default="plugin"

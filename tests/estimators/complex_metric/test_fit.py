@@ -13,6 +13,7 @@ from _mixtures import (
     mixture_confusion,
     no_complaint_of_convergence,
 )
+from _random_confusion import ONE_LABEL
 from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -319,7 +320,7 @@ def assert_same_fit_but_objects(one, other):
 
 
 class TestPositiveLabel:
-    @pytest.mark.parametrize("metric", ["f1", "jaccard"])
+    @pytest.mark.parametrize("metric", ONE_LABEL)
     def test_labels_that_do_not_say_it_are_refused_before_any_fit(self, metric):
         X, y, _ = make_data(2)
         fits = []
@@ -796,7 +797,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"one class.*\['a'\]"):
             ComplexMetricClassifier().fit(np.zeros((3, 1)), ["a"] * 3)
 
-    @pytest.mark.parametrize("metric", ["f1", "jaccard"])
+    @pytest.mark.parametrize("metric", ONE_LABEL)
     def test_a_metric_of_two_classes_is_refused_for_three(self, metric):
         X, y, _ = make_data(3)
         with pytest.raises(ValueError, match="Only binary .*pos_label"):
