@@ -75,8 +75,8 @@ def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0
 
     The gradient against differences; if it is `convex`, that ψ is below its chords and
     above its tangents; that `ratio` and `pieces` have the value of ψ, and `ratio_terms`
-    none above it; that ψ depends on no other `entries` than it says. A metric that passes may
-    still be wrong: these are trials.
+    none above it; that ψ depends on no other `entries` than it says. A metric that passes
+    may still be wrong: these are trials.
 
     Parameters
     ----------

@@ -267,7 +267,14 @@ class MicroF1(RatioMetric):
     Parameters
     ----------
     default_label : label or None, default=None
-        The default class; None is the first of the sorted labels.
+        The default class. None takes the first of the sorted labels, whatever it means:
+        0 of 0, 1, 2, but "B" of "B", "I", "O".
+
+    Attributes
+    ----------
+    default_label_ : label
+        Which was taken; of `metric_` of a fitted
+        :class:`~sklearn_structsvm.ComplexMetricClassifier`.
 
     Notes
     -----
@@ -288,6 +295,11 @@ class MicroF1(RatioMetric):
         if self.default_label is None:
             return 0
         return self.index_of(self.default_label, "default_label")
+
+    def resolve(self, classes):
+        resolved = super().resolve(classes)
+        resolved.default_label_ = np.asarray(classes).tolist()[resolved.default()]
+        return resolved
 
     def ratio(self, priors):
         k, default = len(priors), self.default()

@@ -1,7 +1,7 @@
 """A shard of a risk, where its rows are: what a worker keeps, and what it answers.
 
 Of scores and coefficients, which have a row for each example, the master knows how they
-were made; the rows themselves stay with the shard. They are a cache: what the shard lacks,
+were made; the rows themselves stay with the shard. They are a cache: what it lacks,
 because its worker took over from one that was lost, it makes anew.
 """
 
