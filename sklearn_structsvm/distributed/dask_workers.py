@@ -14,7 +14,7 @@ from sklearn_structsvm.distributed.shard import answer
 # scheduler that has more of them in its tasks than ten times this warns.
 LARGE = 2**20
 
-# So many replies are merged where they are before they come here.
+# How many replies are merged where they are, before they come here.
 FAN_IN = 8
 
 # Where they are lost with a worker they are sent again, after this many seconds: by then,

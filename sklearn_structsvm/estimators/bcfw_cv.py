@@ -60,10 +60,10 @@ tol, random_state : as in `BCFWClassifier`
         Passes over the data in all of a path, and of the final fit.
     max_time : float or None, default=None
         Seconds of a path, and of the final fit, which keep a fit from being repeated bit
-        for bit. A path that `max_iter` or `max_time` cuts
-        short, as of features that are large or of very different scales, leaves the
-        values of C beyond its end without a score, with a ConvergenceWarning. C is chosen
-        among those that have one in all folds; where there is none it is the smallest.
+        for bit. A path that `max_iter` or `max_time` cuts short, as of features that are
+        large or of very different scales, leaves the values of C beyond its end without a
+        score, with a ConvergenceWarning. C is chosen among those that have one in all
+        folds; where there is none it is the smallest.
     n_jobs : int or None, default=None
         Folds at once.
     verbose : int, default=0

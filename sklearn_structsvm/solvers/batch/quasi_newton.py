@@ -19,7 +19,7 @@ BUFFER = 15
 DIRECTION_TOL = 1e-5
 MAX_DIRECTIONS = 20
 
-# So many times k_max are tried before none of descent is taken to exist.
+# How many times k_max are tried before none of descent is taken to exist.
 PATIENCE = 10
 
 # ⟨s, y⟩ / ⟨y, y⟩ of a pair is at least this, so that B stays positive definite.
@@ -137,7 +137,7 @@ def descent_direction(
     max_directions : int
         k_max.
     patience : int
-        So many times as many where none of descent was among them.
+        This many times as many where none of descent was among them.
 
     Returns
     -------
