@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import check_number, selected_groups
+from sklearn_structsvm.confusion.rates import (
+    SelectiveConstraint,
+    check_number,
+    selected_groups,
+)
 
 __all__ = ["Churn"]
 
 
-class Churn(Constraint):
+class Churn(SelectiveConstraint):
     r"""Bound the share of the examples that a baseline classifier gives another label.
 
     .. math:: \sum_b \sum_{j \neq b} \sum_i C^b_{ij} \le \epsilon
@@ -53,11 +56,6 @@ class Churn(Constraint):
 
     def __sklearn_clone__(self):
         return type(self)(**self.get_params(deep=False))
-
-    @property
-    def needs_groups(self):
-        """Whether `group` or `per_group` is set."""
-        return self.group is not None or bool(self.per_group)
 
     def check(self, cells):
         if not hasattr(self.baseline, "predict"):

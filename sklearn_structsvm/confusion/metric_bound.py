@@ -2,15 +2,19 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.rates import check_number, one_per_group, selected_groups
+from sklearn_structsvm.confusion.rates import (
+    SelectiveConstraint,
+    check_number,
+    one_per_group,
+    selected_groups,
+)
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
 __all__ = ["MetricBound"]
 
 
-class MetricBound(Constraint):
+class MetricBound(SelectiveConstraint):
     r"""Bound a metric: ψ(C) ≤ `at_most`, or its score 1 - ψ(C) ≥ `at_least`.
 
     Linear metrics, maxima of them and ratios of linear functions become linear
@@ -50,8 +54,7 @@ class MetricBound(Constraint):
     @property
     def needs_groups(self):
         """Whether groups are selected, or the metric is one of groups."""
-        of_groups = getattr(self.metric, "needs_groups", False)
-        return self.group is not None or bool(self.per_group) or of_groups
+        return super().needs_groups or getattr(self.metric, "needs_groups", False)
 
     @property
     def has_convex(self):

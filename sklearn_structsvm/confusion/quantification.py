@@ -2,8 +2,12 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import check_number, one_per_group, selected_groups
+from sklearn_structsvm.confusion.rates import (
+    SelectiveConstraint,
+    check_number,
+    one_per_group,
+    selected_groups,
+)
 
 __all__ = ["Quantification"]
 
@@ -11,7 +15,7 @@ __all__ = ["Quantification"]
 TINY_RATIO = 1e-12
 
 
-class Quantification(Constraint):
+class Quantification(SelectiveConstraint):
     r"""Bound the divergence of the predicted from the true class shares (Example 6).
 
     .. math:: \sum_i p_i \log \frac{p_i}{q_i} \le \epsilon, \qquad q_i = \sum_j C_{ji}
@@ -49,11 +53,6 @@ class Quantification(Constraint):
         self.target = target
         self.group = group
         self.per_group = per_group
-
-    @property
-    def needs_groups(self):
-        """Whether `group` or `per_group` is set."""
-        return self.group is not None or bool(self.per_group)
 
     def shares(self, cells, group=None):
         """p of a group (by index, None for all examples), of shape (k,)."""

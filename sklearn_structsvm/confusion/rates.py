@@ -33,7 +33,16 @@ def one_per_group(constraint, cells):
     return [type(constraint)(**options | {"group": name}) for name in cells.group_names]
 
 
-class RateConstraint(Constraint):
+class SelectiveConstraint(Constraint):
+    """Base: of all examples, of those of one group, or of each group's."""
+
+    @property
+    def needs_groups(self):
+        """Whether `group` or `per_group` is set."""
+        return self.group is not None or bool(self.per_group)
+
+
+class RateConstraint(SelectiveConstraint):
     """Base: lower and upper bounds on a rate of each class.
 
     A subclass gives `rate_of(index, mask, cells)`. The parameters of all are those of
@@ -59,11 +68,6 @@ class RateConstraint(Constraint):
         self.label = label
         self.group = group
         self.per_group = per_group
-
-    @property
-    def needs_groups(self):
-        """Whether `group` or `per_group` is set."""
-        return self.group is not None or bool(self.per_group)
 
     def rate_of(self, index, mask, cells):
         """Numerator and denominator of the rate of class `index` in some cells.

@@ -66,13 +66,6 @@ DRAWINGS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_figure_is_left_open():
-    plt.close("all")
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(params=DRAWINGS)
 def draw(request):
     return DRAWINGS[request.param]

@@ -211,7 +211,24 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     return 0.0
 
 
-class QuasiNewtonSteps:
+class RestartedSteps:
+    """Base: iterations by an estimate `inverse` of the inverse Hessian.
+
+    A subclass gives `_attempt()`, which says whether it made a step.
+    """
+
+    def move(self):
+        """One iteration; whether no step was found."""
+        if self._attempt():
+            return False
+        # A bad estimate of the Hessian is one reason; without it, a minimum is another.
+        if self.inverse.count == 0:
+            return True
+        self.inverse.reset()
+        return not self._attempt()
+
+
+class QuasiNewtonSteps(RestartedSteps):
     """Algorithm 1, one iteration at a time.
 
     Parameters
@@ -253,16 +270,6 @@ class QuasiNewtonSteps:
             FullMatrix(n_weights) if full_matrix else LimitedMemory(n_weights, buffer)
         )
         self.n_directions = 0
-
-    def move(self):
-        """One iteration; whether no descent direction was found."""
-        if self._attempt():
-            return False
-        # A bad estimate of the Hessian is one reason; without it, a minimum is another.
-        if self.inverse.count == 0:
-            return True
-        self.inverse.reset()
-        return not self._attempt()
 
     def _attempt(self):
         objective, inverse = self.objective, self.inverse
