@@ -187,7 +187,7 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         n_scored = min(len(scores) for scores, _ in paths)
         with np.errstate(invalid="ignore"):
             means = scores_path[:n_scored].mean(axis=1)
-        best = _best(Cs, means)
+        best = _best(means)
         final.set_params(C=Cs[best], verbose=self.verbose)
         # The final fit is what callbacks follow; the folds' paths have no passes.
         final.set_callbacks(*getattr(self, "_skl_callbacks", []))
@@ -277,8 +277,8 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         return np.unique(Cs.astype(np.float64))
 
 
-def _best(Cs, means):
-    """Where the smallest C of the best mean score is, of the first `len(means)`."""
+def _best(means):
+    """The place of the best mean score, the first of those that are alike."""
     finite = np.isfinite(means)
     if len(means) and not finite.any():
         raise ValueError(
