@@ -29,6 +29,7 @@ NO_POINT = 2
 
 PARITIES = (DemographicParity, EqualOpportunity, EqualizedOdds)
 BOUNDED = ("zero_one", "balanced", "min_max", "g_mean", "h_mean", "q_mean", "kappa")
+ONE_LABEL = [name for name, kind in METRICS.items() if hasattr(kind(), "pos_label")]
 
 
 def random_metric(rng, k, name=None):
@@ -43,7 +44,7 @@ def random_metric(rng, k, name=None):
         return Jaccard(str(rng.choice(["binary", "macro", "micro"])), pos_label=label)
     if name == "kappa":
         return CohenKappa([None, "linear", "quadratic"][rng.integers(3)])
-    return name
+    return METRICS[name](pos_label=label) if name in ONE_LABEL else name
 
 
 def random_constraint(rng, C, cells):
@@ -84,7 +85,7 @@ def random_constraint(rng, C, cells):
         return Quantification(max(away, 1e-6), **selected)
 
     def metric_bound():
-        name = str(rng.choice([*BOUNDED, "f1", "jaccard"]))
+        name = str(rng.choice([*BOUNDED, *ONE_LABEL]))
         metric = random_metric(rng, k, name)
         if name == "jaccard":
             metric = Jaccard(pos_label=label)

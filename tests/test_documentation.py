@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sklearn_structsvm
-from sklearn_structsvm import structures
+from sklearn_structsvm import metrics, structures
 
 DOC = Path(__file__).parents[1] / "doc"
 API = (DOC / "api.rst").read_text(encoding="utf-8")
@@ -65,3 +65,8 @@ def test_every_entry_of_the_api_page_exists(entry):
 )
 def test_every_estimator_and_structure_is_in_the_guide(name):
     assert re.search(rf"\b{name}\b", GUIDE)
+
+
+@pytest.mark.parametrize("name", metrics.METRICS)
+def test_every_metric_is_in_the_table_of_the_guide(name):
+    assert f'``"{name}"``' in GUIDE

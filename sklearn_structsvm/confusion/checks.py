@@ -74,9 +74,9 @@ def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0
     """Try a metric's claims on random confusion matrices of common row sums.
 
     The gradient against differences; if it is `convex`, that ψ is below its chords and
-    above its tangents; that `ratio` and `pieces` have the value of ψ and `parts` are
-    below it; that ψ depends on no other `entries` than it says. A metric that passes may
-    still be wrong: these are trials.
+    above its tangents; that `ratio` and `pieces` have the value of ψ, and `ratio_terms`
+    none above it; that ψ depends on no other `entries` than it says. A metric that passes
+    may still be wrong: these are trials.
 
     Parameters
     ----------
@@ -160,8 +160,8 @@ def _check_convex(metric, C, other, rng):
 def _check_forms(metric, priors, C):
     value = metric.value(C)
     found = {}
-    ratio, pieces, parts = (
-        form(priors) for form in (metric.ratio, metric.pieces, metric.parts)
+    ratio, pieces, terms = (
+        form(priors) for form in (metric.ratio, metric.pieces, metric.ratio_terms)
     )
     if ratio is not None:
         found["ratio"] = np.vdot(ratio[0], C) / np.vdot(ratio[1], C)
@@ -173,12 +173,12 @@ def _check_forms(metric, priors, C):
                 f"{form} of {type(metric).__name__} gives {result:.6g} where the value "
                 f"is {value:.6g}."
             )
-    if parts is not None:
-        below = sum(w * np.vdot(A, C) / np.vdot(B, C) for w, A, B in parts)
+    if terms is not None:
+        below = sum(w * np.vdot(A, C) / np.vdot(B, C) for w, A, B in terms)
         if below > value + VALUE_ATOL:
             raise ValueError(
-                f"parts of {type(metric).__name__} give {below:.6g}, above the value "
-                f"{value:.6g}."
+                f"ratio_terms of {type(metric).__name__} give {below:.6g}, above the "
+                f"value {value:.6g}."
             )
 
 

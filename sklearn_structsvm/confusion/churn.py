@@ -2,14 +2,17 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import check_number, names_groups, selected_groups
+from sklearn_structsvm.confusion.rates import (
+    SelectiveConstraint,
+    check_number,
+    selected_groups,
+)
 from sklearn_structsvm.confusion.scoring import check_baseline
 
 __all__ = ["Churn"]
 
 
-class Churn(Constraint):
+class Churn(SelectiveConstraint):
     r"""Bound the share of the examples that a baseline classifier gives another label.
 
     .. math:: \sum_b \sum_{j \neq b} \sum_i C^b_{ij} \le \epsilon
@@ -54,11 +57,6 @@ class Churn(Constraint):
 
     def __sklearn_clone__(self):
         return type(self)(**self.get_params(deep=False))
-
-    @property
-    def needs_groups(self):
-        """Whether `group` or `per_group` is set."""
-        return names_groups(self)
 
     def check(self, cells):
         check_baseline(self.baseline)

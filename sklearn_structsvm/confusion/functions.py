@@ -224,7 +224,8 @@ def micro_f1_score(
     <SAMPLE>
 
     default_label : label, default=None
-        The default class; None is the first of the sorted labels.
+        The default class. None takes the first of the sorted labels, whatever it means:
+        0 of 0, 1, 2, but "B" of "B", "I", "O".
 
     <WEIGHTS>
 

@@ -130,15 +130,15 @@ class ConfusionMetric(Scored, BaseEstimator):
         """
         return None
 
-    def parts(self, priors):
+    def ratio_terms(self, priors):
         """ψ bounded from below by a weighted sum of ratios, or None.
 
-        The mean of the least values that the parts take, each on its own, is a lower
+        The sum of the least values that the terms take, each on its own, is a lower
         bound of ψ where it is not convex.
 
         Returns
         -------
-        parts : list of (weight, A, B), or None
+        terms : list of (weight, A, B), or None
             Σ weight <A, C> / <B, C> ≤ ψ(C), with equality unless a class that the sample
             lacks is predicted.
         """

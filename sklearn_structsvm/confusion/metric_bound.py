@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rates import (
+    SelectiveConstraint,
     check_number,
-    names_groups,
     one_per_group,
     selected_groups,
 )
@@ -15,7 +14,7 @@ from sklearn_structsvm.confusion.registry import METRICS, get_metric
 __all__ = ["MetricBound"]
 
 
-class MetricBound(Constraint):
+class MetricBound(SelectiveConstraint):
     r"""Bound a metric: ψ(C) ≤ `at_most`, or its score 1 - ψ(C) ≥ `at_least`.
 
     Linear metrics, maxima of them and ratios of linear functions become linear
@@ -55,8 +54,7 @@ class MetricBound(Constraint):
     @property
     def needs_groups(self):
         """Whether groups are selected, or the metric is one of groups."""
-        of_groups = getattr(self.metric, "needs_groups", False)
-        return names_groups(self) or of_groups
+        return super().needs_groups or getattr(self.metric, "needs_groups", False)
 
     @property
     def has_convex(self):
@@ -87,7 +85,7 @@ class MetricBound(Constraint):
     def check(self, cells):
         metric = get_metric(self.metric, cells.classes)
         self.bound(metric)
-        if metric.needs_groups and names_groups(self):
+        if metric.needs_groups and super().needs_groups:
             raise ValueError(
                 f"{type(metric).__name__} is a metric of groups: it takes neither group "
                 "nor per_group."

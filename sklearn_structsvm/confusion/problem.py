@@ -185,12 +185,12 @@ class ConfusionProblem:
         G, h = pieces
         return np.array([self._spread(piece) for piece in G]), np.asarray(h, dtype=float)
 
-    def parts(self):
+    def ratio_terms(self):
         """List of (weight, A, B) with Σ weight <A, C> / <B, C> <= ψ(C), or None."""
-        parts = self._closed_form(self.metric.parts)
-        if parts is None:
+        terms = self._closed_form(self.metric.ratio_terms)
+        if terms is None:
             return None
-        return [(w, self._spread(A), self._spread(B)) for w, A, B in parts]
+        return [(w, self._spread(A), self._spread(B)) for w, A, B in terms]
 
     def entries(self):
         """Mask (m, k, k) of the entries that ψ or a constraint depends on."""

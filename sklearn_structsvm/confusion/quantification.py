@@ -3,10 +3,9 @@
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import (
+    SelectiveConstraint,
     check_number,
-    names_groups,
     one_per_group,
     selected_groups,
 )
@@ -17,7 +16,7 @@ __all__ = ["Quantification"]
 TINY_RATIO = 1e-12
 
 
-class Quantification(Constraint):
+class Quantification(SelectiveConstraint):
     r"""Bound the divergence of the predicted from the true class shares (Example 6).
 
     .. math:: \sum_i p_i \log \frac{p_i}{q_i} \le \epsilon, \qquad q_i = \sum_j C_{ji}
@@ -55,11 +54,6 @@ class Quantification(Constraint):
         self.target = target
         self.group = group
         self.per_group = per_group
-
-    @property
-    def needs_groups(self):
-        """Whether `group` or `per_group` is set."""
-        return names_groups(self)
 
     def shares(self, cells, group=None):
         """p of a group (by index, None for all examples), of shape (k,)."""

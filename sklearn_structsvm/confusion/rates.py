@@ -10,14 +10,6 @@ from sklearn_structsvm.confusion.constraint import Constraint
 __all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall"]
 
 
-def names_groups(constraint):
-    """Whether `group` or `per_group` is set."""
-    if not isinstance(constraint.per_group, (bool, np.bool_)):
-        given = constraint.per_group
-        raise ValueError(f"per_group must be True or False, got {given!r}.")
-    return constraint.group is not None or bool(constraint.per_group)
-
-
 def selected_groups(constraint, cells):
     """Group indices that `group` and `per_group` name; [None] is all the examples."""
     if constraint.group is not None and constraint.per_group:
@@ -42,7 +34,18 @@ def one_per_group(constraint, cells):
     return [type(constraint)(**options | {"group": name}) for name in cells.group_names]
 
 
-class RateConstraint(Constraint):
+class SelectiveConstraint(Constraint):
+    """Base: of all examples, of those of one group, or of each group's."""
+
+    @property
+    def needs_groups(self):
+        """Whether `group` or `per_group` is set."""
+        if not isinstance(self.per_group, (bool, np.bool_)):
+            raise ValueError(f"per_group must be True or False, got {self.per_group!r}.")
+        return self.group is not None or bool(self.per_group)
+
+
+class RateConstraint(SelectiveConstraint):
     """Base: lower and upper bounds on a rate of each class.
 
     A subclass gives `rate_of(index, mask, cells)`. The parameters of all are those of
@@ -68,11 +71,6 @@ class RateConstraint(Constraint):
         self.label = label
         self.group = group
         self.per_group = per_group
-
-    @property
-    def needs_groups(self):
-        """Whether `group` or `per_group` is set."""
-        return names_groups(self)
 
     def rate_of(self, index, mask, cells):
         """Numerator and denominator of the rate of class `index` in some cells.

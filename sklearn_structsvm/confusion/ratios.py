@@ -95,7 +95,7 @@ def macro_gradient(C, hit, kept, label_weight):
     return G
 
 
-def macro_parts(priors, hit, kept, label_weight):
+def macro_terms(priors, hit, kept, label_weight):
     """The ratio of each class that the sample has, weighted equally."""
     k, present = len(priors), np.flatnonzero(np.asarray(priors) > 0.0)
     return [
@@ -204,10 +204,10 @@ class Jaccard(OneClassMetric):
             return 2.0 * (1.0 - eye), 2.0 - eye
         return super().ratio(priors)
 
-    def parts(self, priors):
+    def ratio_terms(self, priors):
         if self.average == "macro":
-            return macro_parts(priors, *self.weights())
-        return super().parts(priors)
+            return macro_terms(priors, *self.weights())
+        return super().ratio_terms(priors)
 
     def entries(self, n_classes):
         if self.average == "macro":
@@ -251,8 +251,8 @@ class MacroF1(ConfusionMetric):
     def gradient(self, C):
         return macro_gradient(C, *self._weights)
 
-    def parts(self, priors):
-        return macro_parts(priors, *self._weights)
+    def ratio_terms(self, priors):
+        return macro_terms(priors, *self._weights)
 
 
 class MicroF1(RatioMetric):
@@ -267,7 +267,14 @@ class MicroF1(RatioMetric):
     Parameters
     ----------
     default_label : label or None, default=None
-        The default class; None is the first of the sorted labels.
+        The default class. None takes the first of the sorted labels, whatever it means:
+        0 of 0, 1, 2, but "B" of "B", "I", "O".
+
+    Attributes
+    ----------
+    default_label_ : label
+        Which was taken; of `metric_` of a fitted
+        :class:`~sklearn_structsvm.ComplexMetricClassifier`.
 
     Notes
     -----
@@ -288,6 +295,11 @@ class MicroF1(RatioMetric):
         if self.default_label is None:
             return 0
         return self.index_of(self.default_label, "default_label")
+
+    def resolve(self, classes):
+        resolved = super().resolve(classes)
+        resolved.default_label_ = np.asarray(classes).tolist()[resolved.default()]
+        return resolved
 
     def ratio(self, priors):
         k, default = len(priors), self.default()

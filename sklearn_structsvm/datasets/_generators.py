@@ -226,14 +226,7 @@ def make_multilabel(
     ranks = np.argsort(np.argsort(-scores, axis=0), axis=0)
     Y = (ranks < n_positive).astype(np.int64)
 
-    if sparse:
-        words = _word_distributions(n_classes, n_features, class_sep, rng)
-        words = np.vstack([words, np.full(n_features, 1 / n_features)])
-        X = _draw_words(words, _draw_topics(Y, n_active, rng), rng, binary=False)
-    else:
-        means = rng.normal(size=(n_classes, n_features)) / np.sqrt(n_features)
-        X = class_sep * Y @ means + rng.normal(size=(n_samples, n_features))
-    return X, Y
+    return _draw_features(Y, n_features, class_sep, sparse and n_active, rng), Y
 
 
 def make_hierarchical(
@@ -347,13 +340,7 @@ def make_hierarchical(
         inner[:, parent] += inner[:, child]
     on = np.column_stack([inner > 0, Y]).astype(np.int64)
 
-    if sparse:
-        words = _word_distributions(n_nodes, n_features, class_sep, rng)
-        words = np.vstack([words, np.full(n_features, 1 / n_features)])
-        X = _draw_words(words, _draw_topics(on, n_active, rng), rng, binary=False)
-    else:
-        means = rng.normal(size=(n_nodes, n_features)) / np.sqrt(n_features)
-        X = class_sep * on @ means + rng.normal(size=(n_samples, n_features))
+    X = _draw_features(on, n_features, class_sep, sparse and n_active, rng)
     edges = [
         np.column_stack([parents, np.arange(1, n_inner)]),
         np.argwhere(is_parent) + [0, n_inner],
@@ -373,6 +360,17 @@ def _draw_hierarchy(n_inner, n_leaves, n_extra_edges, rng):
     extra = others[rng.permutation(len(others))[:n_extra_edges]]
     is_parent[tuple(extra.T)] = True
     return parents, is_parent
+
+
+def _draw_features(Y, n_features, class_sep, n_active, rng):
+    """Features of samples with the labels Y: dense, or counts of `n_active` draws."""
+    n_samples, n_classes = Y.shape
+    if n_active:
+        words = _word_distributions(n_classes, n_features, class_sep, rng)
+        words = np.vstack([words, np.full(n_features, 1 / n_features)])
+        return _draw_words(words, _draw_topics(Y, n_active, rng), rng, binary=False)
+    means = rng.normal(size=(n_classes, n_features)) / np.sqrt(n_features)
+    return class_sep * Y @ means + rng.normal(size=(n_samples, n_features))
 
 
 def _word_distributions(n_topics, n_features, class_sep, rng):

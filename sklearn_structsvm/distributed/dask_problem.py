@@ -1,7 +1,7 @@
-"""From Dask collections to the problem that a solver knows, without incumbent them.
+"""From Dask collections to the problem that a solver knows, without gathering them.
 
 Chunks of rows are checked where they are. What comes back is their shape, their labels
-and how often each occurs: enough to fit a structure. Then each part makes its risk.
+and how often each occurs: enough to fit a structure. Then each shard makes its risk.
 """
 
 from copy import copy
@@ -18,9 +18,13 @@ from sklearn_structsvm._utils.weights import (
     normalised_lambda,
     total_weight,
 )
-from sklearn_structsvm.distributed.dask_workers import import_dask, n_places, start_parts
+from sklearn_structsvm.distributed.dask_workers import (
+    import_dask,
+    n_places,
+    start_workers,
+)
 from sklearn_structsvm.distributed.risk import DistributedRisk
-from sklearn_structsvm.distributed.shard import Part, Rows
+from sklearn_structsvm.distributed.shard import Rows, Shard
 
 
 @dataclass
@@ -61,7 +65,7 @@ class Survey:
 
 
 class DaskProblem:
-    """Training data in parts, bound to a fitted structure, as `Problem` is for arrays.
+    """Training data in shards, bound to a fitted structure, as `Problem` is for arrays.
 
     Attributes
     ----------
@@ -70,16 +74,16 @@ class DaskProblem:
         Σs.
     """
 
-    def __init__(self, structure, parts, surveys, class_weights, total):
+    def __init__(self, structure, workers, surveys, class_weights, total):
         self.structure, self.total = structure, total
-        self.parts, self.surveys = parts, surveys
+        self.workers, self.surveys = workers, surveys
         self.class_weights = class_weights
 
     def lam(self, C):
         return normalised_lambda(C, self.total)
 
     def make_risk(self, kind, options):
-        """The risk of all parts; they make theirs when it is first asked."""
+        """The risk of all shards; they make theirs when it is first asked."""
         structure = self.structure
         classes = None if structure.multi_label else structure.classes_
         whole = kind, options, structure.n_weights_, classes, self.class_weights
@@ -87,12 +91,12 @@ class DaskProblem:
         for group in self.surveys:
             arguments.append((*whole, self.total, first))
             first += sum(survey.n_samples for survey in group)
-        checked = self.parts
-        self.parts = checked.map(make_part, arguments)
+        checked = self.workers
+        self.workers = checked.map(make_shard, arguments)
         checked.release()
         n_features = structure.n_features_in_ + (structure.bias_ != 0.0)
         self.risk = DistributedRisk(
-            self.parts.ask,
+            self.workers.ask,
             kind=kind,
             n_samples=first,
             n_scores=structure.n_weights_ // n_features,
@@ -106,8 +110,8 @@ class DaskProblem:
         return max(survey.largest for group in self.surveys for survey in group)
 
     def release(self):
-        """Let the workers forget the parts."""
-        self.parts.release()
+        """Let the workers forget the shards."""
+        self.workers.release()
 
     def with_threshold(self, weights):
         """The structure with the threshold that suits the scores best."""
@@ -137,22 +141,22 @@ def make_dask_problem(estimator, X, y, sample_weight, read):
     dask = import_dask()
     prepare = dask.delayed(check_chunks, pure=False)
     first = np.cumsum([0] + [len(group) for group in groups])
-    parts = start_parts(
+    workers = start_workers(
         [
             prepare(int(at), *(list(column) for column in zip(*group, strict=True)), name)
             for at, group in zip(first, groups, strict=False)
         ]
     )
     try:
-        return _fit_structure(estimator, parts, read)
+        return _fit_structure(estimator, workers, read)
     except BaseException:
-        parts.release()
+        workers.release()
         raise
 
 
-def _fit_structure(estimator, parts, read):
+def _fit_structure(estimator, workers, read):
     """The problem of checked chunks, by what they say of themselves."""
-    surveys = parts.collect(survey_chunks)
+    surveys = workers.collect(survey_chunks)
     found = _merged([survey for group in surveys for survey in group])
     if found.n_features != estimator.n_features_in_:
         raise ValueError(
@@ -183,7 +187,7 @@ def _fit_structure(estimator, parts, read):
     with np.errstate(over="ignore", invalid="ignore"):
         weights = found.weights * factors
     total = total_weight(weights, "sample_weight (times class_weight)")
-    return DaskProblem(structure, parts, surveys, class_weights, total)
+    return DaskProblem(structure, workers, surveys, class_weights, total)
 
 
 def _set_features(estimator, X):
@@ -348,8 +352,8 @@ def _checked_labels(found):
     return labels
 
 
-def make_part(chunks, kind, options, n_weights, classes, class_weights, total, first):
-    """The `Part` of checked chunks; `first` is the place of its first example."""
+def make_shard(chunks, kind, options, n_weights, classes, class_weights, total, first):
+    """The `Shard` of checked chunks; `first` is the place of its first example."""
     found = []
     for chunk in chunks:
         n = len(chunk.y)
@@ -363,4 +367,4 @@ def make_part(chunks, kind, options, n_weights, classes, class_weights, total, f
             share = weights.sum() / total
             found.append(Rows(chunk.X, y, weights, first, share))
         first += n
-    return Part(kind, options, n_weights, found)
+    return Shard(kind, options, n_weights, found)

@@ -1,6 +1,6 @@
-"""Where the parts of a Dask collection are: in this process, or with a cluster's workers.
+"""Where the shards of a Dask collection are: here, or with the workers of a cluster.
 
-All of Dask that is called here. A part that was lost with its worker is computed anew by
+All of Dask that is called here. A shard that was lost with its worker is computed anew by
 the cluster's scheduler, from the graph of the collection.
 """
 
@@ -14,7 +14,7 @@ from sklearn_structsvm.distributed.shard import answer
 # scheduler that has more of them in its tasks than ten times this warns.
 LARGE = 2**20
 
-# So many replies are merged where they are before they come here.
+# How many replies are merged where they are, before they come here.
 FAN_IN = 8
 
 # Where they are lost with a worker they are sent again, after this many seconds: by then,
@@ -42,17 +42,17 @@ def holds_dask(*data):
 
 
 def n_places():
-    """Threads of all workers, which parts are made for; one without a cluster."""
+    """Threads of all workers, which shards are made for; one without a cluster."""
     client = _client()
     return 1 if client is None else max(1, sum(client.nthreads().values()))
 
 
-def start_parts(delayed):
+def start_workers(delayed):
     """Compute them where they shall stay: with the workers if there is a client."""
     client = _client()
     if client is None:
-        return LocalParts(list(import_dask().compute(*delayed)))
-    return ClusterParts(client, client.compute(delayed))
+        return LocalWorkers(list(import_dask().compute(*delayed)))
+    return ClusterWorkers(client, client.compute(delayed))
 
 
 def _client():
@@ -70,32 +70,32 @@ def _client():
     return client
 
 
-class LocalParts:
-    """Parts in this process, of collections that Dask's own scheduler computes."""
+class LocalWorkers:
+    """This process, with the shards of collections that Dask's own scheduler computes."""
 
-    def __init__(self, parts):
-        self.parts = parts
+    def __init__(self, shards):
+        self.shards = shards
 
     def map(self, function, arguments):
-        """The parts that the function makes of these and of one tuple for each."""
-        pairs = zip(self.parts, arguments, strict=True)
-        return LocalParts([function(part, *more) for part, more in pairs])
+        """The shards that the function makes of these and of one tuple for each."""
+        pairs = zip(self.shards, arguments, strict=True)
+        return LocalWorkers([function(shard, *more) for shard, more in pairs])
 
     def collect(self, function):
-        """What the function says of each part."""
-        return [function(part) for part in self.parts]
+        """What the function says of each shard."""
+        return [function(shard) for shard in self.shards]
 
     def release(self):
-        """Forget the parts."""
-        self.parts = []
+        """Forget the shards."""
+        self.shards = []
 
     def ask(self, question):
         """The merged reply to a `Question`; None where one lacks rows."""
-        return merge([answer(part, question) for part in self.parts])
+        return merge([answer(shard, question) for shard in self.shards])
 
 
-class ClusterParts:
-    """Parts with the workers of a cluster: futures, each with its recipe."""
+class ClusterWorkers:
+    """The workers of a cluster, with a future of each shard, that has its recipe."""
 
     def __init__(self, client, futures):
         self.client, self.futures = client, futures
@@ -105,7 +105,7 @@ class ClusterParts:
     def map(self, function, arguments):
         pairs = zip(self.futures, arguments, strict=True)
         futures = [self._submit(function, future, *more) for future, more in pairs]
-        return ClusterParts(self.client, futures)
+        return ClusterWorkers(self.client, futures)
 
     def collect(self, function):
         return self._gather([self._submit(function, future) for future in self.futures])
@@ -136,7 +136,7 @@ class ClusterParts:
         return reply
 
     def _find_homes(self):
-        """Of parts that are with several workers, choose one to ask from now on."""
+        """Of shards that are with several workers, choose one to ask from now on."""
         from distributed import wait
 
         wait(self.futures)

@@ -1,7 +1,7 @@
-"""Sorted lists that lie in parts: summaries of each part, and searches over their sum.
+"""Sorted lists that lie in shards: summaries of each shard, and searches over their sum.
 
-A part summarises its list as buckets of neighbours: the first and the last value and the
-masses' sums. From the buckets of all parts follow bounds of the sum, and from those the
+A shard summarises its list as buckets of neighbours: the first and the last value and the
+masses' sums. From the buckets of all shards follow bounds of the sum, and from those the
 few intervals that are worth a closer look. When every bucket left is a single value, the
 search is exact.
 """
@@ -14,7 +14,7 @@ import numpy as np
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
 ROUNDING = 8 * np.finfo(np.float64).eps
 
-# Buckets that a part answers with at first, and how many more each time that they did
+# Buckets that a shard answers with at first, and how many more each time that they did
 # not do: a million values take two rounds, and any list ends.
 RESOLUTION = 1024
 GROWTH = 8
@@ -25,7 +25,7 @@ SAME = 1e-12
 
 @dataclass
 class Reply:
-    """What a part answers: numbers to be added up, lists to be joined, a range."""
+    """What a shard answers: numbers to be added up, lists to be joined, a range."""
 
     sums: tuple = ()
     lists: tuple = ()

@@ -1,8 +1,8 @@
-"""A risk whose examples lie in parts elsewhere, as solvers call it.
+"""A risk whose examples lie in shards elsewhere, as solvers call it.
 
-Each call sends a question to all parts, with at most a few vectors of the length of w,
+Each call sends a question to all shards, with at most a few vectors of the length of w,
 and brings one sum back: a value, a plane, the breakpoints near a line's minimum. Rows,
-one for each example, stay with the parts; here they are handles.
+one for each example, stay with the shards; here they are handles.
 """
 
 from itertools import count
@@ -20,9 +20,9 @@ class LostRows(RuntimeError):
 
 
 class Handle:
-    """Rows of all parts: what they are made from, and what is known of them here.
+    """Rows of all shards: what they are made from, and what is known of them here.
 
-    While a handle lives, the parts keep its rows; `origin` is enough to make them anew.
+    While a handle lives, the shards keep its rows; `origin` is enough to make them anew.
     """
 
     def __init__(self, origin):
@@ -45,10 +45,10 @@ class Origin:
         As of a `Recipe`.
     parents : tuple of Origin or None
     shortcut : (Handle, Handle, float) or None
-        What all parts can make the rows of, as they have it still, until they have done
+        What all shards can make the rows of, as they have it still, until they have done
         so: for scores Z, along and step.
     done : bool
-        Whether all parts have made the rows.
+        Whether all shards have made the rows.
     """
 
     keys = count()
@@ -62,7 +62,7 @@ class Origin:
     def add_to(self, recipes, whole):
         """Put recipes for these rows, and for what they need, into the dict.
 
-        With `whole`, a part that has nothing can make them; else one that has made what
+        With `whole`, a shard that has nothing can make them; else one that has made what
         was asked for before.
         """
         if self.key in recipes:
@@ -81,7 +81,7 @@ class Origin:
                 parent.add_to(recipes, whole)
 
     def finish(self):
-        """All parts have the rows now."""
+        """All shards have the rows now."""
         self.done, self.shortcut = True, None
         if self.kind == "mean":
             # Of the mean before it nobody can make the rows: what is lost is lost.
@@ -89,7 +89,7 @@ class Origin:
 
 
 class DistributedRisk:
-    """Σ over parts of a risk, each by its share, with what solvers call of a `Risk`.
+    """Σ over shards of a risk, each by its share, with what solvers call of a `Risk`.
 
     Scores and coefficients are a `Handle` each, and `out` is ignored. The part of a
     worker that was lost is made anew from its data; rows are made anew from the vectors
@@ -98,10 +98,10 @@ class DistributedRisk:
     Parameters
     ----------
     ask : callable
-        `Question` -> the merged `Reply` of all parts, None if one of them is None.
+        `Question` -> the merged `Reply` of all shards, None if one of them is None.
     n_samples, n_scores, n_weights, n_entries : int
     kind : type
-        The class of the parts' risks.
+        The class of the shards' risks.
     """
 
     # Its rows are not here.
@@ -142,7 +142,7 @@ class DistributedRisk:
         return handle
 
     def _ask(self, name, handles, *arguments):
-        """The sums, lists and span that the parts answer."""
+        """The sums, lists and span that the shards answer."""
         self.live.update(handles)
         live = tuple(handle.key for handle in self.live)
         for whole in (False, True):
@@ -217,8 +217,8 @@ class DistributedRisk:
         """The step that minimises λ/2 ||w + η d||² + R(w + η d), exactly.
 
         The sum's minimum is between the least and the largest of its terms' own minima,
-        which the parts search for first. Then they list the breakpoints in between, or as
-        many buckets of them as will tell where to look more closely.
+        which the shards search for first. Then they list the breakpoints in between, or
+        as many buckets of them as will tell where to look more closely.
         """
         if self.smooth:
             raise NotImplementedError(

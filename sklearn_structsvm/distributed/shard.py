@@ -1,8 +1,8 @@
-"""A part of a risk, where its rows are: what a worker keeps, and what it answers.
+"""A shard of a risk, where its rows are: what a worker keeps, and what it answers.
 
 Of scores and coefficients, which have a row for each example, the master knows how they
-were made; the rows themselves stay with the part. They are a cache: whatever the part has
-not got, because its worker took over from one that was lost, it makes anew.
+were made; the rows themselves stay with the shard. They are a cache: what it lacks,
+because its worker took over from one that was lost, it makes anew.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Recipe:
     number : float
         Step, share, tolerance or seed.
     vector : ndarray or None
-        Of "linear"; None where the part is thought to have the rows.
+        Of "linear"; None where the shard is thought to have the rows.
     """
 
     kind: str
@@ -41,17 +41,17 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Question:
-    """What all parts are asked.
+    """What all shards are asked.
 
     Attributes
     ----------
     name : str
-        A method of `Part`.
+        A method of `Shard`.
     arguments : tuple
     recipes : dict of Recipe
         By key, for all rows that the arguments name.
     live : tuple of int
-        Keys of rows that will be asked for again; a part forgets the others.
+        Keys of rows that will be asked for again; a shard forgets the others.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Rows:
     share: float
 
 
-class Part:
+class Shard:
     """The risks of some chunks, whose sum by their shares is a part of the risk.
 
     Parameters
@@ -109,7 +109,7 @@ class Part:
         self.kept_pieces = self.kept_entries = None
 
     def __getstate__(self):
-        # Risks and rows are made anew where the part goes.
+        # Risks and rows are made anew where the shard goes.
         names = ("kind", "options", "n_weights", "chunks")
         return {name: vars(self)[name] for name in names}
 
@@ -119,12 +119,12 @@ class Part:
 
     def __sizeof__(self):
         """Bytes of the data, by which a scheduler places tasks."""
-        parts = [object.__sizeof__(self)]
+        sizes = [object.__sizeof__(self)]
         for chunk in self.chunks:
             X = chunk.X
             arrays = (X,) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr)
-            parts += [a.nbytes for a in (*arrays, chunk.y, chunk.weights)]
-        return sum(parts)
+            sizes += [a.nbytes for a in (*arrays, chunk.y, chunk.weights)]
+        return sum(sizes)
 
     def answer(self, question):
         """The `Reply`, or None where rows cannot be made from what came along."""
@@ -279,6 +279,6 @@ class Part:
         return values, masses, np.concatenate([np.zeros((1, 2)), masses.cumsum(axis=0)])
 
 
-def answer(part, question):
-    """`part.answer`, as a function that can be sent."""
-    return part.answer(question)
+def answer(shard, question):
+    """`shard.answer`, as a function that can be sent."""
+    return shard.answer(question)

@@ -80,8 +80,8 @@ class BCFWClassifier(StructuredClassifier):
         being repeated bit for bit.
     gap_check_interval : int, default=10
         Passes between two computations of the true gap, each of which costs about one
-        pass. It is also computed where the parts of it as last seen have fallen to a
-        tenth, or with exact steps where they let expect that `tol` is reached.
+        pass. It is computed sooner where the gaps of the examples, as last seen, have
+        fallen to a tenth, or with exact steps where by their fall `tol` is reached.
     warm_start : bool, default=False
         Keep the dual point and start the next fit from it. Its y must be the same; C,
         the sample weights and X may differ. A fit that is interrupted then leaves the

@@ -60,10 +60,10 @@ tol, random_state : as in `BCFWClassifier`
         Passes over the data in all of a path, and of the final fit.
     max_time : float or None, default=None
         Seconds of a path, and of the final fit, which keep a fit from being repeated bit
-        for bit. A path that `max_iter` or `max_time` cuts
-        short, as of features that are large or of very different scales, leaves the
-        values of C beyond its end without a score, with a ConvergenceWarning. C is chosen
-        among those that have one in all folds; where there is none it is the smallest.
+        for bit. A path that `max_iter` or `max_time` cuts short, as of features that are
+        large or of very different scales, leaves the values of C beyond its end without a
+        score, with a ConvergenceWarning. C is chosen among those that have one in all
+        folds; where there is none it is the smallest.
     n_jobs : int or None, default=None
         Folds at once.
     verbose : int, default=0
@@ -187,7 +187,7 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         n_scored = min(len(scores) for scores, _ in paths)
         with np.errstate(invalid="ignore"):
             means = scores_path[:n_scored].mean(axis=1)
-        best = _best(Cs, means)
+        best = _best(means)
         final.set_params(C=Cs[best], verbose=self.verbose)
         # The final fit is what callbacks follow; the folds' paths have no passes.
         final.set_callbacks(*getattr(self, "_skl_callbacks", []))
@@ -277,8 +277,8 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         return np.unique(Cs.astype(np.float64))
 
 
-def _best(Cs, means):
-    """Where the smallest C of the best mean score is, of the first `len(means)`."""
+def _best(means):
+    """The place of the best mean score, the first of those that are alike."""
     finite = np.isfinite(means)
     if len(means) and not finite.any():
         raise ValueError(

@@ -19,11 +19,11 @@ class BMRMClassifier(BatchClassifier):
     for sample weights s_i and a hinge loss H_i: for two classes max(0, 1 - y ⟨w, x⟩); for
     more max_c cost(y, c) + ⟨w_c - w_y, x⟩; for an indicator of several labels the same
     maximum over all pairs of a label y that the example has and a label c that it has
-    not; for a structure as in `BCFWClassifier`. Each iteration adds a plane below the
-    sum of the losses, and minimises over all planes [1]_. With a line search [2]_ this
-    is OCAS, for any of these losses; over a structure it is SVMstruct [3]_. What is
-    reported is of the normalised form λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i with
-    λ = 1 / (C Σ_i s_i).
+    not; for a structure as in `BCFWClassifier`. Each iteration adds a cutting plane, a
+    linear function below the sum of the losses, and minimises over all of them [1]_. With
+    a line search [2]_ this is OCAS, for any of these losses; over a structure it is
+    SVMstruct [3]_. What is reported is of the normalised form
+    λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i with λ = 1 / (C Σ_i s_i).
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class BMRMClassifier(BatchClassifier):
         Whether to move to the minimum on the line to the planes' minimiser, and to take
         the next plane a little beyond. Of no effect for a structure.
     subproblem : {"qp", "line"}, default="qp"
-        Minimise over all planes, or only between the last solution and the new plane,
-        which is much cheaper and much slower. Not for a structure.
+        Minimise over all cutting planes, or only between the last solution and the new
+        plane, which is cheaper a step and takes many more. Not for a structure.
     formulation : {"one-slack", "n-slack"}, default="one-slack"
         For a structure: planes of all examples together, or a set of outputs for each
         example.

@@ -28,7 +28,7 @@ class SlackRescaledSSVM(StructuredClassifier):
     margin of 1; with the margin rescaling of `BCFWClassifier` an output of large loss
     has to be beaten by a large margin, and one that nobody would predict can decide
     the weights. Slack rescaling can predict better where losses differ much, as in
-    large hierarchies of labels, and the units of the loss matter to it no more than C.
+    large hierarchies of labels, and to change the unit of the loss only changes C.
 
     The maximum is a product, which decoders cannot maximise. It is found exactly, by
     one of the searches of [1]_ on top of the structure's ordinary decoders. What is
@@ -49,8 +49,8 @@ class SlackRescaledSSVM(StructuredClassifier):
         `slack_augmented_decode` for it. "exact" scans the best outputs of each loss,
         where the structure can list them: all built-in ones can, but for
         `PairwiseMultilabelStructure` with inference="lp". The others need the
-        max-oracle alone and can miss it, and `dual_gap_` is then so large as their
-        bounds make it. "sarawagi" needs ``solver="cutting_plane"``.
+        max-oracle alone and can miss it; `dual_gap_` is then as large as their bounds
+        make it. "sarawagi" needs ``solver="cutting_plane"``.
     solver : {"bcfw", "sgd", "cutting_plane"}, default="bcfw"
         Block-coordinate Frank-Wolfe, stochastic subgradients, or cutting planes.
     C : float, default=1.0

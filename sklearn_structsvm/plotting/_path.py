@@ -31,6 +31,8 @@ class RegularizationPathDisplay:
     :math:`w^j` that are ε-approximate for all λ in
     :math:`[\lambda_{j+1}, \lambda_j]`, so they are drawn as steps. Above
     :math:`\lambda_0` they shrink as :math:`\lambda_0 / \lambda`, which is not drawn.
+    Below the last breakpoint they stay as they are, unless the path ended early: then it
+    says nothing of smaller λ, and a dotted line marks its end.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_path`. All parameters
     are stored as attributes.
@@ -52,6 +54,8 @@ class RegularizationPathDisplay:
         Label of the y axis (`"score"`); None is `"Score"`.
     name : str, default=None
         Name in the legend.
+    end : float, default=None
+        λ at which a path ended early (all kinds but `"score"`); None or 0 for none.
 
     Attributes
     ----------
@@ -63,6 +67,8 @@ class RegularizationPathDisplay:
         One standard deviation over the folds to either side of the mean.
     reference_ : matplotlib Line2D or None
         The chosen C, or ε.
+    end_ : matplotlib Line2D or None
+        The end of a path that ended early.
 
     See Also
     --------
@@ -96,6 +102,7 @@ class RegularizationPathDisplay:
         coef_indices=None,
         score_name=None,
         name=None,
+        end=None,
     ):
         self.kind = kind
         self.param_range = param_range
@@ -104,6 +111,7 @@ class RegularizationPathDisplay:
         self.coef_indices = coef_indices
         self.score_name = score_name
         self.name = name
+        self.end = end
 
     def plot(
         self, ax=None, *, name=None, score_name=None, fill_between_kw=None, **line_kw
@@ -142,7 +150,7 @@ class RegularizationPathDisplay:
         ax = axes_or_new(ax, "RegularizationPathDisplay.plot")
         style = full_names(line_kw)
         label = style.pop("label", self.name if name is None else name)
-        self.fill_between_ = self.reference_ = None
+        self.fill_between_ = self.reference_ = self.end_ = None
         ax.set_xscale("log")
         if self.kind == "score":
             if score_name is None:
@@ -152,6 +160,13 @@ class RegularizationPathDisplay:
         else:
             draw = self._plot_gaps if self.kind == "gap" else self._plot_steps
             draw(ax, params, values, label, style)
+            if self.end:
+                self.end_ = ax.axvline(
+                    self.end,
+                    color="gray",
+                    linestyle=":",
+                    label=rf"ends at $\lambda$ = {self.end:.3g}",
+                )
             ax.set(
                 xlabel=r"Regularization parameter $\lambda$",
                 ylabel=_PATH_Y_LABELS[self.kind],
@@ -280,7 +295,7 @@ class RegularizationPathDisplay:
         ----------
         path : RegularizationPath
             With J breakpoints `lambdas` (J,) in decreasing order, `coefs` (J, d),
-            `gaps` (J,) and `eps`.
+            `gaps` (J,), `eps` and `end`.
         kind : {"gap", "norm", "coefs"}, default="gap"
             Duality gap at the breakpoints beside ε, Euclidean norm of the coefficients,
             or the coefficients themselves.
@@ -306,7 +321,8 @@ class RegularizationPathDisplay:
         check_choice("kind", kind, _PATH_Y_LABELS)
         if not isinstance(n_coefs, Integral) or n_coefs < 1:
             raise ValueError(f"n_coefs must be a positive integer; got {n_coefs!r}.")
-        _require(path, ("lambdas", "coefs", "gaps", "eps"), "path", "from bcfw_path")
+        needed = ("lambdas", "coefs", "gaps", "eps", "end")
+        _require(path, needed, "path", "from bcfw_path")
         reference = indices = None
         if kind == "gap":
             values, reference = path.gaps, path.eps
@@ -326,6 +342,7 @@ class RegularizationPathDisplay:
             reference=reference,
             coef_indices=indices,
             name=name,
+            end=path.end,
         ).plot(ax, **line_kw)
 
 

@@ -12,7 +12,7 @@ label l alone adds to the score, and J_lm what flipping both adds beyond that,
 
 for the flips S. The table of all 2^k of them costs two additions each.
 
-The relaxation has the labelings z = (μ, p) of the local polytope (see _roof.pyx). In
+The relaxation has the labelings z = (μ, p) of the local polytope (see _qpbo.pyx). In
 the plane of h = one + f(z) - f(y_i) and g = L_i(z) they are a convex polygon: the
 largest h g is at a vertex or on an edge between two of them, whose λ is that of the
 line through them. So the labelings to name are the mixtures of two vertices.

@@ -19,7 +19,7 @@ number small for other costs, and for long chains, is that entries are dropped
 - where no labeling that they are a part of can be the maximiser: with K the largest
   h + λ g of these, by max-sum messages from the rest of the forest,
   h g <= K² / (4 λ) (Lemma 5 of Choi, Meshi and Srebro 2016), and some labeling is
-  known whose h g is larger; see `_multiplier`.
+  known whose h g is larger; see `_pareto_bound`.
 
 All that is found stands in the scratch memory of the plane that is filled: a `Head`,
 one `Node` for each node and one for the root above all roots, then rows.

@@ -147,15 +147,7 @@ class Structure(BaseEstimator):
         )
 
     def constrained_decode(
-        self,
-        x,
-        y_true,
-        w,
-        lam,
-        alpha,
-        beta,
-        strict_alpha=False,
-        strict_beta=True,
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
         """argmax_y h(y) + lam · g(y) over β h(y) < g(y) <= α h(y), or None.
 

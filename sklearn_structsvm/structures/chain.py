@@ -128,15 +128,7 @@ class ChainStructure(NodeStructure):
         return self.classes_[oracle.decode(w, lam)]
 
     def constrained_decode(
-        self,
-        x,
-        y_true,
-        w,
-        lam,
-        alpha,
-        beta,
-        strict_alpha=False,
-        strict_beta=True,
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
         (x,), (y_true,) = self.check_data([x], [y_true])
         truth = self._encode([y_true])

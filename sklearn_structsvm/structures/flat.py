@@ -83,15 +83,7 @@ class FlatStructure(Structure):
         return self._labels(oracle.decode(w, lam))[0]
 
     def constrained_decode(
-        self,
-        x,
-        y_true,
-        w,
-        lam,
-        alpha,
-        beta,
-        strict_alpha=False,
-        strict_beta=True,
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
         theta, costs, truth = self._tables(
             self.decision_function(_as_row(x), w)[0], self._encode(np.array([y_true]))[0]

@@ -232,15 +232,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         return self._maximize(self._node_scores(x, w)[0] + lam * loss)
 
     def constrained_decode(
-        self,
-        x,
-        y_true,
-        w,
-        lam,
-        alpha,
-        beta,
-        strict_alpha=False,
-        strict_beta=True,
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
         """The best z between two rays; inference "lp" only.
 

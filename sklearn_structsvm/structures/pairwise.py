@@ -239,15 +239,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return self._maximize(h + lam * g)
 
     def constrained_decode(
-        self,
-        x,
-        y_true,
-        w,
-        lam,
-        alpha,
-        beta,
-        strict_alpha=False,
-        strict_beta=True,
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
         """argmax_y h(y) + lam · g(y) over β h(y) < g(y) <= α h(y), or None.
 

@@ -145,15 +145,7 @@ class TreeStructure(NodeStructure):
         return self._labels_of(X, oracle.decode(w, lam))[0]
 
     def constrained_decode(
-        self,
-        x,
-        y_true,
-        w,
-        lam,
-        alpha,
-        beta,
-        strict_alpha=False,
-        strict_beta=True,
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
         (x,), (y_true,) = self.check_data([x], [y_true])
         truth = self._encode([y_true])
@@ -161,17 +153,9 @@ class TreeStructure(NodeStructure):
         costs = self.label_costs_[truth] * self._unit(len(truth))
         order, parents = _depth_first(x[1])
         labels = constrained_argmax(
-            theta[order],
-            transition,
-            costs[order],
-            truth[order],
-            lam,
-            alpha,
-            beta,
-            strict_alpha,
-            strict_beta,
-            parents=parents,
-        )
+            theta[order], transition, costs[order], truth[order],
+            lam, alpha, beta, strict_alpha, strict_beta, parents=parents,
+        )  # fmt: skip
         return None if labels is None else self.classes_[_put_back(labels, order)]
 
     def potentials(self, x, w):

@@ -54,6 +54,13 @@ def test_zero_over_zero_is_a_score_of_zero():
     assert MatthewsCorrelation().score_of(np.array([[0.6, 0.0], [0.4, 0.0]])) == 0.0
 
 
+@pytest.mark.parametrize("given", [None, "O"])
+def test_the_default_label_that_was_taken_is_an_attribute(given):
+    metric = get_metric(MicroF1(given), ["B", "I", "O"])
+    assert metric.default_label_ == ("O" if given else "B")
+    assert get_metric("micro_f1", [3, 5]).default_label_ == 3
+
+
 def test_a_class_that_is_never_found_makes_g_and_h_mean_zero():
     assert GMean()([0, 0, 1], [0, 0, 0]) == 0.0
     assert HMean()([0, 0, 1], [0, 0, 0]) == 0.0
@@ -168,7 +175,7 @@ def test_values_do_not_change_what_they_are_given(metric):
     kept = C.copy()
     C.flags.writeable = False
     gradient = metric.gradient(C)
-    metric.value(C), metric.tangent(C), metric.parts(C.sum(axis=1))
+    metric.value(C), metric.tangent(C), metric.ratio_terms(C.sum(axis=1))
     np.testing.assert_array_equal(C, kept)
     gradient[:] = np.nan
     assert np.isfinite(metric.value(C)) and np.isfinite(metric.gradient(C)).all()

@@ -361,10 +361,10 @@ def test_macro_scores_agree_with_scikit_learn_on_classes_that_are_only_predicted
     assert MacroF1()(y, guess, labels=["a", "b", "c", "d"]) == pytest.approx(f1)
 
 
-def test_parts_of_a_macro_average_are_those_of_the_classes_in_the_sample():
+def test_terms_of_a_macro_average_are_those_of_the_classes_in_the_sample():
     priors = np.array([0.5, 0.5, 0.0])
     C = np.array([[0.4, 0.1, 0.0], [0.1, 0.4, 0.0], [0.0, 0.0, 0.0]])
-    parts = MacroF1().parts(priors)
-    assert len(parts) == 2
-    mean = sum(w * np.vdot(A, C) / np.vdot(B, C) for w, A, B in parts)
+    terms = MacroF1().ratio_terms(priors)
+    assert len(terms) == 2
+    mean = sum(w * np.vdot(A, C) / np.vdot(B, C) for w, A, B in terms)
     assert mean == pytest.approx(MacroF1().value(C))

@@ -100,7 +100,7 @@ def test_pieces_and_ratios_have_the_metrics_value(cells):
     A, B = problem.ratio()
     for C in problem.oracle.tensors:
         assert np.vdot(A, C) / np.vdot(B, C) == pytest.approx(problem.value(C))
-    ((weight, A, B),) = problem.parts()
+    ((weight, A, B),) = problem.ratio_terms()
     assert weight == 1.0
 
 

@@ -125,7 +125,7 @@ def test_errors_of_the_workers_are_those_of_the_data(client):
     check_nothing_is_left(client)
 
 
-def test_replies_of_many_parts_are_merged_by_the_workers(client, monkeypatch):
+def test_replies_of_many_shards_are_merged_by_the_workers(client, monkeypatch):
     X, y, s, _ = problems()["two classes"]
     monkeypatch.setattr("sklearn_structsvm.distributed.dask_problem.n_places", lambda: 5)
     monkeypatch.setattr(dask_workers, "FAN_IN", 2)
@@ -137,15 +137,15 @@ def test_replies_of_many_parts_are_merged_by_the_workers(client, monkeypatch):
 
 def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
     X, y, _ = rows()
-    ask, questions = dask_workers.ClusterParts.ask, []
+    ask, questions = dask_workers.ClusterWorkers.ask, []
 
-    def interrupted(parts, question):
+    def interrupted(workers, question):
         questions.append(question.name)
         if len(questions) == 8:
             raise KeyboardInterrupt
-        return ask(parts, question)
+        return ask(workers, question)
 
-    monkeypatch.setattr(dask_workers.ClusterParts, "ask", interrupted)
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", interrupted)
     model = SubLBFGSClassifier(C=0.01)
     with pytest.raises(KeyboardInterrupt):
         model.fit(divided(X), divided(y))
@@ -181,16 +181,16 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
     X, y, s, _ = problems()[kind]
     model = clone(model)
     here = clone(model).fit(X, y, sample_weight=s)
-    ask, homes = dask_workers.ClusterParts.ask, []
+    ask, homes = dask_workers.ClusterWorkers.ask, []
 
-    def ask_and_kill(parts, question):
-        homes.append(parts.homes)
+    def ask_and_kill(workers, question):
+        homes.append(workers.homes)
         if len(homes) == at:
-            kill_worker(mortal_client, parts.homes[0])
-        return ask(parts, question)
+            kill_worker(mortal_client, workers.homes[0])
+        return ask(workers, question)
 
     monkeypatch.setattr(dask_workers, "LARGE", large)
-    monkeypatch.setattr(dask_workers.ClusterParts, "ask", ask_and_kill)
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert len(homes) > at + 10
     # Another one took over.
@@ -206,14 +206,14 @@ def test_rows_that_nobody_can_compute_again_are_an_error(mortal_client, monkeypa
         da.from_delayed(dask.delayed(half), shape=(150, X.shape[1]), dtype=X.dtype)
         for half in halves
     ]
-    ask, asked = dask_workers.ClusterParts.ask, []
+    ask, asked = dask_workers.ClusterWorkers.ask, []
 
-    def ask_and_kill(parts, question):
+    def ask_and_kill(workers, question):
         asked.append(question.name)
         if len(asked) == 10:
-            kill_worker(mortal_client, parts.homes[0])
-        return ask(parts, question)
+            kill_worker(mortal_client, workers.homes[0])
+        return ask(workers, question)
 
-    monkeypatch.setattr(dask_workers.ClusterParts, "ask", ask_and_kill)
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)
     with pytest.raises(RuntimeError, match="rows were lost with a worker"):
         SubLBFGSClassifier(**EXACT).fit(da.concatenate(chunks), divided(y, (150, 150)))

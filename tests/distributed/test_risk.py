@@ -1,4 +1,4 @@
-"""Risks in parts: the same as whole, also where parts forget, and searches over lists."""
+"""Risks in shards: the same as whole, also where these forget; searches over lists."""
 
 import pickle
 
@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn_structsvm.distributed import merging
 from sklearn_structsvm.distributed.merging import merge, search_cut, search_line
 from sklearn_structsvm.distributed.risk import DistributedRisk
-from sklearn_structsvm.distributed.shard import Part, Rows
+from sklearn_structsvm.distributed.shard import Rows, Shard
 from sklearn_structsvm.risks import Logistic, MultilabelHinge, Risk
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
@@ -24,24 +24,24 @@ SIZES = (7, 1, 20, 32)
 
 
 class Workers:
-    """Parts in a list; before the questions that `loses` names, a part is made anew."""
+    """Shards in a list; before the questions that `loses` names, a shard is made anew."""
 
-    def __init__(self, parts, loses=lambda number: ()):
-        self.parts, self.loses = parts, loses
+    def __init__(self, shards, loses=lambda number: ()):
+        self.shards, self.loses = shards, loses
         self.n_questions = self.largest = 0
 
     def ask(self, question):
         for j in self.loses(self.n_questions):
-            self.parts[j] = pickle.loads(pickle.dumps(self.parts[j]))
+            self.shards[j] = pickle.loads(pickle.dumps(self.shards[j]))
         self.n_questions += 1
-        reply = merge([part.answer(question) for part in self.parts])
+        reply = merge([shard.answer(question) for shard in self.shards])
         if reply is not None:
             self.largest = max([self.largest, *(np.size(s) for s in reply.sums)])
         return reply
 
 
 def divide(risk, X, y, weights, kind, options, sizes=SIZES, loses=lambda number: ()):
-    """The risk, divided into parts of two chunks and of the rest."""
+    """The risk, divided into shards of two chunks and of the rest."""
     rows, first = [], 0
     for n in sizes:
         chunk = slice(first, first + n)
@@ -51,8 +51,8 @@ def divide(risk, X, y, weights, kind, options, sizes=SIZES, loses=lambda number:
         first += n
     assert first == len(y)
     groups = rows[:2], rows[2:], []
-    parts = [Part(kind, options, risk.n_weights, group) for group in groups]
-    workers = Workers(parts, loses)
+    shards = [Shard(kind, options, risk.n_weights, group) for group in groups]
+    workers = Workers(shards, loses)
     return workers, DistributedRisk(
         workers.ask,
         n_samples=risk.n_samples,
@@ -91,7 +91,7 @@ def both(kind, seed=0, layout="dense", **division):
 
 
 def always(number):
-    """Every part is made anew before every question."""
+    """Every shard is made anew before every question."""
     return range(3)
 
 
@@ -132,7 +132,7 @@ def test_random_directions_do_not_depend_on_the_division():
     risk, workers, divided = both("multiclass")
     along = divided.random_scores(seed=3)
     divided.plane(divided.scores(np.zeros(risk.n_weights)), along)
-    rows = [Z for part in workers.parts for Z in part.rows[along.key]]
+    rows = [Z for shard in workers.shards for Z in shard.rows[along.key]]
     used = np.concatenate([Z for Z in rows])
     of_the_seed = np.random.Generator(np.random.PCG64(3))
     drawn = of_the_seed.random((risk.n_samples, risk.n_scores))
@@ -177,26 +177,26 @@ def test_the_longest_step_is_kept_to():
 def piecewise_lines(draw):
     """Slope, curvature and breakpoints, many of them equal, in a few lists."""
     count = st.integers(0, 40)
-    parts = []
+    shards = []
     for _ in range(draw(st.integers(1, 4))):
         n = draw(count)
         grid = st.integers(0, 12).map(lambda v: v / 4.0)
         points = draw(st.lists(grid, min_size=n, max_size=n))
         jumps = draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
         order = np.argsort(points, kind="stable")
-        parts.append((np.array(points)[order], np.array(jumps, float)[order]))
-    return -draw(st.integers(0, 60)) / 1.0, draw(st.sampled_from([0.0, 0.5, 8.0])), parts
+        shards.append((np.array(points)[order], np.array(jumps, float)[order]))
+    return -draw(st.integers(0, 60)) / 1.0, draw(st.sampled_from([0.0, 0.5, 8.0])), shards
 
 
 @given(piecewise_lines(), st.sampled_from([1, 2, 5]))
 def test_buckets_lead_to_the_exact_minimum(problem, resolution):
-    slope, curvature, parts = problem
+    slope, curvature, shards = problem
     upper = 4.0
 
     def pieces(lower, upper, asked):
         size = max(1, resolution * asked // merging.RESOLUTION)
         found = []
-        for points, jumps in parts:
+        for points, jumps in shards:
             inside = (points > lower) & (points <= upper)
             found.append(
                 merging.make_buckets(
@@ -205,13 +205,13 @@ def test_buckets_lead_to_the_exact_minimum(problem, resolution):
                     max(1, np.count_nonzero(inside) // size),
                 )
             )
-        rise = sum(jumps[points <= lower].sum() for points, jumps in parts)
+        rise = sum(jumps[points <= lower].sum() for points, jumps in shards)
         lists = [np.concatenate(lists) for lists in zip(*found, strict=True)]
         return rise, 100.0, *lists
 
     found = search_line(pieces, slope, curvature, 0.0, upper)
-    points = np.concatenate([p for p, _ in parts])
-    jumps = np.concatenate([j for _, j in parts])
+    points = np.concatenate([p for p, _ in shards])
+    jumps = np.concatenate([j for _, j in shards])
 
     def right(eta):
         return slope + curvature * eta + jumps[points <= eta].sum()
@@ -276,7 +276,7 @@ SOLVERS = {
 
 @pytest.mark.parametrize("loses", [lambda number: (), now_and_then], ids=["kept", "lost"])
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
-def test_solvers_reach_the_optimum_whatever_parts_forget(solver, loses):
+def test_solvers_reach_the_optimum_whatever_shards_forget(solver, loses):
     for kind in ("binary", "rescaled", "pairs"):
         risk, workers, divided = both(kind, loses=loses)
         whole, result = solver(risk), solver(divided)
@@ -303,12 +303,12 @@ def test_the_certificate_of_the_l1_penalty_survives_a_mean_that_is_lost(directio
     assert result.objective == pytest.approx(whole.objective, abs=2e-8)
 
 
-def test_parts_forget_what_is_not_asked_for_again():
+def test_shards_forget_what_is_not_asked_for_again():
     risk, workers, divided = both("multiclass")
     run_sublbfgs(divided, 0.01, hybrid=True, tol=1e-6)
-    assert max(len(part.rows) for part in workers.parts) <= 6
-    part = workers.parts[0]
-    assert sum(X.X.nbytes for X in part.chunks) < part.__sizeof__() < 10_000
+    assert max(len(shard.rows) for shard in workers.shards) <= 6
+    shard = workers.shards[0]
+    assert sum(X.X.nbytes for X in shard.chunks) < shard.__sizeof__() < 10_000
 
 
 def test_what_only_one_machine_can_do_is_refused():

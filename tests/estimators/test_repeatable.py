@@ -22,6 +22,7 @@ from sklearn_structsvm import (
     bcfw_path,
 )
 from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
+from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.metrics import DemographicParity
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -178,9 +179,7 @@ def test_logistic_regression():
     assert_repeated(model, *rows(2))
 
 
-@pytest.mark.parametrize(
-    "solver", ["column_generation", "frank_wolfe", "gda", "ellipsoid", "bisection"]
-)
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("constrained", [False, True])
 def test_complex_metrics(solver, constrained):
     X, y = rows(2, n=120)

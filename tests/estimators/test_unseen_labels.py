@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _estimators import assert_same_labels, make_problem
+from _random_confusion import ONE_LABEL
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, learning_curve
@@ -165,10 +166,6 @@ def test_predictions_never_have_an_unseen_label():
     warned(lambda: model.score(problem.X, np.full(problem.n, 7)), "7")
     assert_same_labels(model.predict(problem.X), before)
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
-
-
-# What two classes have; the others are of one label.
-ONE_LABEL = ("f1", "jaccard")
 
 
 @pytest.mark.parametrize("name", [name for name in METRICS if name not in ONE_LABEL])

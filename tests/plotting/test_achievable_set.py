@@ -33,13 +33,6 @@ draw_predictions = AchievableSetDisplay.from_predictions
 MISSED = 5e-3
 
 
-@pytest.fixture(autouse=True)
-def no_figure_is_left_open():
-    plt.close("all")
-    yield
-    plt.close("all")
-
-
 def fitted(k=2, metric="h_mean", groups=False, **params):
     """(X, y, metadata, model)."""
     X, y, of_group = make_data(k)

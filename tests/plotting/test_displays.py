@@ -7,10 +7,13 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from _seeds import new_seed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from sklearn_structsvm import bcfw_path
+from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.plotting import ConvergenceDisplay, RegularizationPathDisplay
 
 HISTORY = {
@@ -26,6 +29,7 @@ PATH = SimpleNamespace(
     coefs=np.array([[0.1, -0.2, 0.0, 0.3], [0.5, -2.0, 0.0, 0.3], [3.0, 1.0, 0, 0.4]]),
     gaps=np.array([0.02, 0.08, 0.09]),
     eps=0.1,
+    end=0.0,
 )
 
 
@@ -60,13 +64,6 @@ DRAWINGS = {
     ),
     "path": lambda **kw: RegularizationPathDisplay.from_path(PATH, **kw),
 }
-
-
-@pytest.fixture(autouse=True)
-def no_figure_is_left_open():
-    plt.close("all")
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(params=DRAWINGS)
@@ -324,12 +321,34 @@ def test_legend_of_coefficients_hides_no_curve_and_is_not_clipped():
 
 @pytest.mark.parametrize("kind", ["gap", "norm", "coefs"])
 def test_path_of_one_breakpoint_is_visible(kind):
-    path = SimpleNamespace(
-        lambdas=PATH.lambdas[:1], coefs=PATH.coefs[:1], gaps=PATH.gaps[:1], eps=0.1
-    )
+    first = {name: getattr(PATH, name)[:1] for name in ("lambdas", "coefs", "gaps")}
+    path = SimpleNamespace(**vars(PATH) | first)
     display = RegularizationPathDisplay.from_path(path, kind=kind)
     display.figure_.canvas.draw()
     assert {line.get_marker() for line in display.lines_} == {"."}
+
+
+@pytest.mark.parametrize("kind", ["gap", "norm", "coefs"])
+def test_the_end_of_a_path_is_marked_where_it_ended_early(kind):
+    X, y = make_chains(20, n_features=3, n_classes=2, random_state=new_seed())
+    whole = bcfw_path(X, y, eps=0.5, min_lambda=1e-9, random_state=0)
+    assert whole.complete
+    assert RegularizationPathDisplay.from_path(whole, kind=kind).end_ is None
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+        path = bcfw_path(X, y, eps=1e-6, max_iter=1, random_state=0)
+    display = RegularizationPathDisplay.from_path(path, kind=kind)
+    assert_array_equal(display.end_.get_xdata(), [path.end, path.end])
+    assert rf"ends at $\lambda$ = {path.end:.3g}" in legend(display)
+    drawn = np.concatenate([line.get_xdata() for line in display.lines_])
+    assert drawn.min() == path.end
+
+
+def test_scores_are_drawn_of_each_c_that_all_paths_reached():
+    model = CrossValidated().fit()
+    model.scores_path_[0, 1] = np.nan
+    display = RegularizationPathDisplay.from_estimator(model)
+    display.figure_.canvas.draw()
+    assert_allclose(display.lines_[0].get_ydata(), [0.5, 0.9, np.nan], rtol=1e-15)
 
 
 def test_unknown_kind_is_refused_with_the_value_and_the_choices():

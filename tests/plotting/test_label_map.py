@@ -18,13 +18,6 @@ draw = LabelMapDisplay.from_estimator
 KINDS = ("binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr")
 
 
-@pytest.fixture(autouse=True)
-def no_figure_is_left_open():
-    plt.close("all")
-    yield
-    plt.close("all")
-
-
 def fitted(kind, **params):
     """A problem, and a model that leaves violations."""
     problem = make_problem(kind, model=SlackRescaledSSVM)

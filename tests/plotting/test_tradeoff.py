@@ -35,13 +35,6 @@ RESULTS = {
 ONE_SPLIT = ShuffleSplit(1, test_size=0.4, random_state=0)
 
 
-@pytest.fixture(autouse=True)
-def no_figure_is_left_open():
-    plt.close("all")
-    yield
-    plt.close("all")
-
-
 def plotted(**changes):
     return TradeoffDisplay(**RESULTS | changes).plot()
 

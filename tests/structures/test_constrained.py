@@ -257,26 +257,35 @@ def full_binary_tree(depth, root=0, parent=-1):
     return [parent, *left, *full_binary_tree(depth - 1, root + 1 + len(left), root)]
 
 
-def test_parts_of_trees_that_are_merged_have_the_same_labelings_left():
-    # The root's label still matters when its first tree is done, and others' do not.
-    ys = np.array(list(product(range(3), repeat=7)))
-    steps = np.arange(7)
-    parents = np.array([-1, 0, 1, 1, 0, 4, 4])
+@pytest.mark.parametrize(
+    ("parents", "k"),
+    [
+        (None, 4),
+        # The root's label still matters when its first tree is done, and others' do not.
+        ([-1, 0, 1, 1, 0, 4, 4], 3),
+    ],
+    ids=["chain", "tree"],
+)
+def test_parts_that_are_merged_have_the_same_labelings_left(parents, k):
+    # Small integers: prefixes often tie in both coordinates, with other labels.
+    above = np.arange(5) if parents is None else np.array(parents[1:])
+    T = len(above) + 1
+    ys = np.array(list(product(range(k), repeat=T)))
+    steps = np.arange(T)
+    tree = {} if parents is None else {"parents": np.array(parents)}
     for seed in range(250):
         rng = new_rng(seed)
-        theta = rng.integers(-2, 3, size=(7, 3)).astype(float)
-        transition = rng.integers(-2, 3, size=(3, 3)).astype(float)
-        truth = rng.integers(3, size=7)
-        costs = np.ones((7, 3))
+        theta = rng.integers(-2, 3, size=(T, k)).astype(float)
+        transition = rng.integers(-2, 3, size=(k, k)).astype(float)
+        truth = rng.integers(k, size=T)
+        costs = np.ones((T, k))
         costs[steps, truth] = 0.0
         beta, alpha = np.sort(rng.uniform(0.2, 2.0, size=2))
-        f = theta[steps, ys].sum(axis=1)
-        f += transition[ys[:, parents[1:]], ys[:, 1:]].sum(axis=1)
+        f = theta[steps, ys].sum(axis=1) + transition[ys[:, above], ys[:, 1:]].sum(axis=1)
         h = 1.0 + f - f[(ys == truth).all(axis=1)]
         g = costs[steps, ys].sum(axis=1)
         values = np.where((beta * h < g) & (g <= alpha * h), h + g, -np.inf)
-        tree = (theta, transition, costs, truth)
-        y = constrained_argmax(*tree, 1.0, alpha, beta, parents=parents)
+        y = constrained_argmax(theta, transition, costs, truth, 1.0, alpha, beta, **tree)
         found = -np.inf if y is None else values[(ys == y).all(axis=1)].item()
         assert found == values.max()
 
@@ -355,28 +364,6 @@ def test_a_model_of_zeros_is_searched_in_few_parts():
     problem = (np.zeros((T, 2)), None, costs, np.zeros(T, dtype=np.intc))
     found = constrained_argmax(*problem, 1.0, 0.46, 0.1, max_parts=T**2)
     assert found.sum() == 18
-
-
-def test_parts_that_are_merged_have_the_same_labelings_left():
-    # Small integers: prefixes often tie in both coordinates, with other labels.
-    ys = np.array(list(product(range(4), repeat=6)))
-    steps = np.arange(6)
-    for seed in range(250):
-        rng = new_rng(seed)
-        theta = rng.integers(-2, 3, size=(6, 4)).astype(float)
-        transition = rng.integers(-2, 3, size=(4, 4)).astype(float)
-        truth = rng.integers(4, size=6)
-        costs = np.ones((6, 4))
-        costs[steps, truth] = 0.0
-        beta, alpha = np.sort(rng.uniform(0.2, 2.0, size=2))
-        f = theta[steps, ys].sum(axis=1)
-        f += transition[ys[:, :-1], ys[:, 1:]].sum(axis=1)
-        h = 1.0 + f - f[(ys == truth).all(axis=1)]
-        g = costs[steps, ys].sum(axis=1)
-        values = np.where((beta * h < g) & (g <= alpha * h), h + g, -np.inf)
-        y = constrained_argmax(theta, transition, costs, truth, 1.0, alpha, beta)
-        found = -np.inf if y is None else values[(ys == y).all(axis=1)].item()
-        assert found == values.max()
 
 
 def test_a_ray_between_labelings_of_real_valued_chains_costs_few_parts():

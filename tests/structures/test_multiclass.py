@@ -1,53 +1,13 @@
-"""MulticlassStructure against enumeration of its classes."""
+"""MulticlassStructure: what is its own; `test_flat` has what it shares."""
 
 import numpy as np
 import pytest
-from _cases import (
-    angles,
-    check_batch_equals_single_calls,
-    check_constrained_decoding,
-    check_features_and_losses,
-    check_it,
-    check_scores_of_the_solver,
-    few,
-    multiclass_cases,
-    some,
-)
+from _cases import multiclass_cases, some
 from _references import messy_csr
 from _seeds import new_rng
 from hypothesis import given
 
 from sklearn_structsvm.structures import MulticlassStructure
-
-
-@some
-@given(multiclass_cases())
-def test_joint_feature_and_loss_are_those_of_the_definition(case):
-    check_features_and_losses(case)
-
-
-@few
-@given(multiclass_cases())
-def test_it_is_what_training_takes_it_for(case):
-    check_it(case)
-
-
-@some
-@given(multiclass_cases())
-def test_decoding_many_examples_equals_decoding_each(case):
-    check_batch_equals_single_calls(case)
-
-
-@some
-@given(multiclass_cases())
-def test_the_solver_sees_the_scores_of_the_joint_features(case):
-    check_scores_of_the_solver(case)
-
-
-@some
-@given(multiclass_cases(), angles())
-def test_constrained_decode_finds_the_best_class_within_the_angle(case, angle):
-    check_constrained_decoding(case, *angle)
 
 
 @some

@@ -1,54 +1,12 @@
-"""MultilabelStructure against enumeration of its subsets of labels."""
+"""MultilabelStructure: what is its own; `test_flat` has what it shares."""
 
 import numpy as np
 import pytest
-from _cases import (
-    angles,
-    check_batch_equals_single_calls,
-    check_constrained_decoding,
-    check_features_and_losses,
-    check_it,
-    check_scores_of_the_solver,
-    few,
-    multilabel_cases,
-    some,
-)
-from hypothesis import given
 
 from sklearn_structsvm.structures import MultilabelStructure
 
 X = np.zeros((2, 1))
 Y = np.array([[1, 0, 1], [0, 0, 1]])
-
-
-@some
-@given(multilabel_cases())
-def test_joint_feature_and_loss_are_those_of_the_definition(case):
-    check_features_and_losses(case)
-
-
-@few
-@given(multilabel_cases())
-def test_it_is_what_training_takes_it_for(case):
-    check_it(case)
-
-
-@some
-@given(multilabel_cases())
-def test_decoding_many_examples_equals_decoding_each(case):
-    check_batch_equals_single_calls(case)
-
-
-@some
-@given(multilabel_cases())
-def test_the_solver_sees_the_scores_of_the_joint_features(case):
-    check_scores_of_the_solver(case)
-
-
-@some
-@given(multilabel_cases(), angles())
-def test_constrained_decode_finds_the_best_labels_within_the_angle(case, angle):
-    check_constrained_decoding(case, *angle)
 
 
 def test_a_normalised_loss_is_the_share_of_wrong_labels():

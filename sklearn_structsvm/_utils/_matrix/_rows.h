@@ -1,5 +1,5 @@
 /* Products of one row of features with weights of k columns: the only place where dense
- * and CSR rows differ for `_flat_ascent`. The weights W have a row for each feature, and
+ * and CSR rows differ for `_exact`. The weights W have a row for each feature, and
  * a last one for the constant feature where there is one. */
 #ifndef SKLEARN_STRUCTSVM_ROWS_H
 #define SKLEARN_STRUCTSVM_ROWS_H

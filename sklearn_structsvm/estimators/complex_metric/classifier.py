@@ -45,9 +45,9 @@ class ComplexMetricClassifier(TrainedMixture):
     metric : str or ConfusionMetric, default="g_mean"
         The loss ψ: a name, such as "g_mean", "min_max" or "micro_f1" (any key of
         ``sklearn_structsvm.metrics.METRICS``); or an object of
-        :mod:`sklearn_structsvm.metrics`, or of a class of your own. "f1" and "jaccard"
-        are of label 1 or True; of other labels they are objects,
-        ``FBeta(pos_label="fraud")``.
+        :mod:`sklearn_structsvm.metrics`, or of a class of your own. The
+        names of metrics of one label, such as "f1", stand for those of label 1 or True;
+        for other labels use an object, ``FBeta(pos_label="fraud")``.
     constraints : Constraint or sequence of Constraint, default=()
         All of them must hold.
     lmo : {"plugin", "weighted"} or LMO, default="plugin"
@@ -64,7 +64,8 @@ class ComplexMetricClassifier(TrainedMixture):
         takes the fewest calls.
     solver_options : dict or None, default=None
         More arguments of the solver's function, such as ``{"step": "line_search"}`` for
-        Frank-Wolfe.
+        Frank-Wolfe. An unknown name or a wrong value is an error that lists what there
+        is, before any work.
     confusion : {"auto", "labels", "probabilities"}, default="auto"
         What C counts, for ``lmo="plugin"``. "labels": the labels of the examples. For
         two classes the best of all thresholds (of each group) is found for these; for

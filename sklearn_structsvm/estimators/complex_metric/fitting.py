@@ -1,6 +1,6 @@
 """How a mixture is trained: from data to an oracle, and from its solver to a fit."""
 
-from inspect import signature
+from numbers import Real
 from time import perf_counter
 
 import numpy as np
@@ -41,6 +41,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
 )
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.complex_metric.task import make_task, read_constraints
+from sklearn_structsvm.solvers.confusion import bisection, frank_wolfe, split_fw
 from sklearn_structsvm.solvers.confusion.bisection import run_bisection
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
@@ -64,8 +65,50 @@ SOLVERS = {
 # gap of 1e-3 in fewer calls than each of them on every data set tried.
 AUTO = "column_generation"
 
-# What of a solver's parameters the estimator sets itself.
-SET_BY_ESTIMATOR = {"problem", "tol", "max_iter", "max_time", "on_pass", "history"}
+
+
+def _one_of(names):
+    return lambda value: isinstance(value, str) and value in names, f"one of {names}"
+
+
+def _is_positive(value):
+    return isinstance(value, Real) and 0.0 < value < np.inf
+
+
+def _are_positive(values):
+    return np.ndim(values) == 1 and len(values) > 0 and all(map(_is_positive, values))
+
+
+INTEGER = int, np.integer
+NUMBER = _is_positive, "a positive number"
+NUMBERS = _are_positive, "positive numbers"
+TWO = lambda values: _are_positive(values) and len(values) == 2, "two positive numbers"
+COUNT = lambda value: isinstance(value, INTEGER) and value > 0, "a positive integer"
+TRUTH = lambda value: isinstance(value, (bool, np.bool_)), "True or False"
+
+# The `solver_options` of a function: what says whether a value is one, and in words.
+OPTIONS = {
+    run_column_generation: {},
+    run_frank_wolfe: {"step": _one_of(frank_wolfe.STEPS)},
+    run_split_fw: {
+        "step": _one_of(split_fw.STEPS),
+        "penalty": NUMBER,
+        "dual_steps": NUMBERS,
+        "recombine_interval": COUNT,
+    },
+    run_gda: {
+        "step_sizes": TWO,
+        "radius": NUMBER,
+        "average": TRUTH,
+        "recombine_interval": COUNT,
+    },
+    run_ellipsoid: {"radius": NUMBER, "deep_cuts": TRUTH, "recombine_interval": COUNT},
+    run_bisection: {
+        "step": _one_of(bisection.STEPS),
+        "inner": _one_of(tuple(bisection.INNER)),
+        "inner_max_iter": COUNT,
+    },
+}
 
 # A share of the predictions below this is what sums of weights leave of zero.
 ROUNDING = 1e-12
@@ -272,17 +315,19 @@ def find_solver(name, constrained):
 
 
 def check_options(options, solver, constrained):
-    """TypeError for options that the solver does not take."""
+    """Error for options, or values of them, that the solver does not take."""
     name, run = find_solver(solver, constrained)
-    known = sorted(signature(run).parameters.keys() - SET_BY_ESTIMATOR)
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        where = " with constraints" if constrained else ""
-        takes = f"the options {known}" if known else "no options"
-        raise TypeError(
-            f"solver_options has {unknown[0]!r}, but solver={name!r}{where} takes "
-            f"{takes}."
-        )
+    known = OPTIONS[run]
+    where = f"solver={name!r}" + (" with constraints" if constrained else "")
+    for option, value in options.items():
+        if option not in known:
+            takes = f"the options {sorted(known)}" if known else "no options"
+            raise TypeError(f"solver_options has {option!r}, but {where} takes {takes}.")
+        is_right, words = known[option]
+        if not is_right(value):
+            raise ValueError(
+                f"solver_options[{option!r}] of {where} must be {words}; got {value!r}."
+            )
 
 
 def warn_of_shortfall(estimator, result):

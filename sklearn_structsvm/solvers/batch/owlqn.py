@@ -7,6 +7,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
     MAX_DIRECTIONS,
+    RestartedSteps,
     descent_direction,
     update_pair,
 )
@@ -185,20 +186,11 @@ class L1Risk:
         }
 
 
-class _OrthantSteps:
+class _OrthantSteps(RestartedSteps):
     """Iterations of OWL-QN, with directions found by `find` or projected."""
 
     def __init__(self, objective, inverse, find):
         self.objective, self.inverse, self.find = objective, inverse, find
-
-    def move(self):
-        """One iteration; whether no step was found."""
-        if self._attempt():
-            return False
-        if self.inverse.count == 0:
-            return True
-        self.inverse.reset()
-        return not self._attempt()
 
     def _attempt(self):
         objective, inverse = self.objective, self.inverse

@@ -19,7 +19,7 @@ BUFFER = 15
 DIRECTION_TOL = 1e-5
 MAX_DIRECTIONS = 20
 
-# So many times k_max are tried before none of descent is taken to exist.
+# How many times k_max are tried before none of descent is taken to exist.
 PATIENCE = 10
 
 # ⟨s, y⟩ / ⟨y, y⟩ of a pair is at least this, so that B stays positive definite.
@@ -137,7 +137,7 @@ def descent_direction(
     max_directions : int
         k_max.
     patience : int
-        So many times as many where none of descent was among them.
+        This many times as many where none of descent was among them.
 
     Returns
     -------
@@ -211,7 +211,24 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     return 0.0
 
 
-class QuasiNewtonSteps:
+class RestartedSteps:
+    """Base: iterations by an estimate `inverse` of the inverse Hessian.
+
+    A subclass gives `_attempt()`, which says whether it made a step.
+    """
+
+    def move(self):
+        """One iteration; whether no step was found."""
+        if self._attempt():
+            return False
+        # A bad estimate of the Hessian is one reason; without it, a minimum is another.
+        if self.inverse.count == 0:
+            return True
+        self.inverse.reset()
+        return not self._attempt()
+
+
+class QuasiNewtonSteps(RestartedSteps):
     """Algorithm 1, one iteration at a time.
 
     Parameters
@@ -253,16 +270,6 @@ class QuasiNewtonSteps:
             FullMatrix(n_weights) if full_matrix else LimitedMemory(n_weights, buffer)
         )
         self.n_directions = 0
-
-    def move(self):
-        """One iteration; whether no descent direction was found."""
-        if self._attempt():
-            return False
-        # A bad estimate of the Hessian is one reason; without it, a minimum is another.
-        if self.inverse.count == 0:
-            return True
-        self.inverse.reset()
-        return not self._attempt()
 
     def _attempt(self):
         objective, inverse = self.objective, self.inverse

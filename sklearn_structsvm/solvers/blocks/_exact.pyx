@@ -7,7 +7,7 @@ With p_i = s_i / Σs, θ_i = Wᵀx_i and the dual point as plain steps of `_bcfw
     block gap  g_i = p_i Σ_y α_i(y) [max_z H_i(z) - H_i(y)].
 
 With all blocks but i fixed, θ_i moves by -β_i Δν_i, β_i = p_i ‖x_i‖² / λ, and the best
-ν_i is known in closed form; see `_flat_blocks`. An example whose gap was small rests for
+ν_i is known in closed form; see `_exact_blocks`. An example whose gap was small rests for
 the next sweeps. Nothing here decides when to stop.
 """
 import numpy as np

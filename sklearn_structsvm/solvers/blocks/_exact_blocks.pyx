@@ -1,4 +1,4 @@
-"""The blocks of `_flat_ascent`: where the dual of one example is largest.
+"""The blocks of `_exact`: where the dual of one example is largest.
 
 In the unit cube, one coordinate at a time; for one label this is the method of Hsieh et
 al. 2008, "A dual coordinate descent method for large-scale linear SVM". In the simplex,

@@ -144,7 +144,7 @@ class LinearisedProblem:
         """None: `pieces` says more."""
         return None
 
-    def parts(self):
+    def ratio_terms(self):
         """None."""
         return None
 

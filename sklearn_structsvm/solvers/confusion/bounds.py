@@ -238,7 +238,7 @@ class Bounds:
             self.value, self.minorant = value, minorant
 
 
-def bound_by_parts(problem, tol):
+def bound_by_terms(problem, tol):
     """A lower bound of a sum of ratios: each at its own minimum.
 
     Parameters
@@ -250,15 +250,15 @@ def bound_by_parts(problem, tol):
     Returns
     -------
     bound : float
-        -inf if the metric has no parts.
+        -inf if the metric has no `ratio_terms`.
     n_calls : int
         Of the oracle.
     """
-    parts = problem.parts()
-    if parts is None:
+    terms = problem.ratio_terms()
+    if terms is None:
         return -np.inf, 0
     total, n_calls = 0.0, 0
-    for weight, A, B in parts:
+    for weight, A, B in terms:
         found = minimise_ratio(problem, A, B, tol=tol)
         total += weight * found.bound
         n_calls += found.n_calls

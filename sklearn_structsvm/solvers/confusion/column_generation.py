@@ -77,8 +77,8 @@ def run_column_generation(
 
     A metric that is neither convex nor a ratio is followed downhill, from each of the
     first few classifiers, until the slope promises less than `tol`: "stationary". Its
-    bound is that of its parts, each minimised on its own, which is well below its minimum
-    where the parts disagree; -inf if it has none.
+    bound is that of its ratios, each minimised on its own, well below its minimum where
+    the ratios disagree; -inf if it has none.
 
     Parameters
     ----------

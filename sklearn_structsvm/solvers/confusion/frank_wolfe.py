@@ -39,7 +39,7 @@ def run_frank_wolfe(
     Algorithm 1 of [1]_: the oracle's answer C̃ to the loss ∇ψ(C) is mixed into C, and
     <∇ψ(C), C - C̃> bounds how far ψ(C) is from its minimum, if ψ is convex. A ratio of
     linear functions is neither, but has a bound as well; a metric that is neither ends
-    "stationary", with the bound of its parts if it has any. With a metric that is not
+    "stationary", with the bound of its ratios if it has any. With a metric that is not
     smooth, such as min-max, the method need not converge (figure 10 of [1]_).
 
     The paper's division of the gradient by its largest entry changes no answer of the

@@ -151,7 +151,6 @@ class _GDA:
             self.incumbent.replace(self.counts / self.counts.sum())
         elif self.incumbent.is_due(self.t, self.recombine_interval):
             self.incumbent.recombine()
-        return None
 
 
 def onto_ball(x, radius):

@@ -4,7 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm.solvers.confusion.bounds import Bounds, bound_by_parts
+from sklearn_structsvm.solvers.confusion.bounds import Bounds, bound_by_terms
 from sklearn_structsvm.solvers.confusion.mixture import MET, Columns
 from sklearn_structsvm.solvers.confusion.pruning import (
     NEARLY_MET,
@@ -234,6 +234,6 @@ class Incumbent:
         self.value = self.problem.value(self.C)
         self.violation = self.problem.violation(self.C)
         if not self.bounds.known and self.problem.exact:
-            value, n_calls = bound_by_parts(self.problem, self.tol)
+            value, n_calls = bound_by_terms(self.problem, self.tol)
             self.n_calls += n_calls
             self.note_dual(value)

@@ -136,7 +136,7 @@ MAX_HALVINGS = 20
 INSIDE = 1e-4
 DIFFERENCE = 1e-5
 
-# So many with the curvature of a smooth metric; then come tangents.
+# How many have the curvature of a smooth metric; then come tangents.
 CURVED_PROGRAMS = 4
 
 # Tangents of a metric without a gradient everywhere that are kept.

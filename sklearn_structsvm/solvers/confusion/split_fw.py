@@ -128,7 +128,6 @@ class _SplitFrankWolfe:
         self.multipliers = self.multipliers + eta / self.t * (self.c - self.f)
         if self.incumbent.is_due(self.t, self.recombine_interval):
             self.incumbent.recombine()
-        return None
 
     def targets(self):
         """The answers of the two linear programs; and the bound that they give."""

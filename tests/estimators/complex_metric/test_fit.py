@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from inspect import signature
 
 import joblib
 import numpy as np
@@ -13,6 +14,7 @@ from _mixtures import (
     mixture_confusion,
     no_complaint_of_convergence,
 )
+from _random_confusion import ONE_LABEL
 from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -31,7 +33,7 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import METRICS, ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.estimators.complex_metric import oracles
-from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
+from sklearn_structsvm.estimators.complex_metric.fitting import OPTIONS, SOLVERS
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.metrics import (
     Churn,
@@ -319,7 +321,7 @@ def assert_same_fit_but_objects(one, other):
 
 
 class TestPositiveLabel:
-    @pytest.mark.parametrize("metric", ["f1", "jaccard"])
+    @pytest.mark.parametrize("metric", ONE_LABEL)
     def test_labels_that_do_not_say_it_are_refused_before_any_fit(self, metric):
         X, y, _ = make_data(2)
         fits = []
@@ -713,6 +715,48 @@ class TestSolvers:
             model.fit(X, y)
         assert fits == []
 
+    @pytest.mark.parametrize(
+        ("solver", "constrained", "option", "value", "words"),
+        [
+            ("frank_wolfe", False, "step", "longest", r"one of \('paper', "),
+            ("frank_wolfe", True, "step", "away", r"one of \('line_search', 'paper'\)"),
+            ("frank_wolfe", True, "penalty", 0.0, "a positive number"),
+            ("frank_wolfe", True, "dual_steps", (), "positive numbers"),
+            ("gda", False, "step_sizes", (0.1,), "two positive numbers"),
+            ("gda", False, "step_sizes", 0.1, "two positive numbers"),
+            ("gda", False, "average", "no", "True or False"),
+            ("ellipsoid", False, "radius", np.inf, "a positive number"),
+            ("ellipsoid", False, "recombine_interval", 2.5, "a positive integer"),
+            ("bisection", False, "inner", None, "one of .*'gda'"),
+            ("bisection", False, "inner_max_iter", 0, "a positive integer"),
+        ],
+    )
+    def test_values_that_an_option_cannot_have_are_refused_before_any_fit(
+        self, solver, constrained, option, value, words
+    ):
+        X, y, _ = make_data(2)
+        fits = []
+        constraints = Recall(at_least=0.1) if constrained else ()
+        model = ComplexMetricClassifier(
+            Spy(fits), "micro_f1", constraints, solver=solver,
+            solver_options={option: value},
+        )  # fmt: skip
+        with pytest.raises(ValueError, match=rf"solver_options\['{option}'\].*{words}"):
+            model.fit(X, y)
+        assert fits == []
+
+    @pytest.mark.parametrize("run", OPTIONS)
+    def test_what_an_option_is_by_default_may_be_said(self, run):
+        by_estimator = {"problem", "tol", "max_iter", "max_time", "on_pass", "history"}
+        options = {
+            name: parameter.default
+            for name, parameter in signature(run).parameters.items()
+            if name not in by_estimator
+        }
+        assert options.keys() == OPTIONS[run].keys()
+        for name, (is_right, _) in OPTIONS[run].items():
+            assert is_right(options[name])
+
 
 class TestRefusals:
     def test_constraints_that_no_classifier_meets_are_found_and_nothing_is_left(self):
@@ -805,7 +849,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"one class.*\['a'\]"):
             ComplexMetricClassifier().fit(np.zeros((3, 1)), ["a"] * 3)
 
-    @pytest.mark.parametrize("metric", ["f1", "jaccard"])
+    @pytest.mark.parametrize("metric", ONE_LABEL)
     def test_a_metric_of_two_classes_is_refused_for_three(self, metric):
         X, y, _ = make_data(3)
         with pytest.raises(ValueError, match="Only binary .*pos_label"):

@@ -6,13 +6,8 @@ from _random_confusion import Programs, random_problem
 from _seeds import new_rng
 
 from sklearn_structsvm.confusion.registry import METRICS
-from sklearn_structsvm.solvers.confusion.bisection import run_bisection
-from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
-from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
-from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
-from sklearn_structsvm.solvers.confusion.gda import run_gda
+from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
-from sklearn_structsvm.solvers.confusion.split_fw import run_split_fw
 
 TOL = 1e-3
 
@@ -21,20 +16,6 @@ ACCURACY = 1e-6
 
 # A least excess that is nearer to 0 than this may be either side of it.
 UNDECIDED = 1e-7
-
-
-def run_any_frank_wolfe(problem, **options):
-    run = run_split_fw if problem.constrained else run_frank_wolfe
-    return run(problem, **options)
-
-
-SOLVERS = {
-    "column_generation": run_column_generation,
-    "frank_wolfe": run_any_frank_wolfe,
-    "gda": run_gda,
-    "ellipsoid": run_ellipsoid,
-    "bisection": run_bisection,
-}
 
 
 def is_for(solver, problem):
@@ -48,7 +29,8 @@ def check_solver(solver, problem, max_iter):
     programs = Programs(problem)
     excess, nearest = programs.least_excess()
     try:
-        result = SOLVERS[solver](problem, tol=TOL, max_iter=max_iter)
+        run = SOLVERS[solver][problem.constrained]
+        result = run(problem, tol=TOL, max_iter=max_iter)
     except InfeasibleConstraintError as error:
         assert excess > 0.0
         tensors = [*problem.oracle.tensors, nearest]
@@ -83,7 +65,7 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
 
 @pytest.mark.parametrize("kind", ["any", "free"])
 @pytest.mark.parametrize("metric", [*METRICS, "linear"])
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if "_g" not in name])
+@pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"column_generation"}))
 def test_no_solver_claims_what_is_not_so(solver, metric, kind):
     problem = random_problem(new_rng(len(solver), len(kind)), metric, kind)
     if is_for(solver, problem):
