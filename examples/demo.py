@@ -46,9 +46,7 @@ def main():
         f"{words[0].shape[1]} pixels a letter.\n"
     )
 
-    chain = BCFWClassifier(
-        ChainStructure(), C=0.1, step="pairwise", tol=1e-3, random_state=0
-    )
+    chain = BCFWClassifier(ChainStructure(), C=0.1, tol=1e-3, random_state=0)
     with_progress_bar(chain).fit(X_train, y_train)
     print(
         f"\nChain: objective {chain.objective_:.5f}, at most {chain.dual_gap_:.1e} above "
@@ -63,8 +61,10 @@ def main():
         np.concatenate(X_test), np.concatenate(y_test)
     )
     print(f"Letter error on held-out words: {error:.3f} by the chain,")
-    print(f"                                {unstructured:.3f} by LinearSVC, "
-          "letter by letter.")
+    print(
+        f"                                {unstructured:.3f} by LinearSVC, "
+        "letter by letter."
+    )
 
     display = ConvergenceDisplay.from_estimator(chain)
     display.figure_.savefig(PLOT, dpi=150)

@@ -100,8 +100,8 @@ check_structure(
 # Training
 # --------
 # A weight below zero would reward points for being different, so the weights are
-# bounded from below. For a structure in Python the fit makes pairwise steps and caches
-# the matchings found before, to make the most of each call of the oracle.
+# bounded from below. For a structure in Python the fit makes corrective steps, which go
+# over the matchings found before, to make the most of each call of the oracle.
 
 model = BCFWClassifier(Matching(), C=0.1, coef_bounds=(0, np.inf), random_state=0)
 model.fit(X_train, y_train)

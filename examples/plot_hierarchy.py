@@ -47,9 +47,7 @@ fig, ax = plt.subplots(layout="constrained")
 for name, structure in structures.items():
     scores = []
     for n in sizes:
-        model = SlackRescaledSSVM(
-            structure, C=1.0, tol=0.02, step="pairwise", random_state=0
-        )
+        model = SlackRescaledSSVM(structure, C=1.0, tol=0.02, random_state=0)
         Y_pred = model.fit(X_train[:n], Y_train[:n]).predict(X_test)
         scores.append(f1_score(Y_test, Y_pred, average="micro"))
     ax.plot(sizes, scores, marker="o", label=name)

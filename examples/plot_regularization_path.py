@@ -65,9 +65,9 @@ def objective(w, lam):
 
 print("     λ   objective on the path   at most above the optimum")
 for lam in (10.0, 1.0, 0.1, 0.03):
-    accurate = BCFWClassifier(
-        C=1 / (lam * len(X_train)), tol=1e-3, step="pairwise", random_state=0
-    ).fit(X_train, y_train)
+    accurate = BCFWClassifier(C=1 / (lam * len(X_train)), tol=1e-3, random_state=0).fit(
+        X_train, y_train
+    )
     value = objective(path.coef(lam), lam)
     print(f"{lam:6.2f} {value:15.4f} {value - accurate.dual_objective_:23.4f}")
 

@@ -43,9 +43,7 @@ X_train, X_test, Y_train, Y_test = train_test_split(X, Y, random_state=0)
 
 model = make_pipeline(
     StandardScaler(),
-    SlackRescaledSSVM(
-        PairwiseMultilabelStructure(), tol=0.1, step="pairwise", random_state=0
-    ),
+    SlackRescaledSSVM(PairwiseMultilabelStructure(), tol=0.1, random_state=0),
 )
 search = GridSearchCV(
     model,
@@ -97,7 +95,7 @@ plt.show()
 
 warnings.filterwarnings("ignore", category=ConvergenceWarning)
 settings = {
-    "block-coordinate Frank-Wolfe": {"solver": "bcfw", "step": "pairwise"},
+    "block-coordinate Frank-Wolfe": {"solver": "bcfw"},
     "stochastic subgradient": {"solver": "sgd"},
     "cutting planes, n-slack": {"solver": "cutting_plane"},
     "cutting planes, one-slack": {

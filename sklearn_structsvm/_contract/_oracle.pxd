@@ -63,8 +63,10 @@ cdef class BlockOracle:
     cdef int block_score(
         self, Py_ssize_t i, const double* work, double* score) except -1 nogil
     cdef int direction(
-        self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-        double c, double* out, double* squared_norm) except -1 nogil
+        self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+        double* out, double* squared_norm) except -1 nogil
+    cdef int image(
+        self, Py_ssize_t i, const double* direction, double* work) except -1 nogil
     cdef int move(
         self, Py_ssize_t i, double gamma, const double* direction) except -1 nogil
     cdef int scatter(

@@ -17,12 +17,16 @@ The solver calls, for block i and weights w:
 ``upper_bound``  at least the maximum that `max_oracle` has just looked for; an exact
                  oracle found it
 ``block_score``  ⟨θ_i, ν_i⟩
-``direction``    Δ = a (μ(s) - μ(y_i)) + b (μ(v) - μ(y_i)) + c ν_i and the squared
-                 norm of its joint feature
+``direction``    Δ = c ν_i + Σ_{j < n} a_j (μ(s_j) - μ(y_i)), and where it is asked for
+                 the squared norm of its joint feature
+``image``        θ_i of the joint feature of Δ, as if that were w, for `evaluate`
 ``move``         ν_i += gamma · Δ
 ``scatter``      target += coef · (joint feature of Δ)
 ``project``      w = clip(v, lower, upper) on the coordinates that Δ touches, or all
 ``release``      the solver will not name this labeling again
+
+With `image`, the scores of labelings are the inner products of their joint features with
+that of Δ: a row of the Gram matrix of an example's labelings.
 
 and slack rescaling (see `solvers.blocks.slack_search`), with
 h = one + ⟨θ_i, μ(y) - μ(y_i)⟩
@@ -37,7 +41,7 @@ and g = L_i(y):
 
 `work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
 by the caller, zero at first, one of each per thread; their content is private.
-A labeling is `n_labels(i)` integers in [0, `n_values`).
+A labeling is `n_labels(i)` integers in [0, `n_values`), and several follow one another.
 """
 import numpy as np
 
@@ -46,7 +50,7 @@ from sklearn_structsvm._utils.borders import as_floats, check_indices, check_sha
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
@@ -174,9 +178,23 @@ cdef class BlockOracle:
         return missing(self, "block_score")
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
         return missing(self, "direction")
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        cdef double* w = <double*> calloc(max(self.n_weights, 1), sizeof(double))
+        if w == NULL:
+            with gil:
+                raise MemoryError("no memory for a vector of weights")
+        try:
+            self.scatter(i, 1.0, direction, w)
+            self.potentials(i, w, work)
+        finally:
+            free(w)
+        return 0
 
     cdef int move(
             self, Py_ssize_t i, double gamma, const double* direction

@@ -59,23 +59,37 @@ static void vector_add_max_plus(ptrdiff_t k, const double *previous,
  * a cache line of eight doubles at a time. */
 #define ROWS_AHEAD 8
 
-/* out[c] += Σ_{j < count} values[j] * weights[indices[j] * k + c]; `available` entries
- * of `indices` may be read, those after `count` being what the next calls want. */
+/* As many sums at once stay in registers while the rows go by. */
+#define GATHER_BLOCK 16
+
+/* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c]; `available` entries of
+ * `indices` may be read, those after `count` being what the next calls want. */
 FOR_EACH_WIDTH
 static void vector_gather(ptrdiff_t count, ptrdiff_t available, const double *values,
                           const int *indices, const double *weights, ptrdiff_t k,
                           double *out)
 {
-    for (ptrdiff_t j = 0; j < count; j++) {
-        const double x = values[j];
-        const double *row = weights + indices[j] * k;
-        if (j + ROWS_AHEAD < available) {
-            const double *next = weights + indices[j + ROWS_AHEAD] * k;
-            for (ptrdiff_t c = 0; c < k + 7; c += 8)
-                PREFETCH(next + (c < k ? c : k - 1));
+    for (ptrdiff_t start = 0; start < k; start += GATHER_BLOCK) {
+        const ptrdiff_t width = k - start < GATHER_BLOCK ? k - start : GATHER_BLOCK;
+        double sums[GATHER_BLOCK] = {0.0};
+        for (ptrdiff_t j = 0; j < count; j++) {
+            const double x = values[j];
+            const double *row = weights + indices[j] * k + start;
+            if (j + ROWS_AHEAD < available) {
+                const double *next = weights + indices[j + ROWS_AHEAD] * k + start;
+                for (ptrdiff_t c = 0; c < width + 7; c += 8)
+                    PREFETCH(next + (c < width ? c : width - 1));
+            }
+            if (width == GATHER_BLOCK) {
+                for (int c = 0; c < GATHER_BLOCK; c++)
+                    sums[c] += x * row[c];
+            } else {
+                for (ptrdiff_t c = 0; c < width; c++)
+                    sums[c] += x * row[c];
+            }
         }
-        for (ptrdiff_t c = 0; c < k; c++)
-            out[c] += x * row[c];
+        for (ptrdiff_t c = 0; c < width; c++)
+            out[start + c] = sums[c];
     }
 }
 

@@ -43,26 +43,38 @@ class BCFWClassifier(StructuredClassifier):
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weights of the examples of a class, or for chains the costs of
         the positions whose true label it is.
-    step : {"auto", "exact", "fw", "pairwise", "away"}, default="auto"
+    step : {"auto", "exact", "corrective", "fw", "pairwise", "away"}, default="auto"
         How the dual variables of an example move. "exact", for binary, multiclass and
         multilabel y, makes them the best there are for the others as they stand: the
-        method of LIBLINEAR [2]_ [3]_, and by far the fastest of these. "fw", "pairwise"
-        and "away" are the plain, pairwise and away steps of [1]_, for any structure;
-        pairwise and away steps reach high accuracy sooner than plain ones and keep the
-        labelings that carry dual mass. "auto": exact where that is possible, which it is
-        not with `average`, `coef_bounds`, ``cache=True`` or ``algorithm="batch"``; else
-        pairwise where a call of the max-oracle takes more operations than the scoring of
-        a few known labelings, counted from the sizes of the problem, as it does for
+        method of LIBLINEAR [2]_ [3]_, and by far the fastest of these. "corrective" makes
+        them nearly the best there are over the labelings found so far, which it keeps,
+        and goes over these a few times between two calls of the max-oracle. "fw",
+        "pairwise" and "away" are the plain, pairwise and away steps of [1]_; pairwise and
+        away steps reach high accuracy sooner than plain ones and keep the labelings that
+        carry dual mass. All but exact ones are for any structure. "auto": exact where
+        that is possible, which it is not with `average`, `coef_bounds`, ``cache=True``
+        or ``algorithm="batch"``; else corrective (with `average` or ``cache=True``
+        pairwise) where a call of the max-oracle takes more operations than the scoring
+        of a few known labelings, counted from the sizes of the problem, as it does for
         chains and for structures of your own; else plain.
-    sampling : {"gap", "uniform", "permuted"}, default="gap"
+    sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How examples are drawn: by their share of the duality gap, uniformly, or each
         once per pass in a random order. With exact steps "gap" goes through them in a
         random order too, and leaves out those whose gap has been small, for longer and
-        longer: what other solvers call shrinking.
+        longer: what other solvers call shrinking. "auto": permuted where other than
+        exact steps may be accelerated, else gap.
+    acceleration : bool or "auto", default="auto"
+        Whether steps are accelerated [4]_: passes are made on the problem with a term
+        that draws the weights to a centre, which moves ahead of them. It takes a fraction
+        of the passes where many are needed, as to high accuracy or for large C, and the
+        gap is as true. "auto": once a dozen passes or more are foreseen, but not with
+        ``sampling="gap"`` (of other than exact steps), `average` or
+        ``algorithm="batch"``. True: from the first pass on; exact steps wait until it
+        pays all the same.
     cache : bool or "auto", default="auto"
         Whether to try the labelings found before, ahead of a call of the max-oracle.
-        "auto": where a call takes more operations than scoring a hundred of them, as it
-        does for structures of your own.
+        "auto": with other than corrective steps, which need none, where a call takes more
+        operations than scoring a hundred of them, as it does for structures of your own.
     algorithm : {"block", "batch"}, default="block"
         "batch" is classical Frank-Wolfe, one step on all examples a pass.
     average : bool, default=False
@@ -144,6 +156,8 @@ class BCFWClassifier(StructuredClassifier):
        for large-scale linear SVM", ICML 2008.
     .. [3] Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large
        scale multi-class linear SVMs", KDD 2008.
+    .. [4] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
+       NeurIPS 2015.
 
     Examples
     --------
@@ -162,7 +176,7 @@ class BCFWClassifier(StructuredClassifier):
 
     _parameter_constraints: dict = {
         **TRAINING_CONSTRAINTS,
-        "step": [StrOptions({"auto", "exact", "fw", "pairwise", "away"})],
+        "step": [StrOptions({"auto", "exact", "corrective", "fw", "pairwise", "away"})],
         "algorithm": [StrOptions({"block", "batch"})],
         "average": ["boolean"],
         "coef_bounds": [tuple, list, None],
@@ -178,7 +192,8 @@ class BCFWClassifier(StructuredClassifier):
         classes=None,
         class_weight=None,
         step="auto",
-        sampling="gap",
+        sampling="auto",
+        acceleration="auto",
         cache="auto",
         algorithm="block",
         average=False,
@@ -200,6 +215,7 @@ class BCFWClassifier(StructuredClassifier):
         self.class_weight = class_weight
         self.step = step
         self.sampling = sampling
+        self.acceleration = acceleration
         self.cache = cache
         self.algorithm = algorithm
         self.average = average
@@ -239,7 +255,7 @@ class BCFWClassifier(StructuredClassifier):
         self._check_combination()
         if self._makes_exact_steps(problem.structure):
             data = (X, y, sample_weight)
-            self._train_exact(problem, data, transaction, self.sampling)
+            self._train_exact(problem, data, transaction)
             return
         self._train_bcfw(
             problem,
@@ -250,6 +266,7 @@ class BCFWClassifier(StructuredClassifier):
             bounds=bounds,
             is_batch=self.algorithm == "batch",
             sampling=self.sampling,
+            acceleration=self.acceleration,
             algorithm=self.algorithm,
         )
 
@@ -261,6 +278,8 @@ class BCFWClassifier(StructuredClassifier):
                 "algorithm='batch' makes plain steps without a cache; got "
                 f"step={self.step!r}, cache={self.cache!r}."
             )
+        if self.algorithm == "batch" and self.acceleration is True:
+            raise ValueError("acceleration=True is for algorithm='block'.")
 
     def _makes_exact_steps(self, structure):
         if self.step not in ("auto", "exact"):

@@ -27,7 +27,7 @@ from sklearn_structsvm.estimators.bcfw_path import (
 )
 from sklearn_structsvm.estimators.problem import make_problem
 from sklearn_structsvm.estimators.structured import StructuredClassifier
-from sklearn_structsvm.solvers.blocks.path import first_breakpoint
+from sklearn_structsvm.solvers.blocks.path import default_kappa, first_breakpoint
 
 # Where the default grid of C ends: paths get long beyond, and their ends seldom win.
 MAX_C = 10.0
@@ -54,8 +54,8 @@ class BCFWClassifierCV(StructuredClassifier):
         Suboptimality along the paths.
     heuristic : bool, default=False
         Quicker paths without a guarantee.
-    fit_intercept, intercept_scaling, classes, class_weight, step, sampling, cache, \
-tol, random_state : as in `BCFWClassifier`
+    fit_intercept, intercept_scaling, classes, class_weight, step, sampling, \
+acceleration, cache, tol, random_state : as in `BCFWClassifier`
     max_iter : int, default=1000
         Passes over the data in all of a path, and of the final fit.
     max_time : float or None, default=None
@@ -126,7 +126,8 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         classes=None,
         class_weight=None,
         step="auto",
-        sampling="gap",
+        sampling="auto",
+        acceleration="auto",
         cache="auto",
         tol=1e-3,
         max_iter=1000,
@@ -147,6 +148,7 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
         self.class_weight = class_weight
         self.step = step
         self.sampling = sampling
+        self.acceleration = acceleration
         self.cache = cache
         self.tol = tol
         self.max_iter = max_iter
@@ -264,7 +266,8 @@ n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
 
     def _grid(self, problem):
         if isinstance(self.Cs, Integral):
-            largest = first_breakpoint(start_path(self, problem), self.eps)
+            kappa = default_kappa(self.sampling, self.acceleration, self.heuristic)
+            largest = first_breakpoint(start_path(self, problem), self.eps, kappa)
             smallest_C = min(1.0 / (largest * problem.total), MAX_C / 10)
             return np.geomspace(smallest_C, MAX_C, self.Cs)
         try:

@@ -53,7 +53,8 @@ def bcfw_path(
     classes=None,
     class_weight=None,
     step="auto",
-    sampling="gap",
+    sampling="auto",
+    acceleration="auto",
     cache="auto",
     max_iter=None,
     max_time=None,
@@ -77,15 +78,14 @@ def bcfw_path(
         Largest suboptimality along the path, in units of the loss.
     kappa : float in (0, 1) or None, default=None
         Each breakpoint is solved to `kappa * eps`; None for the paper's choices, 0.9,
-        or 0.7 for the heuristic path.
+        or 0.7 for the heuristic path, and for 0.7 where steps may be accelerated.
     heuristic : bool, default=False
         Believe the block gaps as last seen, refreshed every 10 passes, instead of
         checking them at each breakpoint: quicker, but `eps` is then no promise.
     min_lambda : float, default=2**-15
         Where the path ends, unless one solution serves all smaller λ before.
-    fit_intercept, intercept_scaling, classes, class_weight, step, sampling, cache : \
-as in `BCFWClassifier`
-        On chains plain steps, ``step="fw"``, are often the quickest to an `eps` of 0.1.
+    fit_intercept, intercept_scaling, classes, class_weight, step, sampling, \
+acceleration, cache : as in `BCFWClassifier`
     max_iter : int or None, default=None
         Passes over the data in all. Without a limit the path of features that are large,
         or of very different scales, takes long: scale them.
@@ -133,6 +133,7 @@ as in `BCFWClassifier`
         class_weight=class_weight,
         step=step,
         sampling=sampling,
+        acceleration=acceleration,
         cache=cache,
         n_jobs=n_jobs,
         random_state=random_state,
@@ -176,6 +177,7 @@ def find_path(estimator, problem, **options):
     path, cut_by = regularization_path(
         start_path(estimator, problem),
         sampling=estimator.sampling,
+        acceleration=estimator.acceleration,
         n_threads=count_threads(estimator.n_jobs),
         rng=np.random.default_rng(seed),
         **options,

@@ -74,11 +74,14 @@ class SlackRescaledSSVM(StructuredClassifier):
         Calls of a decoder after which a search stops with what it has.
     formulation : {"n-slack", "one-slack"}, default="n-slack"
         Of the cutting planes: one set of them for each example, or one for all.
-    step : {"auto", "fw", "pairwise", "away"}, default="auto"
+    step : {"auto", "corrective", "fw", "pairwise", "away"}, default="auto"
         Steps of BCFW, see `BCFWClassifier`.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-        How BCFW and SGD draw examples: by their share of the duality gap (BCFW only, and
-        there what "auto" means), uniformly, or each once per pass in a random order.
+        How BCFW and SGD draw examples: by their share of the duality gap (BCFW only),
+        uniformly, or each once per pass in a random order. "auto": permuted, but gap for
+        BCFW without acceleration.
+    acceleration : bool or "auto", default="auto"
+        Whether steps of BCFW are accelerated, see `BCFWClassifier`.
     cache : bool or "auto", default="auto"
         Whether BCFW tries the outputs found before, ahead of a search.
     average : bool or "auto", default="auto"
@@ -174,7 +177,6 @@ class SlackRescaledSSVM(StructuredClassifier):
         "search_rtol": [Interval(Real, 0, 1, closed="left")],
         "max_queries": [Interval(Integral, 1, None, closed="left")],
         "formulation": [StrOptions({"n-slack", "one-slack"})],
-        "sampling": [StrOptions({"auto", "gap", "uniform", "permuted"})],
         "average": ["boolean", StrOptions({"auto"})],
     }
 
@@ -195,6 +197,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         formulation="n-slack",
         step="auto",
         sampling="auto",
+        acceleration="auto",
         cache="auto",
         average="auto",
         tol=1e-3,
@@ -220,6 +223,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         self.formulation = formulation
         self.step = step
         self.sampling = sampling
+        self.acceleration = acceleration
         self.cache = cache
         self.average = average
         self.tol = tol
@@ -257,9 +261,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         oracle = problem.make_oracle()
         if self.rescaling == "slack":
             check_search(oracle, self.search, type(problem.structure).__name__)
-            oracle = SlackOracle(
-                oracle, self.search, self.search_rtol, self.max_queries
-            )
+            oracle = SlackOracle(oracle, self.search, self.search_rtol, self.max_queries)
         data = (X, y, sample_weight)
         try:
             if self.solver == "bcfw":
@@ -270,7 +272,8 @@ class SlackRescaledSSVM(StructuredClassifier):
                     transaction,
                     average=self.average is True,
                     kind={"rescaling": self.rescaling},
-                    sampling="gap" if self.sampling == "auto" else self.sampling,
+                    sampling=self.sampling,
+                    acceleration=self.acceleration,
                 )
             else:
                 self._train_otherwise(problem, oracle, data, transaction)
@@ -291,9 +294,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         else:
             name, run = "Cutting planes", run_cutting_plane
             options["form"] = self.formulation
-        solve = partial(
-            run, oracle, problem.weights, problem.lam(self.C), **options
-        )
+        solve = partial(run, oracle, problem.weights, problem.lam(self.C), **options)
         self._run(problem, data, transaction, solve, name)
 
     def _doubt(self, result):
@@ -328,6 +329,10 @@ class SlackRescaledSSVM(StructuredClassifier):
             )
         if self.solver == "cutting_plane" and self.average is True:
             raise ValueError("average=True has no meaning for solver='cutting_plane'.")
+        if self.solver != "bcfw" and self.acceleration is True:
+            raise ValueError(
+                f"acceleration=True needs solver='bcfw'; got solver={self.solver!r}."
+            )
         if self.solver != "bcfw" and self.warm_start:
             raise ValueError(
                 "warm_start=True needs solver='bcfw', which keeps its dual point; "

@@ -38,7 +38,8 @@ PROBLEM_CONSTRAINTS = {
     "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
     "classes": ["array-like", None],
     "class_weight": [dict, StrOptions({"balanced"}), None],
-    "sampling": [StrOptions({"gap", "uniform", "permuted"})],
+    "sampling": [StrOptions({"auto", "gap", "uniform", "permuted"})],
+    "acceleration": ["boolean", StrOptions({"auto"})],
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],
 }
@@ -46,7 +47,7 @@ PROBLEM_CONSTRAINTS = {
 TRAINING_CONSTRAINTS = {
     **PROBLEM_CONSTRAINTS,
     "C": [Interval(Real, 0, None, closed="neither")],
-    "step": [StrOptions({"auto", "fw", "pairwise", "away"})],
+    "step": [StrOptions({"auto", "fw", "pairwise", "away", "corrective"})],
     "cache": ["boolean", StrOptions({"auto"})],
     "tol": [Interval(Real, 0, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -180,9 +181,7 @@ class StructuredClassifier(
             example.
         """
         X = self._check_X(X)
-        return self.structure_.decode_batch(
-            X, self._weights, count_threads(self.n_jobs)
-        )
+        return self.structure_.decode_batch(X, self._weights, count_threads(self.n_jobs))
 
     @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
     def decision_function(self, X):
@@ -367,10 +366,10 @@ class StructuredClassifier(
             ),
             "BCFW",
             dual=DualPoint(iterate, check, step, cache, key),
-            remedy="" if step == "pairwise" else "step='pairwise' or ",
+            remedy="" if step == "corrective" else "step='corrective' or ",
         )
 
-    def _train_exact(self, problem, data, transaction, sampling):
+    def _train_exact(self, problem, data, transaction):
         """The same by exact steps; the structure must have them."""
         key = self._dual_key(problem, {})
         state = self._warm_state(key, transaction.before, {})
@@ -386,7 +385,8 @@ class StructuredClassifier(
             partial(
                 run_exact,
                 ascent,
-                sampling=sampling,
+                sampling="gap" if self.sampling == "auto" else self.sampling,
+                acceleration=self.acceleration is not False,
                 gap_check_interval=self.gap_check_interval,
                 rng=self._rng(),
                 **limits,
@@ -499,7 +499,7 @@ class StructuredClassifier(
 
     def _with_active_sets(self, state, is_batch):
         """A dual point for the steps that are asked for, None where it has too little."""
-        if state is None or is_batch or self.step not in ("pairwise", "away"):
+        if state is None or is_batch or self.step in ("auto", "fw"):
             return state
         if "corners" not in state:
             self._warn_of_cold_start(

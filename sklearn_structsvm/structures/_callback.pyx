@@ -237,18 +237,28 @@ cdef class CallbackOracle(BlockOracle):
         return 0
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
+        cdef Py_ssize_t j
         with gil:
             terms = [(c, self.blocks[i])]
-            if s != NULL:
-                terms.append((a, self._corner(i, s[0])[1]))
-            if v != NULL:
-                terms.append((b, self._corner(i, v[0])[1]))
+            for j in range(n):
+                if a[j] != 0.0:
+                    terms.append((a[j], self._corner(i, s[j])[1]))
             delta = linear_combination(terms)
             # `out` only tells the caller's directions apart.
             self.directions[<size_t> out] = delta
-            squared_norm[0] = delta[1].dot(delta[1])
+            if squared_norm != NULL:
+                squared_norm[0] = delta[1].dot(delta[1])
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        with gil:
+            indices, values = self.directions[<size_t> direction]
+            self.w = np.zeros(self.n_weights)
+            self.w[indices] = values
         return 0
 
     cdef int move(

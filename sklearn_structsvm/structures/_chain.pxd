@@ -13,7 +13,7 @@ cdef class ChainOracle(BlockOracle):
     # Where the parts stand in w (meaningful where present) and in `work`.
     cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at
     # Where the parts stand in a direction: nodes at 0, then these.
-    cdef Py_ssize_t edges_at, sum_at, outer_at
+    cdef Py_ssize_t edges_at, sum_at, product_at, outer_at
     cdef const double[::1] grams
     cdef const Py_ssize_t[::1] gram_at
     cdef double[:, ::1] nodes

@@ -39,15 +39,14 @@ cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil:
     return ddot(&size, <double*> x, &one, <double*> y, &one)
 
 
-cdef double gram_norm(
+cdef void gram_product(
         Py_ssize_t T, Py_ssize_t k, const double* gram, const double* delta,
-        double* buffer) noexcept nogil:
-    """||X'delta||² = Σ gram ∘ (delta delta'), for T x T gram = XX', T x k delta."""
+        double* out) noexcept nogil:
+    """out = gram delta, for T x T gram, T x k delta."""
     cdef int n = <int> T, m = <int> k
     cdef double one = 1.0, zero = 0.0
     dgemm("N", "N", &m, &n, &n, &one, <double*> delta, &m, <double*> gram, &n,
-          &zero, buffer, &m)
-    return dot(T * k, delta, buffer)
+          &zero, out, &m)
 
 
 cdef class ChainOracle(BlockOracle):
@@ -97,12 +96,13 @@ cdef class ChainOracle(BlockOracle):
         # work: θ of the nodes, the transitions, the table of Viterbi.
         self.table_at = longest * k + k * k
         self.work_size = self.table_at + longest * k
-        # direction: Δ of the nodes, of the edges, the sum of the nodes', and X'Δ or
-        # for short chains of dense rows just a buffer.
+        # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
+        # a product with their Gram matrix, and X'Δ for the others.
         self.grams, self.gram_at = features.grams(offsets)
         self.edges_at = longest * k
         self.sum_at = self.edges_at + transition * k * k
-        self.outer_at = self.sum_at + k
+        self.product_at = self.sum_at + k
+        self.outer_at = self.product_at + longest * k
         self.direction_size = self.outer_at + features.outer_size(offsets, k)
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
         self.thread_safe = self.has_candidates = type(self) is ChainOracle
@@ -274,13 +274,14 @@ cdef class ChainOracle(BlockOracle):
                 edges[y[t - 1] * k + y[t]] -= coef
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
         cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
         cdef Py_ssize_t k = self.k, T = stop - start, t, j
         cdef double* edges = out + self.edges_at
         cdef double* total = out + self.sum_at
-        cdef double norm
+        cdef double* product = out + self.product_at
+        cdef double norm = 0.0
         memset(out, 0, T * k * sizeof(double))
         if self.has_transition:
             memset(edges, 0, k * k * sizeof(double))
@@ -288,20 +289,23 @@ cdef class ChainOracle(BlockOracle):
             add(T * k, c, &self.nodes[start, 0], out)
             if self.has_transition:
                 add(k * k, c, &self.edges[i, 0, 0], edges)
-        if s != NULL:
-            self.add_corner(i, a, s, out)
-        if v != NULL:
-            self.add_corner(i, b, v, out)
-        if self.gram_at[i] >= 0:
-            norm = gram_norm(
-                T, k, &self.grams[self.gram_at[i]], out, out + self.outer_at)
-        else:
+        for j in range(n):
+            if a[j] != 0.0:
+                self.add_corner(i, a[j], s + j * T, out)
+        if self.gram_at[i] < 0:
             norm = self.features.outer(start, stop, out, k, out + self.outer_at)
         if self.has_bias:
             memset(total, 0, k * sizeof(double))
             for t in range(T):
                 for j in range(k):
                     total[j] += out[t * k + j]
+        if squared_norm == NULL:
+            return 0
+        if self.gram_at[i] >= 0:
+            # ||X'Δ||² = ⟨Δ, XX'Δ⟩
+            gram_product(T, k, &self.grams[self.gram_at[i]], out, product)
+            norm = dot(T * k, out, product)
+        if self.has_bias:
             norm += dot(k, total, total)
         if self.has_first:
             norm += dot(k, out, out)
@@ -310,6 +314,27 @@ cdef class ChainOracle(BlockOracle):
         if self.has_transition:
             norm += dot(k * k, edges, edges)
         squared_norm[0] = norm
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
+        cdef Py_ssize_t k = self.k, T = stop - start, t
+        if self.gram_at[i] >= 0:
+            gram_product(T, k, &self.grams[self.gram_at[i]], direction, work)
+        else:
+            self.features.outer_scores(start, stop, direction + self.outer_at, k, work)
+        if self.has_bias:
+            for t in range(T):
+                add(k, 1.0, direction + self.sum_at, work + t * k)
+        if self.has_first:
+            add(k, 1.0, direction, work)
+        if self.has_last:
+            add(k, 1.0, direction + (T - 1) * k, work + (T - 1) * k)
+        if self.has_transition:
+            memcpy(work + self.max_labels * k, direction + self.edges_at,
+                   k * k * sizeof(double))
         return 0
 
     cdef int move(
@@ -344,8 +369,8 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, const double* direction, const double* v,
             const double* lower, const double* upper, double* w) except -1 nogil:
         cdef Py_ssize_t j = self.bias_at
-        self.features.project_outer(
-            direction + self.outer_at, self.k, v, lower, upper, w)
+        self.features.project_rows(
+            self.offsets[i], self.offsets[i + 1], self.k, v, lower, upper, w)
         clip(self.n_weights - j, v + j, lower + j, upper + j, w + j)
         return 0
 

@@ -12,6 +12,9 @@ cdef class FlatOracle(BlockOracle):
     cdef void add_corner(
         self, Py_ssize_t i, double coef, const int* labels,
         double* delta) noexcept nogil
+    cdef void add_corners(
+        self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
+        double* delta) noexcept nogil
 
 
 cdef class MultilabelOracle(FlatOracle):

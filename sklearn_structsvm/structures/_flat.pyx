@@ -56,17 +56,32 @@ cdef class FlatOracle(BlockOracle):
         return 0
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
         cdef Py_ssize_t j
         cdef int k = <int> self.k, one = 1
         for j in range(self.k):
             out[j] = c * self.nu[i, j]
-        if s != NULL:
-            self.add_corner(i, a, s, out)
-        if v != NULL:
-            self.add_corner(i, b, v, out)
-        squared_norm[0] = self.row_norms[i] * ddot(&k, out, &one, out, &one)
+        self.add_corners(i, n, a, s, out)
+        if squared_norm != NULL:
+            squared_norm[0] = self.row_norms[i] * ddot(&k, out, &one, out, &one)
+        return 0
+
+    cdef void add_corners(
+            self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
+            double* delta) noexcept nogil:
+        """delta += Σ_{j < n} a_j (μ(s_j) - μ(y_i))."""
+        cdef Py_ssize_t j
+        for j in range(n):
+            if a[j] != 0.0:
+                self.add_corner(i, a[j], s + j * self.max_labels, delta)
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        cdef Py_ssize_t j
+        for j in range(self.k):
+            work[j] = self.row_norms[i] * direction[j]
         return 0
 
     cdef int move(
@@ -93,7 +108,7 @@ cdef class FlatOracle(BlockOracle):
             self, Py_ssize_t i, const double* direction, const double* v,
             const double* lower, const double* upper, double* w) except -1 nogil:
         cdef Py_ssize_t j = self.features.n_features * self.k
-        self.features.project_row(i, self.k, v, lower, upper, w)
+        self.features.project_rows(i, i + 1, self.k, v, lower, upper, w)
         clip(self.n_weights - j, v + j, lower + j, upper + j, w + j)
         return 0
 

@@ -116,16 +116,15 @@ cdef class PairwiseOracle(FlatOracle):
         return 0
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
         cdef Py_ssize_t e, j
         cdef double nodes = 0.0, pairs = 0.0, left, right, both, neither
         for j in range(self.k + self.n_pairs):
             out[j] = c * self.nu[i, j]
-        if s != NULL:
-            self.add_corner(i, a, s, out)
-        if v != NULL:
-            self.add_corner(i, b, v, out)
+        self.add_corners(i, n, a, s, out)
+        if squared_norm == NULL:
+            return 0
         for j in range(self.k):
             nodes += out[j] * out[j]
         for e in range(self.n_pairs):
@@ -135,6 +134,24 @@ cdef class PairwiseOracle(FlatOracle):
             neither = left + right + both
             pairs += left * left + right * right + both * both + neither * neither
         squared_norm[0] = self.row_norms[i] * nodes + pairs
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        cdef Py_ssize_t e, left, right
+        cdef double x, y, both, neither
+        FlatOracle.image(self, i, direction, work)
+        for e in range(self.n_pairs):
+            left, right = self.pairs[e, 0], self.pairs[e, 1]
+            # What `scatter` adds to the four weights of the pair.
+            both = direction[self.k + e]
+            x = direction[left] - both
+            y = direction[right] - both
+            neither = -(x + y + both)
+            work[left] += x - neither
+            work[right] += y - neither
+            work[self.k + e] = neither - y - x + both
         return 0
 
     cdef int move(
@@ -205,12 +222,24 @@ cdef class EnumerationOracle(PairwiseOracle):
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
         """Those of the marginals, and of the flips."""
+        PairwiseOracle.potentials(self, i, w, work)
+        self._turn_to_flips(i, work)
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        PairwiseOracle.image(self, i, direction, work)
+        self._turn_to_flips(i, work)
+        return 0
+
+    cdef void _turn_to_flips(self, Py_ssize_t i, double* work) noexcept nogil:
+        """The potentials of the flips from those of the marginals."""
         cdef Py_ssize_t k = self.k, e, j, left, right
         cdef const signed char* truth = &self.Y[i, 0]
         cdef double* single = work + self.single_at
         cdef double* pairwise = work + self.pairwise_at
         cdef double both
-        PairwiseOracle.potentials(self, i, w, work)
         for j in range(k):
             single[j] = -work[j] if truth[j] else work[j]
         memset(pairwise, 0, k * k * sizeof(double))
@@ -225,7 +254,6 @@ cdef class EnumerationOracle(PairwiseOracle):
                 both = -both
             pairwise[left * k + right] = pairwise[right * k + left] = both
         work[self.flag_at] = 0.0
-        return 0
 
     cdef void _tabulate(self, double* work) noexcept nogil:
         """Scores of all flips, once for these potentials."""

@@ -109,21 +109,31 @@ cdef class Probe:
             return None
         return self.cut(np.asarray(labels)), score, loss
 
-    def direction(self, double a, const int[::1] s, double b=0.0,
-                  const int[::1] v=None, double c=0.0):
+    def direction(self, coefs, labelings, double c=0.0):
         """Joint feature of a direction, as a vector, and its squared norm by the oracle.
 
-        It is what `move` and `project` go by until the next one.
+        It is what `image`, `move` and `project` go by until the next one.
         """
         cdef double norm = 0.0
         cdef double[::1] target = np.zeros(self.oracle.n_weights)
-        self.check(s)
-        if v is not None:
-            self.check(v)
+        cdef const double[::1] a = np.array(coefs, dtype=np.float64)
+        cdef const int[::1] s
+        for labels in labelings:
+            self.check(labels)
+        s = np.concatenate([*labelings, np.zeros(1, dtype=np.intc)])
         self.oracle.direction(
-            self.i, a, &s[0], b, NULL if v is None else &v[0], c, &self.out[0], &norm)
+            self.i, c, a.shape[0], &a[0] if a.shape[0] else NULL, &s[0], &self.out[0],
+            &norm)
         self.oracle.scatter(self.i, 1.0, &self.out[0], &target[0])
         return np.asarray(target), norm
+
+    def product(self, const int[::1] labels):
+        """Inner product of the direction and a labeling, by `image`."""
+        cdef double score = 0.0, loss = 0.0
+        self.check(labels)
+        self.oracle.image(self.i, &self.out[0], &self.work[0])
+        self.oracle.evaluate(self.i, &self.work[0], &labels[0], &score, &loss)
+        return score
 
     def move(self, double gamma):
         """Move the block along the direction."""

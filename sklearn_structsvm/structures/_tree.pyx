@@ -168,17 +168,29 @@ cdef class TreeOracle(ChainOracle):
                 edges[y[p] * k + y[v]] -= coef
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
         cdef Py_ssize_t start = self.offsets[i], k = self.k, u
         cdef double* roots = out + self.root_sum_at
-        ChainOracle.direction(self, i, a, s, b, v, c, out, squared_norm)
+        ChainOracle.direction(self, i, c, n, a, s, out, squared_norm)
         if self.has_root:
             memset(roots, 0, k * sizeof(double))
             for u in range(self.n_labels(i)):
                 if self.parents[start + u] < 0:
                     add(k, 1.0, out + u * k, roots)
-            squared_norm[0] += dot(k, roots, roots)
+            if squared_norm != NULL:
+                squared_norm[0] += dot(k, roots, roots)
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        cdef Py_ssize_t v
+        ChainOracle.image(self, i, direction, work)
+        if self.has_root:
+            for v in range(self.n_labels(i)):
+                if self.parents[self.offsets[i] + v] < 0:
+                    add(self.k, 1.0, direction + self.root_sum_at, work + v * self.k)
         return 0
 
     cdef int scatter(

@@ -88,7 +88,7 @@ class ChainStructure(NodeStructure):
     def make_oracle(self, X, y):
         rows, offsets = validation.stack(X)
         return ChainOracle(
-            as_features(rows if self.emission else rows[:, :0]),
+            as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
             offsets,
             self._encode(y, offsets),
             self.label_costs_,

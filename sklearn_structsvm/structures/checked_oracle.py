@@ -123,10 +123,12 @@ class CheckedBlock:
             self.expect(f"score {what}", evaluated[0], score, self.tol)
             self.expect(f"loss {what}", evaluated[1], loss, self.loss_tol)
         self.expect(f"loss {what}", self.probe.loss(labels), loss, self.loss_tol)
-        vector, norm = self.probe.direction(1.0, labels)
+        vector, norm = self.probe.direction([1.0], [labels])
         self.expect(f"score {what}", score, self.w @ vector, 2.0 * self.tol)
         square = RTOL * self.example.size**2
         self.expect(f"squared norm {what}", norm, vector @ vector, square)
+        product = self.probe.product(labels)
+        self.expect(f"product with itself {what}", product, norm, square)
         places = range(len(self.losses))
         if self.example.is_complete and self.example.find(vector, loss, places) is None:
             raise ValueError(
@@ -141,17 +143,24 @@ class CheckedBlock:
     def check_dual_state(self, s, v, rng):
         """Directions of several parts, moves, projections, and what is saved."""
         probe, before = self.probe, self.oracle.get_blocks()
-        other, _ = probe.direction(1.0, v)
-        corner, _ = probe.direction(1.0, s)
+        other, _ = probe.direction([1.0], [v])
+        corner, _ = probe.direction([1.0], [s])
         probe.move(0.5)
         score = 0.5 * self.w @ corner
         self.expect("block_score after a move", probe.block_score(), score, self.tol)
-        vector, norm = probe.direction(0.25, s, -2.0, v, -1.0)
-        gap = np.linalg.norm(vector - (-0.25 * corner - 2.0 * other))
+        # Of no labeling, and of three, the second of which does not count.
+        vector, norm = probe.direction([], [], 2.0)
+        gap = np.linalg.norm(vector - corner)
         what = "distance of a direction from the sum of its parts"
+        self.expect(what, gap, 0.0, RTOL * self.example.size)
+        vector, norm = probe.direction([0.25, 0.0, -2.0], [s, v, v], -1.0)
+        gap = np.linalg.norm(vector - (-0.25 * corner - 2.0 * other))
         self.expect(what, gap, 0.0, RTOL * self.example.size)
         square = RTOL * self.example.size**2
         self.expect("squared norm of a direction", norm, vector @ vector, square)
+        what = "product of a direction and a labeling"
+        for labels, feature in ((s, corner), (v, other)):
+            self.expect(what, probe.product(labels), vector @ feature, square)
         old, goal = rng.standard_normal((2, len(self.w)))
         w, limit = old.copy(), np.full(len(old), 0.5)
         probe.project(goal, -limit, limit, w)

@@ -109,7 +109,7 @@ class TreeStructure(NodeStructure):
         if (order[1:] < order[:-1]).any():
             rows = rows[order]
         return TreeOracle(
-            as_features(rows if self.emission else rows[:, :0]),
+            as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
             offsets,
             parents,
             self._encode(y, offsets)[order],

@@ -72,23 +72,22 @@ cdef class Minimal(BlockOracle):
         return 0
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
         cdef Py_ssize_t j
         cdef double size = 0.0, norm = 0.0
         for j in range(self.k):
             out[j] = c * self.nu[i, j]
-        if s != NULL:
-            out[s[0]] += a
-            out[self.y[i]] -= a
-        if v != NULL:
-            out[v[0]] += b
-            out[self.y[i]] -= b
+        for j in range(n):
+            if a[j] != 0.0:
+                out[s[j]] += a[j]
+                out[self.y[i]] -= a[j]
         for j in range(self.k):
             norm += out[j] * out[j]
         for j in range(self.f):
             size += self.X[i, j] * self.X[i, j]
-        squared_norm[0] = size * norm
+        if squared_norm != NULL:
+            squared_norm[0] = size * norm
         return 0
 
     cdef int move(
@@ -163,25 +162,35 @@ cdef class OfAnotherLoss(Minimal):
 
 cdef class OfAnotherNorm(Minimal):
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
-        Minimal.direction(self, i, a, s, b, v, c, out, squared_norm)
-        squared_norm[0] *= 2.0
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
+        Minimal.direction(self, i, c, n, a, s, out, squared_norm)
+        if squared_norm != NULL:
+            squared_norm[0] *= 2.0
+        return 0
+
+
+cdef class OfAnotherImage(Minimal):
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        Minimal.image(self, i, direction, work)
+        work[self.y[i]] += 1.0
         return 0
 
 
 cdef class WithoutTheBlock(Minimal):
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
-        return Minimal.direction(self, i, a, s, b, v, 0.0, out, squared_norm)
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
+        return Minimal.direction(self, i, 0.0, n, a, s, out, squared_norm)
 
 
-cdef class WithoutTheSecond(Minimal):
+cdef class WithTheFirstAlone(Minimal):
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
-        return Minimal.direction(self, i, a, s, b, NULL, c, out, squared_norm)
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
+        return Minimal.direction(self, i, c, min(n, 1), a, s, out, squared_norm)
 
 
 cdef class Transposed(Minimal):

@@ -15,15 +15,15 @@ cdef class Features:
     cdef void add_outer(
         self, double coef, const double* outer, Py_ssize_t k,
         double* target) noexcept nogil
-    cdef void project_outer(
-        self, const double* outer, Py_ssize_t k, const double* v,
-        const double* lower, const double* upper, double* w) noexcept nogil
+    cdef void outer_scores(
+        self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+        double* out) noexcept nogil
     cdef void add_row(
         self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
         double* target) noexcept nogil
-    cdef void project_row(
-        self, Py_ssize_t row, Py_ssize_t k, const double* v, const double* lower,
-        const double* upper, double* w) noexcept nogil
+    cdef void project_rows(
+        self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+        const double* lower, const double* upper, double* w) noexcept nogil
 
 
 cdef void clip(

@@ -3,13 +3,14 @@
 Weights are stored features-first, W of shape (n_features, k), so that a sparse
 entry meets k contiguous weights. An outer product D = X[start:stop]ᵀ delta is
 formed once in a buffer of the caller and then added wherever it is needed: all
-of D for dense rows, only the touched features' rows for CSR. For short blocks of
-dense rows the norm of D comes from their Gram matrix, and D is never formed.
+of D for dense rows, only the touched features' rows for CSR. For short blocks the norm
+of D comes from the Gram matrix of their rows, and D is never formed.
 """
 import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils._matrix._rows import seems_sparse
 
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
@@ -22,6 +23,10 @@ cdef extern from "_utils/_vector.h" nogil:
         double* out) noexcept
     void vector_axpy(
         Py_ssize_t k, double a, const double* x, double* y) noexcept
+
+
+# Scores of a row from which on sparse products are as fast, an entry, as dense ones.
+MANY_SCORES = 8
 
 
 cdef void clip(
@@ -68,27 +73,27 @@ cdef class Features:
     cdef void add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
             const double* delta, Py_ssize_t k, double* target) noexcept nogil:
-        """target += coef * X[start:stop]ᵀ delta, where there are Gram matrices."""
+        """target += coef * X[start:stop]ᵀ delta."""
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,
             double* target) noexcept nogil:
         """target += coef * D."""
 
-    cdef void project_outer(
-            self, const double* outer, Py_ssize_t k, const double* v,
-            const double* lower, const double* upper, double* w) noexcept nogil:
-        """w = clip(v, lower, upper) where D may be non-zero."""
+    cdef void outer_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+            double* out) noexcept nogil:
+        """out = X[start:stop] @ D."""
 
     cdef void add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
             double* target) noexcept nogil:
         """target += coef * x_row ⊗ delta."""
 
-    cdef void project_row(
-            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+    cdef void project_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
             const double* lower, const double* upper, double* w) noexcept nogil:
-        """w = clip(v, lower, upper) on the features of one row."""
+        """w = clip(v, lower, upper) on the features of some rows, or all."""
 
 
 cdef bint _is_zero(const double* delta, Py_ssize_t k) noexcept nogil:
@@ -187,10 +192,10 @@ cdef class DenseFeatures(Features):
         cdef int size = <int> (self.n_features * k), one_inc = 1
         daxpy(&size, &coef, <double*> outer, &one_inc, target, &one_inc)
 
-    cdef void project_outer(
-            self, const double* outer, Py_ssize_t k, const double* v,
-            const double* lower, const double* upper, double* w) noexcept nogil:
-        clip(self.n_features * k, v, lower, upper, w)
+    cdef void outer_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+            double* out) noexcept nogil:
+        self.scores(start, stop, outer, k, out)
 
     cdef void add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
@@ -206,8 +211,8 @@ cdef class DenseFeatures(Features):
             dger(&m, &f, &coef, <double*> delta, &one_inc,
                  <double*> &self.X[row, 0], &one_inc, target, &m)
 
-    cdef void project_row(
-            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+    cdef void project_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
             const double* lower, const double* upper, double* w) noexcept nogil:
         clip(self.n_features * k, v, lower, upper, w)
 
@@ -308,14 +313,62 @@ cdef class CSRFeatures(Features):
         for s in range(<Py_ssize_t> outer[0]):
             vector_axpy(k, coef, rows + s * k, target + touched[s] * k)
 
-    cdef void project_outer(
-            self, const double* outer, Py_ssize_t k, const double* v,
-            const double* lower, const double* upper, double* w) noexcept nogil:
-        cdef const int* touched = <const int*> (outer + 1 + (self.n_features + 1) // 2)
-        cdef Py_ssize_t s, j
-        for s in range(<Py_ssize_t> outer[0]):
-            j = touched[s] * k
-            clip(k, v + j, lower + j, upper + j, w + j)
+    cdef void outer_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+            double* out) noexcept nogil:
+        cdef const int* slots = <const int*> (outer + 1)
+        cdef const double* rows = outer + self.header
+        cdef Py_ssize_t t, p
+        cdef int slot
+        memset(out, 0, (stop - start) * k * sizeof(double))
+        for t in range(start, stop):
+            for p in range(self.indptr[t], self.indptr[t + 1]):
+                slot = slots[self.indices[p]]
+                if slot:
+                    vector_axpy(k, self.data[p], rows + (slot - 1) * k,
+                                out + (t - start) * k)
+
+    def grams(self, const Py_ssize_t[::1] offsets):
+        cdef Py_ssize_t i, t, u, p, T, n = offsets.shape[0] - 1
+        cdef double x
+        cdef double* gram
+        starts, lengths = np.asarray(self.indptr)[np.asarray(offsets)], np.diff(offsets)
+        # As long as they take no more memory than the rows themselves.
+        sizes = np.where(lengths**2 <= np.diff(starts), lengths**2, 0)
+        places = np.where(sizes > 0, np.cumsum(sizes) - sizes, -1).astype(np.intp)
+        grams = np.empty(sizes.sum())
+        cdef const Py_ssize_t[::1] at = places
+        cdef double[::1] out = grams
+        # A row as dense numbers, all zero between two of them.
+        cdef double[::1] row = np.zeros(max(self.n_features, 1))
+        with nogil:
+            for i in range(n):
+                if at[i] < 0:
+                    continue
+                gram = &out[at[i]]
+                T = offsets[i + 1] - offsets[i]
+                for t in range(T):
+                    for p in range(self.indptr[offsets[i] + t],
+                                   self.indptr[offsets[i] + t + 1]):
+                        row[self.indices[p]] = self.data[p]
+                    for u in range(t, T):
+                        x = 0.0
+                        for p in range(self.indptr[offsets[i] + u],
+                                       self.indptr[offsets[i] + u + 1]):
+                            x += row[self.indices[p]] * self.data[p]
+                        gram[t * T + u] = gram[u * T + t] = x
+                    for p in range(self.indptr[offsets[i] + t],
+                                   self.indptr[offsets[i] + t + 1]):
+                        row[self.indices[p]] = 0.0
+        return grams, places
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        cdef Py_ssize_t t
+        for t in range(start, stop):
+            if not _is_zero(delta + (t - start) * k, k):
+                self.add_row(t, coef, delta + (t - start) * k, k, target)
 
     cdef void add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
@@ -328,17 +381,26 @@ cdef class CSRFeatures(Features):
                 vector_axpy(k, coef * self.data[p], delta,
                             target + self.indices[p] * k)
 
-    cdef void project_row(
-            self, Py_ssize_t row, Py_ssize_t k, const double* v,
+    cdef void project_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
             const double* lower, const double* upper, double* w) noexcept nogil:
         cdef Py_ssize_t p, j
-        for p in range(self.indptr[row], self.indptr[row + 1]):
+        for p in range(self.indptr[start], self.indptr[stop]):
             j = self.indices[p] * k
             clip(k, v + j, lower + j, upper + j, w + j)
 
 
-def as_features(X):
+def as_features(X, Py_ssize_t k=1):
     """Wrap a 2-D array or sparse matrix of rows; copies only what must be.
+
+    Dense rows with few entries that are not zero are kept as CSR where they meet at least
+    MANY_SCORES weights an entry: what is then saved exceeds what BLAS is ahead by.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
+    k : int
+        Scores that a row gets.
 
     Raises
     ------
@@ -350,6 +412,9 @@ def as_features(X):
         raise ValueError(f"X has too many features: {X.shape[1]}.")
     if sparse.issparse(X):
         check_sparse(X)
+    elif k >= MANY_SCORES and seems_sparse(X):
+        X = sparse.csr_array(np.asarray(X))
+    if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
             X = X.copy()

@@ -47,7 +47,7 @@ cdef class Rows:
                 X = X.copy()
                 X.sum_duplicates()
                 self._take_csr(X)
-        elif not (_seems_sparse(X) and self._pack(np.ascontiguousarray(X, np.float64))):
+        elif not (seems_sparse(X) and self._pack(np.ascontiguousarray(X, np.float64))):
             self.values = _not_empty(X, np.float64)
             self.starts = np.arange(self.n_rows + 1) * self.n_features
         self.view.indices = NULL if self.indices is None else &self.indices[0]
@@ -103,7 +103,8 @@ cdef class Rows:
         return np.asarray(norms)
 
 
-def _seems_sparse(X):
+def seems_sparse(X):
+    """Whether few entries of dense rows are not zero, by a sample."""
     sample = X[:: max(1, len(X) // SAMPLE)]
     return np.count_nonzero(sample) < FEW_ENTRIES * sample.size
 

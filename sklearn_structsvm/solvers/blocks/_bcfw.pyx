@@ -7,9 +7,11 @@ weights, the dual point is kept as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
     v = Aα = -(1/λ) Σ_i p_i · (joint feature of ν_i),    w = clip(v, lower, upper),
     block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
 
-A step along Δ with gain g = ⟨-∇f, Δ⟩ has curvature κ = p_i² ‖Δ's joint feature‖²/λ
-and increases the dual by γ g - γ² κ / 2; under box constraints, where κ is an upper
-bound, by at least that. Nothing here decides when to stop or what to sample.
+A step along Δ with gain g = ⟨-∇f, Δ⟩ has curvature p_i² ‖Δ's joint feature‖²/λ
+and increases the dual by γ g - γ² curvature / 2; under box constraints, where that is an
+upper bound, by at least that. A correction is the best step over all that the labelings
+at hand span, or nearly so. With a proximal term, see `_proximal`, λ' takes the place of
+λ. Nothing here decides when to stop or what to sample.
 """
 import numpy as np
 
@@ -21,6 +23,7 @@ from libc.string cimport memcpy
 
 from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
 from sklearn_structsvm.solvers.blocks._corners cimport Corners, CornerSets
+from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
 
 # A corner of less mass than this caps pairwise and away steps at nothing: it is emptied.
@@ -30,8 +33,20 @@ cdef enum:
     FRANK_WOLFE = 0
     PAIRWISE = 1
     AWAY = 2
+    CORRECTIVE = 3
 
-STEPS = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY}
+STEPS = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CORRECTIVE}
+
+# A correction leaves this share of what its block's gap was before, or where the oracle
+# is not asked of the mean gap of all: with labelings still missing more would be lost on
+# them.
+cdef double SHARE_LEFT = 0.3
+
+# A labeling that had no mass for this many passes goes, and with many at hand the ones
+# that had none for longest.
+cdef enum:
+    IDLE_PASSES = 20
+    MANY_LABELINGS = 80
 
 
 cdef double line_search(
@@ -46,7 +61,7 @@ cdef double line_search(
     return gamma[0] * (gain - 0.5 * gamma[0] * curvature)
 
 
-cdef class BlockFrankWolfe:
+cdef class BlockFrankWolfe(ProximalIterate):
     """The iterate of block-coordinate Frank-Wolfe and the moves it can make.
 
     Parameters
@@ -56,7 +71,7 @@ cdef class BlockFrankWolfe:
         p_i, non-negative, summing to 1. Blocks of weight 0 are left alone.
     lam : float
         λ > 0.
-    step : {"fw", "pairwise", "away"}
+    step : {"fw", "pairwise", "away", "corrective"}
     cache_size : int
         Labelings kept per block beside the active ones; 0 for no cache.
     cache_factor, cache_floor : float
@@ -68,7 +83,6 @@ cdef class BlockFrankWolfe:
     """
 
     cdef readonly BlockOracle oracle
-    cdef readonly double lam
     cdef readonly long long n_steps, n_oracle_calls, n_cache_hits
     cdef readonly double gap
     cdef const double[::1] p
@@ -77,9 +91,8 @@ cdef class BlockFrankWolfe:
     cdef int kind
     # Masses α of the corners are what pairwise and away steps need; plain steps do
     # without, and then any corner may leave the cache.
-    cdef bint keeps_corners, keeps_mass, average, has_box
-    cdef double[::1] v, w, average_sum
-    cdef const double[::1] lower, upper
+    cdef bint keeps_corners, keeps_mass, average
+    cdef double[::1] average_sum
     cdef double[::1] loss_bar, gaps, hinges, means
     cdef double average_loss
     cdef SumTree tree
@@ -93,9 +106,9 @@ cdef class BlockFrankWolfe:
                  upper=None):
         cdef Py_ssize_t n = oracle.n_blocks, d = oracle.n_weights, i
         check_shape("weights", weights, n)
+        super().__init__(d, lam, lower, upper)
         self.oracle = oracle
         self.p = weights
-        self.lam = lam
         self.kind = STEPS[step]
         self.cache_size = cache_size
         self.cache_factor = cache_factor
@@ -103,18 +116,9 @@ cdef class BlockFrankWolfe:
         self.keeps_mass = self.kind != FRANK_WOLFE
         self.keeps_corners = self.keeps_mass or cache_size > 0
         self.average = average
-        self.has_box = lower is not None
         self.n_active_blocks = np.count_nonzero(weights)
         self.n_steps = self.n_oracle_calls = self.n_cache_hits = 0
         self.gap = np.inf
-        self.v = np.zeros(d)
-        self.w = self.v
-        if self.has_box:
-            self.lower = lower
-            self.upper = upper
-            check_shape("lower", self.lower, d)
-            check_shape("upper", self.upper, d)
-            self.w = np.clip(np.zeros(d), lower, upper)
         self.average_sum = np.zeros(d if average else 0)
         self.average_loss = 0.0
         self.loss_bar = np.zeros(n)
@@ -129,13 +133,132 @@ cdef class BlockFrankWolfe:
         self.corners = None
         if self.keeps_corners:
             self.corners = CornerSets(
-                np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp))
+                np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp),
+                keeps_gram=self.is_corrective)
             for i in range(n):
                 oracle.true_labels(i, &self.labels[0])
                 self.corners.add(i, &self.labels[0], 0.0)
                 self.corners.sets[i].alpha[0] = self.keeps_mass
+                if self.is_corrective:
+                    self.corners.sets[i].gram[0] = 0.0
 
     # ------------------------------------------------------------------ steps
+
+    cdef double visit(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+        """A step on block i, or a correction."""
+        if self.kind == CORRECTIVE:
+            return self.correct(i, at_hand)
+        return self.step(i, at_hand)
+
+    cdef double correct(self, Py_ssize_t i, bint at_hand) except? -1.0 nogil:
+        """Correct the dual variables of block i, with its best labeling taken in.
+
+        Or over those at hand, and the oracle is not asked. Returns the gap of the block
+        with respect to the labelings that it now has.
+        """
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef double* values = self.corners.values
+        cdef double* masses = self.corners.masses
+        cdef double* work = &self.work[0]
+        cdef Py_ssize_t c, s, n_labels = self.oracle.n_labels(i)
+        cdef double p = self.p[i], score, loss, mean = 0.0, best, tol
+        cdef double loss_change = 0.0
+        cdef bint is_moved = False
+        self.oracle.potentials(i, &self.w[0], work)
+        for c in range(corners.count):
+            self.oracle.evaluate(i, work, corners.labels + c * n_labels, &score, &loss)
+            values[c] = score + loss
+            mean += corners.alpha[c] * values[c]
+        if at_hand:
+            tol = SHARE_LEFT * self.tree.total()
+        else:
+            self.n_steps += 1
+            self.n_oracle_calls += 1
+            self.oracle.max_oracle(i, 1.0, work, &self.labels[0], &score, &loss)
+            best = score + loss
+            self.gaps[i] = p * (best - mean)
+            self.tree.update(i, self.gaps[i])
+            s = self.corners.find(i, &self.labels[0])
+            if s < 0:
+                s = self._add_corner(i, &self.labels[0], loss)
+                # There may be more room for them, elsewhere.
+                values, masses = self.corners.values, self.corners.masses
+                values[s] = best
+            self.corners.touch(i, s)
+            tol = SHARE_LEFT * (best - mean)
+        best = values[0]
+        for c in range(1, corners.count):
+            best = max(best, values[c])
+        if corners.count > 1:
+            self.corners.correct(i, p / self.proximal_lam(), max(tol, 0.0))
+            for c in range(corners.count):
+                self.corners.coefs[c] = masses[c] - corners.alpha[c]
+                loss_change += self.corners.coefs[c] * corners.loss[c]
+                is_moved = is_moved or masses[c] != corners.alpha[c]
+        if is_moved:
+            self.oracle.direction(
+                i, 0.0, corners.count, self.corners.coefs, corners.labels,
+                &self.first[0], NULL)
+            # As for `step`, nothing has changed before it, and nothing after it can fail.
+            self.oracle.move(i, 1.0, &self.first[0])
+            memcpy(corners.alpha, masses, corners.count * sizeof(double))
+            self._shift_loss(i, loss_change)
+            self._shift_weights(i, 1.0, &self.first[0])
+        if not at_hand:
+            self._forget_idle(i)
+        return p * (best - mean)
+
+    cdef Py_ssize_t _add_corner(
+            self, Py_ssize_t i, const int* labels, double loss) except -1 nogil:
+        """Take in a labeling, with its row of the Gram matrix; its place.
+
+        Potentials of block i have to be found again afterwards.
+        """
+        cdef Py_ssize_t c, s = self.corners.add(i, labels, loss)
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
+        cdef double one = 1.0, product
+        if self.kind != CORRECTIVE:
+            return s
+        self.oracle.direction(i, 0.0, 1, &one, labels, &self.first[0], NULL)
+        self.oracle.image(i, &self.first[0], &self.work[0])
+        for c in range(s + 1):
+            self.oracle.evaluate(
+                i, &self.work[0], corners.labels + c * n_labels, &product, &loss)
+            corners.gram[s * corners.capacity + c] = product
+            corners.gram[c * corners.capacity + s] = product
+        return s
+
+    cdef int _forget_idle(self, Py_ssize_t i) except -1 nogil:
+        """Let labelings go that have had no mass for long."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
+        cdef long long now = self.corners.clock
+        for c in range(corners.count - 1, -1, -1):
+            if corners.alpha[c] > 0.0:
+                corners.last_used[c] = now
+            elif now - corners.last_used[c] > IDLE_PASSES * self.n_active_blocks:
+                self.oracle.release(i, corners.labels + c * n_labels)
+                self.corners.remove(i, c)
+        while corners.count > MANY_LABELINGS:
+            c = self.corners.stalest(i)
+            if c < 0:
+                break
+            self.oracle.release(i, corners.labels + c * n_labels)
+            self.corners.remove(i, c)
+        return 0
+
+    cdef int _pairwise_direction(
+            self, Py_ssize_t i, Py_ssize_t s, Py_ssize_t away, double* norm
+            ) except -1 nogil:
+        """From one corner to another, as the second direction."""
+        cdef Py_ssize_t c
+        cdef double* coefs = self.corners.coefs
+        for c in range(self.corners.sets[i].count):
+            coefs[c] = (c == s) - <double> (c == away)
+        return self.oracle.direction(
+            i, 0.0, self.corners.sets[i].count, coefs, self.corners.sets[i].labels,
+            &self.second[0], norm)
 
     cdef double step(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
         """One step on block i (Algorithms 1 to 5 in one), towards its best labeling.
@@ -152,7 +275,8 @@ cdef class BlockFrankWolfe:
         cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
         cdef double p = self.p[i], score, loss, value, mean, gain, norm
         cdef double away_value = 0.0, gamma, fw_gamma, progress, fw_progress
-        cdef double threshold, loss_change, fw_gain, alpha, scale = p * p / self.lam
+        cdef double threshold, loss_change, fw_gain, alpha, one = 1.0, minus = -1.0
+        cdef double scale = p * p / self.proximal_lam()
         cdef int taken = FRANK_WOLFE
         cdef bint hit = False
 
@@ -188,7 +312,7 @@ cdef class BlockFrankWolfe:
             if self.keeps_corners:
                 s = self.corners.find(i, labels)
                 if s < 0:
-                    s = self.corners.add(i, labels, loss)
+                    s = self._add_corner(i, labels, loss)
                 self.corners.touch(i, s)
         if self.keeps_corners:
             s_labels = corners.labels + s * n_labels
@@ -197,19 +321,17 @@ cdef class BlockFrankWolfe:
         # that is the worst one would keep its block from ever making another step.
         while n_active > 1 and corners.alpha[away] < DUST and value > away_value:
             alpha = corners.alpha[away]
-            self.oracle.direction(
-                i, 1.0, s_labels, -1.0, corners.labels + away * n_labels, 0.0,
-                &self.second[0], &norm)
+            self._pairwise_direction(i, s, away, &norm)
             self.oracle.move(i, alpha, &self.second[0])
             self._shift_loss(i, alpha * (loss - corners.loss[away]))
             self._shift_mass(i, PAIRWISE, alpha, s, away)
-            self._shift_weights(i, -alpha * p / self.lam, &self.second[0])
+            self._shift_weights(i, alpha, &self.second[0])
             away = -1
             n_active = 0
             self._scan(i, work, &score, &away, &away_value, &n_active)
 
         # With a single active corner, the three kinds of step are one.
-        self.oracle.direction(i, 1.0, s_labels, 0.0, NULL, -1.0, &self.first[0], &norm)
+        self.oracle.direction(i, -1.0, 1, &one, s_labels, &self.first[0], &norm)
         fw_progress = line_search(fw_gain, scale * norm, 1.0, &fw_gamma)
         progress = fw_progress
         gamma = fw_gamma
@@ -218,9 +340,7 @@ cdef class BlockFrankWolfe:
             alpha = corners.alpha[away]
             if self.kind == PAIRWISE:
                 gain = p * (value - away_value)
-                self.oracle.direction(
-                    i, 1.0, s_labels, -1.0, corners.labels + away * n_labels, 0.0,
-                    &self.second[0], &norm)
+                self._pairwise_direction(i, s, away, &norm)
                 progress = line_search(gain, scale * norm, alpha, &gamma)
             else:
                 gain = p * (mean - away_value)
@@ -231,7 +351,7 @@ cdef class BlockFrankWolfe:
                 progress = 0.0
                 if gain >= fw_gain and alpha <= 0.5:
                     self.oracle.direction(
-                        i, -1.0, corners.labels + away * n_labels, 0.0, NULL, 1.0,
+                        i, 1.0, 1, &minus, corners.labels + away * n_labels,
                         &self.second[0], &norm)
                     progress = line_search(
                         gain, scale * norm, alpha / (1.0 - alpha), &gamma)
@@ -255,7 +375,7 @@ cdef class BlockFrankWolfe:
             self._shift_loss(i, gamma * loss_change)
             if self.keeps_mass:
                 self._shift_mass(i, taken, gamma, s, away)
-            self._shift_weights(i, -gamma * p / self.lam, chosen)
+            self._shift_weights(i, gamma, chosen)
         if self.keeps_corners:
             if not at_hand:
                 self._tidy(i)
@@ -297,12 +417,14 @@ cdef class BlockFrankWolfe:
         return 0.5 * <double> self.n_steps * (<double> self.n_steps - 1.0)
 
     cdef int _shift_weights(
-            self, Py_ssize_t i, double coef, const double* direction
+            self, Py_ssize_t i, double gamma, const double* direction
             ) except -1 nogil:
-        self.oracle.scatter(i, coef, direction, &self.v[0])
+        """v and w after a move by gamma along a direction."""
+        cdef double coef = -gamma * self.p[i]
+        self.oracle.scatter(i, coef / self.proximal_lam(), direction, &self.v[0])
         if self.average:
-            self.oracle.scatter(
-                i, coef * self._average_weight(), direction, &self.average_sum[0])
+            self.oracle.scatter(i, coef / self.lam * self._average_weight(), direction,
+                                &self.average_sum[0])
         if self.has_box:
             self.oracle.project(i, direction, &self.v[0], &self.lower[0],
                                 &self.upper[0], &self.w[0])
@@ -357,7 +479,7 @@ cdef class BlockFrankWolfe:
             PyErr_CheckSignals()
             with nogil:
                 for k in range(first, min(first + CHUNK, n)):
-                    self.step(blocks[k])
+                    self.visit(blocks[k])
 
     def run_at_hand(self, const Py_ssize_t[::1] blocks):
         """The same towards labelings at hand, without asking the oracle.
@@ -372,7 +494,7 @@ cdef class BlockFrankWolfe:
         cdef double gap = 0.0
         with nogil:
             for k in range(blocks.shape[0]):
-                gap += self.step(blocks[k], True)
+                gap += self.visit(blocks[k], True)
         return gap
 
     def extend(self, const int[::1] labels, const Py_ssize_t[::1] starts, double eps):
@@ -409,7 +531,7 @@ cdef class BlockFrankWolfe:
                 self.oracle.evaluate(i, work, &labels[starts[i]], &score, &loss)
                 if score + loss > best + eps:
                     self._tidy(i)
-                    self.corners.add(i, &labels[starts[i]], loss)
+                    self._add_corner(i, &labels[starts[i]], loss)
                     n_added += 1
                 else:
                     self.oracle.release(i, &labels[starts[i]])
@@ -442,7 +564,7 @@ cdef class BlockFrankWolfe:
             stop = min(k + CHUNK, n)
             with nogil:
                 while k < stop and self.tree.total() > 0.0:
-                    self.step(self.tree.find(uniforms[k]))
+                    self.visit(self.tree.find(uniforms[k]))
                     k += 1
         return k
 
@@ -454,8 +576,7 @@ cdef class BlockFrankWolfe:
             [[0], np.cumsum([oracle.n_labels(i) for i in range(n)])]).astype(np.intp)
         cdef int[::1] labels = np.zeros(max(starts[n], 1), dtype=np.intc)
         cdef double[::1] losses = np.zeros(n), total = np.zeros(oracle.n_weights)
-        cdef double[::1] change
-        cdef double score, norm, gap = 0.0, gamma
+        cdef double score, norm, gap = 0.0, gamma, one = 1.0
         with nogil:
             for i in range(n):
                 if self.p[i] == 0.0:
@@ -468,39 +589,30 @@ cdef class BlockFrankWolfe:
                 self.n_oracle_calls += 1
                 self.gaps[i] += self.p[i] * (score + losses[i])
                 gap += self.gaps[i]
-                oracle.direction(i, 1.0, &labels[starts[i]], 0.0, NULL, -1.0,
-                                 &self.first[0], &norm)
+                oracle.direction(i, -1.0, 1, &one, &labels[starts[i]],
+                                 &self.first[0], NULL)
                 oracle.scatter(i, self.p[i], &self.first[0], &total[0])
         norm = np.dot(total, total)
-        line_search(gap, norm / self.lam, 1.0, &gamma)
+        line_search(gap, norm / self.proximal_lam(), 1.0, &gamma)
         self.n_steps += 1
         if gamma > 0.0:
             with nogil:
                 for i in range(n):
                     if self.p[i] == 0.0:
                         continue
-                    oracle.direction(i, 1.0, &labels[starts[i]], 0.0, NULL, -1.0,
-                                     &self.first[0], &norm)
+                    oracle.direction(i, -1.0, 1, &one, &labels[starts[i]],
+                                     &self.first[0], NULL)
                     oracle.move(i, gamma, &self.first[0])
                     self._shift_loss(i, gamma * (losses[i] - self.loss_bar[i]))
-            change = np.multiply(total, -gamma / self.lam)
-            np.asarray(self.v)[...] += change
+            np.asarray(self.v)[...] -= np.multiply(gamma / self.proximal_lam(), total)
             if self.average:
-                np.asarray(self.average_sum)[...] += (
-                    self._average_weight() * np.asarray(change))
+                np.asarray(self.average_sum)[...] -= np.multiply(
+                    gamma / self.lam * self._average_weight(), total)
             self._clip()
         for i in range(n):
             if self.p[i] > 0.0:
                 oracle.release(i, &labels[starts[i]])
         return gap
-
-    def _clip(self):
-        if self.has_box:
-            np.clip(self.v, self.lower, self.upper, out=np.asarray(self.w))
-
-    def clipped(self, v):
-        """v within the box."""
-        return np.clip(v, self.lower, self.upper) if self.has_box else v
 
     # ----------------------------------------------------------- certificates
 
@@ -573,9 +685,24 @@ cdef class BlockFrankWolfe:
         return float(np.sum(hinges))
 
     @property
+    def is_corrective(self):
+        """Whether its moves are corrections."""
+        return self.kind == CORRECTIVE
+
+    def gram(self, Py_ssize_t i):
+        """Inner products of the joint features of block i's labelings at hand."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t a, b
+        gram = np.empty((corners.count, corners.count))
+        for a in range(corners.count):
+            for b in range(corners.count):
+                gram[a, b] = corners.gram[a * corners.capacity + b]
+        return gram
+
+    @property
     def known_gap(self):
-        """Sum of the block gaps as last seen, some of them stale."""
-        return self.tree.total()
+        """The gap by those of the blocks as last seen, some of them stale."""
+        return self.tree.total() + self.proximal_gap()
 
     @property
     def block_gaps(self):
@@ -601,25 +728,24 @@ cdef class BlockFrankWolfe:
                         dtype=np.intp)
 
     @property
-    def weights(self):
-        """w, a view."""
-        return np.asarray(self.w)
-
-    @property
     def loss(self):
         """Σ p_i ℓ_i."""
         return float(np.dot(self.p, self.loss_bar))
 
+    @property
+    def dual_objective(self):
+        return self.dual_value(self.loss)
+
     def dual_point(self):
         """(Aα, Σ p_i ℓ_i) of the iterate."""
-        return np.array(self.v), self.loss
+        return self.image_of_dual(), self.loss
 
     def average_point(self):
         """The same of the weighted average of the iterates."""
         if self.n_steps == 0:
             return self.dual_point()
         share = 2.0 / (<double> self.n_steps * (<double> self.n_steps + 1.0))
-        return (np.asarray(self.v) - share * np.asarray(self.average_sum),
+        return (self.image_of_dual() - share * np.asarray(self.average_sum),
                 self.loss - share * self.average_loss)
 
     # ------------------------------------------------------------ dual states
@@ -627,24 +753,23 @@ cdef class BlockFrankWolfe:
     def rebuild_weights(self):
         """v and w from the blocks: after the blocks, λ or the weights changed."""
         cdef Py_ssize_t i
-        cdef double norm
         np.asarray(self.v)[...] = 0.0
         with nogil:
             for i in range(self.oracle.n_blocks):
                 if self.p[i] > 0.0:
-                    self.oracle.direction(i, 0.0, NULL, 0.0, NULL, 1.0,
-                                          &self.first[0], &norm)
+                    self.oracle.direction(i, 1.0, 0, NULL, NULL, &self.first[0], NULL)
                     self.oracle.scatter(i, -self.p[i] / self.lam, &self.first[0],
                                         &self.v[0])
-        self._clip()
+        self.draw_to_centre()
 
     def set_lambda(self, double lam):
-        """Change λ, the dual point staying as it is."""
+        """Change λ and κ with it, the dual point staying as it is."""
+        self.kappa *= lam / self.lam
         self.lam = lam
         self.rebuild_weights()
 
     def rescale(self, double rho):
-        """λ *= rho with w unchanged: mass 1 - rho of each block goes to the truth.
+        """λ *= rho with w unchanged, and κ: mass 1 - rho of each block goes to the truth.
 
         Proposition 1 of the paper, with lines 14 to 22 of its Algorithm 7; the
         block gaps are those of the last check, updated by equation (12).
@@ -655,6 +780,7 @@ cdef class BlockFrankWolfe:
         gaps = np.asarray(self.gaps)
         gaps += (1.0 - rho) * np.asarray(self.means)
         self.lam *= rho
+        self.kappa *= rho
         np.asarray(self.loss_bar)[...] *= rho
         self.tree.rebuild(self.gaps)
         self.gap = np.sum(gaps)
@@ -667,13 +793,13 @@ cdef class BlockFrankWolfe:
             self.oracle.true_labels(i, &self.labels[0])
             truth = self.corners.find(i, &self.labels[0])
             if truth < 0:
-                truth = self.corners.add(i, &self.labels[0], 0.0)
+                truth = self._add_corner(i, &self.labels[0], 0.0)
             corners.alpha[truth] += 1.0 - rho
 
     def jump_to_oracle(self):
         """All mass of each block on its max-oracle's answer at w = 0."""
         cdef Py_ssize_t i, c
-        cdef double score, loss, norm
+        cdef double score, loss, one = 1.0
         cdef double[::1] zero = np.zeros(self.oracle.n_weights)
         self.oracle.scale_blocks(0.0)
         for i in range(self.oracle.n_blocks):
@@ -682,14 +808,13 @@ cdef class BlockFrankWolfe:
             self.oracle.potentials(i, &zero[0], &self.work[0])
             self.oracle.max_oracle(i, 1.0, &self.work[0], &self.labels[0],
                                    &score, &loss)
-            self.oracle.direction(i, 1.0, &self.labels[0], 0.0, NULL, 0.0,
-                                  &self.first[0], &norm)
+            self.oracle.direction(i, 0.0, 1, &one, &self.labels[0], &self.first[0], NULL)
             self.oracle.move(i, 1.0, &self.first[0])
             self.loss_bar[i] = loss
             if self.keeps_corners:
                 c = self.corners.find(i, &self.labels[0])
                 if c < 0:
-                    c = self.corners.add(i, &self.labels[0], loss)
+                    c = self._add_corner(i, &self.labels[0], loss)
                 if self.keeps_mass:
                     self._shift_mass(i, FRANK_WOLFE, 1.0, c, c)
                 self._tidy(i)
@@ -702,6 +827,7 @@ cdef class BlockFrankWolfe:
         cdef Py_ssize_t i, c, n_labels
         cdef Corners* corners
         state = {"blocks": self.oracle.get_blocks(), "loss": np.array(self.loss_bar)}
+        state |= self.centre_state()
         if self.keeps_mass:
             saved = []
             for i in range(self.oracle.n_blocks):
@@ -731,7 +857,7 @@ cdef class BlockFrankWolfe:
         if self.keeps_mass and "corners" not in state:
             raise ValueError(
                 "The dual point was found by plain steps, or exact ones, and has no "
-                "active sets, which pairwise and away steps need.")
+                "active sets, which pairwise, away and corrective steps need.")
         self.oracle.set_blocks(state["blocks"])
         restore("loss", self.loss_bar, state["loss"])
         if self.keeps_mass:
@@ -743,6 +869,7 @@ cdef class BlockFrankWolfe:
                 for saved, alpha, loss in corners[i]:
                     labels = self.oracle.labeling_from_object(i, saved)
                     alpha, loss = as_floats("mass and loss", (alpha, loss), 2)
-                    c = self.corners.add(i, &labels[0], loss)
+                    c = self._add_corner(i, &labels[0], loss)
                     self.corners.sets[i].alpha[c] = alpha
         self.rebuild_weights()
+        self.restore_centre(state)

@@ -5,13 +5,22 @@ cdef struct Corners:
     double* alpha
     double* loss
     long long* last_used
+    # Inner products of the joint features, capacity x capacity; NULL where not kept.
+    double* gram
 
 
 cdef class CornerSets:
     cdef Py_ssize_t n_blocks
+    cdef bint keeps_gram
     cdef long long clock
     cdef Corners* sets
     cdef Py_ssize_t* sizes
+    # One number for each corner of a block, for whoever looks at one: values at w, masses
+    # after a correction, and coefficients of a direction.
+    cdef Py_ssize_t most
+    cdef double* values
+    cdef double* masses
+    cdef double* coefs
 
     cdef Py_ssize_t find(self, Py_ssize_t i, const int* labels) noexcept nogil
     cdef Py_ssize_t add(
@@ -19,3 +28,6 @@ cdef class CornerSets:
     cdef void remove(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil
     cdef Py_ssize_t stalest(self, Py_ssize_t i) noexcept nogil
     cdef void touch(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil
+    cdef double correct(
+        self, Py_ssize_t i, double scale, double tol) noexcept nogil
+    cdef int reserve(self, Py_ssize_t most) except -1 nogil

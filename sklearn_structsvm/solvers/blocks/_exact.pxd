@@ -1,15 +1,16 @@
 from sklearn_structsvm._utils._matrix._rows cimport Rows
+from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 
 
-cdef class ExactAscent:
+cdef class ExactAscent(ProximalIterate):
     cdef readonly Rows rows
-    cdef readonly double lam
     cdef readonly Py_ssize_t k
     cdef readonly long long n_steps, n_oracle_calls
     # Examples of positive weight.
     cdef readonly object active_blocks
     cdef const double[::1] p
-    cdef double[::1] w, average, curvatures, loss_bar, gaps, work
+    # p_i ‖x_i‖², of which the curvature of block i is 1 / λ'.
+    cdef double[::1] average, curvatures, loss_bar, gaps, work
     cdef double[:, ::1] nu
     cdef int[::1] changed
     # All examples, those of this sweep first; how long each rested last, and still does.

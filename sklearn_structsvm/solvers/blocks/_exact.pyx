@@ -7,7 +7,8 @@ With p_i = s_i / Σs, θ_i = Wᵀx_i and the dual point as plain steps of `_bcfw
     block gap  g_i = p_i Σ_y α_i(y) [max_z H_i(z) - H_i(y)].
 
 With all blocks but i fixed, θ_i moves by -β_i Δν_i, β_i = p_i ‖x_i‖² / λ, and the best
-ν_i is known in closed form; see `_exact_blocks`. An example whose gap was small rests for
+ν_i is known in closed form; see `_exact_blocks`. With a proximal term, see `_proximal`,
+λ' takes the place of λ. An example whose gap was small rests for
 the next sweeps. Nothing here decides when to stop.
 """
 import numpy as np
@@ -40,7 +41,7 @@ cdef Py_ssize_t ENTRIES_PER_WEIGHT = 8
 cdef double AVERAGE_POWER = 3.0
 
 
-cdef class ExactAscent:
+cdef class ExactAscent(ProximalIterate):
     """The iterate of exact block ascent; a subclass knows the shape of a block.
 
     Parameters
@@ -57,13 +58,12 @@ cdef class ExactAscent:
     def __init__(self, Rows rows, Py_ssize_t k, const double[::1] weights, double lam):
         cdef Py_ssize_t n = rows.n_rows
         check_shape("weights", weights, n)
+        super().__init__((rows.n_features + (rows.bias != 0.0)) * k, lam)
         self.rows = rows
         self.k = k
         self.p = weights
-        self.lam = lam
         self.active_blocks = np.flatnonzero(weights)
-        self.curvatures = rows.squared_norms() * np.asarray(weights) / lam
-        self.w = np.zeros((rows.n_features + (rows.bias != 0.0)) * k)
+        self.curvatures = rows.squared_norms() * np.asarray(weights)
         self.average = np.zeros(len(self.w))
         self.nu = np.zeros((n, k))
         self.loss_bar = np.zeros(n)
@@ -105,8 +105,8 @@ cdef class ExactAscent:
         rows_scores(&self.rows.view, i, &self.w[0], self.k, theta)
         n_changed = self.maximise(i, theta, delta, &gap)
         if n_changed:
-            rows_add(&self.rows.view, i, -self.p[i] / self.lam, delta, n_changed,
-                     &self.changed[0], self.k, &self.w[0])
+            rows_add(&self.rows.view, i, -self.p[i] / self.proximal_lam(), delta,
+                     n_changed, &self.changed[0], self.k, &self.w[0])
         self.gaps[i] = self.p[i] * gap
 
     def run(self, const Py_ssize_t[::1] blocks):
@@ -171,9 +171,15 @@ cdef class ExactAscent:
                     self.waits[i] = self.rests[i]
 
     def update_average(self):
-        """Take w into its average (Shamir and Zhang 2013, section 3.1), if it is time."""
+        """Take w into its average (Shamir and Zhang 2013, section 3.1), if it is time.
+
+        An accelerated w is ahead of its average.
+        """
         cdef Py_ssize_t j
         cdef double share
+        if self.kappa > 0.0:
+            self.n_averaged = 0
+            return
         if self.entries < ENTRIES_PER_WEIGHT * self.rows.n_features:
             return
         self.entries = 0.0
@@ -195,7 +201,7 @@ cdef class ExactAscent:
         for i in range(self.p.shape[0]):
             if self.gaps[i] > self.small:
                 self.waits[i] = self.rests[i] = 0
-        return hinge, self.known_gap
+        return hinge, float(np.sum(self.gaps))
 
     def hinge(self, const double[::1] w, int n_threads=1):
         """Σ p_i max_y L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩ at any w."""
@@ -234,8 +240,8 @@ cdef class ExactAscent:
 
     @property
     def known_gap(self):
-        """Sum of the block gaps as last seen."""
-        return float(np.sum(self.gaps))
+        """The gap by those of the blocks as last seen."""
+        return float(np.sum(self.gaps)) + self.proximal_gap()
 
     @property
     def block_weights(self):
@@ -244,14 +250,8 @@ cdef class ExactAscent:
 
     @property
     def dual_objective(self):
-        """Σ p_i ℓ_i - λ/2 ‖w‖²."""
-        w = np.asarray(self.w)
-        return float(np.dot(self.p, self.loss_bar) - 0.5 * self.lam * w.dot(w))
-
-    @property
-    def weights(self):
-        """w, a view."""
-        return np.asarray(self.w)
+        """D(α), of the dual point itself whatever the proximal term."""
+        return float(self.dual_value(np.dot(self.p, self.loss_bar)))
 
     @property
     def average_weights(self):
@@ -272,6 +272,7 @@ cdef class ExactAscent:
                 i = blocks[b]
                 rows_add(&self.rows.view, i, -self.p[i] / self.lam, &self.nu[i, 0],
                          self.k, &self.changed[0], self.k, &self.w[0])
+        self.draw_to_centre()
 
     def get_state(self):
         """The dual point, picklable, as plain steps of `BlockFrankWolfe` have it.
@@ -279,6 +280,7 @@ cdef class ExactAscent:
         With the average, which may have been the better weights.
         """
         state = {"blocks": np.array(self.nu), "loss": np.array(self.loss_bar)}
+        state |= self.centre_state()
         if self.n_averaged:
             state["average"] = np.array(self.average)
         return state
@@ -298,3 +300,4 @@ cdef class ExactAscent:
             # As if it were that of one sweep: soon forgotten.
             restore("average", self.average, state["average"])
             self.n_averaged = 1
+        self.restore_centre(state)

@@ -52,7 +52,7 @@ cdef class LabelAscent(ExactAscent):
         cdef Py_ssize_t c, n_changed = 0
         cdef int truth
         cdef double sign, cost, alpha, new, gain, loss = 0.0
-        cdef double beta = self.curvatures[i]
+        cdef double beta = self.curvatures[i] / self.proximal_lam()
         gap[0] = 0.0
         for c in range(self.k):
             truth = self.Y[i, c]
@@ -164,7 +164,7 @@ cdef class ClassAscent(ExactAscent):
         cdef double* raised = values + k
         cdef double* behind = raised + k
         cdef int* listed = &self.changed[0]
-        cdef double beta = self.curvatures[i]
+        cdef double beta = self.curvatures[i] / self.proximal_lam()
         cdef double best, highest, level = 0.0, alpha, change
         cdef double gain = 0.0, squares = 0.0, loss = 0.0
         class_values(k, beta, cost, theta, nu, values, raised, &best, &highest)

@@ -108,14 +108,14 @@ cdef class JointOracle:
         """(a, b) of the answers."""
         cdef BlockOracle oracle = self.oracle
         cdef Py_ssize_t i
-        cdef double norm
+        cdef double one = 1.0
         a = np.zeros(oracle.n_weights)
         cdef double[::1] target = a
         with nogil:
             for i in range(oracle.n_blocks):
                 if self.p[i] > 0.0:
-                    oracle.direction(i, 1.0, &self.labels[self.starts[i]], 0.0, NULL,
-                                     0.0, &self.direction[0], &norm)
+                    oracle.direction(i, 0.0, 1, &one, &self.labels[self.starts[i]],
+                                     &self.direction[0], NULL)
                     oracle.scatter(i, self.p[i], &self.direction[0], &target[0])
         return a, self._mean(self.losses)
 

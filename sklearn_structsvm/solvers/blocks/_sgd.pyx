@@ -80,14 +80,14 @@ cdef class SubgradientSteps:
                     self.step(blocks[k])
 
     cdef int step(self, Py_ssize_t i) except -1 nogil:
-        cdef double score, loss, norm, scale = self.n_active * self.p[i]
+        cdef double score, loss, one = 1.0, scale = self.n_active * self.p[i]
         # At z = 0 any positive multiple of the loss finds the same labeling.
         cdef double t = max(self.n_steps, 1)
         self.oracle.potentials(i, &self.z[0], &self.work[0])
         self.oracle.max_oracle(
             i, self.lam * t, &self.work[0], &self.labels[0], &score, &loss)
         self.oracle.direction(
-            i, 1.0, &self.labels[0], 0.0, NULL, 0.0, &self.direction[0], &norm)
+            i, 0.0, 1, &one, &self.labels[0], &self.direction[0], NULL)
         self.oracle.scatter(i, -scale, &self.direction[0], &self.z[0])
         self.n_steps += 1
         self.loss += scale * loss

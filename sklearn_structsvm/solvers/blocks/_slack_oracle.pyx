@@ -9,6 +9,8 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import check_indices, check_shape
 
+from libc.stdlib cimport free, malloc
+
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
 from sklearn_structsvm.solvers.blocks._slack_search cimport Search, SlackSearch, begin_at
@@ -140,13 +142,27 @@ cdef class SlackOracle(BlockOracle):
         return self.inner.block_score(i, work, score)
 
     cdef int direction(
-            self, Py_ssize_t i, double a, const int* s, double b, const int* v,
-            double c, double* out, double* squared_norm) except -1 nogil:
-        if s != NULL:
-            a *= self.inner.loss(i, s)
-        if v != NULL:
-            b *= self.inner.loss(i, v)
-        return self.inner.direction(i, a, s, b, v, c, out, squared_norm)
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
+        cdef Py_ssize_t j, n_labels = self.inner.n_labels(i)
+        cdef double* scaled = <double*> malloc(max(n, 1) * sizeof(double))
+        if scaled == NULL:
+            with gil:
+                raise MemoryError("no memory for a direction")
+        try:
+            for j in range(n):
+                scaled[j] = 0.0
+                if a[j] != 0.0:
+                    scaled[j] = a[j] * self.inner.loss(i, s + j * n_labels)
+            self.inner.direction(i, c, n, scaled, s, out, squared_norm)
+        finally:
+            free(scaled)
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        return self.inner.image(i, direction, work)
 
     cdef int move(
             self, Py_ssize_t i, double gamma, const double* direction

@@ -1,10 +1,13 @@
 """Block-coordinate Frank-Wolfe for structural SVMs: what to sample, when to stop."""
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
 
 # Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
@@ -21,6 +24,11 @@ CACHE_SIZE = 50
 # and each pays for itself beyond (section 5.1, "Recommendation").
 EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
+
+# Passes over the labelings at hand between two that ask the oracle, for corrections; and
+# the same where the oracle counts as expensive for a cache. More solve the wrong problem.
+PASSES_AT_HAND = 2
+MORE_PASSES_AT_HAND = 10
 
 # Where the block gaps as last seen have fallen to this share of the last true gap, the
 # rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
@@ -49,10 +57,12 @@ def start_bcfw(
         Non-negative block weights that sum to 1.
     lam : float
         λ > 0.
-    step : {"auto", "fw", "pairwise", "away"}
+    step : {"auto", "fw", "pairwise", "away", "corrective"}
     cache : {"auto", True, False}
-        "auto" follows the paper: pairwise steps and a cache where a call of the oracle
-        is expensive by its `relative_cost`, plain steps and none where it is cheap.
+        "auto": corrective steps where a call of the oracle is expensive by its
+        `relative_cost`, plain steps where it is cheap. With cache=True, which corrective
+        steps have no use for, or an average, pairwise steps take their place: as in the
+        paper, which has a cache where the oracle is expensive.
     cache_size : int
     average : bool
     bounds : (lower, upper) of ndarray of shape (d,), or None
@@ -63,7 +73,8 @@ def start_bcfw(
     Raises
     ------
     ValueError
-        For step="exact", which is that of `run_exact` alone.
+        For step="exact", which is that of `run_exact` alone, and step="corrective" with a
+        cache.
 
     Returns
     -------
@@ -81,9 +92,15 @@ def start_bcfw(
         expensive = oracle.relative_cost >= EXPENSIVE_FOR_STEPS
         if state is not None:
             expensive = "corners" in state
-        step = "pairwise" if expensive else "fw"
+        expensive_step = "pairwise" if cache is True or average else "corrective"
+        step = expensive_step if expensive else "fw"
     if cache == "auto":
-        cache = oracle.relative_cost >= EXPENSIVE_FOR_CACHE
+        cache = step != "corrective" and oracle.relative_cost >= EXPENSIVE_FOR_CACHE
+    if step == "corrective" and cache:
+        raise ValueError(
+            "step='corrective' keeps the labelings that it needs, and makes passes over "
+            "them: leave cache='auto'."
+        )
     lower, upper = (None, None) if bounds is None else bounds
     iterate = BlockFrankWolfe(
         oracle,
@@ -105,7 +122,8 @@ def start_bcfw(
 def run_bcfw(
     iterate,
     *,
-    sampling="gap",
+    sampling="auto",
+    acceleration="auto",
     algorithm="block",
     average=False,
     tol=1e-3,
@@ -119,14 +137,20 @@ def run_bcfw(
 ):
     """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
-    Algorithms 1 to 5, 8 and 9 of [1]_, in any combination.
+    Algorithms 1 to 5, 8 and 9 of [1]_, in any combination, and with the acceleration of
+    [2]_.
 
     Parameters
     ----------
     iterate : BlockFrankWolfe
         Moved in place; at any moment a consistent dual point.
-    sampling : {"gap", "uniform", "permuted"}
-        How the blocks of a pass are drawn.
+    sampling : {"auto", "gap", "uniform", "permuted"}
+        How the blocks of a pass are drawn. "auto": "permuted" where steps are
+        accelerated, or may come to be; else "gap".
+    acceleration : {"auto", True, False}
+        Whether steps are accelerated. "auto": once many passes are foreseen, but not with
+        sampling="gap", whose draws do not reach the blocks that a new centre changes;
+        with algorithm="batch"; or with an average.
     algorithm : {"block", "batch"}
         "batch" makes one step on all blocks at once per pass.
     average : bool
@@ -159,16 +183,38 @@ def run_bcfw(
     ----------
     .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
        block Frank-Wolfe optimization of structured SVMs", ICML 2016.
+    .. [2] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
+       NeurIPS 2015.
     """
     rng = np.random.default_rng(rng)
+    if acceleration == "auto":
+        acceleration = sampling != "gap" and algorithm == "block" and not average
+        accelerator = make_acceleration(iterate, tol) if acceleration else None
+    else:
+        accelerator = make_acceleration(iterate, tol, True) if acceleration else None
+    if sampling == "auto":
+        sampling = "gap" if accelerator is None else "permuted"
+
+    forecast = GapForecast(
+        iterate, tol, partial(certify, iterate, average, tol, n_threads)
+    )
+
+    def move(deadline):
+        make_pass(iterate, sampling, algorithm, rng, deadline)
+        make_passes_at_hand(iterate, rng, deadline)
+        if accelerator is not None:
+            accelerator.after_pass()
+
     return run_passes(
-        lambda deadline: make_pass(iterate, sampling, algorithm, rng, deadline),
-        lambda done: certify(iterate, average, tol, n_threads),
+        move,
+        lambda done: forecast.check(),
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
         gap_check_interval=gap_check_interval,
-        seems_done=lambda: iterate.known_gap <= max(tol, STALE_GAP * iterate.gap),
+        seems_done=lambda: (
+            forecast.seems_done() or iterate.known_gap <= STALE_GAP * iterate.gap
+        ),
         on_pass=on_pass,
         history=history,
     )
@@ -194,13 +240,36 @@ def make_pass(iterate, sampling, algorithm, rng, deadline=np.inf, n_steps=None):
             return
 
 
+def make_acceleration(iterate, tol, at_once=False):
+    """The acceleration that suits the iterate's steps."""
+    # With passes at hand after each pass, the proximal problem is solved well by one.
+    passes_per_step = 1 if iterate.is_corrective else 2
+    return Acceleration(iterate, tol, passes_per_step=passes_per_step, at_once=at_once)
+
+
+def make_passes_at_hand(iterate, rng, deadline=np.inf):
+    """Corrections over the labelings at hand, where that is what the iterate makes."""
+    if not iterate.is_corrective:
+        return
+    is_costly = iterate.oracle.relative_cost >= EXPENSIVE_FOR_CACHE
+    blocks = iterate.movable_blocks
+    chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+    for _ in range(MORE_PASSES_AT_HAND if is_costly else PASSES_AT_HAND):
+        order = rng.permutation(blocks)
+        for start in range(0, len(order), chunk):
+            iterate.run_at_hand(order[start : start + chunk])
+            if perf_counter() >= deadline:
+                return
+
+
 def certify(iterate, average=False, tol=0.0, n_threads=1):
     """Objectives and true gap of the iterate, or of the average of the iterates.
 
     Where the iterate's gap is at most `tol` it is the answer, average or not: the
     average lags behind, and after the last step it stays where it is.
 
-    With v = Aα, w = clip(v) and ℓ = Σ_i p_i ℓ_i, the Lagrange duality gap is
+    That of the iterate stands in `_proximal`; with v = Aα, w = clip(v) and
+    ℓ = Σ_i p_i ℓ_i the Lagrange duality gap of the average is
     Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box constraints or without (appendix H.3).
 
     Returns
@@ -212,6 +281,7 @@ def certify(iterate, average=False, tol=0.0, n_threads=1):
         That of an example, for the iterate.
     """
     hinge, gap = iterate.check_gaps(n_threads)
+    gap += iterate.proximal_gap()
     lowest_gap = iterate.block_gaps.min()
     weights = iterate.weights.copy()
     if average and gap > tol:

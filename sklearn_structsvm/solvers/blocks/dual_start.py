@@ -1,8 +1,11 @@
 """A start of batch methods: passes of exact steps, as long as they are fast."""
 
+from functools import partial
+
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks.exact import GapForecast, make_pass
+from sklearn_structsvm.solvers.blocks.exact import certify, make_pass
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 
 # It is judged after this many passes, and after each later one, whether to go on.
 FIRST_LOOK = 2
@@ -25,8 +28,8 @@ class DualStart:
 
     def __init__(self, ascent, tol=0.0, max_passes_left=np.inf, n_threads=1):
         self.ascent, self.tol = ascent, tol
-        self.max_passes_left, self.n_threads = max_passes_left, n_threads
-        self.forecast = GapForecast(ascent, tol)
+        self.max_passes_left = max_passes_left
+        self.forecast = GapForecast(ascent, tol, partial(certify, ascent, tol, n_threads))
         self.rng = np.random.default_rng(0)
         self.n_made = 0
 
@@ -60,7 +63,7 @@ class DualStart:
 
     def check(self):
         """A row of the history, and the weights: as of `exact.certify`."""
-        row, weights = self.forecast.check(self.n_threads)
+        row, weights = self.forecast.check()
         row["n_oracle_calls"] = self.n_passes
         # That of the methods that follow is just this difference.
         row["dual_gap"] = row["objective"] - row["dual_objective"]

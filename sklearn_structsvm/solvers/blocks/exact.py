@@ -1,9 +1,15 @@
 """Exact steps for SVMs with one feature vector per example: what next, when to stop."""
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.solvers.blocks.acceleration import (
+    LARGEST_RATIO_OF_EXACT_STEPS,
+    Acceleration,
+)
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.loop import CHUNK, run_passes
 
 
@@ -11,6 +17,7 @@ def run_exact(
     ascent,
     *,
     sampling="gap",
+    acceleration=True,
     tol=1e-3,
     max_iter=1000,
     max_time=None,
@@ -31,6 +38,8 @@ def run_exact(
     sampling : {"gap", "uniform", "permuted"}
         "gap": sweeps over the examples in random order, which leave out those whose gap
         has been small, the more sweeps the longer it has.
+    acceleration : bool
+        Whether steps are accelerated, once many passes are foreseen.
     tol, max_iter, max_time, n_threads, rng, on_pass, history : as for `run_bcfw`
     gap_check_interval : int
         Passes between two checks of the true gap. One is also made where the gaps as
@@ -50,10 +59,21 @@ def run_exact(
        scale multi-class linear SVMs", KDD 2008.
     """
     rng = np.random.default_rng(rng)
-    forecast = GapForecast(ascent, tol)
+    forecast = GapForecast(ascent, tol, partial(certify, ascent, tol, n_threads))
+    accelerator = None
+    if acceleration:
+        accelerator = Acceleration(
+            ascent, tol, largest_ratio=LARGEST_RATIO_OF_EXACT_STEPS
+        )
+
+    def move(deadline):
+        make_pass(ascent, sampling, rng, deadline, forecast)
+        if accelerator is not None:
+            accelerator.after_pass()
+
     return run_passes(
-        lambda deadline: make_pass(ascent, sampling, rng, deadline, forecast),
-        lambda done: forecast.check(n_threads),
+        move,
+        lambda done: forecast.check(),
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
@@ -62,37 +82,6 @@ def run_exact(
         on_pass=on_pass,
         history=history,
     )
-
-
-class GapForecast:
-    """Foresees what a check would find, from the gaps as last seen.
-
-    The true gap of what is returned has a ratio to their sum that changes little from
-    one check to the next: mostly one half, as the average has the better objective.
-    """
-
-    def __init__(self, ascent, tol):
-        self.ascent = ascent
-        self.tol = tol
-        self.ratio = 1.0
-        self.steps_at_check = 0
-
-    def check(self, n_threads):
-        seen = self.ascent.known_gap
-        row, weights = certify(self.ascent, self.tol, n_threads)
-        # Before the first step nothing has been seen.
-        if self.ascent.n_steps and seen > 0.0:
-            self.ratio = row["dual_gap"] / seen
-        self.steps_at_check = self.ascent.n_steps
-        return row, weights
-
-    def seems_done(self):
-        # A check costs up to two steps for each example: not to be repeated at once.
-        made = self.ascent.n_steps - self.steps_at_check
-        return (
-            made >= len(self.ascent.active_blocks)
-            and self.ratio * self.ascent.known_gap <= self.tol
-        )
 
 
 def make_pass(ascent, sampling, rng, deadline, forecast):
@@ -137,6 +126,7 @@ def certify(ascent, tol=0.0, n_threads=1):
     weights : ndarray of shape (d,)
     """
     hinge, gap = ascent.check_gaps(n_threads)
+    gap += ascent.proximal_gap()
     weights = ascent.weights
     objective = _objective(ascent, weights, hinge)
     average = ascent.average_weights

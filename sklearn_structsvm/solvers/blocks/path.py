@@ -5,12 +5,23 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks.bcfw import certify, make_pass
+from sklearn_structsvm.solvers.blocks.bcfw import (
+    certify,
+    make_acceleration,
+    make_pass,
+    make_passes_at_hand,
+)
 from sklearn_structsvm.solvers.loop import History
 
-# The share of ε to which each breakpoint is solved, from the paper's appendix K.
+# The share of ε to which each breakpoint is solved, from the paper's appendix K; with
+# acceleration, to which a smaller gap costs little, there are fewer breakpoints.
 KAPPA = 0.9
 KAPPA_HEURISTIC = 0.7
+KAPPA_ACCELERATED = 0.7
+
+# Passes at a breakpoint before steps are accelerated, from then on: those of large λ take
+# less than one.
+PLAIN_PASSES = 3
 
 # Passes between two refreshments of all block gaps on the heuristic path. Gap sampling
 # that is never refreshed does not converge (the paper's figure 1).
@@ -89,13 +100,58 @@ class RegularizationPath:
 
 
 @dataclass
-class _Budget:
-    """What a path may spend, in steps and seconds."""
+class _Steps:
+    """How a path goes on, and what it may spend, in steps and seconds."""
 
+    iterate: object
+    sampling: str
+    accelerates: bool
+    rng: object
+    n_threads: int
+    history: History
     last_step: float
     deadline: float
     steps_to_refresh: float
     refreshed: int = 0
+
+    def certify(self):
+        """Objectives and true gap, as of `bcfw.certify`."""
+        return self.history.note(*certify(self.iterate, n_threads=self.n_threads))
+
+    def solve(self, target, heuristic):
+        """Steps until the gap is at most `target`; the limit met before, or None."""
+        while True:
+            cut_by = self._move(target)
+            if cut_by is not None or heuristic:
+                return cut_by
+            if self.certify()["dual_gap"] <= target:
+                return None
+
+    def _move(self, target):
+        """The same for the gap as last seen."""
+        iterate = self.iterate
+        n = len(iterate.active_blocks)
+        accelerator = make_acceleration(iterate, target)
+        first = iterate.n_steps
+        while iterate.known_gap > target:
+            if iterate.n_steps >= self.last_step:
+                return "max_iter"
+            if perf_counter() >= self.deadline:
+                return "max_time"
+            is_slow = iterate.n_steps - first >= PLAIN_PASSES * n
+            if self.accelerates and is_slow and iterate.kappa == 0.0:
+                accelerator.start()
+            if iterate.kappa > 0.0:
+                make_pass(iterate, "permuted", "block", self.rng, self.deadline)
+                make_passes_at_hand(iterate, self.rng, self.deadline)
+                accelerator.after_pass()
+            else:
+                part = max(1, n // PART_OF_PASS)
+                make_pass(iterate, self.sampling, "block", self.rng, self.deadline, part)
+            if iterate.n_steps - self.refreshed >= self.steps_to_refresh:
+                self.certify()
+                self.refreshed = iterate.n_steps
+        return None
 
 
 @dataclass
@@ -126,7 +182,8 @@ def regularization_path(
     kappa=None,
     heuristic=False,
     min_lambda=0.0,
-    sampling="gap",
+    sampling="auto",
+    acceleration="auto",
     max_iter=np.inf,
     max_time=None,
     n_threads=1,
@@ -145,13 +202,17 @@ def regularization_path(
     eps : float
     kappa : float in (0, 1) or None
         Each breakpoint is solved to a gap of `kappa * eps`. None: 0.9, or 0.7 for the
-        heuristic path.
+        heuristic path and where steps may be accelerated.
     heuristic : bool
         Trust the block gaps as last seen, refreshed every 10 passes, instead of
         checking them at each breakpoint: quicker, without the guarantee.
     min_lambda : float
         Stop at the first breakpoint below it.
-    sampling : {"gap", "uniform", "permuted"}
+    sampling : {"auto", "gap", "uniform", "permuted"}
+        Of steps that are not accelerated; "auto": "gap".
+    acceleration : {"auto", True, False}
+        Whether steps are accelerated once a breakpoint takes several passes. "auto": but
+        with sampling="gap".
     max_iter : float
         Passes in all.
     max_time : float or None
@@ -172,10 +233,16 @@ def regularization_path(
     """
     rng = np.random.default_rng(rng)
     if kappa is None:
-        kappa = KAPPA_HEURISTIC if heuristic else KAPPA
+        kappa = default_kappa(sampling, acceleration, heuristic)
     points, history = _Breakpoints(), History()
     n = len(iterate.active_blocks)
-    budget = _Budget(
+    steps = _Steps(
+        iterate,
+        sampling="gap" if sampling == "auto" else sampling,
+        accelerates=_may_accelerate(sampling, acceleration),
+        rng=rng,
+        n_threads=n_threads,
+        history=history,
         last_step=max_iter * n,
         deadline=np.inf if max_time is None else points.started + max_time,
         steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
@@ -183,23 +250,23 @@ def regularization_path(
     bound = _initialize(iterate, kappa * eps, n_threads, history)
     cut_by, complete = None, False
     while True:
-        gap = iterate.known_gap if heuristic else iterate.gap
+        gap = iterate.known_gap if heuristic else history.rows[-1]["dual_gap"]
         points.add(iterate, gap)
         if bound == 0.0:
             complete = True
             break
         if iterate.lam < min_lambda:
             break
-        # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth.
+        # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth; with
+        # a proximal term, see `_proximal`.
         growth = iterate.check_means() if heuristic else iterate.block_means.sum()
+        growth -= iterate.proximal_gap()
         excess = eps - gap
         if growth <= excess:
             complete = True
             break
         iterate.rescale(1.0 - excess / growth)
-        cut_by = _solve(
-            iterate, kappa * eps, heuristic, sampling, budget, n_threads, rng, history
-        )
+        cut_by = steps.solve(kappa * eps, heuristic)
         if cut_by is not None:
             break
     columns = np.array(points.rows).T
@@ -217,8 +284,21 @@ def regularization_path(
     return path, cut_by
 
 
-def first_breakpoint(iterate, eps, kappa=KAPPA):
+def default_kappa(sampling="auto", acceleration="auto", heuristic=False):
+    """What kappa=None means."""
+    if heuristic:
+        return KAPPA_HEURISTIC
+    accelerates = _may_accelerate(sampling, acceleration)
+    return KAPPA_ACCELERATED if accelerates else KAPPA
+
+
+def _may_accelerate(sampling, acceleration):
+    return acceleration is True or (acceleration == "auto" and sampling != "gap")
+
+
+def first_breakpoint(iterate, eps, kappa=None):
     """The λ above which the path is known in closed form; moves `iterate` there."""
+    kappa = default_kappa() if kappa is None else kappa
     _initialize(iterate, kappa * eps, 1, History())
     return iterate.lam
 
@@ -242,23 +322,3 @@ def _initialize(iterate, target, n_threads, history):
     iterate.set_lambda(bound / target if bound > 0.0 else 1.0)
     history.note(*certify(iterate, n_threads=n_threads))
     return bound
-
-
-def _solve(iterate, target, heuristic, sampling, budget, n_threads, rng, history):
-    """Steps until the gap is at most `target`; which limit was met before, or None."""
-    part = max(1, len(iterate.active_blocks) // PART_OF_PASS)
-    while True:
-        while iterate.known_gap > target:
-            if iterate.n_steps >= budget.last_step:
-                return "max_iter"
-            if perf_counter() >= budget.deadline:
-                return "max_time"
-            make_pass(iterate, sampling, "block", rng, budget.deadline, part)
-            if iterate.n_steps - budget.refreshed >= budget.steps_to_refresh:
-                history.note(*certify(iterate, n_threads=n_threads))
-                budget.refreshed = iterate.n_steps
-        if heuristic:
-            return None
-        row = history.note(*certify(iterate, n_threads=n_threads))
-        if row["dual_gap"] <= target:
-            return None

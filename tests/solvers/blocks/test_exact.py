@@ -263,7 +263,7 @@ def test_the_better_of_the_last_weights_and_their_average_is_returned(lam, max_i
         structure=MulticlassStructure().fit(X, y), X=X, y=y, weights=np.full(300, 1 / 300)
     )
     ascent = make_ascent(problem, lam)
-    result = run_exact(ascent, tol=0.0, max_iter=max_iter, rng=0)
+    result = run_exact(ascent, acceleration=False, tol=0.0, max_iter=max_iter, rng=0)
     candidates = ascent.weights, ascent.average_weights
     objectives = [0.5 * lam * w @ w + ascent.hinge(w) for w in candidates]
     assert result.objective == pytest.approx(min(objectives), rel=1e-12)

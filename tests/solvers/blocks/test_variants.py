@@ -19,9 +19,11 @@ from sklearn_structsvm.structures import (
     MultilabelStructure,
 )
 
-VARIANTS = list(
-    product(("fw", "pairwise", "away"), ("gap", "uniform", "permuted"), (False, True))
-)
+SAMPLINGS = ("gap", "uniform", "permuted")
+VARIANTS = [
+    *product(("fw", "pairwise", "away"), SAMPLINGS, (False, True)),
+    *product(("corrective",), SAMPLINGS, (False,)),
+]
 
 # Where plain steps, whose gap falls like 1/k, get to 1e-6 in well under a second.
 PROBLEMS = [("binary", 0.01), ("multiclass", 1.0), ("multilabel", 0.3), ("chain", 3.0)]
@@ -61,7 +63,7 @@ def test_a_cache_saves_calls_of_the_oracle(step):
     calls = []
     for size in (0, 50):
         solver = problem.solver(0.01, step=step, cache_size=size)
-        result = run_bcfw(solver, sampling="permuted", tol=0.02, rng=0, max_iter=5000)
+        result = run_bcfw(solver, acceleration=False, tol=0.02, rng=0, max_iter=5000)
         assert result.status == "converged"
         calls.append(result.n_oracle_calls)
         assert (solver.n_cache_hits > 0) == (size > 0)
@@ -75,7 +77,12 @@ def test_pairwise_steps_go_on_where_plain_ones_crawl():
         for step, max_iter in (("fw", 600), ("pairwise", 3000)):
             solver = random_problem("chain", seed=seed).solver(0.1, step=step)
             result = run_bcfw(
-                solver, sampling="permuted", tol=1e-10, max_iter=max_iter, rng=0
+                solver,
+                sampling="permuted",
+                acceleration=False,
+                tol=1e-10,
+                max_iter=max_iter,
+                rng=0,
             )
             gaps[step].append(result.gap)
     # A linear rate may be a slow one.
@@ -231,14 +238,12 @@ def test_a_custom_structure_reaches_the_objective_of_the_built_in_one():
     ("kind", "threshold", "expected"),
     [
         ("multilabel", np.inf, ("fw", False)),
-        ("multilabel", 0.0, ("pairwise", True)),
+        ("multilabel", 0.0, ("corrective", False)),
         # A structure in Python declares no cost, and is expensive whatever the threshold.
-        ("custom", np.inf, ("pairwise", True)),
+        ("custom", np.inf, ("corrective", False)),
     ],
 )
-def test_auto_takes_what_the_paper_recommends_for_the_cost_of_the_oracle(
-    monkeypatch, kind, threshold, expected
-):
+def test_auto_goes_by_the_cost_of_the_oracle(monkeypatch, kind, threshold, expected):
     for name in ("EXPENSIVE_FOR_STEPS", "EXPENSIVE_FOR_CACHE"):
         monkeypatch.setattr(f"sklearn_structsvm.solvers.blocks.bcfw.{name}", threshold)
     problem = random_problem(kind)
@@ -258,7 +263,8 @@ def test_to_choose_takes_no_call_of_the_oracle(options):
     _, step, cache = start_bcfw(
         problem.make_oracle(), problem.listed.uniform, 0.1, **options
     )
-    assert (step, cache, calls) == (options.get("step", "pairwise"), True, [])
+    expected = (options.get("step", "corrective"), options.get("cache", False), [])
+    assert (step, cache, calls) == expected
 
 
 def test_the_classifiers_variants_agree():
@@ -267,6 +273,7 @@ def test_the_classifiers_variants_agree():
     for step, cache, algorithm in [
         ("fw", False, "block"),
         ("away", True, "block"),
+        ("corrective", "auto", "block"),
         ("auto", "auto", "batch"),
     ]:
         model = BCFWClassifier(

@@ -105,7 +105,7 @@ def test_set_lambda_scales_the_weights_and_keeps_the_dual_variables():
 def test_a_state_without_masses_is_refused_where_they_are_needed(step):
     problem = random_problem("chain")
     state = moved(problem).get_state()
-    with pytest.raises(ValueError, match="plain steps.*pairwise and away steps"):
+    with pytest.raises(ValueError, match="plain steps.*pairwise, away and corrective"):
         problem.solver(LAM, step=step).set_state(state)
     problem.solver(LAM, cache_size=4).set_state(state)
 
@@ -121,7 +121,7 @@ def test_plain_steps_may_go_on_from_any_state(step):
 
 @pytest.mark.parametrize(
     ("step", "cache_size", "expected"),
-    [("fw", 0, "fw"), ("fw", 4, "fw"), ("pairwise", 0, "pairwise")],
+    [("fw", 0, "fw"), ("fw", 4, "fw"), ("pairwise", 0, "corrective")],
 )
 def test_auto_keeps_to_what_the_state_allows(step, cache_size, expected):
     problem = random_problem("chain")

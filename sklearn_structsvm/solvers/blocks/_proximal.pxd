@@ -1,0 +1,10 @@
+cdef class ProximalIterate:
+    cdef readonly double lam, kappa
+    # v, and w = clip(v), which without bounds is the same array.
+    cdef double[::1] v, w
+    # The centre z, and w at the last centre; empty as long as κ is 0.
+    cdef double[::1] z, w_before
+    cdef bint has_box
+    cdef const double[::1] lower, upper
+
+    cdef double proximal_lam(self) noexcept nogil

@@ -1,0 +1,160 @@
+r"""Weights of a dual point, drawn towards a centre: what accelerated block steps move.
+
+A dual point α of
+
+    P(w) = λ/2 ‖w‖² + H(w) over lower <= w <= upper,    H(w) = Σ_i p_i max_y H_i(y),
+
+has u = Aα = -(1/λ) Σ_i p_i (joint feature of ν_i), the loss ℓ = Σ_i p_i ℓ_i and the dual
+objective D(α) = ℓ + min_w λ/2 ‖w‖² - λ ⟨u, w⟩, whose minimum is at c = clip(u). The same
+α is a dual point of the proximal problem P(w) + κ/2 ‖w - z‖² with a centre z, where with
+λ' = λ + κ the weights that belong to it are
+
+    v = (λ u + κ z) / λ',    w = clip(v).
+
+So block steps on the proximal problem are those on P itself, with w for the weights and
+λ' for λ: along a direction Δ of block i, v changes by -(p_i / λ') (joint feature of Δ).
+
+*The certificate.* α stays a dual point of P, so D(α) <= min P whatever κ and z are. For
+any w, with g_i = p_i [max_y H_i(y) - ℓ_i - ⟨θ_i, ν_i⟩] at w, Σ_i p_i ⟨θ_i, ν_i⟩ is
+-λ ⟨u, w⟩, and thus
+
+    P(w) - D(α) = Σ g_i - λ ⟨u, w⟩ + λ/2 ‖w‖² + λ ⟨u, c⟩ - λ/2 ‖c‖²
+                = Σ g_i + λ/2 (‖w - u‖² - ‖c - u‖²).
+
+The last term is `proximal_gap`: not below zero, as c is the point of the box next to u,
+and without a box λ/2 ‖w - u‖². It is zero where κ is.
+
+*The path.* With λ, κ and the dual mass scaled by ρ, u, v and w stay, g_i becomes
+g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap
+
+    P(w) - D(α) + (1 - ρ) [Σ m_i - `proximal_gap`],
+
+which is linear in ρ: where both ends are ε-optimal, all λ in between are.
+
+*Acceleration* (Lin, Mairal and Harchaoui, "A universal catalyst for first-order
+optimization", NeurIPS 2015) moves the centre: with q = λ / λ' and w' the weights at the
+last centre, to y = w + β (w - w'), β = (1 - √q) / (1 + √q).
+"""
+import numpy as np
+
+from sklearn_structsvm._utils.borders import check_shape, restore
+
+
+cdef class ProximalIterate:
+    """λ, κ and the weights of a dual point.
+
+    Attributes
+    ----------
+    lam, kappa : float
+        λ > 0 and κ >= 0. With κ = 0, as at first, w = clip(Aα).
+    """
+
+    def __init__(self, Py_ssize_t n_weights, double lam, lower=None, upper=None):
+        self.lam = lam
+        self.kappa = 0.0
+        self.v = np.zeros(n_weights)
+        self.w = self.v
+        self.z = self.w_before = np.zeros(0)
+        self.has_box = lower is not None
+        if self.has_box:
+            self.lower, self.upper = lower, upper
+            check_shape("lower", self.lower, n_weights)
+            check_shape("upper", self.upper, n_weights)
+            self.w = np.clip(np.zeros(n_weights), lower, upper)
+
+    cdef double proximal_lam(self) noexcept nogil:
+        """λ' = λ + κ."""
+        return self.lam + self.kappa
+
+    def clipped(self, v):
+        """v within the box."""
+        return np.clip(v, self.lower, self.upper) if self.has_box else v
+
+    def _clip(self):
+        if self.has_box:
+            np.clip(self.v, self.lower, self.upper, out=np.asarray(self.w))
+
+    @property
+    def weights(self):
+        """w, a view."""
+        return np.asarray(self.w)
+
+    def image_of_dual(self):
+        """u = Aα."""
+        if self.kappa == 0.0:
+            return np.array(self.v)
+        u = np.multiply(self.proximal_lam() / self.lam, self.v)
+        u -= np.multiply(self.kappa / self.lam, self.z)
+        return u
+
+    def dual_value(self, double loss):
+        """D(α) of a dual point of this loss."""
+        u = self.image_of_dual()
+        c = self.clipped(u)
+        return loss - self.lam * (u.dot(c) - 0.5 * c.dot(c))
+
+    def proximal_gap(self):
+        """What the gap at w has beside Σ g_i."""
+        if self.kappa == 0.0:
+            return 0.0
+        u = self.image_of_dual()
+        away = self.weights - u
+        gap = away.dot(away)
+        if self.has_box:
+            least = self.clipped(u) - u
+            gap -= least.dot(least)
+        return 0.5 * self.lam * gap
+
+    # ------------------------------------------------------------------ centre
+
+    def set_kappa(self, double kappa):
+        """Change κ, α and the centre staying as they are; the first centre is w."""
+        if self.kappa == 0.0:
+            self.z = np.array(self.w)
+            self.w_before = np.array(self.w)
+        np.asarray(self.v)[...] = self.image_of_dual()
+        self.kappa = kappa
+        if kappa == 0.0:
+            self.z = self.w_before = np.zeros(0)
+        self.draw_to_centre()
+
+    def draw_to_centre(self):
+        """v = (λ u + κ z) / λ' where v is u, and w."""
+        if self.kappa > 0.0:
+            v = np.asarray(self.v)
+            v *= self.lam / self.proximal_lam()
+            v += np.multiply(self.kappa / self.proximal_lam(), self.z)
+        self._clip()
+
+    def extrapolate(self, double beta):
+        """Move the centre to w + β (w - w')."""
+        cdef double share = self.kappa / self.proximal_lam(), w, y
+        cdef Py_ssize_t j
+        with nogil:
+            for j in range(self.v.shape[0]):
+                w = self.w[j]
+                y = w + beta * (w - self.w_before[j])
+                self.w_before[j] = w
+                self.v[j] += share * (y - self.z[j])
+                self.z[j] = y
+        self._clip()
+
+    def centre_state(self):
+        """What a warm start needs beside the dual point to begin at w; picklable."""
+        if self.kappa == 0.0:
+            return {}
+        return {"centre": (self.kappa / self.lam, np.array(self.z),
+                           np.array(self.w_before))}
+
+    def restore_centre(self, state):
+        """Where there is one in the state; v is to be Aα."""
+        if "centre" not in state:
+            return
+        ratio, z, w_before = state["centre"]
+        if not 0.0 < ratio < np.inf:
+            raise ValueError(f"The proximal term must be positive; got {ratio!r} λ.")
+        self.z, self.w_before = np.array(self.v), np.array(self.v)
+        restore("centre", self.z, z)
+        restore("weights before", self.w_before, w_before)
+        self.kappa = ratio * self.lam
+        self.draw_to_centre()

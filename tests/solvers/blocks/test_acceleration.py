@@ -1,0 +1,224 @@
+"""Accelerated steps: the certificate at the weights, the guard, warm starts."""
+
+import numpy as np
+import pytest
+from _problems import KINDS, PRESENTED, explicit_alpha, optimum, random_problem
+from _references import visits
+from _seeds import new_rng
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.solvers.blocks import acceleration
+from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
+from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
+
+LAM, N = 0.05, 8
+STEPS = ["fw", "pairwise", "away", "corrective"]
+FLAT = [pair for pair in PRESENTED if pair[0] not in ("chain", "custom")]
+
+
+def wander(solver, seed=0):
+    """Passes with centres that no one would choose."""
+    rng = new_rng(seed)
+    for blocks in np.split(visits(solver.oracle.n_blocks, passes=18), 9):
+        yield
+        solver.run(blocks)
+        if solver.kappa == 0.0 or rng.random() < 0.3:
+            solver.set_kappa(solver.lam * rng.choice([0.0, 0.5, 9.0, 1e3]))
+        if solver.kappa > 0.0:
+            solver.extrapolate(rng.uniform(-0.5, 2.0))
+
+
+def dual_of_box(v, loss, lam, lower, upper):
+    """ℓ + min_w λ/2 ‖w‖² - λ ⟨v, w⟩ over the box."""
+    w = np.clip(v, lower, upper)
+    return loss + 0.5 * lam * w @ w - lam * v @ w
+
+
+@pytest.mark.parametrize("has_box", [False, True])
+@pytest.mark.parametrize("step", STEPS[1:])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gap_at_the_weights_is_primal_minus_dual(kind, step, has_box):
+    problem = random_problem(kind)
+    rng, d = new_rng(1), problem.listed.d
+    lower, upper = -rng.uniform(0.0, 0.4, size=d), rng.uniform(0.0, 0.4, size=d)
+    box = {"lower": lower, "upper": upper} if has_box else {}
+    if not has_box:
+        lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    p = rng.uniform(0.2, 1.0, size=N)
+    p /= p.sum()
+    solver = problem.solver(LAM, p, step=step, **box)
+    for _ in wander(solver):
+        row, weights, lowest = certify(solver)
+        alpha = explicit_alpha(problem, solver)
+        for masses in alpha:
+            assert masses.min() >= 0.0
+            assert masses.sum() == pytest.approx(1.0, rel=1e-12)
+        v, loss = problem.listed.dual_point(alpha, LAM, p)
+        assert solver.loss == pytest.approx(loss, rel=1e-12)
+        scale = 1.0 + np.abs(v).max() + np.abs(solver.weights).max()
+        # κ / λ up to 1e3 is what a difference of v and z is multiplied by.
+        np.testing.assert_allclose(solver.image_of_dual(), v, rtol=0, atol=1e-11 * scale)
+        assert ((weights >= lower) & (weights <= upper)).all()
+        primal = problem.listed.primal(weights, LAM, p)
+        dual = dual_of_box(v, loss, LAM, lower, upper)
+        size = 1.0 + abs(primal) + abs(dual)
+        assert row["dual_gap"] == pytest.approx(primal - dual, abs=1e-10 * size)
+        assert row["objective"] == pytest.approx(primal, rel=1e-11)
+        assert min(lowest, solver.proximal_gap()) >= -1e-12 * size
+    assert solver.n_steps > 0
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_step_decreases_the_dual_of_the_proximal_problem(kind, step):
+    problem = random_problem(kind)
+    solver = problem.solver(LAM, step=step)
+    solver.set_kappa(9 * LAM)
+    for blocks in visits(N, passes=10).reshape(10, -1):
+        dual = -np.inf
+        for i in blocks:
+            solver.run(np.array([i]))
+            w = solver.weights
+            now = solver.loss - 0.5 * 10 * LAM * w @ w
+            assert now >= dual - 1e-13 * (1.0 + w @ w)
+            dual = now
+        solver.extrapolate(0.5)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_accelerated_steps_reach_the_optimum(kind, step):
+    problem, lam = random_problem(kind), 0.3
+    best = optimum(problem, lam)
+    tol = 1e-3 if step == "fw" else 1e-6
+    solver = problem.solver(lam, step=step)
+    result = run_bcfw(solver, acceleration=True, tol=tol, max_iter=10**5, rng=0)
+    assert result.status == "converged"
+    assert solver.kappa > 0.0
+    primal = problem.listed.primal(result.solution, lam)
+    assert -1e-9 <= primal - best <= result.gap + 1e-12
+    assert result.gap <= tol
+
+
+@pytest.mark.parametrize("ratio", [40.0, 1e3, 1e6])
+def test_the_guard_ends_a_stall(ratio, monkeypatch):
+    """From terms far too strong: without it the gap stands."""
+    X, y = make_chains(n_samples=40, random_state=new_rng(0).integers(10**6))
+    monkeypatch.setattr(acceleration, "RATIO", ratio)
+
+    def start(self):
+        self.iterate.set_kappa((ratio - 1.0) * self.iterate.lam)
+        monkeypatch.setattr(acceleration, "RATIO", 10.0)
+
+    monkeypatch.setattr(Acceleration, "start", start)
+    model = BCFWClassifier(C=0.1, tol=1e-5, max_iter=3000, acceleration=True)
+    assert model.set_params(random_state=0).fit(X, y).dual_gap_ <= 1e-5
+
+
+def test_few_passes_are_not_accelerated_and_many_are():
+    X, y = make_chains(n_samples=40, random_state=0)
+    few, many = (
+        BCFWClassifier(C=C, tol=tol, warm_start=True, random_state=0).fit(X, y)
+        for C, tol in ((1e-4, 0.1), (1.0, 1e-4))
+    )
+    assert "centre" not in few._dual_state["state"]
+    assert "centre" in many._dual_state["state"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"sampling": "gap"}, {"average": True}, {"algorithm": "batch"}]
+)
+def test_what_acceleration_does_not_go_with_has_none(options):
+    X, y = make_chains(n_samples=20, random_state=0)
+    model = BCFWClassifier(
+        C=1.0, tol=0.0, max_iter=40, warm_start=True, random_state=0, **options
+    )
+    with pytest.warns(UserWarning, match="gap"):
+        model.fit(X, y)
+    assert "centre" not in model._dual_state["state"]
+
+
+@pytest.mark.parametrize("step", ["exact", "corrective", "pairwise", "fw"])
+def test_a_warm_start_goes_on_at_the_weights(step):
+    X, y = make_classification(
+        300, 8, n_informative=6, n_classes=3, flip_y=0.3, random_state=0
+    )
+    model = BCFWClassifier(
+        C=10.0, step=step, tol=1e-2, max_iter=2000, warm_start=True, random_state=0
+    ).fit(X, y)
+    assert "centre" in model._dual_state["state"]
+    gap, coef = model.dual_gap_, model.coef_.copy()
+    model.set_params(max_iter=1, tol=2 * gap).fit(X, y)
+    # The first check is of the weights that the last fit ended with.
+    assert model.n_iter_ == 0
+    assert model.dual_gap_ == pytest.approx(gap, rel=1e-6)
+    np.testing.assert_allclose(model.coef_, coef, rtol=0, atol=1e-9)
+    # A state as it was before there was acceleration begins at its dual point.
+    del model._dual_state["state"]["centre"]
+    model.set_params(max_iter=2000, tol=1e-3).fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda ratio, z, w: (ratio, z[:-1], w), "centre must have shape"),
+        (lambda ratio, z, w: (ratio, z, w[:, np.newaxis]), "weights before"),
+        (lambda ratio, z, w: (ratio, np.full_like(z, np.nan), w), "centre"),
+        (lambda ratio, z, w: (-1.0, z, w), "proximal term must be positive"),
+        (lambda ratio, z, w: (np.nan, z, w), "proximal term must be positive"),
+    ],
+)
+def test_a_damaged_centre_is_refused(damage, message):
+    problem = random_problem("chain")
+    solver = problem.solver(LAM, step="pairwise")
+    solver.set_kappa(9 * LAM)
+    solver.run(visits(N, passes=2))
+    solver.extrapolate(0.5)
+    state = solver.get_state()
+    other = problem.solver(LAM, step="pairwise")
+    other.set_state(state)
+    np.testing.assert_allclose(other.weights, solver.weights, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match=message):
+        problem.solver(LAM, step="pairwise").set_state(
+            state | {"centre": damage(*state["centre"])}
+        )
+
+
+@pytest.mark.parametrize(("kind", "layout"), FLAT)
+def test_exact_steps_are_accelerated_with_a_true_gap(kind, layout):
+    problem, lam = random_problem(kind, layout), 1e-3
+    model = BCFWClassifier(
+        clone(problem.structure), C=1 / (lam * N), intercept_scaling=1.5, random_state=0
+    )
+    model.set_params(tol=1e-9, max_iter=10**5).fit(problem.X, problem.y)
+    w = model.structure_.join_weights(model.coef_, model.intercept_)
+    primal = problem.listed.primal(w, lam)
+    best = optimum(problem, lam)
+    assert model.step_ == "exact"
+    assert model.objective_ == pytest.approx(primal, rel=1e-10)
+    assert -1e-9 <= primal - best <= model.dual_gap_ + 1e-12 <= 1e-9 + 1e-12
+
+
+@pytest.mark.parametrize("step", ["corrective", "pairwise"])
+def test_slack_rescaling_is_accelerated_with_a_true_gap(step):
+    X, y = make_chains(n_samples=30, n_classes=3, random_state=0)
+    options = {"C": 0.3, "tol": 1e-4, "random_state": 0, "max_iter": 5000}
+    plain = SlackRescaledSSVM(step=step, acceleration=False, **options).fit(X, y)
+    fast = SlackRescaledSSVM(step=step, acceleration=True, **options).fit(X, y)
+    for one, other in ((plain, fast), (fast, plain)):
+        assert one.dual_gap_ <= 1e-4
+        assert one.dual_objective_ <= other.objective_ + 1e-10
+
+
+def test_acceleration_that_has_no_place_is_refused():
+    X, y = make_chains(n_samples=5, random_state=0)
+    for model in (
+        BCFWClassifier(algorithm="batch", acceleration=True),
+        SlackRescaledSSVM(solver="sgd", acceleration=True),
+    ):
+        with pytest.raises(ValueError, match="acceleration=True"):
+            model.fit(X, y)
