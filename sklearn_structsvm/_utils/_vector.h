@@ -24,8 +24,10 @@
 #endif
 
 #ifdef __GNUC__
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define PREFETCH(address) __builtin_prefetch(address)
 #else
+#define ALWAYS_INLINE inline
 #define PREFETCH(address)
 #endif
 
@@ -62,34 +64,50 @@ static void vector_add_max_plus(ptrdiff_t k, const double *previous,
 /* As many sums at once stay in registers while the rows go by. */
 #define GATHER_BLOCK 16
 
+/* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c] for c < width, which is
+ * known where this is compiled into a caller: the sums then stay in registers. */
+static ALWAYS_INLINE void gather_block(ptrdiff_t count, ptrdiff_t available,
+                                       const double *values, const int *indices,
+                                       const double *weights, ptrdiff_t k,
+                                       ptrdiff_t width, double *out)
+{
+    double sums[GATHER_BLOCK] = {0.0};
+    for (ptrdiff_t j = 0; j < count; j++) {
+        const double x = values[j];
+        const double *row = weights + indices[j] * k;
+        if (j + ROWS_AHEAD < available) {
+            const double *next = weights + indices[j + ROWS_AHEAD] * k;
+            for (ptrdiff_t c = 0; c < width + 7; c += 8)
+                PREFETCH(next + (c < width ? c : width - 1));
+        }
+        for (ptrdiff_t c = 0; c < width; c++)
+            sums[c] += x * row[c];
+    }
+    for (ptrdiff_t c = 0; c < width; c++)
+        out[c] = sums[c];
+}
+
 /* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c]; `available` entries of
- * `indices` may be read, those after `count` being what the next calls want. */
+ * `indices` may be read, those after `count` being what the next calls want. Blocks of one
+ * width cover the columns, the last of them some columns once more. */
 FOR_EACH_WIDTH
 static void vector_gather(ptrdiff_t count, ptrdiff_t available, const double *values,
                           const int *indices, const double *weights, ptrdiff_t k,
                           double *out)
 {
-    for (ptrdiff_t start = 0; start < k; start += GATHER_BLOCK) {
-        const ptrdiff_t width = k - start < GATHER_BLOCK ? k - start : GATHER_BLOCK;
-        double sums[GATHER_BLOCK] = {0.0};
-        for (ptrdiff_t j = 0; j < count; j++) {
-            const double x = values[j];
-            const double *row = weights + indices[j] * k + start;
-            if (j + ROWS_AHEAD < available) {
-                const double *next = weights + indices[j + ROWS_AHEAD] * k + start;
-                for (ptrdiff_t c = 0; c < width + 7; c += 8)
-                    PREFETCH(next + (c < width ? c : width - 1));
-            }
-            if (width == GATHER_BLOCK) {
-                for (int c = 0; c < GATHER_BLOCK; c++)
-                    sums[c] += x * row[c];
-            } else {
-                for (ptrdiff_t c = 0; c < width; c++)
-                    sums[c] += x * row[c];
-            }
+    const ptrdiff_t half = GATHER_BLOCK / 2;
+    if (k < half) {
+        gather_block(count, available, values, indices, weights, k, k, out);
+    } else if (k < GATHER_BLOCK) {
+        gather_block(count, available, values, indices, weights, k, half, out);
+        gather_block(count, available, values, indices, weights + k - half, k, half,
+                     out + k - half);
+    } else {
+        for (ptrdiff_t c = 0; c < k; c += GATHER_BLOCK) {
+            const ptrdiff_t start = c + GATHER_BLOCK <= k ? c : k - GATHER_BLOCK;
+            gather_block(count, available, values, indices, weights + start, k,
+                         GATHER_BLOCK, out + start);
         }
-        for (ptrdiff_t c = 0; c < width; c++)
-            out[start + c] = sums[c];
     }
 }
 

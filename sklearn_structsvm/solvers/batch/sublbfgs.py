@@ -21,9 +21,9 @@ from sklearn_structsvm.solvers.loop import run_passes
 HANDOVER_DECREASE = 5e-3
 HANDOVER_WINDOW = 5
 
-# Passes that may be left to a start. Where planes are not long, a bundle takes 30 to 150
+# Passes that may be left to a start. Where planes are not long, a bundle takes 30 to 200
 # steps of about the time of a pass.
-MAX_PASSES_LEFT = 60
+MAX_PASSES_LEFT = 100
 
 # Where planes are long, bundle steps take the time of several passes of dual ascent, and
 # hundreds of them are needed.
@@ -140,9 +140,7 @@ class RegularizedRisk(Objective):
         if self.n_sums >= REFRESH_SCORES:
             self.refresh()
         else:
-            self.scores = self.risk.moved(
-                self.scores, self.along, step, out=self.scores
-            )
+            self.scores = self.risk.moved(self.scores, self.along, step, out=self.scores)
         return square
 
     def refresh(self):

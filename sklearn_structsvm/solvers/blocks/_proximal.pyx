@@ -95,14 +95,19 @@ cdef class ProximalIterate:
 
     def proximal_gap(self):
         """What the gap at w has beside Σ g_i."""
+        cdef double ratio = self.proximal_lam() / self.lam
+        cdef double share = self.kappa / self.lam, gap = 0.0, u, away
+        cdef Py_ssize_t j
         if self.kappa == 0.0:
             return 0.0
-        u = self.image_of_dual()
-        away = self.weights - u
-        gap = away.dot(away)
-        if self.has_box:
-            least = self.clipped(u) - u
-            gap -= least.dot(least)
+        with nogil:
+            for j in range(self.v.shape[0]):
+                u = ratio * self.v[j] - share * self.z[j]
+                away = self.w[j] - u
+                gap += away * away
+                if self.has_box:
+                    away = min(max(u, self.lower[j]), self.upper[j]) - u
+                    gap -= away * away
         return 0.5 * self.lam * gap
 
     # ------------------------------------------------------------------ centre

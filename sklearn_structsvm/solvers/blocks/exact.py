@@ -96,7 +96,8 @@ def make_pass(ascent, sampling, rng, deadline, forecast):
         ascent.update_average()
     else:
         end = ascent.n_steps + n
-        while ascent.n_steps < end and not forecast.seems_done():
+        # What is asked after each sweep is to be cheap, and is not with a proximal term.
+        while ascent.n_steps < end and (ascent.kappa > 0.0 or not forecast.seems_done()):
             sweep = ascent.draw_sweep(rng)
             if not _run(ascent, sweep, deadline):
                 break
