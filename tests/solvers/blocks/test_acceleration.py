@@ -103,6 +103,32 @@ def test_accelerated_steps_reach_the_optimum(kind, step):
     assert result.gap <= tol
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_problems_are_solved_to_eight_digits(kind):
+    """By the dual variables, over all labelings, and by cutting planes of all of them."""
+    rng = new_rng(7)
+    for seed in range(60):
+        problem = random_problem(kind, seed=seed, n_features=int(rng.integers(1, 5)))
+        lam, step = 10.0 ** rng.uniform(-2.0, 1.0), str(rng.choice(STEPS[1:]))
+        p = rng.uniform(0.2, 1.0, size=N)
+        p /= p.sum()
+        d = problem.listed.d
+        lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+        if has_box := rng.random() < 0.4:
+            lower, upper = -rng.uniform(0.0, 0.5, size=d), rng.uniform(0.0, 0.5, size=d)
+        box = {"lower": lower, "upper": upper} if has_box else {}
+        solver = problem.solver(lam, p, step=step, **box)
+        options = {"acceleration": True, "tol": 1e-9, "max_iter": 10**5, "rng": seed}
+        result = run_bcfw(solver, **options)
+        assert result.status == "converged"
+        v, loss = problem.listed.dual_point(explicit_alpha(problem, solver), lam, p)
+        dual = dual_of_box(v, loss, lam, lower, upper)
+        primal = problem.listed.primal(result.solution, lam, p)
+        assert -1e-12 <= primal - dual <= 1.1e-9
+        if not has_box:
+            assert abs(primal - optimum(problem, lam, p)) <= 1e-8
+
+
 @pytest.mark.parametrize("ratio", [40.0, 1e3, 1e6])
 def test_the_guard_ends_a_stall(ratio, monkeypatch):
     """From terms far too strong: without it the gap stands."""
