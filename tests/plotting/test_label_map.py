@@ -135,7 +135,8 @@ def legend(display):
 
 @pytest.mark.parametrize("search", ["angular", "exact", "bisecting", "binary"])
 def test_a_search_is_chosen_by_its_name_and_named_in_the_legend(search):
-    problem, model = fitted("multilabel", search="binary", tol=0.2)
+    problem, model = fitted("multilabel")
+    model.set_params(search="binary")
     display = draw(model, problem.X[0], problem.y[0], search=search)
     assert display.name == search
     queries = display.result.n_queries
