@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _estimators import assert_same_optimum
 from _references import messy_csr
 from _seeds import new_rng
 
@@ -149,7 +150,7 @@ def test_methods_that_a_mixin_overrides_are_called_and_may_call_those_of_the_str
     assert Spied.calls == mine.n_oracle_calls_
     theirs = BCFWClassifier(structure, **options).fit(X, y)
     assert Spied.calls == mine.n_oracle_calls_
-    assert abs(mine.objective_ - theirs.objective_) <= mine.dual_gap_ + theirs.dual_gap_
+    assert_same_optimum(mine, theirs, len(X))
     mine.coef_ = theirs.coef_
     if hasattr(theirs, "intercept_"):
         mine.intercept_ = theirs.intercept_
@@ -161,22 +162,22 @@ def test_methods_that_a_mixin_overrides_are_called_and_may_call_those_of_the_str
     assert predicted.shape == theirs.predict(X).shape
 
 
-class Cautious(MulticlassStructure):
-    """Predicts the first class where two are nearly as good."""
+class Contrary(MulticlassStructure):
+    """Predicts the class of the least score."""
 
     def decode(self, x, w):
-        scores = np.sort(self.decision_function(np.reshape(x, (1, -1)), w)[0])
-        return super().decode(x, w) if scores[-1] > scores[-2] + 1 else self.classes_[0]
+        scores = self.decision_function(np.reshape(x, (1, -1)), w)[0]
+        return self.classes_[scores.argmin()]
 
 
 def test_a_decoder_for_predictions_alone_leaves_training_as_it_is():
     structure, X, y = problem(MulticlassStructure)
     options = {"step": "pairwise", "cache": False, "random_state": 0}
-    mine = BCFWClassifier(Cautious(), **options).fit(X, y)
+    mine = BCFWClassifier(Contrary(), **options).fit(X, y)
     theirs = BCFWClassifier(structure, **options).fit(X, y)
     np.testing.assert_array_equal(mine.coef_, theirs.coef_)
-    assert mine.predict(X).shape == y.shape
-    assert (mine.predict(X) == 0).sum() > (theirs.predict(X) == 0).sum()
+    worst = theirs.decision_function(X).argmin(axis=1)
+    np.testing.assert_array_equal(mine.predict(X), worst)
 
 
 @pytest.mark.parametrize("parent", COMPILED)
@@ -235,5 +236,7 @@ def test_a_structure_in_python_may_be_changed_in_part():
 
     rng = new_rng()
     X, y = list(rng.standard_normal((6, 2))), [labels[i % 4] for i in range(6)]
-    model = BCFWClassifier(Hamming(), random_state=0).fit(X, y)
-    assert model.objective_ > BCFWClassifier(Pairs(), random_state=0).fit(X, y).objective_
+    # So little is learned that each example has about its largest loss.
+    for structure, largest in ((Pairs(), 1.0), (Hamming(), 2.0)):
+        model = BCFWClassifier(structure, C=1e-6, random_state=0).fit(X, y)
+        assert model.objective_ == pytest.approx(largest, rel=1e-2)

@@ -287,7 +287,13 @@ def test_bcfw_path_warns_where_it_was_cut_short():
     for name, limit in (("max_iter", 3), ("max_time", 1e-9)):
         message = f"cut short by {name}={limit} at lambda=.*scale the features"
         with pytest.warns(ConvergenceWarning, match=message) as record:
-            path = bcfw_path(problem.X, problem.y, random_state=0, **{name: limit})
+            path = bcfw_path(
+                problem.X,
+                problem.y,
+                structure=clone(problem.structure),
+                random_state=0,
+                **{name: limit},
+            )
         assert len(record) == 1 and record[0].filename == __file__
         assert not path.complete
         # What was reached is there: the first breakpoint at least, and above it all.
