@@ -65,7 +65,7 @@ def fit_saved(train, test, output, C, tol, passes):
     facts |= {"gap": model.dual_gap_, "n_weights": model.coef_.size}
     if passes:
         facts["pass_seconds"] = pass_seconds(
-            X, y, passes, C=C, step="fw", sampling="permuted", cache=False
+            X, y, passes, C=C, step="fw", sampling="permuted", acceleration=False
         )
     np.save(output, np.concatenate(model.predict(load_saved(test)[0])))
     print(json.dumps(facts))
@@ -109,9 +109,7 @@ def main():
     args = parser.parse_args()
     python = peer_python("CRFSUITE_PYTHON", "pycrfsuite")
     X, y = fetch_conll2000(data_home=args.data, return_X_y=True)
-    X_test, y_test = fetch_conll2000(
-        subset="test", data_home=args.data, return_X_y=True
-    )
+    X_test, y_test = fetch_conll2000(subset="test", data_home=args.data, return_X_y=True)
     classes = np.unique(np.concatenate([*y, *y_test]))
     C = choose_C(X, y, classes, args.Cs, args.tol)
 

@@ -31,6 +31,7 @@ def check_same_dual(X, y, lam, passes=3, seed=0):
     model = chain_classifier(
         C=C,
         step="fw",
+        acceleration=False,
         sampling="permuted",
         cache=False,
         tol=0.0,
@@ -90,6 +91,7 @@ def main():
                     PASSES,
                     C=C,
                     step="fw",
+                    acceleration=False,
                     sampling=sampling,
                     cache=False,
                     random_state=seed,

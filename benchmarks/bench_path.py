@@ -58,9 +58,6 @@ def main():
                 structure=ChainStructure(),
                 eps=args.eps,
                 heuristic=heuristic,
-                # An accuracy of eps asks for no more than plain steps.
-                step="fw",
-                cache=False,
                 random_state=0,
             )
             seconds = perf_counter() - start

@@ -22,7 +22,7 @@ from _common import (
 
 from sklearn_structsvm.datasets import make_chains
 
-PLAIN = {"C": 1.0, "step": "fw", "sampling": "permuted", "cache": False}
+PLAIN = {"C": 1.0, "step": "fw", "sampling": "permuted", "acceleration": False}
 N, T, F, K = 500, 10, 100, 20
 
 

@@ -40,6 +40,7 @@ def run(X, y, lam, args):
             C=1.0 / (lam * len(X)),
             sampling=sampling,
             step=step,
+            acceleration=False,
             cache=cache,
             tol=args.tol,
             max_iter=args.max_iter,

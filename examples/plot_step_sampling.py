@@ -48,8 +48,8 @@ def fit(**choices):
 # fade but never vanish. A *pairwise* step moves weight from the worst of them to the new
 # one, and an *away* step takes it from the worst alone, so both can drop what turned out
 # wrong. A *corrective* step makes the weights nearly the best there are for the labelings
-# found so far. At the start there is little to choose. To a small gap, they need fewer
-# passes; the price is to keep the labelings in memory.
+# found so far, and goes over these twice before the oracle is asked again. To a small gap
+# all three need fewer passes; the price is to keep the labelings in memory.
 
 STEPS = ("fw", "away", "pairwise", "corrective")
 models = {step: fit(step=step, cache=False) for step in STEPS}
