@@ -21,8 +21,10 @@ from sklearn_structsvm.structures import (
 )
 from sklearn_structsvm.structures.constrained import in_angle
 
-# As near as rounding lets every fit of the small problems here come, and not nearer.
-ACCURATE = {"step": "pairwise", "cache": False, "tol": 1e-12, "max_iter": 10**5}
+# As near as rounding lets fits come. Most get there; how many passes that takes depends
+# on the data, and no claim on it: what a test claims holds of whatever gap is left.
+ACCURATE = {"step": "pairwise", "cache": False, "tol": 1e-12, "max_iter": 10**4}
+however_near = pytest.mark.filterwarnings("ignore:BCFW stopped at max_iter")
 
 FLAT = ("binary", "multiclass", "multilabel")
 KINDS = (*FLAT, "multilabel-csr", "chain", "chain-csr", "custom")
@@ -159,16 +161,27 @@ for_each_estimator = pytest.mark.parametrize(
 )
 
 
+def gaps_of(*models):
+    return np.maximum([model.dual_gap_ for model in models], 0.0) + 1e-14
+
+
+def distance(first, second, total):
+    """How far from each other two weights of one optimum are, at most.
+
+    λ/2 ||w - w*||² <= gap, as the objective is strongly convex, with 1/λ = C Σ s =
+    `total`.
+    """
+    return np.sqrt(2.0 * gaps_of(first, second) * total).sum()
+
+
 def assert_same_optimum(first, second, total, weights=None):
     """The objectives, and the weights, as near as both certificates say.
 
-    λ/2 ||w - w*||² <= gap, as the objective is strongly convex, with 1/λ = C Σ s =
-    `total`. `weights` of the two where not their coef_ are to be compared.
+    `weights` of the two where not their coef_ are to be compared.
     """
     one, other = (first.coef_, second.coef_) if weights is None else weights
-    gaps = np.maximum([first.dual_gap_, second.dual_gap_], 0.0) + 1e-14
-    assert np.linalg.norm(one - other) <= np.sqrt(2.0 * gaps * total).sum()
-    assert abs(first.objective_ - second.objective_) <= gaps.max()
+    assert np.linalg.norm(one - other) <= distance(first, second, total)
+    assert abs(first.objective_ - second.objective_) <= gaps_of(first, second).max()
 
 
 def assert_same_labels(first, second):

@@ -13,6 +13,7 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
+from _mixtures import no_complaint_of_convergence
 from sklearn.exceptions import NotFittedError
 
 from sklearn_structsvm import BCFWClassifierCV
@@ -78,13 +79,15 @@ def test_a_callback_ends_a_fit_with_a_certificate_and_without_a_warning(
     make_problem, kind, stop
 ):
     problem, recorder = make_problem(kind), Recorder(stop=stop)
-    best = problem.fitted(**ACCURATE)
+    with no_complaint_of_convergence():
+        best = problem.fitted(**ACCURATE)
     model = problem.estimator(tol=1e-10).set_callbacks(recorder)
     model.fit(problem.X, problem.y)
     assert model.n_iter_ == recorder.passes == stop
     assert model.history_["n_iter"][-1] == stop
     assert model.dual_gap_ > 1e-10
-    assert -1e-13 <= model.objective_ - best.objective_ <= model.dual_gap_ + 1e-13
+    assert best.dual_objective_ - 1e-13 <= model.objective_
+    assert model.dual_objective_ <= best.objective_ + 1e-13
     assert recorder.torn_down == 1
 
 
@@ -93,7 +96,7 @@ def test_a_callback_ends_a_fit_with_a_certificate_and_without_a_warning(
 @pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()], ids=repr)
 def test_a_callback_that_raises_leaves_the_estimator_as_it_was(make_problem, error):
     problem, recorder = make_problem("chain"), Recorder(fail=2, error=error)
-    model = problem.estimator(tol=1e-10)
+    model = problem.estimator()
     names = sorted(vars(model))
     with pytest.raises(type(error)):
         model.set_callbacks(recorder).fit(problem.X, problem.y)
@@ -122,9 +125,9 @@ def test_a_warm_start_goes_on_from_where_a_callback_raised(make_problem, kind):
         model.fit(problem.X, problem.y)
     assert model.n_iter_ == 3 and model.dual_gap_ > 1e-8
     cut = model.dual_objective_
-    model.set_callbacks().fit(problem.X, problem.y)
+    model.set_callbacks().set_params(tol=1e-3).fit(problem.X, problem.y)
     assert model.history_["dual_objective"][0] == pytest.approx(cut, abs=1e-12)
-    assert model.dual_gap_ <= 1e-8
+    assert model.dual_gap_ <= 1e-3
 
 
 @for_each_estimator

@@ -166,7 +166,7 @@ def test_complex_metrics_pass_the_generated_checks(estimator, check):
     ids=repr,
 )
 def test_weights_equal_repetitions_where_tol_is_small(estimator, check):
-    accurate = clone(estimator).set_params(**ACCURATE | {"tol": 1e-14})
+    accurate = clone(estimator).set_params(**ACCURATE | {"tol": 1e-14, "max_iter": 10**5})
     if isinstance(estimator, SlackRescaledSSVM):
         accurate.set_params(search="exact")
     check(type(estimator).__name__, accurate)

@@ -68,14 +68,14 @@ def test_an_interrupted_first_fit_leaves_the_estimator_unfitted(
     assert state(model) == before
     with pytest.raises(NotFittedError):
         model.predict(problem.X)
-    assert model.fit(problem.X, problem.y).dual_gap_ <= 1e-9
+    assert model.set_params(tol=0.01).fit(problem.X, problem.y).dual_gap_ <= 0.01
 
 
 @for_each_estimator
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_an_interrupted_second_fit_leaves_the_first(make_problem, error):
-    problem, model = spied(make_problem, error, tol=1e-9)
-    model.fit(problem.X, problem.y)
+    problem, model = spied(make_problem, error)
+    model.fit(problem.X, problem.y).set_params(tol=1e-9)
     before = state(model)
     Fuse.left = 60
     with pytest.raises(type(error)):
@@ -116,13 +116,13 @@ def test_an_interrupted_cross_validation_leaves_the_estimator_as_it_was():
 def test_an_interrupted_warm_start_is_certified_where_it_was_cut_and_goes_on(
     make_problem, step
 ):
-    options = {"step": step, "tol": 1e-4, "max_iter": 10**5}
+    options = {"step": step, "tol": 1e-9, "max_iter": 10**5}
     problem, model = spied(make_problem, KeyboardInterrupt(), warm_start=True, **options)
-    Fuse.left = 200
+    Fuse.left = 40
     with pytest.raises(KeyboardInterrupt):
         model.fit(problem.X, problem.y)
     assert tuple(model.history_) == HISTORY_KEYS
-    assert model.history_["dual_gap"][-1] == model.dual_gap_ > 1e-4
+    assert model.history_["dual_gap"][-1] == model.dual_gap_ > 1e-9
     # The certificate is that of the coefficients.
     lam, w = 1 / problem.n, model.coef_
     losses = [
@@ -135,19 +135,17 @@ def test_an_interrupted_warm_start_is_certified_where_it_was_cut_and_goes_on(
     ]
     assert abs(model.objective_ - (lam / 2 * w @ w + np.mean(losses))) <= 1e-12
     cut = model.dual_objective_
-    model.fit(problem.X, problem.y)
+    model.set_params(tol=1e-3).fit(problem.X, problem.y)
     assert model.history_["dual_objective"][0] == pytest.approx(cut, abs=1e-12)
-    assert model.dual_gap_ <= 1e-4
+    assert model.dual_gap_ <= 1e-3
 
 
 @for_each_estimator
 def test_a_warm_start_whose_structure_stays_broken_keeps_the_last_good_state(
     make_problem,
 ):
-    problem, model = spied(
-        make_problem, RuntimeError("broken"), warm_start=True, tol=1e-6
-    )
-    model.fit(problem.X, problem.y)
+    problem, model = spied(make_problem, RuntimeError("broken"), warm_start=True)
+    model.fit(problem.X, problem.y).set_params(tol=1e-9)
     before = state(model)
     Fuse.left, Fuse.stays_broken = 40, True
     with pytest.raises(RuntimeError, match="broken"):
@@ -171,15 +169,15 @@ def test_a_warm_start_at_the_same_problem_has_nothing_to_do(make_problem, kind, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_warm_start_at_a_new_c_begins_where_a_cold_one_comes_to(make_problem, kind):
     problem = make_problem(kind)
-    model = problem.fitted(warm_start=True, C=1.0, tol=1e-6)
+    model = problem.fitted(warm_start=True, C=1.0)
     warm = model.set_params(C=1.05).fit(problem.X, problem.y)
-    cold = problem.fitted(C=1.05, tol=1e-6)
-    assert warm.dual_gap_ <= 1e-6
-    assert abs(warm.objective_ - cold.objective_) <= 1e-6
-    # How soon the last digits come is chance; the first ones are there.
-    gaps = cold.history_["dual_gap"]
-    as_near = cold.history_["n_iter"][gaps <= warm.history_["dual_gap"][0]]
-    assert warm.history_["dual_gap"][0] < 0.5 * gaps[0] and as_near[0] > 0
+    cold = problem.fitted(C=1.05)
+    assert warm.dual_gap_ <= 1e-3
+    assert abs(warm.objective_ - cold.objective_) <= 1e-3
+    # How soon the last digits come is chance; the first ones are there: at 0 the gap is
+    # the largest losses' mean, of which the weights times 1.05 add at most 5%.
+    largest = cold.history_["dual_gap"][0]
+    assert warm.history_["dual_gap"][0] <= 1.05 * 1e-3 + 0.05 * largest
 
 
 @for_each_estimator

@@ -248,7 +248,7 @@ class TestFeasible:
         met = coverage(mixed) <= 0.2
         assert met.sum() > 100
         assert is_within(display.feasible, mixed[met], 2 * MISSED).all()
-        assert is_within(display.achievable, display.feasible, 1e-9).all()
+        assert is_within(display.achievable, display.feasible).all()
 
     def test_constraints_of_groups_leave_what_pairs_of_thresholds_can_do(self):
         X, y, metadata, model = fitted(

@@ -108,7 +108,8 @@ def test_a_wrong_risk_does_not_converge(options, broken):
 class OverstatesItsBound(FiniteOracle):
     def __call__(self, L):
         C, handle, bound = super().__call__(L)
-        return C, handle, bound + 0.05
+        # More than any metric is: less may look like convergence.
+        return C, handle, bound + 10.0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from _problems import KINDS, PRESENTED, explicit_alpha, optimum, random_problem
 from _references import visits
-from _seeds import new_rng
+from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 
@@ -132,7 +132,7 @@ def test_random_problems_are_solved_to_eight_digits(kind):
 @pytest.mark.parametrize("ratio", [40.0, 1e3, 1e6])
 def test_the_guard_ends_a_stall(ratio, monkeypatch):
     """From terms far too strong: without it the gap stands."""
-    X, y = make_chains(n_samples=40, random_state=new_rng(0).integers(10**6))
+    X, y = make_chains(n_samples=40, random_state=new_seed(0))
     monkeypatch.setattr(acceleration, "RATIO", ratio)
 
     def start(self):
@@ -145,7 +145,7 @@ def test_the_guard_ends_a_stall(ratio, monkeypatch):
 
 
 def test_few_passes_are_not_accelerated_and_many_are():
-    X, y = make_chains(n_samples=40, random_state=0)
+    X, y = make_chains(n_samples=40, random_state=new_seed(0))
     few, many = (
         BCFWClassifier(C=C, tol=tol, warm_start=True, random_state=0).fit(X, y)
         for C, tol in ((1e-4, 0.1), (1.0, 1e-4))
@@ -158,7 +158,7 @@ def test_few_passes_are_not_accelerated_and_many_are():
     "options", [{"sampling": "gap"}, {"average": True}, {"algorithm": "batch"}]
 )
 def test_what_acceleration_does_not_go_with_has_none(options):
-    X, y = make_chains(n_samples=20, random_state=0)
+    X, y = make_chains(n_samples=20, random_state=new_seed(0))
     model = BCFWClassifier(
         C=1.0, tol=0.0, max_iter=40, warm_start=True, random_state=0, **options
     )
@@ -170,7 +170,7 @@ def test_what_acceleration_does_not_go_with_has_none(options):
 @pytest.mark.parametrize("step", ["exact", "corrective", "pairwise", "fw"])
 def test_a_warm_start_goes_on_at_the_weights(step):
     X, y = make_classification(
-        300, 8, n_informative=6, n_classes=3, flip_y=0.3, random_state=0
+        300, 8, n_informative=6, n_classes=3, flip_y=0.3, random_state=new_seed(0)
     )
     model = BCFWClassifier(
         C=10.0, step=step, tol=1e-2, max_iter=2000, warm_start=True, random_state=0
@@ -231,7 +231,7 @@ def test_exact_steps_are_accelerated_with_a_true_gap(kind, layout):
 
 @pytest.mark.parametrize("step", ["corrective", "pairwise"])
 def test_slack_rescaling_is_accelerated_with_a_true_gap(step):
-    X, y = make_chains(n_samples=30, n_classes=3, random_state=0)
+    X, y = make_chains(n_samples=30, n_classes=3, random_state=new_seed(0))
     options = {"C": 0.3, "tol": 1e-4, "random_state": 0, "max_iter": 5000}
     plain = SlackRescaledSSVM(step=step, acceleration=False, **options).fit(X, y)
     fast = SlackRescaledSSVM(step=step, acceleration=True, **options).fit(X, y)
@@ -241,7 +241,7 @@ def test_slack_rescaling_is_accelerated_with_a_true_gap(step):
 
 
 def test_acceleration_that_has_no_place_is_refused():
-    X, y = make_chains(n_samples=5, random_state=0)
+    X, y = make_chains(n_samples=5, random_state=new_seed(0))
     for model in (
         BCFWClassifier(algorithm="batch", acceleration=True),
         SlackRescaledSSVM(solver="sgd", acceleration=True),

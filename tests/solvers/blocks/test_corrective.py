@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from _problems import KINDS, PRESENTED, explicit_alpha, random_problem
 from _references import visits
-from _seeds import new_rng
+from _seeds import new_rng, new_seed
 from sklearn.datasets import make_multilabel_classification
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
@@ -57,7 +57,9 @@ def test_gram_matrices_of_larger_structures_follow_moves(case, density, is_long)
     rng = new_rng(0)
     n, n_features = 6, 4 if is_long else 60
     if "pairs" in case:
-        X, y = make_multilabel_classification(n, n_features, n_classes=4, random_state=0)
+        X, y = make_multilabel_classification(
+            n, n_features, n_classes=4, random_state=new_seed(0)
+        )
         inference = "lp" if case.startswith("relaxed") else "enumerate"
         structure = PairwiseMultilabelStructure(inference=inference)
         X = X * (rng.random(X.shape) < density)
@@ -147,7 +149,7 @@ def test_passes_at_hand_ask_no_oracle_and_count_as_none():
 
 
 def test_corrective_steps_need_fewer_calls_than_pairwise_ones():
-    X, y = make_chains(n_samples=60, random_state=0)
+    X, y = make_chains(n_samples=60, random_state=new_seed(0))
     calls = [
         BCFWClassifier(step=step, C=1.0, tol=1e-3, acceleration=False, random_state=0)
         .set_params(max_iter=10**4)
@@ -188,7 +190,7 @@ def test_steps_are_settled_by_the_cost_of_the_oracle():
 
 @pytest.mark.parametrize("estimator", [BCFWClassifier, SlackRescaledSSVM])
 def test_equal_fits_have_equal_bits(estimator):
-    X, y = make_chains(n_samples=30, random_state=0)
+    X, y = make_chains(n_samples=30, random_state=new_seed(0))
     models = [
         estimator(step="corrective", C=1.0, n_jobs=n_jobs, random_state=0).fit(X, y)
         for n_jobs in (None, 2)
