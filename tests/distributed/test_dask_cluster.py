@@ -19,7 +19,8 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 FEW_STEPS = EXACT | {"C": 0.02}
-SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-9)
+# Its bound is made of gradients: 1e-9 is where steps of objectives that are rounded end.
+SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-8)
 
 
 # Seconds after which something hangs; on a busy machine a process may wait that long.

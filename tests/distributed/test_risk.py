@@ -296,11 +296,13 @@ def test_solvers_reach_the_optimum_whatever_shards_forget(solver, loses):
 )
 def test_the_certificate_of_the_l1_penalty_survives_a_mean_that_is_lost(direction, loses):
     risk, _, divided = both("logistic", loses=loses)
-    options = {"direction": direction, "max_iter": 500}
-    whole = run_owlqn(risk, 0.01, tol=1e-8, **options)
-    result = run_owlqn(divided, 0.01, tol=1e-8, **options)
-    assert result.status == "converged"
-    assert result.objective == pytest.approx(whole.objective, abs=2e-8)
+    # The bound is made of gradients: it tells 1e-6 where objectives tell its square.
+    options = {"direction": direction, "tol": 1e-6, "max_iter": 20000}
+    whole = run_owlqn(risk, 0.01, **options)
+    result = run_owlqn(divided, 0.01, **options)
+    assert whole.status == result.status == "converged"
+    gap = max(whole.gap, result.gap) + 1e-12
+    assert result.objective == pytest.approx(whole.objective, abs=gap)
 
 
 def test_shards_forget_what_is_not_asked_for_again():
