@@ -108,10 +108,7 @@ def test_a_wrong_risk_does_not_converge(options, broken):
 class OverstatesItsBound(FiniteOracle):
     def __call__(self, L):
         C, handle, bound = super().__call__(L)
-<<<<<<< HEAD
         # More than any metric is: less may look like convergence.
-=======
->>>>>>> c4ae1916d19fdac845f81ab64531fe18c3a62363
         return C, handle, bound + 10.0
 
 

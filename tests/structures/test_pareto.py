@@ -238,11 +238,16 @@ def test_candidates_of_a_tree_that_is_a_path_are_as_good_as_those_of_the_chain()
             chain.make_oracle([x], [truth]),
             tree.make_oracle([path], [truth]),
         )
-        points = [candidate_points(oracle, 0, w) for oracle in oracles]
-        # Of one position only the truth may have h > 0.
-        best = [(g * (1.0 + score)).max(initial=0.0) for _, score, g in points]
-        assert best[0] > 0.0 or T < 40
-        assert best[1] == pytest.approx(best[0], rel=ROUNDING)
+        best = np.zeros((2, 2))
+        for row, v in zip(best, (w, -w), strict=True):
+            points = [candidate_points(oracle, 0, v) for oracle in oracles]
+            # No candidates are those of a maximum of zero, the true labeling's.
+            row[:] = [
+                (losses * (1.0 + scores)).max(initial=0.0) for _, scores, losses in points
+            ]
+        # What scores less than the truth by w scores more by -w.
+        assert best[:, 0].max() > 0.0
+        np.testing.assert_allclose(best[:, 1], best[:, 0], rtol=ROUNDING)
 
 
 def hard_multilabel(k, seed):
