@@ -206,13 +206,16 @@ class Programs:
         return least, self.mix(weights)
 
     def optimum(self):
-        """The least ψ of what meets the constraints; None where no program finds it."""
+        """What the least ψ of what meets the constraints is between.
+
+        None where no program finds it.
+        """
         problem = self.problem
         if problem.pieces() is not None:
             pieces = [self.along(*row) for row in zip(*problem.pieces(), strict=True)]
-            return self.solve(np.zeros(len(self.tensors)), pieces)[0]
+            return (self.solve(np.zeros(len(self.tensors)), pieces)[0],) * 2
         if problem.ratio() is not None:
-            return self._least_ratio(*problem.ratio())
+            return (self._least_ratio(*problem.ratio()),) * 2
         if not problem.convex:
             return None
         tangents = [self.along(*problem.tangent(self.tensors.mean(axis=0)))]
@@ -222,7 +225,7 @@ class Programs:
             # Where a recall is 0 the G-mean is above all of its tangents.
             G, h = problem.tangent(C)
             if np.vdot(G, C) + h - low <= 1e-9:
-                return low
+                return low, problem.value(C)
             tangents.append(self.along(G, h))
 
     def _least_ratio(self, A, B):

@@ -29,8 +29,9 @@ class LabelMapDisplay:
     rescaling looks for the largest h g, whose level curves are hyperbolas; its oracles
     can maximise h + λ g alone, whose level curves are lines, over all labelings or
     between two rays from the origin (Figures 1, 5 and 6 of [1]_). A query is drawn as
-    such a line within its angle: no labeling in there lies above it, and the answer, a
-    cross, lies on it. Later queries are darker.
+    such a line within its angle: the answer, a cross, lies on it, and no labeling in
+    there lies above it, but such as cannot be the most violating: built-in structures
+    leave out what another labeling exceeds in both h and g. Later queries are darker.
 
     Labelings of h <= 0 violate nothing: the view has those near 0 only, on a third of
     its width at most.

@@ -130,10 +130,12 @@ def test_sets_of_labels_have_no_unseen_ones_but_a_shape():
 @pytest.mark.parametrize("kind", ["multiclass", "chain"])
 def test_searches_and_learning_curves_have_a_number_where_a_part_lacks_a_label(kind):
     problem = make_problem(kind, n=24)
-    y = [np.where(labels == 2, 1, labels) for labels in problem.y]
-    # The first half lacks label 2, which learning curves begin with.
-    y[12:] = problem.y[12:]
-    y = y if kind == "chain" else np.array(y)
+    # Labels in turn, of which the first half lacks 2; learning curves begin with it.
+    y = [
+        np.arange(i, i + np.size(own)) % (2 if i < 12 else 3)
+        for i, own in enumerate(problem.y)
+    ]
+    y = y if kind == "chain" else np.concatenate(y)
     model = problem.estimator(tol=0.1, max_iter=100)
     cv = [(np.arange(18), np.arange(18, 24))]
     with pytest.warns(UserWarning, match="not seen in fit: 2"):

@@ -52,6 +52,13 @@ def in_order(points):
     return points[np.lexsort(points.T)]
 
 
+def exceeded(points):
+    """Whether another point has more of both, or of one and as much of the other."""
+    h, g = points.T
+    no_less = (h >= h[:, None]) & (g >= g[:, None])
+    return (no_less & ((h > h[:, None] + 1e-12) | (g > g[:, None] + 1e-12))).any(axis=1)
+
+
 def drawn(lines):
     return np.array([line.get_xydata() for line in lines])
 
@@ -104,6 +111,7 @@ def test_the_line_of_a_query_runs_through_its_answer_and_above_its_angle(kind, s
             # Its sides may belong to it or not.
             slopes = np.divide(g, h, out=np.full(len(h), -1.0), where=h > 0)
             inside = (slopes > beta * (1 + 1e-9)) & (slopes < alpha * (1 - 1e-9))
+            inside &= ~exceeded(display.points)
             values = (h + lam * g)[inside]
             assert (values <= highest * (1 + 1e-12)).all()
         slopes = np.concatenate([trace["alpha"], trace["beta"]])

@@ -10,6 +10,7 @@ from _confusion_problems import (
     linear_optimum,
     smooth_optimum,
 )
+from _random_confusion import Programs
 from _seeds import new_rng
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -145,6 +146,9 @@ def test_groups_are_treated_alike(metric, constraint):
     problem = finite_problem(
         rng, metric, [constraint], n_tensors=40, n_cells=3, n_classes=2
     )
+    # To predict one class treats groups alike.
+    constant = problem.priors[:, :, np.newaxis] * np.eye(2)[:, np.newaxis, np.newaxis]
+    problem.oracle = FiniteOracle([*problem.oracle.tensors, *constant])
     result = run_column_generation(problem, tol=1e-5)
     assert result.status == "converged"
     check_result(result, problem, 1e-5)
@@ -152,9 +156,9 @@ def test_groups_are_treated_alike(metric, constraint):
         ConfusionProblem(problem.metric, problem.oracle, problem.cells), tol=1e-5
     )
     assert free.objective <= result.objective + 1e-5
-    best = smooth_optimum(problem, rng, n_starts=1)
-    if best is not None:
-        assert result.dual_objective <= best + 1e-6
+    low, high = Programs(problem).optimum()
+    assert result.dual_objective <= high + 1e-6
+    assert low - 1e-6 <= result.objective <= high + 1e-5 + 1e-6
 
 
 def test_a_rate_that_must_be_equal_to_a_number_is():
@@ -471,13 +475,16 @@ def test_an_oracle_that_finds_late_what_meets_the_constraints_is_waited_for(seed
 
 
 def test_an_oracle_that_is_not_exact_says_what_it_could_not_find():
-    _, lazy = lazy_problem(Recall(at_least=0.95), 0)
+    exact, lazy = lazy_problem(Recall(at_least=1.0), 0)
     with pytest.raises(InfeasibleConstraintError, match="None of the .* found") as caught:
         run_column_generation(lazy)
     with pytest.raises(InfeasibleConstraintError) as expected:
-        run_column_generation(lazy_problem(Recall(at_least=0.95), 0)[0])
-    smallest = expected.value.smallest_violation
-    assert caught.value.smallest_violation == pytest.approx(smallest, rel=0.05)
+        run_column_generation(exact)
+    found = caught.value.smallest_violation
+    assert found >= expected.value.smallest_violation
+    # The nearest is so by excess: shares of the sample, where recalls are of a class.
+    least, _ = Programs(exact).least_excess()
+    assert found <= 1.02 * least / exact.priors.min()
 
 
 def test_the_search_for_the_smallest_violation_ends_with_the_time():

@@ -46,10 +46,11 @@ def check_solver(solver, problem, max_iter):
         assert constraint.violation(C, problem.cells) <= MET
     best = programs.optimum() if excess <= 0.0 else None
     if best is not None:
-        assert result.dual_objective <= best + ACCURACY
-        assert result.objective >= best - ACCURACY
+        low, high = best
+        assert result.dual_objective <= high + ACCURACY
+        assert result.objective >= low - ACCURACY
         if result.status == "converged":
-            assert result.objective <= best + TOL + ACCURACY
+            assert result.objective <= high + TOL + ACCURACY
     return result
 
 
