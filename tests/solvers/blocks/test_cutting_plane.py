@@ -331,7 +331,7 @@ def test_steps_at_hand_solve_the_problem_over_the_working_sets(kind):
         dual = solver.loss - 0.5 * LAM * w @ w
         assert dual >= last - 1e-15
         last = dual
-        # The gaps of blocks are those before their steps: of these weights it may be more.
+        # Gaps of blocks are those before their steps: of these weights it may be more.
         if gap <= 1e-8 and restricted.primal(w, LAM, p) - dual <= 1e-8:
             break
     assert solver.n_oracle_calls == 0
