@@ -65,7 +65,12 @@ def test_the_history_runs_from_the_start_to_what_the_attributes_say(
     kind, algorithm, average
 ):
     model = make_problem(kind).fitted(
-        algorithm=algorithm, step="fw", average=average, max_iter=25, tol=1e-6
+        algorithm=algorithm,
+        step="fw",
+        acceleration=False,
+        average=average,
+        max_iter=25,
+        tol=1e-6,
     )
     history = model.history_
     assert tuple(history) == HISTORY_KEYS
@@ -361,6 +366,6 @@ def test_bounds_hold_for_the_coefficients_and_not_for_the_intercept(kind):
 
 def test_what_auto_settled_for_is_told():
     python = make_problem("custom").fitted(step="auto", cache="auto")
-    assert (python.step_, python.cache_) == ("pairwise", True)
+    assert (python.step_, python.cache_) == ("corrective", False)
     named = make_problem("binary").fitted(step="away", cache=True)
     assert (named.step_, named.cache_) == ("away", True)
