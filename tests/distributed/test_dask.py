@@ -82,7 +82,8 @@ def test_a_warm_start_goes_on_from_the_last_fit():
     data = divided(X), divided(y)
     model = SubLBFGSClassifier(C=0.1, tol=1e-6, warm_start=True).fit(*data)
     again = clone(model).fit(*data).fit(*data)
-    assert again.n_iter_ < model.n_iter_ // 2
+    # How soon new bounds are found is another matter.
+    assert again.history_["objective"][0] == pytest.approx(model.objective_, rel=1e-9)
     assert again.objective_ == pytest.approx(model.objective_, abs=1e-6)
 
 

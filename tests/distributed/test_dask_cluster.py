@@ -69,6 +69,14 @@ def check_nothing_is_left(client, but=frozenset()):
     assert tasks(client) <= but
 
 
+def check_the_optimum(model, here):
+    if model.get_params().get("penalty") != "l1":
+        return check_the_same(model, here)
+    # Not strongly convex: of objectives alone the gaps tell something.
+    gap = max(model.dual_gap_, here.dual_gap_)
+    assert abs(model.objective_ - here.objective_) <= gap + 1e-14
+
+
 CLUSTERED = {
     "hybrid": (SubLBFGSClassifier(**FEW_STEPS), "two classes"),
     "bmrm": (BMRMClassifier(**FEW_STEPS), "several labels"),
@@ -82,7 +90,7 @@ def test_a_cluster_reaches_the_optimum_of_the_fit_in_memory(client, model, kind)
     model = clone(model)
     here = clone(model).fit(X, y, sample_weight=s)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
-    check_the_same(model, here)
+    check_the_optimum(model, here)
     check_nothing_is_left(client)
 
 
@@ -196,7 +204,7 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
     assert len(homes) > at + 10
     # Another one took over.
     assert homes[at - 1][0] not in homes[-1]
-    check_the_same(model, here)
+    check_the_optimum(model, here)
 
 
 @pytest.mark.slow

@@ -63,13 +63,14 @@ def test_the_certificate_is_never_below_the_true_suboptimality(direction, seed):
     X, y, s = data(seed)
     lam = 10.0 ** -(1 + seed)
     optimum = run_owlqn(Logistic(X, y, s), lam, tol=1e-10, max_iter=5000)
-    # As near as the gradients' rounding lets the bound come.
-    assert optimum.gap < 1e-8
+    # As near as rounding lets it come: of the objective to about 1e-16, of the gradients
+    # that a step must find there to its root.
+    assert optimum.gap < 1e-6
     history = run_owlqn(
         Logistic(X, y, s), lam, direction=direction, tol=0.0, max_iter=40
     ).history
-    suboptimality = history["objective"] - optimum.dual_objective
-    assert (history["dual_gap"] >= suboptimality - 1e-9).all()
+    suboptimality = history["objective"] - optimum.objective
+    assert (history["dual_gap"] >= suboptimality - 1e-12).all()
     assert (np.diff(history["objective"]) <= 0.0).all()
     assert (history["dual_objective"] <= optimum.objective + 1e-12).all()
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _estimators import however_near
 from _seeds import new_rng
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
@@ -159,6 +160,7 @@ def test_the_gap_of_direction_finding_never_grows_with_more_directions():
     assert gaps == sorted(gaps, reverse=True) and gaps[-1] < gaps[0]
 
 
+@however_near
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 @pytest.mark.parametrize(
     ("options", "tol"),

@@ -82,6 +82,9 @@ def test_all_solvers_agree(kind):
             for form, size in FORMS
         ],
     ]
+    # How soon steps of one block find the last digits, at hand too, depends on the data.
+    assert max(result.gap for result in results) <= 1e-3 * best
+    assert all(result.status == "converged" for result in results[3:])
     for result in results:
         assert result.status == "converged"
         assert result.objective == pytest.approx(best, rel=1.1e-6)
