@@ -302,7 +302,7 @@ def test_a_tree_of_zeros_is_searched_in_few_parts(transition):
 
 
 def in_few_parts(*args, **options):
-    """[A labeling or None]; [] where 400 parts do not tell, as the question is NP-hard."""
+    """[A labeling or None]; [] where 400 parts do not tell: the question is NP-hard."""
     try:
         return [constrained_argmax(*args, **options, max_parts=400)]
     except RuntimeError:
