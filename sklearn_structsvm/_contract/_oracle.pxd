@@ -75,4 +75,7 @@ cdef class BlockOracle:
     cdef int project(
         self, Py_ssize_t i, const double* direction, const double* v,
         const double* lower, const double* upper, double* w) except -1 nogil
+    cdef int mark(
+        self, Py_ssize_t i, const double* direction, unsigned char* pages
+        ) except -1 nogil
     cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil

@@ -23,6 +23,7 @@ The solver calls, for block i and weights w:
 ``move``         ν_i += gamma · Δ
 ``scatter``      target += coef · (joint feature of Δ)
 ``project``      w = clip(v, lower, upper) on the coordinates that Δ touches, or all
+``mark``         pages[j // PAGE] = 1 for the coordinates j that Δ touches, or for all
 ``release``      the solver will not name this labeling again
 
 With `image`, the scores of labelings are the inner products of their joint features with
@@ -52,6 +53,8 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
+
+from sklearn_structsvm._utils._matrix._features cimport mark
 
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
     """Room for this many points; those at hand stay."""
@@ -212,6 +215,12 @@ cdef class BlockOracle:
         cdef Py_ssize_t j
         for j in range(self.n_weights):
             w[j] = min(max(v[j], lower[j]), upper[j])
+        return 0
+
+    cdef int mark(
+            self, Py_ssize_t i, const double* direction, unsigned char* pages
+            ) except -1 nogil:
+        mark(0, self.n_weights, pages)
         return 0
 
     cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:

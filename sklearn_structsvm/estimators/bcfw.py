@@ -99,11 +99,14 @@ class BCFWClassifier(StructuredClassifier):
         the sample weights and X may differ. A fit that is interrupted then leaves the
         estimator as far as it got.
     n_jobs : int or None, default=None
-        Threads of the gap checks and of `predict`, for the built-in structures, where
-        the package was built with OpenMP.
+        Threads, for the built-in structures. Steps that keep labelings (corrective,
+        pairwise and away ones) are made by all of them, each on a part of the examples,
+        and joined ten times a pass; exact and plain steps, a `sampling` other than
+        permuted, averages, and fewer than a few hundred examples are for one thread. Gap
+        checks and `predict` use them where the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. With an int a fit is repeated bit for bit, whatever
-        `n_jobs` and the load of the machine.
+        Which examples are drawn. With an int a fit is repeated bit for bit whatever the
+        load of the machine, for the same `n_jobs`.
     verbose : int, default=0
         Print a line per gap check.
 

@@ -94,9 +94,10 @@ acceleration, cache : as in `BCFWClassifier`
         `max_iter` or `max_time` cuts short ends at its last solved breakpoint,
         `path.end`, with a ConvergenceWarning.
     n_jobs : int or None, default=None
-        Threads of the gap checks.
+        Threads, as of :class:`BCFWClassifier`; of steps that are accelerated.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. With an int a path is repeated bit for bit.
+        Which examples are drawn. With an int a path is repeated bit for bit, for
+        the same `n_jobs`.
 
     Returns
     -------

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn_structsvm._utils.borders import check_indices, check_shape
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane, free_plane
+from sklearn_structsvm._utils._matrix._features cimport PAGE
 
 
 cdef class Probe:
@@ -147,6 +148,13 @@ cdef class Probe:
         check_shape("upper", upper, self.oracle.n_weights)
         check_shape("w", w, self.oracle.n_weights)
         self.oracle.project(self.i, &self.out[0], &v[0], &lower[0], &upper[0], &w[0])
+
+    def marked(self):
+        """Where the direction may not be zero, by its pages."""
+        cdef Py_ssize_t n_pages = (self.oracle.n_weights + PAGE - 1) // PAGE
+        cdef unsigned char[::1] pages = np.zeros(max(n_pages, 1), dtype=np.uint8)
+        self.oracle.mark(self.i, &self.out[0], &pages[0])
+        return np.repeat(np.asarray(pages), PAGE)[:self.oracle.n_weights] == 1
 
     def block_score(self):
         """The score of the block's mean."""

@@ -1,3 +1,8 @@
+# Weights in a page, the unit in which it is noted what steps have changed.
+cdef enum:
+    PAGE = 32
+
+
 cdef class Features:
     cdef readonly Py_ssize_t n_rows
     cdef readonly Py_ssize_t n_features
@@ -24,8 +29,15 @@ cdef class Features:
     cdef void project_rows(
         self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
         const double* lower, const double* upper, double* w) noexcept nogil
+    cdef void mark_rows(
+        self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+        unsigned char* pages) noexcept nogil
 
 
 cdef void clip(
     Py_ssize_t n, const double* v, const double* lower, const double* upper,
     double* w) noexcept nogil
+
+
+cdef void mark(
+    Py_ssize_t first, Py_ssize_t last, unsigned char* pages) noexcept nogil

@@ -95,6 +95,18 @@ cdef class Features:
             const double* lower, const double* upper, double* w) noexcept nogil:
         """w = clip(v, lower, upper) on the features of some rows, or all."""
 
+    cdef void mark_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+            unsigned char* pages) noexcept nogil:
+        """Note which pages of weights rows times delta, as `add_rows` adds it, touch."""
+
+
+cdef void mark(
+        Py_ssize_t first, Py_ssize_t last, unsigned char* pages) noexcept nogil:
+    """Note that weights from first to last are changed."""
+    if last > first:
+        memset(pages + first // PAGE, 1, (last - 1) // PAGE - first // PAGE + 1)
+
 
 cdef bint _is_zero(const double* delta, Py_ssize_t k) noexcept nogil:
     cdef Py_ssize_t j
@@ -215,6 +227,11 @@ cdef class DenseFeatures(Features):
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
             const double* lower, const double* upper, double* w) noexcept nogil:
         clip(self.n_features * k, v, lower, upper, w)
+
+    cdef void mark_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+            unsigned char* pages) noexcept nogil:
+        mark(0, self.n_features * k, pages)
 
 
 cdef class CSRFeatures(Features):
@@ -388,6 +405,16 @@ cdef class CSRFeatures(Features):
         for p in range(self.indptr[start], self.indptr[stop]):
             j = self.indices[p] * k
             clip(k, v + j, lower + j, upper + j, w + j)
+
+    cdef void mark_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+            unsigned char* pages) noexcept nogil:
+        cdef Py_ssize_t t, p, j
+        for t in range(start, stop):
+            if not _is_zero(delta + (t - start) * k, k):
+                for p in range(self.indptr[t], self.indptr[t + 1]):
+                    j = self.indices[p] * k
+                    mark(j, j + k, pages)
 
 
 def as_features(X, Py_ssize_t k=1):

@@ -80,6 +80,9 @@ cdef class BlockFrankWolfe(ProximalIterate):
         Whether to keep the weighted average of the iterates.
     lower, upper : ndarray of shape (n_weights,) or None
         Box constraints on w.
+    whole : BlockFrankWolfe or None
+        Whose part this is to be: an iterate with weights of its own, which moves the dual
+        variables of the whole, of blocks that no other part has. See `_parts`.
     """
 
     cdef readonly BlockOracle oracle
@@ -88,13 +91,17 @@ cdef class BlockFrankWolfe(ProximalIterate):
     cdef const double[::1] p
     cdef double cache_factor, cache_floor
     cdef Py_ssize_t cache_size, n_active_blocks
+    cdef str step_name
     cdef int kind
+    cdef bint is_part
     # Masses α of the corners are what pairwise and away steps need; plain steps do
     # without, and then any corner may leave the cache.
     cdef bint keeps_corners, keeps_mass, average
     cdef double[::1] average_sum
     cdef double[::1] loss_bar, gaps, hinges, means
-    cdef double average_loss
+    # Σ p_i ℓ_i has changed by this much since the last round of a part.
+    cdef readonly double loss_change
+    cdef double average_loss, total_weight
     cdef SumTree tree
     cdef readonly CornerSets corners
     cdef double[::1] work, first, second
@@ -103,13 +110,16 @@ cdef class BlockFrankWolfe(ProximalIterate):
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
                  str step="fw", Py_ssize_t cache_size=0, double cache_factor=0.25,
                  double cache_floor=0.01, bint average=False, lower=None,
-                 upper=None):
+                 upper=None, BlockFrankWolfe whole=None):
         cdef Py_ssize_t n = oracle.n_blocks, d = oracle.n_weights, i
         check_shape("weights", weights, n)
         super().__init__(d, lam, lower, upper)
         self.oracle = oracle
         self.p = weights
+        self.total_weight = np.sum(weights)
+        self.step_name = step
         self.kind = STEPS[step]
+        self.is_part = whole is not None
         self.cache_size = cache_size
         self.cache_factor = cache_factor
         self.cache_floor = cache_floor
@@ -120,7 +130,7 @@ cdef class BlockFrankWolfe(ProximalIterate):
         self.n_steps = self.n_oracle_calls = self.n_cache_hits = 0
         self.gap = np.inf
         self.average_sum = np.zeros(d if average else 0)
-        self.average_loss = 0.0
+        self.average_loss = self.loss_change = 0.0
         self.loss_bar = np.zeros(n)
         self.gaps = np.full(n, np.inf)
         self.hinges = np.zeros(n)
@@ -131,7 +141,11 @@ cdef class BlockFrankWolfe(ProximalIterate):
         self.second = np.zeros(max(oracle.direction_size, 1))
         self.labels = np.zeros(max(oracle.max_labels, 1), dtype=np.intc)
         self.corners = None
-        if self.keeps_corners:
+        if self.is_part:
+            self.loss_bar, self.gaps = whole.loss_bar, whole.gaps
+            self.corners = CornerSets(
+                whole.corners.lengths(), self.is_corrective, whole.corners)
+        elif self.keeps_corners:
             self.corners = CornerSets(
                 np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp),
                 keeps_gram=self.is_corrective)
@@ -170,7 +184,7 @@ cdef class BlockFrankWolfe(ProximalIterate):
             values[c] = score + loss
             mean += corners.alpha[c] * values[c]
         if at_hand:
-            tol = SHARE_LEFT * self.tree.total()
+            tol = SHARE_LEFT * self.tree.total() / self.total_weight
         else:
             self.n_steps += 1
             self.n_oracle_calls += 1
@@ -204,7 +218,7 @@ cdef class BlockFrankWolfe(ProximalIterate):
             memcpy(corners.alpha, masses, corners.count * sizeof(double))
             self._shift_loss(i, loss_change)
             self._shift_weights(i, 1.0, &self.first[0])
-        if not at_hand:
+        if not at_hand and not self.is_part:
             self._forget_idle(i)
         return p * (best - mean)
 
@@ -377,7 +391,7 @@ cdef class BlockFrankWolfe(ProximalIterate):
                 self._shift_mass(i, taken, gamma, s, away)
             self._shift_weights(i, gamma, chosen)
         if self.keeps_corners:
-            if not at_hand:
+            if not at_hand and not self.is_part:
                 self._tidy(i)
         else:
             self.oracle.release(i, labels)
@@ -410,6 +424,7 @@ cdef class BlockFrankWolfe(ProximalIterate):
 
     cdef void _shift_loss(self, Py_ssize_t i, double change) noexcept nogil:
         self.loss_bar[i] += change
+        self.loss_change += self.p[i] * change
         self.average_loss += self._average_weight() * self.p[i] * change
 
     cdef double _average_weight(self) noexcept nogil:
@@ -422,6 +437,8 @@ cdef class BlockFrankWolfe(ProximalIterate):
         """v and w after a move by gamma along a direction."""
         cdef double coef = -gamma * self.p[i]
         self.oracle.scatter(i, coef / self.proximal_lam(), direction, &self.v[0])
+        if self.is_part:
+            self.oracle.mark(i, direction, &self.pages[0])
         if self.average:
             self.oracle.scatter(i, coef / self.lam * self._average_weight(), direction,
                                 &self.average_sum[0])
@@ -496,6 +513,74 @@ cdef class BlockFrankWolfe(ProximalIterate):
             for k in range(blocks.shape[0]):
                 gap += self.visit(blocks[k], True)
         return gap
+
+    # ------------------------------------------------------------------ parts
+
+    def part(self, weights):
+        """A part of the iterate: that of the blocks which have their weight here."""
+        return BlockFrankWolfe(
+            self.oracle, weights, self.lam, step=self.step_name,
+            cache_size=self.cache_size, cache_factor=self.cache_factor,
+            cache_floor=self.cache_floor, lower=self.lower if self.has_box else None,
+            upper=self.upper if self.has_box else None, whole=self)
+
+    def begin_pass_of(self, BlockFrankWolfe part):
+        """Tell a part what is known of the gaps."""
+        part.gap = self.gap
+        part.corners.clock = self.corners.clock
+        part.corners.reserve(self.corners.most)
+        part.tree.rebuild(np.where(np.asarray(part.p) > 0.0, self.gaps, 0.0))
+
+    def end_pass_of(self, BlockFrankWolfe part):
+        """Count what a part has done."""
+        self.n_steps += part.n_steps
+        self.n_oracle_calls += part.n_oracle_calls
+        self.n_cache_hits += part.n_cache_hits
+        part.n_steps = part.n_oracle_calls = part.n_cache_hits = 0
+        self.corners.clock = max(self.corners.clock, part.corners.clock)
+        self.corners.reserve(part.corners.most)
+        self.tree.rebuild(self.gaps)
+
+    def remember(self, const Py_ssize_t[::1] blocks):
+        """Note the dual variables of the blocks of a part's next round, for `settle`."""
+        cdef Py_ssize_t b
+        for b in range(blocks.shape[0]):
+            self.corners.remember(blocks[b])
+        self.loss_change = 0.0
+
+    def settle(self, const Py_ssize_t[::1] blocks, double gamma):
+        """Take back all but gamma of what the last round changed in these blocks.
+
+        Labelings may go thereafter, as after a step of the whole.
+        """
+        cdef Py_ssize_t b, i, c
+        cdef double change, loss_change
+        cdef bint is_moved
+        cdef Corners* corners
+        with nogil:
+            for b in range(blocks.shape[0]):
+                i = blocks[b]
+                corners = &self.corners.sets[i]
+                loss_change = 0.0
+                is_moved = False
+                for c in range(corners.count if gamma < 1.0 else 0):
+                    change = (gamma - 1.0) * (corners.alpha[c] - corners.before[c])
+                    self.corners.coefs[c] = change
+                    loss_change += change * corners.loss[c]
+                    is_moved = is_moved or change != 0.0
+                if is_moved:
+                    self.oracle.direction(
+                        i, 0.0, corners.count, self.corners.coefs, corners.labels,
+                        &self.first[0], NULL)
+                    self.oracle.move(i, 1.0, &self.first[0])
+                    for c in range(corners.count):
+                        corners.alpha[c] = corners.before[c] + gamma * (
+                            corners.alpha[c] - corners.before[c])
+                    self.loss_bar[i] += loss_change
+                if self.kind == CORRECTIVE:
+                    self._forget_idle(i)
+                else:
+                    self._tidy(i)
 
     def extend(self, const int[::1] labels, const Py_ssize_t[::1] starts, double eps):
         """Take one labeling per block to those at hand where it violates more than they.
@@ -685,6 +770,11 @@ cdef class BlockFrankWolfe(ProximalIterate):
         return float(np.sum(hinges))
 
     @property
+    def can_be_parted(self):
+        """Whether several threads may move it at once."""
+        return self.oracle.thread_safe and self.keeps_mass and not self.average
+
+    @property
     def is_corrective(self):
         """Whether its moves are corrections."""
         return self.kind == CORRECTIVE
@@ -715,6 +805,11 @@ cdef class BlockFrankWolfe(ProximalIterate):
         return np.array(self.means)
 
     @property
+    def block_weights(self):
+        """p, a view."""
+        return np.asarray(self.p)
+
+    @property
     def active_blocks(self):
         """Indices of the blocks of positive weight."""
         return np.flatnonzero(self.p)
@@ -723,9 +818,11 @@ cdef class BlockFrankWolfe(ProximalIterate):
     def movable_blocks(self):
         """Those with several labelings at hand."""
         cdef Py_ssize_t i
-        return np.array([i for i in range(self.oracle.n_blocks)
-                         if self.p[i] > 0.0 and self.corners.sets[i].count > 1],
-                        dtype=np.intp)
+        counts = np.empty(self.oracle.n_blocks, dtype=np.intp)
+        cdef Py_ssize_t[::1] count = counts
+        for i in range(self.oracle.n_blocks):
+            count[i] = self.corners.sets[i].count
+        return np.flatnonzero((counts > 1) & (np.asarray(self.p) > 0.0))
 
     @property
     def loss(self):

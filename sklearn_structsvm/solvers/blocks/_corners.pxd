@@ -3,6 +3,8 @@ cdef struct Corners:
     Py_ssize_t capacity
     int* labels
     double* alpha
+    # The same before the round of a part, see `_parts`.
+    double* before
     double* loss
     long long* last_used
     # Inner products of the joint features, capacity x capacity; NULL where not kept.
@@ -12,6 +14,8 @@ cdef struct Corners:
 cdef class CornerSets:
     cdef Py_ssize_t n_blocks
     cdef bint keeps_gram
+    # Whose sets these are, where a part of it only lends its own scratch.
+    cdef CornerSets owner
     cdef long long clock
     cdef Corners* sets
     cdef Py_ssize_t* sizes
@@ -25,6 +29,7 @@ cdef class CornerSets:
     cdef Py_ssize_t find(self, Py_ssize_t i, const int* labels) noexcept nogil
     cdef Py_ssize_t add(
         self, Py_ssize_t i, const int* labels, double loss) except -1 nogil
+    cdef void remember(self, Py_ssize_t i) noexcept nogil
     cdef void remove(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil
     cdef Py_ssize_t stalest(self, Py_ssize_t i) noexcept nogil
     cdef void touch(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil

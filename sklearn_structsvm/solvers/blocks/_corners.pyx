@@ -4,6 +4,8 @@ The active set of pairwise and away steps is a subset of the cache, as the paper
 advises (section 3.3), so one container holds both. With the Gram matrix of the joint
 features of a block's corners its dual variables can be corrected as a whole.
 """
+import numpy as np
+
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
@@ -24,12 +26,22 @@ cdef class CornerSets:
     keeps_gram : bool
         Whether there is to be a Gram matrix for each block, whose rows a solver fills
         when it adds a corner.
+    owner : CornerSets or None
+        Whose sets of labelings these are to be, for a thread that looks at other blocks
+        than the others do.
     """
 
-    def __cinit__(self, const Py_ssize_t[::1] sizes, bint keeps_gram=False):
+    def __cinit__(self, const Py_ssize_t[::1] sizes, bint keeps_gram=False,
+                  CornerSets owner=None):
         cdef Py_ssize_t i
         self.keeps_gram = keeps_gram
         self.n_blocks = sizes.shape[0]
+        if owner is not None:
+            self.owner = owner
+            self.sets, self.sizes = owner.sets, owner.sizes
+            self.clock = owner.clock
+            self.reserve(owner.most)
+            return
         self.sets = <Corners*> calloc(max(self.n_blocks, 1), sizeof(Corners))
         self.sizes = <Py_ssize_t*> calloc(max(self.n_blocks, 1), sizeof(Py_ssize_t))
         if self.sets == NULL or self.sizes == NULL:
@@ -39,15 +51,17 @@ cdef class CornerSets:
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        if self.sets != NULL:
-            for i in range(self.n_blocks):
-                free(self.sets[i].labels)
-                free(self.sets[i].alpha)
-                free(self.sets[i].loss)
-                free(self.sets[i].last_used)
-                free(self.sets[i].gram)
-        free(self.sets)
-        free(self.sizes)
+        if self.owner is None:
+            if self.sets != NULL:
+                for i in range(self.n_blocks):
+                    free(self.sets[i].labels)
+                    free(self.sets[i].alpha)
+                    free(self.sets[i].before)
+                    free(self.sets[i].loss)
+                    free(self.sets[i].last_used)
+                    free(self.sets[i].gram)
+            free(self.sets)
+            free(self.sizes)
         free(self.values)
         free(self.masses)
         free(self.coefs)
@@ -77,6 +91,9 @@ cdef class CornerSets:
                 grown = realloc(corners.alpha, capacity * sizeof(double))
             if grown != NULL:
                 corners.alpha = <double*> grown
+                grown = realloc(corners.before, capacity * sizeof(double))
+            if grown != NULL:
+                corners.before = <double*> grown
                 grown = realloc(corners.loss, capacity * sizeof(double))
             if grown != NULL:
                 corners.loss = <double*> grown
@@ -96,7 +113,7 @@ cdef class CornerSets:
                 corners.gram = gram
             corners.capacity = capacity
         memcpy(corners.labels + c * size, labels, size * sizeof(int))
-        corners.alpha[c] = 0.0
+        corners.alpha[c] = corners.before[c] = 0.0
         corners.loss[c] = loss
         corners.count = c + 1
         self.touch(i, c)
@@ -120,6 +137,15 @@ cdef class CornerSets:
         self.coefs = <double*> grown
         self.most = most
         return 0
+
+    cdef void remember(self, Py_ssize_t i) noexcept nogil:
+        """Note the masses of block i; labelings that are added later had none."""
+        cdef Corners* corners = &self.sets[i]
+        memcpy(corners.before, corners.alpha, corners.count * sizeof(double))
+
+    def lengths(self):
+        """Integers in a labeling of each block."""
+        return np.asarray(<Py_ssize_t[:self.n_blocks]> self.sizes)
 
     cdef void remove(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil:
         """Drop a labeling; the last one takes its place."""

@@ -4,6 +4,8 @@ cdef class ProximalIterate:
     cdef double[::1] v, w
     # The centre z, and w at the last centre; empty as long as κ is 0.
     cdef double[::1] z, w_before
+    # Which pages of the weights its steps have changed; kept by parts, see `_parts`.
+    cdef unsigned char[::1] pages
     cdef bint has_box
     cdef const double[::1] lower, upper
 

@@ -179,6 +179,11 @@ cdef class SlackOracle(BlockOracle):
             const double* lower, const double* upper, double* w) except -1 nogil:
         return self.inner.project(i, direction, v, lower, upper, w)
 
+    cdef int mark(
+            self, Py_ssize_t i, const double* direction, unsigned char* pages
+            ) except -1 nogil:
+        return self.inner.mark(i, direction, pages)
+
     # What the solver holds has mass 1 in `known`; the rest is the label cache.
 
     cdef int _remember(self, Py_ssize_t i, const int* labels) except -1 nogil:

@@ -1,5 +1,6 @@
 """Block-coordinate Frank-Wolfe for structural SVMs: what to sample, when to stop."""
 
+from contextlib import nullcontext
 from functools import partial
 from time import perf_counter
 
@@ -8,6 +9,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
 
 # Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
@@ -167,7 +169,8 @@ def run_bcfw(
         gaps as last seen sum to at most `tol` or to a tenth of the last true gap, and
         at the end.
     n_threads : int
-        For the gap checks.
+        For the gap checks; and with sampling="permuted" for all steps but plain ones, of
+        an oracle that is thread-safe, where a pass has enough of them.
     rng : numpy.random.Generator
     on_pass : callable or None
         Called after each pass with its number, the last row of the history (a dict) and
@@ -200,28 +203,35 @@ def run_bcfw(
     )
 
     def move(deadline):
-        make_pass(iterate, sampling, algorithm, rng, deadline)
-        make_passes_at_hand(iterate, rng, deadline)
+        make_pass(iterate, sampling, algorithm, rng, deadline, team=team)
+        make_passes_at_hand(iterate, rng, deadline, team)
         if accelerator is not None:
             accelerator.after_pass()
 
-    return run_passes(
-        move,
-        lambda done: forecast.check(),
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        gap_check_interval=gap_check_interval,
-        seems_done=lambda: (
-            forecast.seems_done() or iterate.known_gap <= STALE_GAP * iterate.gap
-        ),
-        on_pass=on_pass,
-        history=history,
-    )
+    is_permuted = sampling == "permuted" and algorithm == "block"
+    with make_team(iterate, n_threads) if is_permuted else nullcontext() as team:
+        return run_passes(
+            move,
+            lambda done: forecast.check(),
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            gap_check_interval=gap_check_interval,
+            seems_done=lambda: (
+                forecast.seems_done() or iterate.known_gap <= STALE_GAP * iterate.gap
+            ),
+            on_pass=on_pass,
+            history=history,
+        )
 
 
-def make_pass(iterate, sampling, algorithm, rng, deadline=np.inf, n_steps=None):
+def make_pass(
+    iterate, sampling, algorithm, rng, deadline=np.inf, n_steps=None, team=None
+):
     """One pass, or `n_steps` steps; cut short after the deadline."""
+    if team is not None:
+        team.make_pass(rng, deadline)
+        return
     if algorithm == "batch":
         iterate.run_batch()
         return
@@ -247,14 +257,18 @@ def make_acceleration(iterate, tol, at_once=False):
     return Acceleration(iterate, tol, passes_per_step=passes_per_step, at_once=at_once)
 
 
-def make_passes_at_hand(iterate, rng, deadline=np.inf):
+def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
     """Corrections over the labelings at hand, where that is what the iterate makes."""
     if not iterate.is_corrective:
         return
     is_costly = iterate.oracle.relative_cost >= EXPENSIVE_FOR_CACHE
+    n_passes = MORE_PASSES_AT_HAND if is_costly else PASSES_AT_HAND
+    if team is not None:
+        team.make_passes_at_hand(n_passes, rng, deadline)
+        return
     blocks = iterate.movable_blocks
     chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
-    for _ in range(MORE_PASSES_AT_HAND if is_costly else PASSES_AT_HAND):
+    for _ in range(n_passes):
         order = rng.permutation(blocks)
         for start in range(0, len(order), chunk):
             iterate.run_at_hand(order[start : start + chunk])

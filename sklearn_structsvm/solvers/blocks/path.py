@@ -11,6 +11,7 @@ from sklearn_structsvm.solvers.blocks.bcfw import (
     make_pass,
     make_passes_at_hand,
 )
+from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.loop import History
 
 # The share of ε to which each breakpoint is solved, from the paper's appendix K; with
@@ -108,6 +109,7 @@ class _Steps:
     accelerates: bool
     rng: object
     n_threads: int
+    team: object
     history: History
     last_step: float
     deadline: float
@@ -142,8 +144,9 @@ class _Steps:
             if self.accelerates and is_slow and iterate.kappa == 0.0:
                 accelerator.start()
             if iterate.kappa > 0.0:
-                make_pass(iterate, "permuted", "block", self.rng, self.deadline)
-                make_passes_at_hand(iterate, self.rng, self.deadline)
+                options = {"deadline": self.deadline, "team": self.team}
+                make_pass(iterate, "permuted", "block", self.rng, **options)
+                make_passes_at_hand(iterate, self.rng, **options)
                 accelerator.after_pass()
             else:
                 part = max(1, n // PART_OF_PASS)
@@ -236,39 +239,42 @@ def regularization_path(
         kappa = default_kappa(sampling, acceleration, heuristic)
     points, history = _Breakpoints(), History()
     n = len(iterate.active_blocks)
-    steps = _Steps(
-        iterate,
-        sampling="gap" if sampling == "auto" else sampling,
-        accelerates=_may_accelerate(sampling, acceleration),
-        rng=rng,
-        n_threads=n_threads,
-        history=history,
-        last_step=max_iter * n,
-        deadline=np.inf if max_time is None else points.started + max_time,
-        steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
-    )
-    bound = _initialize(iterate, kappa * eps, n_threads, history)
-    cut_by, complete = None, False
-    while True:
-        gap = iterate.known_gap if heuristic else history.rows[-1]["dual_gap"]
-        points.add(iterate, gap)
-        if bound == 0.0:
-            complete = True
-            break
-        if iterate.lam < min_lambda:
-            break
-        # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth; with
-        # a proximal term, see `_proximal`.
-        growth = iterate.check_means() if heuristic else iterate.block_means.sum()
-        growth -= iterate.proximal_gap()
-        excess = eps - gap
-        if growth <= excess:
-            complete = True
-            break
-        iterate.rescale(1.0 - excess / growth)
-        cut_by = steps.solve(kappa * eps, heuristic)
-        if cut_by is not None:
-            break
+    accelerates = _may_accelerate(sampling, acceleration)
+    with make_team(iterate, n_threads if accelerates else 1) as team:
+        steps = _Steps(
+            iterate,
+            sampling="gap" if sampling == "auto" else sampling,
+            accelerates=accelerates,
+            rng=rng,
+            n_threads=n_threads,
+            team=team,
+            history=history,
+            last_step=max_iter * n,
+            deadline=np.inf if max_time is None else points.started + max_time,
+            steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
+        )
+        bound = _initialize(iterate, kappa * eps, n_threads, history)
+        cut_by, complete = None, False
+        while True:
+            gap = iterate.known_gap if heuristic else history.rows[-1]["dual_gap"]
+            points.add(iterate, gap)
+            if bound == 0.0:
+                complete = True
+                break
+            if iterate.lam < min_lambda:
+                break
+            # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth;
+            # with a proximal term, see `_proximal`.
+            growth = iterate.check_means() if heuristic else iterate.block_means.sum()
+            growth -= iterate.proximal_gap()
+            excess = eps - gap
+            if growth <= excess:
+                complete = True
+                break
+            iterate.rescale(1.0 - excess / growth)
+            cut_by = steps.solve(kappa * eps, heuristic)
+            if cut_by is not None:
+                break
     columns = np.array(points.rows).T
     lambdas, gaps, seconds, n_iter, n_oracle_calls = columns
     path = RegularizationPath(

@@ -1,0 +1,148 @@
+r"""Parts of an iterate, which several threads or machines move at once.
+
+Each of K parts has the blocks of an iterate that no other has, and weights v_k = v at the
+beginning of a round. In the round its steps are made as if its blocks weighed σ times as
+much, so that they allow for what the others do meanwhile: with λ'/σ for λ' in `_proximal`.
+With δ_k = (v_k - v) / σ the change that its dual variables stand for, δ = Σ_k δ_k, and Δℓ
+the change of Σ_i p_i ℓ_i, all of them together are one direction, along which the dual
+objective of the proximal problem,
+
+    D'(α) = ℓ + min_{lower <= w <= upper} λ'/2 ‖w‖² - λ' ⟨v, w⟩ + const.,
+
+whose gradient in v is -λ' w and has the Lipschitz constant λ', grows at γ by at least
+
+    γ [Δℓ - λ' ⟨w, δ⟩] - γ² λ'/2 ‖δ‖²,
+
+and without a box by just that. The best γ in [0, 1] is what the round ends with; α is then
+α_before + γ (α - α_before), a convex combination of dual points. So D' never falls,
+whatever σ is: that only decides how large γ is, and σ = K makes it one, as
+‖Σ δ_k‖² <= K Σ ‖δ_k‖² (CoCoA+: Ma, Smith, Jaggi, Jordan, Richtárik and Takáč, "Adding vs.
+averaging in distributed primal-dual optimization", ICML 2015).
+
+What is sparse in δ stays so: the parts mark the pages of their weights that they change,
+and all others are left alone.
+"""
+import numpy as np
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from sklearn_structsvm._utils._matrix._features cimport PAGE, clip
+from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
+
+cdef struct Part:
+    double* v
+    double* w
+    unsigned char* pages
+
+
+cdef class Parts:
+    """An iterate and its parts.
+
+    Parameters
+    ----------
+    whole : ProximalIterate
+    parts : list of ProximalIterate
+    sigma : float
+        σ, from 1 to the number of parts.
+    """
+
+    cdef ProximalIterate whole
+    cdef list parts
+    cdef Py_ssize_t n_parts
+    cdef Part* at
+    cdef double sigma
+    cdef readonly Py_ssize_t n_pages
+
+    def __init__(self, ProximalIterate whole, list parts, double sigma):
+        cdef Py_ssize_t k, d = whole.v.shape[0]
+        cdef ProximalIterate part
+        self.whole = whole
+        self.parts = parts
+        self.n_parts = len(parts)
+        self.sigma = sigma
+        self.n_pages = (d + PAGE - 1) // PAGE
+        self.at = <Part*> malloc(max(self.n_parts, 1) * sizeof(Part))
+        if self.at == NULL:
+            raise MemoryError("no memory for the parts of an iterate")
+        for k in range(self.n_parts):
+            part = parts[k]
+            part.pages = np.zeros(self.n_pages, dtype=np.uint8)
+            self.at[k].v, self.at[k].w = &part.v[0], &part.w[0]
+            self.at[k].pages = &part.pages[0]
+
+    def __dealloc__(self):
+        free(self.at)
+
+    def refresh(self):
+        """Give the parts the weights and λ' of the whole."""
+        cdef ProximalIterate part
+        for part in self.parts:
+            part.lam = self.whole.proximal_lam() / self.sigma
+            np.asarray(part.v)[...] = self.whole.v
+            if part.has_box:
+                np.asarray(part.w)[...] = self.whole.w
+
+    cdef bint _difference(
+            self, Py_ssize_t page, Py_ssize_t n, double* delta) noexcept nogil:
+        """δ on a page; False where it is zero, as no part has changed anything."""
+        cdef Py_ssize_t k, j, start = page * PAGE
+        cdef double scale = 1.0 / self.sigma
+        cdef const double* v = &self.whole.v[start]
+        cdef const double* mine
+        cdef bint is_changed = False
+        for k in range(self.n_parts):
+            if not self.at[k].pages[page]:
+                continue
+            mine = self.at[k].v + start
+            for j in range(n):
+                delta[j] = scale * (mine[j] - v[j]) + (delta[j] if is_changed else 0.0)
+            is_changed = True
+        return is_changed
+
+    def compare(self, Py_ssize_t first, Py_ssize_t last):
+        """⟨w, δ⟩ and ‖δ‖², over the pages from first to last."""
+        cdef Py_ssize_t page, start, n, j
+        cdef double product = 0.0, norm = 0.0
+        cdef double[PAGE] delta
+        with nogil:
+            for page in range(first, last):
+                start = page * PAGE
+                n = min(PAGE, self.whole.v.shape[0] - start)
+                if self._difference(page, n, delta):
+                    for j in range(n):
+                        product += self.whole.w[start + j] * delta[j]
+                        norm += delta[j] * delta[j]
+        return product, norm
+
+    def best_step(self, double loss_change, double product, double norm):
+        """γ, with the sums of what `compare` found."""
+        cdef double lam = self.whole.proximal_lam()
+        cdef double gain = loss_change - lam * product
+        if not gain > 0.0:
+            return 0.0
+        return min(gain / (lam * norm), 1.0) if norm > 0.0 else 1.0
+
+    def join(self, double gamma, Py_ssize_t first, Py_ssize_t last):
+        """Move the weights of the whole by γ δ, and those of the parts to them."""
+        cdef Py_ssize_t page, k, start, n, j
+        cdef double* v
+        cdef double* w
+        cdef bint has_box = self.whole.has_box
+        cdef double[PAGE] delta
+        with nogil:
+            for page in range(first, last):
+                start = page * PAGE
+                n = min(PAGE, self.whole.v.shape[0] - start)
+                if not self._difference(page, n, delta):
+                    continue
+                v, w = &self.whole.v[start], &self.whole.w[start]
+                for j in range(n):
+                    v[j] += gamma * delta[j]
+                if has_box:
+                    clip(n, v, &self.whole.lower[start], &self.whole.upper[start], w)
+                for k in range(self.n_parts):
+                    self.at[k].pages[page] = False
+                    memcpy(self.at[k].v + start, v, n * sizeof(double))
+                    if has_box:
+                        memcpy(self.at[k].w + start, w, n * sizeof(double))

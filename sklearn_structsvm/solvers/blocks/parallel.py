@@ -1,0 +1,151 @@
+"""Passes that several threads make at once, over parts of the examples."""
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks._parts import Parts
+
+# Rounds of a pass, and of one over the labelings at hand, where steps are smaller. The
+# more there are, the fewer passes it takes, and the more often threads wait.
+ROUNDS = 10
+ROUNDS_AT_HAND = 5
+
+# Steps that a part is to make in a round: fewer are not worth the waiting.
+FEWEST_STEPS = 16
+
+# From this many pages of weights on several threads compare them.
+MANY_PAGES = 1024
+
+
+def make_team(iterate, n_threads):
+    """A context with the `Team` that moves an iterate, or None for one thread.
+
+    What decides is the sizes of the problem alone.
+    """
+    n = len(iterate.active_blocks)
+    n_threads = min(n_threads, n // (ROUNDS * FEWEST_STEPS))
+    if n_threads < 2 or not iterate.can_be_parted:
+        return nullcontext()
+    return Team(iterate, n_threads)
+
+
+class Team:
+    """Threads that move an iterate by rounds of its parts; see `_parts`.
+
+    They wait for each other, and do not spin: where other programs want the cores, they
+    get them. What comes out depends on the number of threads, and not on their pace.
+
+    Parameters
+    ----------
+    iterate : BlockFrankWolfe
+        That `can_be_parted`.
+    n_threads : int
+        At least 2.
+    """
+
+    def __init__(self, iterate, n_threads):
+        self.iterate = iterate
+        blocks, weights = iterate.active_blocks, iterate.block_weights
+        self.parts = []
+        for k in range(n_threads):
+            mine = np.zeros(len(weights))
+            mine[blocks[k::n_threads]] = weights[blocks[k::n_threads]]
+            self.parts.append(iterate.part(mine))
+        # Between one, which is enough where steps of different parts have nothing in
+        # common, and their number, which is safe.
+        self.joint = Parts(iterate, self.parts, 0.5 * (n_threads + 1))
+        n_pages = self.joint.n_pages
+        n_slices = n_threads if n_pages >= MANY_PAGES else 1
+        cuts = [n_pages * k // n_slices for k in range(n_slices + 1)]
+        self.slices = list(zip(cuts[:-1], cuts[1:], strict=True))
+        self.pool = ThreadPoolExecutor(n_threads - 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.pool.shutdown()
+
+    def make_pass(self, rng, deadline=np.inf):
+        """One pass, in a random order of each part; cut short after the deadline."""
+        # The whole may have moved meanwhile, to another centre.
+        self.joint.refresh()
+        self.run([rng.permutation(part.active_blocks) for part in self.parts], deadline)
+
+    def make_passes_at_hand(self, n_passes, rng, deadline=np.inf):
+        """Passes over the labelings at hand, after `make_pass`."""
+        blocks = [part.movable_blocks for part in self.parts]
+        for _ in range(n_passes):
+            orders = [rng.permutation(mine) for mine in blocks]
+            if not self.run(orders, deadline, True):
+                return
+
+    def run(self, orders, deadline=np.inf, at_hand=False):
+        """Steps on these blocks of each part, in their order.
+
+        Parameters
+        ----------
+        orders : list of ndarray of dtype intp
+            No block twice.
+        deadline : float
+        at_hand : bool
+            Whether the steps are those of `run_at_hand`.
+
+        Returns
+        -------
+        bool
+            False where the deadline cut them short.
+        """
+        for part in self.parts:
+            self.iterate.begin_pass_of(part)
+        n_rounds = ROUNDS_AT_HAND if at_hand else ROUNDS
+        nothing = [order[:0] for order in orders]
+        made, gamma = nothing, 1.0
+        try:
+            for r in range(n_rounds):
+                chunks = [
+                    order[len(order) * r // n_rounds : len(order) * (r + 1) // n_rounds]
+                    for order in orders
+                ]
+                self._make_round(made, gamma, chunks, at_hand)
+                made, gamma = chunks, self._join()
+                if perf_counter() >= deadline:
+                    break
+            self._make_round(made, gamma, nothing, at_hand)
+        finally:
+            for part in self.parts:
+                self.iterate.end_pass_of(part)
+        return r + 1 == n_rounds
+
+    def _make_round(self, made, gamma, chunks, at_hand):
+        """Settle what was made in the last round, and make the next steps."""
+
+        def move(part, settled, chunk):
+            part.settle(settled, gamma)
+            part.remember(chunk)
+            (part.run_at_hand if at_hand else part.run)(chunk)
+
+        self._together(map(partial, [move] * len(chunks), self.parts, made, chunks))
+
+    def _join(self):
+        """Take the best step along what all parts did; γ."""
+        joint = self.joint
+        found = self._together([partial(joint.compare, *pages) for pages in self.slices])
+        loss_change = sum(part.loss_change for part in self.parts)
+        gamma = joint.best_step(loss_change, *map(sum, zip(*found, strict=True)))
+        self._together([partial(joint.join, gamma, *pages) for pages in self.slices])
+        return gamma
+
+    def _together(self, calls):
+        """The results of the calls, the first of which this thread makes."""
+        first, *others = calls
+        others = [self.pool.submit(call) for call in others]
+        try:
+            result = first()
+        finally:
+            wait(others)
+        return [result, *(other.result() for other in others)]

@@ -1,0 +1,224 @@
+"""Rounds of parts that threads make at once: dual points, certificates, the same bits."""
+
+import threading
+
+import numpy as np
+import pytest
+from _estimators import assert_same_optimum
+from _problems import KINDS, PRESENTED, explicit_alpha, random_problem
+from _seeds import new_rng, new_seed
+from sklearn.base import clone
+
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.solvers.blocks import parallel
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._parts import Parts
+from sklearn_structsvm.solvers.blocks.bcfw import certify
+from sklearn_structsvm.solvers.blocks.parallel import Team, make_team
+from sklearn_structsvm.structures import MulticlassStructure
+from sklearn_structsvm.structures._probe import Probe
+
+LAM, N = 0.05, 12
+# Structures in Python are asked by one thread.
+KINDS = [kind for kind in KINDS if kind != "custom"]
+STEPS = ["pairwise", "away", "corrective"]
+
+
+def proximal_dual(problem, solver, p):
+    """D' of the proximal problem, from α, up to what depends on the centre alone."""
+    v, loss = problem.listed.dual_point(explicit_alpha(problem, solver), solver.lam, p)
+    lam = solver.lam + solver.kappa
+    _, centre, _ = solver.centre_state().get("centre", (0.0, 0.0, 0.0))
+    v = (solver.lam * v + solver.kappa * centre) / lam
+    w = solver.clipped(v)
+    return loss + lam * (0.5 * w @ w - v @ w)
+
+
+@pytest.mark.parametrize("sigma", [1.0, 1.5, None])
+@pytest.mark.parametrize("has_box", [False, True])
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("kind", "layout"), [p for p in PRESENTED if p[0] in KINDS])
+def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
+    kind, layout, step, has_box, sigma
+):
+    rng = new_rng(1)
+    p = rng.uniform(0.2, 1.0, size=N)
+    p[3] = 0.0
+    p /= p.sum()
+    problem = random_problem(kind, layout, n=N)
+    d = problem.listed.d
+    box = {"lower": -rng.uniform(size=d), "upper": rng.uniform(size=d)} if has_box else {}
+    solver = problem.solver(LAM, p, step=step, **box)
+    with Team(solver, 3) as team:
+        if sigma is not None:
+            # Steps that are too long for parts that have much in common.
+            team.joint = Parts(solver, team.parts, sigma)
+        for _ in range(6):
+            before = proximal_dual(problem, solver, p)
+            team.make_pass(rng)
+            if step == "corrective":
+                team.make_passes_at_hand(2, rng)
+            after = proximal_dual(problem, solver, p)
+            assert after >= before - 1e-12 * (1.0 + abs(before))
+            row, weights, lowest = certify(solver)
+            alpha = explicit_alpha(problem, solver)
+            for masses in alpha:
+                assert masses.min() >= 0.0
+                assert masses.sum() == pytest.approx(1.0, rel=1e-12)
+            v, loss = problem.listed.dual_point(alpha, LAM, p)
+            assert solver.loss == pytest.approx(loss, rel=1e-11)
+            scale = 1.0 + np.abs(v).max()
+            np.testing.assert_allclose(
+                solver.image_of_dual(), v, rtol=0, atol=1e-10 * scale
+            )
+            w = solver.clipped(v)
+            dual = loss + LAM * (0.5 * w @ w - v @ w)
+            gap = problem.listed.primal(weights, LAM, p) - dual
+            assert row["dual_gap"] == pytest.approx(gap, abs=1e-9 * (1.0 + abs(dual)))
+            assert lowest >= -1e-12
+            if solver.kappa == 0.0:
+                solver.set_kappa(9 * LAM)
+            solver.extrapolate(0.5)
+    assert solver.n_steps == 6 * (N - 1)
+
+
+def test_a_round_that_went_too_far_is_taken_back_in_part():
+    """All examples are alike: without σ the parts together go K times too far."""
+    X, y = np.ones((60, 2)), np.zeros(60, dtype=int)
+    y[:5] = 1
+    structure = MulticlassStructure().fit(X, y)
+    solver = BlockFrankWolfe(
+        structure.make_oracle(X, y), np.full(60, 1 / 60), 0.01, step="corrective"
+    )
+    gammas = []
+    with Team(solver, 6) as team:
+        team.joint = Parts(solver, team.parts, 1.0)
+        best_step = team._join
+        team._join = lambda: gammas.append(best_step()) or gammas[-1]
+        for _ in range(5):
+            dual = solver.dual_objective
+            team.make_pass(new_rng(0))
+            assert solver.dual_objective >= dual
+    assert 0.0 <= min(gammas) <= max(gammas) <= 1.0
+    assert any(0.0 < gamma < 0.9 for gamma in gammas)
+
+
+def test_parts_of_few_examples_or_of_structures_in_python_are_not_made():
+    n = parallel.ROUNDS * parallel.FEWEST_STEPS
+    few = random_problem("chain", n=2 * n - 1).solver(LAM, step="corrective")
+    enough = random_problem("chain", n=2 * n).solver(LAM, step="corrective")
+    for solver in (few, random_problem("custom", n=2 * n).solver(LAM, step="corrective")):
+        with make_team(solver, 2) as team:
+            assert team is None
+    for step, options in (("fw", {}), ("pairwise", {"average": True})):
+        solver = random_problem("chain", n=2 * n).solver(LAM, step=step, **options)
+        with make_team(solver, 2) as team:
+            assert team is None
+    with make_team(enough, 1) as team:
+        assert team is None
+    with make_team(enough, 2) as team:
+        assert len(team.parts) == 2
+
+
+@pytest.mark.parametrize(("kind", "layout"), [p for p in PRESENTED if p[0] in KINDS])
+def test_pages_that_are_not_marked_are_not_touched(kind, layout):
+    problem, rng = random_problem(kind, layout, n_features=40), new_rng(3)
+    oracle = problem.make_oracle()
+    for i in range(problem.n):
+        probe = Probe(oracle, i, rng.standard_normal(oracle.n_weights))
+        labels = probe.best(1.0)[0]
+        target, _ = probe.direction([0.7], [labels])
+        marked = probe.marked()
+        assert marked[target != 0.0].all()
+        if layout == "csr" and not target.any():
+            assert not marked.all()
+
+
+# Estimators.
+
+
+OPTIONS = {"C": 0.1, "tol": 1e-4, "max_iter": 10**5, "random_state": 0}
+MODELS = {
+    "default": BCFWClassifier(**OPTIONS),
+    "pairwise": BCFWClassifier(**OPTIONS, step="pairwise", cache=True),
+    "box": BCFWClassifier(**OPTIONS, coef_bounds=(-0.2, 0.2)),
+    "slack": SlackRescaledSSVM(**OPTIONS),
+}
+each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+@each_model
+def test_threads_and_one_thread_agree_within_their_gaps(model):
+    X, y = make_chains(n_samples=400, random_state=new_seed(0))
+    s = new_rng(0).uniform(0.5, 2.0, size=400)
+    one = clone(model).fit(X, y, sample_weight=s)
+    two = clone(model).set_params(n_jobs=2).fit(X, y, sample_weight=s)
+    assert max(one.dual_gap_, two.dual_gap_) <= 1e-4
+    # They did not go the same way.
+    assert (one.coef_ != two.coef_).any()
+    assert_same_optimum(one, two, 0.1 * s.sum())
+
+
+@each_model
+def test_bits_depend_on_the_number_of_threads_and_not_on_their_pace(model):
+    X, y = make_chains(n_samples=400, random_state=new_seed(0))
+    model = clone(model).set_params(n_jobs=2, tol=0.05)
+    first, is_over = clone(model).fit(X, y), threading.Event()
+
+    def disturb():
+        while not is_over.is_set():
+            sum(range(1000))
+
+    others = [threading.Thread(target=disturb) for _ in range(2)]
+    for other in others:
+        other.start()
+    try:
+        second = clone(model).fit(X, y)
+    finally:
+        is_over.set()
+        for other in others:
+            other.join()
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    assert first.n_oracle_calls_ == second.n_oracle_calls_
+
+
+def test_a_path_by_threads_is_as_good_everywhere():
+    X, y = make_chains(n_samples=400, random_state=new_seed(0))
+    path = bcfw_path(X, y, eps=0.05, min_lambda=1e-3, n_jobs=2, random_state=0)
+    assert path.gaps.max() <= 0.05
+    rng = new_rng(0)
+    for lam in np.exp(rng.uniform(np.log(1e-3), np.log(path.lambdas[0]), size=5)):
+        C = 1.0 / (lam * len(X))
+        best = BCFWClassifier(C=C, tol=1e-4, random_state=0).fit(X, y)
+        w = path.coef(lam)
+        hinge = 0.0
+        for x, truth in zip(X, y, strict=True):
+            probe = Probe(best.structure_.make_oracle([x], [truth]), 0, w)
+            _, score, loss, _ = probe.best(1.0)
+            hinge += (score + loss) / len(X)
+        value = 0.5 * lam * w @ w + hinge
+        assert best.dual_objective_ <= value <= best.objective_ + 0.05
+
+
+def test_an_interrupted_fit_is_certified_where_it_was_cut():
+    X, y = make_chains(n_samples=400, random_state=new_seed(0))
+    model = BCFWClassifier(C=1.0, tol=1e-6, n_jobs=2, warm_start=True, random_state=0)
+    cut = parallel.Team._join
+    rounds = []
+
+    def interrupt(self):
+        rounds.append(cut(self))
+        if len(rounds) == 25:
+            raise KeyboardInterrupt
+        return rounds[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel.Team, "_join", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    gap, value = model.dual_gap_, model.objective_
+    assert 1e-6 < gap < np.inf
+    model.set_params(tol=0.5 * gap).fit(X, y)
+    assert model.dual_gap_ <= 0.5 * gap
+    assert value - gap <= model.objective_ + 1e-12
