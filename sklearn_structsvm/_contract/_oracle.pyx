@@ -54,7 +54,7 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from sklearn_structsvm._utils._matrix._features cimport mark
+from sklearn_structsvm._utils._matrix._features cimport mark_range
 
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
     """Room for this many points; those at hand stay."""
@@ -220,7 +220,7 @@ cdef class BlockOracle:
     cdef int mark(
             self, Py_ssize_t i, const double* direction, unsigned char* pages
             ) except -1 nogil:
-        mark(0, self.n_weights, pages)
+        mark_range(0, self.n_weights, pages)
         return 0
 
     cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:

@@ -16,7 +16,7 @@ from sklearn_structsvm._utils.borders import (
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
-from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark
+from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark_range
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle, Plane
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._pareto cimport (
@@ -379,7 +379,7 @@ cdef class ChainOracle(BlockOracle):
             ) except -1 nogil:
         self.features.mark_rows(
             self.offsets[i], self.offsets[i + 1], direction, self.k, pages)
-        mark(self.bias_at, self.n_weights, pages)
+        mark_range(self.bias_at, self.n_weights, pages)
         return 0
 
     def get_blocks(self):

@@ -11,7 +11,7 @@ from sklearn_structsvm._utils.borders import check_indices, check_shape, restore
 
 from scipy.linalg.cython_blas cimport ddot
 
-from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark
+from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark_range
 from sklearn_structsvm._contract._oracle cimport (
     CALL, BlockOracle, Plane, reserve_points)
 from sklearn_structsvm.structures._forest cimport Forest
@@ -116,7 +116,7 @@ cdef class FlatOracle(BlockOracle):
             self, Py_ssize_t i, const double* direction, unsigned char* pages
             ) except -1 nogil:
         self.features.mark_rows(i, i + 1, direction, self.k, pages)
-        mark(self.features.n_features * self.k, self.n_weights, pages)
+        mark_range(self.features.n_features * self.k, self.n_weights, pages)
         return 0
 
     def get_blocks(self):

@@ -39,5 +39,5 @@ cdef void clip(
     double* w) noexcept nogil
 
 
-cdef void mark(
+cdef void mark_range(
     Py_ssize_t first, Py_ssize_t last, unsigned char* pages) noexcept nogil

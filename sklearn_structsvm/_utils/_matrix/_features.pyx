@@ -101,7 +101,7 @@ cdef class Features:
         """Note which pages of weights rows times delta, as `add_rows` adds it, touch."""
 
 
-cdef void mark(
+cdef void mark_range(
         Py_ssize_t first, Py_ssize_t last, unsigned char* pages) noexcept nogil:
     """Note that weights from first to last are changed."""
     if last > first:
@@ -231,7 +231,7 @@ cdef class DenseFeatures(Features):
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
             unsigned char* pages) noexcept nogil:
-        mark(0, self.n_features * k, pages)
+        mark_range(0, self.n_features * k, pages)
 
 
 cdef class CSRFeatures(Features):
@@ -414,7 +414,7 @@ cdef class CSRFeatures(Features):
             if not _is_zero(delta + (t - start) * k, k):
                 for p in range(self.indptr[t], self.indptr[t + 1]):
                     j = self.indices[p] * k
-                    mark(j, j + k, pages)
+                    mark_range(j, j + k, pages)
 
 
 def as_features(X, Py_ssize_t k=1):

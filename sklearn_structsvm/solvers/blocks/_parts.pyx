@@ -1,8 +1,8 @@
 r"""Parts of an iterate, which several threads or machines move at once.
 
 Each of K parts has the blocks of an iterate that no other has, and weights v_k = v at the
-beginning of a round. In the round its steps are made as if its blocks weighed σ times as
-much, so that they allow for what the others do meanwhile: with λ'/σ for λ' in `_proximal`.
+beginning of a round. In the round its steps are made as if its blocks weighed σ times
+as much, so that they allow for what the others do meanwhile: with λ'/σ for λ' in `_proximal`.
 With δ_k = (v_k - v) / σ the change that its dual variables stand for, δ = Σ_k δ_k, and Δℓ
 the change of Σ_i p_i ℓ_i, all of them together are one direction, along which the dual
 objective of the proximal problem,
@@ -13,8 +13,8 @@ whose gradient in v is -λ' w and has the Lipschitz constant λ', grows at γ by
 
     γ [Δℓ - λ' ⟨w, δ⟩] - γ² λ'/2 ‖δ‖²,
 
-and without a box by just that. The best γ in [0, 1] is what the round ends with; α is then
-α_before + γ (α - α_before), a convex combination of dual points. So D' never falls,
+and without a box by just that. The best γ in [0, 1] is what the round ends with; α is
+then α_before + γ (α - α_before), a convex combination of dual points. So D' never falls,
 whatever σ is: that only decides how large γ is, and σ = K makes it one, as
 ‖Σ δ_k‖² <= K Σ ‖δ_k‖² (CoCoA+: Ma, Smith, Jaggi, Jordan, Richtárik and Takáč, "Adding vs.
 averaging in distributed primal-dual optimization", ICML 2015).
