@@ -2,10 +2,10 @@ r"""Parts of an iterate, which several threads or machines move at once.
 
 Each of K parts has the blocks of an iterate that no other has, and weights v_k = v at the
 beginning of a round. In the round its steps are made as if its blocks weighed σ times
-as much, so that they allow for what the others do meanwhile: with λ'/σ for λ' in `_proximal`.
-With δ_k = (v_k - v) / σ the change that its dual variables stand for, δ = Σ_k δ_k, and Δℓ
-the change of Σ_i p_i ℓ_i, all of them together are one direction, along which the dual
-objective of the proximal problem,
+as much, so that they allow for what the others do meanwhile: with λ'/σ for λ' in
+`_proximal`. With δ_k = (v_k - v) / σ the change that its dual variables stand for,
+δ = Σ_k δ_k, and Δℓ the change of Σ_i p_i ℓ_i, all of them together are one direction,
+along which the dual objective of the proximal problem,
 
     D'(α) = ℓ + min_{lower <= w <= upper} λ'/2 ‖w‖² - λ' ⟨v, w⟩ + const.,
 
