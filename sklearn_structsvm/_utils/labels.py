@@ -196,8 +196,10 @@ def class_weight_vector(class_weight, classes, labels):
     """One weight per class from what scikit-learn calls class_weight; None for None."""
     if class_weight is None:
         return None
-    present = np.isin(classes, labels)
     weights = np.ones(len(classes))
+    present = np.ones(len(classes), dtype=bool)
+    if isinstance(class_weight, str):
+        present = np.isin(classes, labels)
     weights[present] = compute_class_weight(
         class_weight, classes=classes[present], y=np.asarray(labels)
     )

@@ -5,7 +5,10 @@ the cluster's scheduler, from the graph of the collection.
 """
 
 from concurrent.futures import CancelledError
+from itertools import compress
 from time import sleep
+
+import numpy as np
 
 from sklearn_structsvm.distributed.merging import merge
 from sklearn_structsvm.distributed.shard import answer
@@ -37,8 +40,68 @@ def import_dask():
 
 def holds_dask(*data):
     """Whether any of the data is a Dask collection, without importing Dask for others."""
-    lazy = [x for x in data if hasattr(x, "__dask_graph__")]
-    return bool(lazy) and any(import_dask().is_dask_collection(x) for x in lazy)
+    lazy = [x for x in data if hasattr(x, "__dask_graph__") or _is_list_of_parts(x)]
+    return bool(lazy) and any(
+        _is_list_of_parts(x) or import_dask().is_dask_collection(x) for x in lazy
+    )
+
+
+def _is_list_of_parts(x):
+    return isinstance(x, (list, tuple)) and len(x) > 0 and hasattr(x[0], "__dask_graph__")
+
+
+def parts_of(data, name):
+    """One delayed object for each part of a bag, or of a list of delayed ones."""
+    parts = data.to_delayed() if hasattr(data, "to_delayed") else data
+    if not hasattr(data, "npartitions") and not _is_list_of_parts(parts):
+        raise TypeError(
+            f"{name} must be a dask.bag, or a list of delayed parts, as X is one; got "
+            f"{type(data).__name__}."
+        )
+    return list(parts)
+
+
+def map_lazily(model, name, X, like):
+    """A method of the model of each part of X, computed when it is asked for.
+
+    Parameters
+    ----------
+    model : estimator
+    name : str
+    X : Dask collection chunked by rows, bag, or list of delayed parts
+    like : ndarray
+        Empty, of the dtype and the further dimensions of the result.
+
+    Returns
+    -------
+    dask.array, with the chunks of the rows, or for a bag or a list of parts such a one
+    """
+    dask = import_dask()
+    model, call = dask.delayed(model), dask.delayed(_call)
+    if _is_list_of_parts(X):
+        return [call(model, name, part, like) for part in X]
+    chunks = X.to_delayed()
+    parts = [call(model, name, part, like) for part in np.ravel(chunks).tolist()]
+    if not hasattr(X, "chunks") and not hasattr(X, "divisions"):
+        from dask.bag import from_delayed
+
+        return from_delayed(parts)
+    from dask import array
+
+    sizes = X.chunks[0] if hasattr(X, "chunks") else [float("nan")] * len(parts)
+    return array.concatenate(
+        [
+            array.from_delayed(part, (size, *like.shape[1:]), meta=like)
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+    )
+
+
+def _call(model, name, X, like):
+    if not hasattr(X, "shape"):
+        X = list(X)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return getattr(model, name)(X) if n else like
 
 
 def n_places():
@@ -85,13 +148,27 @@ class LocalWorkers:
         """What the function says of each shard."""
         return [function(shard) for shard in self.shards]
 
+    def keep(self, is_kept):
+        """Forget the others."""
+        self.shards = list(compress(self.shards, is_kept))
+
     def release(self):
         """Forget the shards."""
         self.shards = []
 
+    def find_homes(self):
+        """Look again where the shards are, after some were lost."""
+
     def ask(self, question):
         """The merged reply to a `Question`; None where one lacks rows."""
-        return merge([answer(shard, question) for shard in self.shards])
+        return self.tell(answer, question, merge)
+
+    def tell(self, function, message, merge):
+        """What the function makes of each shard and the message, merged.
+
+        It may change the shard, which is asked where it is.
+        """
+        return merge([function(shard, message) for shard in self.shards])
 
 
 class ClusterWorkers:
@@ -110,20 +187,28 @@ class ClusterWorkers:
     def collect(self, function):
         return self._gather([self._submit(function, future) for future in self.futures])
 
+    def keep(self, is_kept):
+        self.futures = list(compress(self.futures, is_kept))
+
     def release(self):
         # An error would keep its futures, and they what they are made from.
         for future in self.futures:
             future.release()
 
     def ask(self, question):
+        reply = self.tell(answer, question, merge)
+        if reply is None:
+            self.find_homes()
+        return reply
+
+    def tell(self, function, message, merge):
         if self.homes is None:
-            self._find_homes()
+            self.find_homes()
         for attempt in range(ATTEMPTS):
             try:
-                reply = self._ask(question)
-                break
+                return self._tell(function, message, merge)
             except (CancelledError, OSError) as error:
-                if question.nbytes > LARGE and attempt < ATTEMPTS - 1:
+                if message.nbytes > LARGE and attempt < ATTEMPTS - 1:
                     sleep(PAUSE)
                     continue
                 raise RuntimeError(
@@ -131,11 +216,8 @@ class ClusterWorkers:
                     "or rows were lost with a worker that cannot be computed again, as "
                     "those of client.scatter."
                 ) from error
-        if reply is None:
-            self._find_homes()
-        return reply
 
-    def _find_homes(self):
+    def find_homes(self):
         """Of shards that are with several workers, choose one to ask from now on."""
         from distributed import wait
 
@@ -149,14 +231,14 @@ class ClusterWorkers:
             homes.append(home if home in known else next(iter(known), None))
         self.homes = homes
 
-    def _ask(self, question):
-        if question.nbytes > LARGE:
-            (question,) = self.client.scatter([question], broadcast=True, hash=False)
+    def _tell(self, function, message, merge):
+        if message.nbytes > LARGE:
+            (message,) = self.client.scatter([message], broadcast=True, hash=False)
         replies = [
             self._submit(
-                answer,
+                function,
                 future,
-                question,
+                message,
                 workers=home,
                 allow_other_workers=home is not None,
             )

@@ -1,6 +1,9 @@
 """BCFWClassifier: structural SVMs by block-coordinate Frank-Wolfe."""
 
+from functools import partial
+
 from sklearn_structsvm._utils.compat import StrOptions, _fit_context
+from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
     check_bounds,
     has_exact_steps,
@@ -240,7 +243,9 @@ class BCFWClassifier(StructuredClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains.
+            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask bag
+            of such items, or a list of delayed lists of them; y and sample_weight are
+            such ones too then.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any kind, an indicator, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None
@@ -253,6 +258,11 @@ class BCFWClassifier(StructuredClassifier):
         return self._fit_or_restore(X, y, sample_weight)
 
     def _fit(self, X, y, sample_weight, transaction):
+        if holds_dask(X, y, sample_weight):
+            bounds_of = partial(check_bounds, self.coef_bounds)
+            data = (X, y, sample_weight)
+            self._train_on_dask(data, transaction, bounds_of=bounds_of)
+            return
         problem = make_problem(self, X, y, sample_weight)
         bounds = check_bounds(self.coef_bounds, problem.structure)
         self._check_combination()

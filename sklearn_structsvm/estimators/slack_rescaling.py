@@ -4,10 +4,12 @@ from functools import partial
 from numbers import Integral, Real
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import make_problem
 from sklearn_structsvm.estimators.structured import (
     TRAINING_CONSTRAINTS,
     StructuredClassifier,
+    as_it_is,
 )
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
@@ -246,7 +248,9 @@ class SlackRescaledSSVM(StructuredClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains.
+            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask bag
+            of such items, or a list of delayed lists of them; y and sample_weight are
+            such ones too then.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any kind, an indicator, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None
@@ -260,6 +264,9 @@ class SlackRescaledSSVM(StructuredClassifier):
 
     def _fit(self, X, y, sample_weight, transaction):
         self._check_combination()
+        if holds_dask(X, y, sample_weight):
+            self._fit_to_dask((X, y, sample_weight), transaction)
+            return
         problem = make_problem(self, X, y, sample_weight)
         oracle = problem.make_oracle()
         if self.rescaling == "slack":
@@ -283,6 +290,16 @@ class SlackRescaledSSVM(StructuredClassifier):
         finally:
             if hasattr(self, "n_oracle_calls_"):
                 self.n_queries_ = getattr(oracle, "n_queries", self.n_oracle_calls_)
+
+    def _fit_to_dask(self, data, transaction):
+        wrap, check = as_it_is, as_it_is
+        if self.rescaling == "slack":
+            options = {"search": self.search, "rtol": self.search_rtol}
+            wrap = partial(SlackOracle, max_queries=self.max_queries, **options)
+            check = partial(check_search, search=self.search)
+        iterate = self._train_on_dask(data, transaction, wrap=wrap, check=check)
+        margin = self.rescaling == "margin"
+        self.n_queries_ = self.n_oracle_calls_ if margin else iterate.n_queries
 
     def _train_otherwise(self, problem, oracle, data, transaction):
         """By stochastic subgradients or cutting planes, which keep no state."""

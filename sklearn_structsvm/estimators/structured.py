@@ -8,7 +8,7 @@ from pickle import PicklingError
 import joblib
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -19,6 +19,8 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.distributed.dask_sequences import make_dask_sequences
+from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter, require_y
 from sklearn_structsvm.estimators.problem import (
     check_nothing_to_learn,
@@ -29,7 +31,7 @@ from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.exact import run_exact
 from sklearn_structsvm.solvers.loop import WRONG_ORACLE, History
-from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures.base import as_object_array
 
 PROBLEM_CONSTRAINTS = {
@@ -56,6 +58,26 @@ TRAINING_CONSTRAINTS = {
     "warm_start": ["boolean"],
     "verbose": ["verbose"],
 }
+
+
+# What parameters may be where the examples stay with the workers of a cluster.
+DASK_OPTIONS = {
+    "solver": ("bcfw",),
+    "algorithm": ("block",),
+    "average": (False, "auto"),
+    "step": ("auto", "corrective", "pairwise", "away"),
+    "sampling": ("auto", "permuted"),
+    "warm_start": (False,),
+}
+
+
+def as_it_is(oracle):
+    """The oracle of the structure itself."""
+    return oracle
+
+
+def no_bounds(structure):
+    """None."""
 
 
 @dataclass
@@ -178,10 +200,20 @@ class StructuredClassifier(
         -------
         ndarray of shape (n_samples,) or (n_samples, n_labels)
             Class labels, indicators, or an object array holding one labeling per
-            example.
+            example. Of a Dask collection one, or of delayed parts such a list, that is
+            computed when it is asked for.
         """
+        if holds_dask(X):
+            check_is_fitted(self)
+            return map_lazily(self, "predict", X, self._empty_prediction())
         X = self._check_X(X)
         return self.structure_.decode_batch(X, self._weights, count_threads(self.n_jobs))
+
+    def _empty_prediction(self):
+        if not self.structure_.flat:
+            return np.empty(0, dtype=object)
+        X = np.zeros((1, self.n_features_in_))
+        return self.structure_.decode_batch(X, self._weights)[:0]
 
     @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
     def decision_function(self, X):
@@ -368,6 +400,83 @@ class StructuredClassifier(
             dual=DualPoint(iterate, check, step, cache, key),
             remedy="" if step == "corrective" else "step='corrective' or ",
         )
+
+    def _train_on_dask(
+        self, data, transaction, *, wrap=as_it_is, bounds_of=no_bounds, check=as_it_is
+    ):
+        """The same over parts that stay with workers.
+
+        Parameters
+        ----------
+        data, transaction : as for `_train_bcfw`
+        wrap : callable
+            From the structure's oracle to the one that is asked; picklable.
+        bounds_of : callable
+            From the fitted structure to `bounds`.
+        check : callable
+            Of the oracle of one example: raises where it has not what is needed.
+        """
+        structure = self.structure
+        structure = ChainStructure() if isinstance(structure, str) else clone(structure)
+        self._check_dask(structure)
+        problem = make_dask_sequences(self, structure, *data)
+        try:
+            check(problem.make_oracle())
+            if hasattr(problem.structure, "n_features_in_"):
+                self.n_features_in_ = problem.structure.n_features_in_
+            step = "corrective" if self.step == "auto" else self.step
+            rng = self._rng()
+            iterate = problem.make_iterate(
+                problem.lam(self.C),
+                step=step,
+                cache=self.cache,
+                bounds=bounds_of(problem.structure),
+                wrap=wrap,
+                seed=int(rng.integers(2**31)),
+            )
+            dual = DualPoint(
+                iterate, partial(certify, iterate), step, self.cache is True, None
+            )
+            self._run(
+                problem,
+                data,
+                transaction,
+                partial(
+                    run_bcfw,
+                    iterate,
+                    sampling="permuted",
+                    acceleration=self.acceleration,
+                    gap_check_interval=self.gap_check_interval,
+                    rng=rng,
+                    **self._limits(),
+                ),
+                "BCFW",
+                dual=dual,
+            )
+            return iterate
+        finally:
+            problem.release()
+
+    def _check_dask(self, structure):
+        if structure.flat:
+            raise TypeError(
+                f"{type(self).__name__} takes Dask bags and delayed parts of sequences "
+                "and other structures; for rows of a matrix there are "
+                "SubLBFGSClassifier and BMRMClassifier."
+            )
+        name, value = next(
+            (
+                (name, value)
+                for name, allowed in DASK_OPTIONS.items()
+                if (value := getattr(self, name, allowed[0])) not in allowed
+            ),
+            (None, None),
+        )
+        if name is not None:
+            raise ValueError(
+                f"{name}={value!r} needs data in memory; with Dask it must be "
+                f"{' or '.join(repr(v) for v in DASK_OPTIONS[name])}."
+            )
 
     def _train_exact(self, problem, data, transaction):
         """The same by exact steps; the structure must have them."""

@@ -1,13 +1,10 @@
 """Fits on a cluster of two workers, each a process: the optimum, and workers that die."""
 
-import logging
-import os
 import pickle
-import signal
-from time import monotonic, sleep
 
 import numpy as np
 import pytest
+from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster, tasks
 from _dask_data import EXACT, check_the_same, divided, problems, rows, spoilt
 from sklearn.base import clone
 
@@ -23,26 +20,6 @@ FEW_STEPS = EXACT | {"C": 0.02}
 SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-8)
 
 
-# Seconds after which something hangs; on a busy machine a process may wait that long.
-PATIENCE = 300.0
-
-
-def start_cluster():
-    dask.config.set(
-        {
-            "distributed.comm.timeouts.connect": PATIENCE,
-            "distributed.comm.timeouts.tcp": PATIENCE,
-        }
-    )
-    return distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
-        silence_logs=logging.CRITICAL,
-    )
-
-
 @pytest.fixture(scope="module")
 def client():
     with start_cluster() as cluster, distributed.Client(cluster) as client:
@@ -54,19 +31,6 @@ def mortal_client():
     """Of a cluster that one test has to itself."""
     with start_cluster() as cluster, distributed.Client(cluster) as client:
         yield client
-
-
-def tasks(client):
-    """Keys of all that the scheduler knows."""
-    return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
-
-
-def check_nothing_is_left(client, but=frozenset()):
-    """What was released is forgotten, if not at once."""
-    until = monotonic() + PATIENCE
-    while tasks(client) - but and monotonic() < until:
-        sleep(0.05)
-    assert tasks(client) <= but
 
 
 def check_the_optimum(model, here):
@@ -160,12 +124,6 @@ def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
         model.fit(divided(X), divided(y))
     assert not hasattr(model, "coef_")
     check_nothing_is_left(client)
-
-
-def kill_worker(client, address):
-    (pid,) = client.run(os.getpid, workers=[address]).values()
-    # Windows knows but one way.
-    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from sklearn_structsvm._utils.labels import check_codes, unseen, unseen_words
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
 from sklearn_structsvm.confusion.registry import METRICS
+from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
@@ -172,6 +173,12 @@ or None
         ValueError
             For a group that was not in training.
         """
+        if holds_dask(X):
+            check_is_fitted(self)
+            options = {"sensitive_features": sensitive_features, **params}
+            if random_state is not None or any(v is not None for v in options.values()):
+                raise ValueError("Of a Dask collection, predict takes X alone.")
+            return map_lazily(self, "predict", X, self.classes_[:0])
         X_in, cells = self._mixture_input("predict", X, sensitive_features, params)
         uniforms = None
         if len(self.mixture_.weights) > 1:

@@ -22,6 +22,7 @@ from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
 from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
+from sklearn_structsvm._utils._matrix._features cimport PAGE
 from sklearn_structsvm.solvers.blocks._corners cimport Corners, CornerSets
 from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
@@ -516,6 +517,12 @@ cdef class BlockFrankWolfe(ProximalIterate):
 
     # ------------------------------------------------------------------ parts
 
+    def become_part(self):
+        """Be a part of an iterate that is elsewhere."""
+        self.is_part = True
+        n_pages = (self.oracle.n_weights + PAGE - 1) // PAGE
+        self.pages = np.zeros(n_pages, dtype=np.uint8)
+
     def part(self, weights):
         """A part of the iterate: that of the blocks which have their weight here."""
         return BlockFrankWolfe(
@@ -536,10 +543,14 @@ cdef class BlockFrankWolfe(ProximalIterate):
         self.n_steps += part.n_steps
         self.n_oracle_calls += part.n_oracle_calls
         self.n_cache_hits += part.n_cache_hits
-        part.n_steps = part.n_oracle_calls = part.n_cache_hits = 0
+        part.forget_counts()
         self.corners.clock = max(self.corners.clock, part.corners.clock)
         self.corners.reserve(part.corners.most)
         self.tree.rebuild(self.gaps)
+
+    def forget_counts(self):
+        """Count steps and calls from zero again."""
+        self.n_steps = self.n_oracle_calls = self.n_cache_hits = 0
 
     def remember(self, const Py_ssize_t[::1] blocks):
         """Note the dual variables of the blocks of a part's next round, for `settle`."""

@@ -115,14 +115,6 @@ cdef class Parts:
                         norm += delta[j] * delta[j]
         return product, norm
 
-    def best_step(self, double loss_change, double product, double norm):
-        """γ, with the sums of what `compare` found."""
-        cdef double lam = self.whole.proximal_lam()
-        cdef double gain = loss_change - lam * product
-        if not gain > 0.0:
-            return 0.0
-        return min(gain / (lam * norm), 1.0) if norm > 0.0 else 1.0
-
     def join(self, double gamma, Py_ssize_t first, Py_ssize_t last):
         """Move the weights of the whole by γ δ, and those of the parts to them."""
         cdef Py_ssize_t page, k, start, n, j

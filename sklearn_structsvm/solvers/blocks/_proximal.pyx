@@ -110,6 +110,40 @@ cdef class ProximalIterate:
                     gap -= away * away
         return 0.5 * self.lam * gap
 
+    # ------------------------------------------------------------------- parts
+
+    @property
+    def image(self):
+        """v, a view: the weights before they are clipped."""
+        return np.asarray(self.v)
+
+    def place(self, const double[::1] v, double lam):
+        """Take weights and λ' from elsewhere, as a part of another iterate."""
+        check_shape("v", v, self.v.shape[0])
+        self.lam, self.kappa = lam, 0.0
+        np.asarray(self.v)[...] = v
+        self._clip()
+
+    def set_dual_image(self, const double[::1] u):
+        """Take Aα from elsewhere."""
+        check_shape("u", u, self.v.shape[0])
+        np.asarray(self.v)[...] = u
+        self.draw_to_centre()
+
+    def advance(self, const double[::1] delta, double gamma):
+        """Move the weights to v + γ δ."""
+        check_shape("delta", delta, self.v.shape[0])
+        np.asarray(self.v)[...] += np.multiply(gamma, delta)
+        self._clip()
+
+    def best_step(self, double loss_change, double product, double norm):
+        """γ in [0, 1] along δ, with ⟨w, δ⟩ and ‖δ‖²; see `_parts`."""
+        cdef double lam = self.proximal_lam()
+        cdef double gain = loss_change - lam * product
+        if not gain > 0.0:
+            return 0.0
+        return min(gain / (lam * norm), 1.0) if norm > 0.0 else 1.0
+
     # ------------------------------------------------------------------ centre
 
     def set_kappa(self, double kappa):

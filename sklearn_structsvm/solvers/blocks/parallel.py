@@ -21,11 +21,23 @@ FEWEST_STEPS = 16
 MANY_PAGES = 1024
 
 
+def sigma_of(n_parts):
+    """σ of this many parts.
+
+    Between one, which is enough where steps of different parts have nothing in common,
+    and their number, which is safe. Of chains it was the best or next to it for 2, 4, 8.
+    """
+    return 0.5 * (n_parts + 1)
+
+
 def make_team(iterate, n_threads):
     """A context with the `Team` that moves an iterate, or None for one thread.
 
-    What decides is the sizes of the problem alone.
+    What decides is the sizes of the problem alone. An iterate whose parts are elsewhere
+    moves them itself.
     """
+    if hasattr(iterate, "make_pass"):
+        return nullcontext(iterate)
     n = len(iterate.active_blocks)
     n_threads = min(n_threads, n // (ROUNDS * FEWEST_STEPS))
     if n_threads < 2 or not iterate.can_be_parted:
@@ -55,9 +67,7 @@ class Team:
             mine = np.zeros(len(weights))
             mine[blocks[k::n_threads]] = weights[blocks[k::n_threads]]
             self.parts.append(iterate.part(mine))
-        # Between one, which is enough where steps of different parts have nothing in
-        # common, and their number, which is safe.
-        self.joint = Parts(iterate, self.parts, 0.5 * (n_threads + 1))
+        self.joint = Parts(iterate, self.parts, sigma_of(n_threads))
         n_pages = self.joint.n_pages
         n_slices = n_threads if n_pages >= MANY_PAGES else 1
         cuts = [n_pages * k // n_slices for k in range(n_slices + 1)]
@@ -136,7 +146,8 @@ class Team:
         joint = self.joint
         found = self._together([partial(joint.compare, *pages) for pages in self.slices])
         loss_change = sum(part.loss_change for part in self.parts)
-        gamma = joint.best_step(loss_change, *map(sum, zip(*found, strict=True)))
+        sums = map(sum, zip(*found, strict=True))
+        gamma = self.iterate.best_step(loss_change, *sums)
         self._together([partial(joint.join, gamma, *pages) for pages in self.slices])
         return gamma
 

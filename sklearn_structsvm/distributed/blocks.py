@@ -1,0 +1,278 @@
+"""Block-coordinate Frank-Wolfe over examples that stay with workers, a part with each.
+
+A part has its examples, their labelings at hand and dual variables. In a round it gets
+the weights, makes a pass over its examples, and sends back what that changed of the
+weights and of the loss; all of it together is one direction, and the best step along it
+is made here. How long it was, the part is told with the next message. See
+`solvers.blocks._parts`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
+from sklearn_structsvm.solvers.blocks.bcfw import (
+    make_pass,
+    make_passes_at_hand,
+    start_bcfw,
+)
+from sklearn_structsvm.solvers.blocks.parallel import sigma_of
+
+
+@dataclass
+class Message:
+    """What all parts get.
+
+    Attributes
+    ----------
+    number : int
+        Messages before this one.
+    gamma : float
+        The share of the last round's changes that is to be kept.
+    v : ndarray of shape (d,)
+        The weights, before they are clipped.
+    lam : float
+        λ of the steps.
+    """
+
+    number: int
+    gamma: float
+    v: np.ndarray
+    lam: float
+
+    @property
+    def nbytes(self):
+        return self.v.nbytes
+
+
+@dataclass
+class Reply:
+    """What comes back, of one part or of several.
+
+    Attributes
+    ----------
+    is_new : bool
+        Whether a part has not got the message before, and may be elsewhere than thought.
+    vector : ndarray of shape (d,) or None
+        Change of the weights, or Aα.
+    loss : float
+        Change of Σ p_i ℓ_i, or Σ p_i ℓ_i itself.
+    hinge, gap, lowest_gap : float
+        Σ p_i H_i, Σ g_i, and the smallest g_i.
+    n_steps, n_oracle_calls, n_queries : int
+    """
+
+    is_new: bool
+    vector: np.ndarray | None = None
+    loss: float = 0.0
+    hinge: float = 0.0
+    gap: float = 0.0
+    lowest_gap: float = 0.0
+    n_steps: int = 0
+    n_oracle_calls: int = 0
+    n_queries: int = 0
+
+
+def merged(replies):
+    """One reply for all of them."""
+    vectors = [reply.vector for reply in replies if reply.vector is not None]
+    return Reply(
+        any(reply.is_new for reply in replies),
+        np.sum(vectors, axis=0) if vectors else None,
+        lowest_gap=min(reply.lowest_gap for reply in replies),
+        **{
+            name: sum(getattr(reply, name) for reply in replies)
+            for name in (
+                "loss",
+                "hinge",
+                "gap",
+                "n_steps",
+                "n_oracle_calls",
+                "n_queries",
+            )
+        },
+    )
+
+
+class BlockShard:
+    """A part: its examples, and where their dual variables are.
+
+    Where it is copied, as to another worker, its dual variables go along, and it says so
+    with its next reply. Where it was lost and is made anew, it begins with all dual mass
+    on the true labelings, and says so too.
+
+    Parameters
+    ----------
+    structure : Structure
+        Fitted.
+    X, y : examples and labelings as the structure checks them
+    weights : ndarray of shape (n,)
+        p_i, shares of all weight.
+    bounds : (lower, upper) of ndarray of shape (d,), or None
+    wrap : callable
+        From the structure's oracle to the one that is asked.
+    options : dict
+        "step" and "cache" of `start_bcfw`.
+    seed : sequence of int
+        Of the order of the steps.
+    """
+
+    def __init__(self, structure, X, y, weights, bounds, wrap, options, seed):
+        self.structure, self.X, self.y, self.weights = structure, X, y, weights
+        self.bounds, self.wrap, self.options = bounds, wrap, options
+        self.rng = np.random.default_rng(seed)
+        self.number, self.is_settled = -1, True
+        self.iterate = self.state = None
+
+    def __getstate__(self):
+        state = vars(self).copy()
+        state["iterate"], state["number"] = None, None
+        if self.iterate is not None:
+            state["state"] = self.iterate.get_state()
+        return state
+
+    def read(self, message):
+        """Do what every message asks for first; whether there is something to tell."""
+        if self.iterate is None:
+            self._start()
+        iterate = self.iterate
+        is_new = self.number is None or self.number + 1 != message.number
+        if not self.is_settled and not is_new:
+            iterate.settle(iterate.active_blocks, message.gamma)
+        self.number, self.is_settled = message.number, True
+        iterate.place(message.v, message.lam)
+        return is_new
+
+    def _start(self):
+        oracle = self.wrap(self.structure.make_oracle(self.X, self.y))
+        self.iterate, _, _ = start_bcfw(
+            oracle,
+            self.weights,
+            1.0,
+            bounds=self.bounds,
+            state=self.state,
+            **self.options,
+        )
+        self.iterate.become_part()
+        self.state, self.n_queries = None, getattr(oracle, "n_queries", 0)
+
+    def counted(self, **reply):
+        """A reply with the steps and calls since the last one."""
+        iterate = self.iterate
+        n_steps, n_calls = iterate.n_steps, iterate.n_oracle_calls
+        iterate.forget_counts()
+        asked, self.n_queries = self.n_queries, getattr(iterate.oracle, "n_queries", 0)
+        return Reply(
+            n_steps=n_steps,
+            n_oracle_calls=n_calls,
+            n_queries=self.n_queries - asked,
+            **reply,
+        )
+
+
+def make_round(shard, message):
+    """A pass over the examples of the part, and what it changed."""
+    is_new, iterate = shard.read(message), shard.iterate
+    iterate.remember(iterate.active_blocks)
+    make_pass(iterate, "permuted", "block", shard.rng)
+    make_passes_at_hand(iterate, shard.rng)
+    shard.is_settled = False
+    return shard.counted(
+        is_new=is_new,
+        vector=iterate.image - message.v,
+        loss=iterate.loss_change,
+        gap=iterate.known_gap,
+    )
+
+
+def check(shard, message):
+    """The gaps of the part at the weights."""
+    is_new, iterate = shard.read(message), shard.iterate
+    hinge, gap = iterate.check_gaps()
+    lowest_gap = iterate.block_gaps.min()
+    return shard.counted(is_new=is_new, hinge=hinge, gap=gap, lowest_gap=lowest_gap)
+
+
+def dual_image(shard, message):
+    """What the dual variables of the part make of the weights, with λ for λ'."""
+    is_new, iterate = shard.read(message), shard.iterate
+    iterate.rebuild_weights()
+    return shard.counted(is_new=is_new, vector=iterate.image.copy(), loss=iterate.loss)
+
+
+class DistributedBlocks(ProximalIterate):
+    """An iterate as `run_bcfw` moves it, whose blocks are with workers.
+
+    Parameters
+    ----------
+    workers : LocalWorkers or ClusterWorkers
+        Of `BlockShard`.
+    n_blocks, n_parts, n_weights : int
+    lam : float
+    lower, upper : ndarray of shape (n_weights,) or None
+    """
+
+    is_corrective = False
+
+    def __init__(self, workers, n_blocks, n_parts, n_weights, lam, lower, upper):
+        super().__init__(n_weights, lam, lower, upper)
+        self.workers = workers
+        self.active_blocks = range(n_blocks)
+        self.sigma = sigma_of(n_parts)
+        self.n_messages = self.n_steps = self.n_oracle_calls = self.n_queries = 0
+        self.gamma, self.loss = 1.0, 0.0
+        self.gap = self.known_gap_of_blocks = np.inf
+        self.block_gaps = np.zeros(1)
+
+    def _tell(self, function, v, lam):
+        message = Message(self.n_messages, self.gamma, v, lam)
+        self.n_messages += 1
+        reply = self.workers.tell(function, message, merged)
+        self.gamma = 1.0
+        self.n_steps += reply.n_steps
+        self.n_oracle_calls += reply.n_oracle_calls
+        self.n_queries += reply.n_queries
+        return reply
+
+    def make_pass(self, rng, deadline=np.inf):
+        """A round: a pass of each part over its examples, joined by one step."""
+        lam = self.lam + self.kappa
+        reply = self._tell(make_round, self.image.copy(), lam / self.sigma)
+        delta = reply.vector / self.sigma
+        w = self.weights
+        self.gamma = self.best_step(reply.loss, w.dot(delta), delta.dot(delta))
+        self.advance(delta, self.gamma)
+        self.loss += self.gamma * reply.loss
+        self.known_gap_of_blocks = reply.gap
+        if reply.is_new:
+            self.rebuild_weights()
+
+    def rebuild_weights(self):
+        """The weights of the parts' dual variables, wherever they are."""
+        is_new = True
+        self.workers.find_homes()
+        while is_new:
+            reply = self._tell(dual_image, np.zeros(len(self.weights)), self.lam)
+            is_new = reply.is_new
+        self.set_dual_image(reply.vector)
+        self.loss = reply.loss
+
+    def check_gaps(self, n_threads=1):
+        """True gaps at the weights: (Σ p_i H_i, Σ g_i)."""
+        reply = self._tell(check, self.image.copy(), self.lam)
+        while reply.is_new:
+            self.rebuild_weights()
+            reply = self._tell(check, self.image.copy(), self.lam)
+        self.gap = self.known_gap_of_blocks = reply.gap
+        self.block_gaps = np.array([reply.lowest_gap])
+        return reply.hinge, reply.gap
+
+    @property
+    def known_gap(self):
+        """The gap by those of the blocks as last seen."""
+        return self.known_gap_of_blocks + self.proximal_gap()
+
+    @property
+    def dual_objective(self):
+        return self.dual_value(self.loss)

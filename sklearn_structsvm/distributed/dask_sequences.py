@@ -1,0 +1,240 @@
+"""From bags, or delayed parts, of examples to the problem that a solver knows.
+
+Examples are checked where they are. What comes back is how many there are, their weights,
+the labels that they have, and one of them to fit the structure to.
+"""
+
+from copy import copy
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sklearn_structsvm._utils.labels import unique
+from sklearn_structsvm._utils.weights import (
+    check_weights,
+    normalised_lambda,
+    total_weight,
+)
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
+from sklearn_structsvm.distributed.dask_workers import (
+    import_dask,
+    n_places,
+    parts_of,
+    start_workers,
+)
+
+
+@dataclass
+class Examples:
+    """Those of a part, as they were checked."""
+
+    X: list
+    y: list
+    weights: np.ndarray
+    fitted: object
+
+
+@dataclass
+class Survey:
+    """What there is to know of a part before the structure can be fitted.
+
+    Attributes
+    ----------
+    n, total : int and float
+        Examples, and the sum of their weights.
+    labels, counts : ndarray or None
+        The distinct ones and how often they occur, of a structure that has classes.
+    fitted : Structure
+        Fitted to the part alone.
+    first : (x, y) or None
+        Its first example.
+    """
+
+    n: int
+    total: float
+    labels: np.ndarray | None
+    counts: np.ndarray | None
+    fitted: object
+    first: tuple | None
+
+
+@dataclass
+class DaskSequences:
+    """Training data in parts, bound to a fitted structure, as `Problem` is for lists.
+
+    Attributes
+    ----------
+    structure : Structure
+    total : float
+        Σs.
+    n : int
+    workers : LocalWorkers or ClusterWorkers
+        Of `Examples`.
+    n_parts : int
+    first : (x, y)
+        An example.
+    """
+
+    structure: object
+    total: float
+    n: int
+    workers: object
+    n_parts: int
+    first: tuple
+    weights: np.ndarray = field(default_factory=lambda: np.ones(1))
+
+    def make_oracle(self):
+        """That of one example."""
+        x, y = self.first
+        return self.structure.make_oracle(*self.structure.check_data([x], [y]))
+
+    def lam(self, C):
+        return normalised_lambda(C, self.total)
+
+    def make_iterate(self, lam, *, step, cache, bounds, wrap, seed):
+        """The iterate whose parts are with the workers."""
+        whole = self.structure, self.total, bounds, wrap, {"step": step, "cache": cache}
+        arguments = [(*whole, (seed, k)) for k in range(self.n_parts)]
+        checked = self.workers
+        self.workers = checked.map(make_shard, arguments)
+        checked.release()
+        lower, upper = (None, None) if bounds is None else bounds
+        sizes = self.n, self.n_parts, self.structure.n_weights_
+        return DistributedBlocks(self.workers, *sizes, lam, lower, upper)
+
+    def release(self):
+        """Let the workers forget the parts."""
+        self.workers.release()
+
+
+def make_dask_sequences(estimator, structure, X, y, sample_weight):
+    """As `make_problem`, of bags of as many parts or of lists of delayed ones.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose `classes` and `class_weight` are read.
+    structure : Structure
+        Not fitted, for other than rows of a matrix.
+    X, y, sample_weight : dask.bag.Bag or list of Delayed
+        The last may be None.
+    """
+    parts = [parts_of(X, "X"), parts_of(y, "y")]
+    parts.append(
+        [None] * len(parts[0])
+        if sample_weight is None
+        else parts_of(sample_weight, "sample_weight")
+    )
+    if len({len(column) for column in parts}) > 1:
+        raise ValueError(
+            "X, y and sample_weight must have as many parts; got "
+            f"{', '.join(str(len(column)) for column in parts)}."
+        )
+    rows = list(zip(*parts, strict=True))
+    n_groups = min(n_places(), len(rows))
+    bounds = [j * len(rows) // n_groups for j in range(n_groups + 1)]
+    prepare = import_dask().delayed(check_parts, pure=False)
+    options = {"classes": estimator.classes, "class_weight": None}
+    workers = start_workers(
+        [
+            prepare(
+                begin,
+                *map(list, zip(*rows[begin:end], strict=True)),
+                structure,
+                options if structure.has_classes else {},
+            )
+            for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
+        ]
+    )
+    try:
+        return _fit_structure(estimator, structure, workers)
+    except BaseException:
+        workers.release()
+        raise
+
+
+def _fit_structure(estimator, structure, workers):
+    surveys = workers.collect(survey)
+    used = [s for s in surveys if s.n > 0]
+    if not used:
+        raise ValueError("X is empty: at least one example is needed.")
+    workers.keep([s.n > 0 for s in surveys])
+    total = total_weight(np.array([s.total for s in used]), "sample_weight")
+    fitted = used[0].fitted
+    if structure.has_classes:
+        labels, places = unique(
+            np.concatenate([s.labels for s in used]), "y", return_inverse=True
+        )
+        counts = np.bincount(places, np.concatenate([s.counts for s in used]))
+        class_weight = estimator.class_weight
+        if isinstance(class_weight, str):
+            shares = counts.sum() / (len(counts) * counts)
+            class_weight = dict(zip(labels.tolist(), shares, strict=True))
+        classes = labels if estimator.classes is None else estimator.classes
+        x, y = used[0].first
+        fitted = copy(structure)
+        fitted.fit(
+            *structure.check_data([x], [y]), classes=classes, class_weight=class_weight
+        )
+    for k, other in enumerate(used):
+        mine, theirs = (
+            getattr(f, "n_features_in_", None) for f in (fitted, other.fitted)
+        )
+        if mine != theirs or (
+            not structure.has_classes and fitted.n_weights_ != other.fitted.n_weights_
+        ):
+            raise ValueError(
+                f"Parts of X differ: the first has {mine or fitted.n_weights_} features, "
+                f"and part {k} has {theirs or other.fitted.n_weights_}."
+            )
+    n = sum(s.n for s in used)
+    return DaskSequences(fitted, total, n, workers, len(used), used[0].first)
+
+
+def check_parts(number, Xs, ys, weights, structure, options):
+    """The `Examples` of some parts, the first of which has this number, for errors."""
+    items, labelings, all_weights = [], [], []
+    for k, (X, y, s) in enumerate(zip(Xs, ys, weights, strict=True)):
+        X, y = list(X), list(y)
+        if len(X) != len(y):
+            raise ValueError(
+                f"Part {number + k} has {len(X)} examples in X, and {len(y)} in y."
+            )
+        s = None if s is None else np.asarray(list(s), dtype=np.float64)
+        try:
+            if X:
+                all_weights.append(check_weights(s, len(X), may_vanish=True))
+        except ValueError as error:
+            raise ValueError(f"Part {number + k}: {error}") from error
+        items += X
+        labelings += y
+    if not items:
+        return Examples([], [], np.empty(0), None)
+    try:
+        X, y = structure.check_data(items, labelings)
+        fitted = copy(structure)
+        fitted.fit(X, y, **options)
+    except ValueError as error:
+        raise ValueError(f"Of the parts from {number} on: {error}") from error
+    return Examples(X, y, np.concatenate(all_weights), fitted)
+
+
+def survey(examples):
+    """What is to be known of a part."""
+    if not examples.X:
+        return Survey(0, 0.0, None, None, None, None)
+    labels = counts = None
+    if examples.fitted.has_classes:
+        joined = np.concatenate([np.asarray(y).ravel() for y in examples.y])
+        labels, counts = unique(joined, "y", return_counts=True)
+    first = examples.X[0], examples.y[0]
+    weights = examples.weights
+    return Survey(len(weights), weights.sum(), labels, counts, examples.fitted, first)
+
+
+def make_shard(examples, structure, total, bounds, wrap, options, seed):
+    """The `BlockShard` of checked examples."""
+    weights = examples.weights / total
+    return BlockShard(
+        structure, examples.X, examples.y, weights, bounds, wrap, options, seed
+    )

@@ -1,0 +1,49 @@
+"""A cluster of two workers, each a process, one of which may be killed."""
+
+import logging
+import os
+import signal
+from time import monotonic, sleep
+
+import pytest
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+
+# Seconds after which something hangs; on a busy machine a process may wait that long.
+PATIENCE = 300.0
+
+
+def start_cluster():
+    dask.config.set(
+        {
+            "distributed.comm.timeouts.connect": PATIENCE,
+            "distributed.comm.timeouts.tcp": PATIENCE,
+        }
+    )
+    return distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def tasks(client):
+    """Keys of all that the scheduler knows."""
+    return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
+
+
+def check_nothing_is_left(client, but=frozenset()):
+    """What was released is forgotten, if not at once."""
+    until = monotonic() + PATIENCE
+    while tasks(client) - but and monotonic() < until:
+        sleep(0.05)
+    assert tasks(client) <= but
+
+
+def kill_worker(client, address):
+    (pid,) = client.run(os.getpid, workers=[address]).values()
+    # Windows knows but one way.
+    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))

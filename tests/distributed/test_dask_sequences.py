@@ -1,0 +1,389 @@
+"""Structural SVMs over parts of the examples: optimum, certificate, lost parts."""
+
+import pickle
+from time import sleep
+
+import numpy as np
+import pytest
+from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster
+from _estimators import assert_same_optimum
+from _problems import KINDS, explicit_alpha, random_problem
+from _seeds import new_rng, new_seed
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    ComplexMetricClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+)
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.distributed import blocks, dask_workers
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
+from sklearn_structsvm.distributed.dask_workers import LocalWorkers
+from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    MulticlassStructure,
+    Structure,
+    TreeStructure,
+)
+from sklearn_structsvm.structures._probe import Probe
+
+dask = pytest.importorskip("dask")
+bag = pytest.importorskip("dask.bag")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+
+LAM, N = 0.05, 12
+
+
+def as_it_is(oracle):
+    return oracle
+
+
+def make_iterate(problem, n_parts, p, bounds=None, step="corrective"):
+    """Parts in this process: (the iterate, their shards)."""
+    shards = []
+    for k in range(n_parts):
+        mine = range(k, problem.n, n_parts)
+        X = problem.X
+        X = X[list(mine)] if hasattr(X, "shape") else [X[i] for i in mine]
+        y = [problem.y[i] for i in mine]
+        y = np.array(y) if hasattr(problem.y, "shape") else y
+        shards.append(
+            BlockShard(
+                problem.structure,
+                X,
+                y,
+                p[list(mine)],
+                bounds,
+                as_it_is,
+                {"step": step, "cache": "auto"},
+                (new_seed(0), k),
+            )
+        )
+    d = problem.structure.n_weights_
+    lower, upper = (None, None) if bounds is None else bounds
+    sizes = problem.n, n_parts, d
+    return DistributedBlocks(LocalWorkers(shards), *sizes, LAM, lower, upper)
+
+
+def whole_alpha(problem, iterate):
+    """Dual variables over the listed labelings, of all parts."""
+    shards = iterate.workers.shards
+    alpha = [None] * problem.n
+    for k, shard in enumerate(shards):
+        mine = range(k, problem.n, len(shards))
+        part = random_part(problem, mine)
+        for i, masses in zip(mine, explicit_alpha(part, shard.iterate), strict=True):
+            alpha[i] = masses
+    return alpha
+
+
+def random_part(problem, mine):
+    class Part:
+        class listed:
+            loss = [problem.listed.loss[i] for i in mine]
+            labelings = [problem.listed.labelings[i] for i in mine]
+
+    return Part
+
+
+@pytest.mark.parametrize("has_box", [False, True])
+@pytest.mark.parametrize("step", ["corrective", "pairwise"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "custom"])
+def test_the_gap_is_true_whatever_happens_to_the_parts(kind, step, has_box):
+    problem, rng = random_problem(kind, n=N), new_rng(1)
+    p = rng.uniform(0.2, 1.0, size=N)
+    p /= p.sum()
+    d = problem.listed.d
+    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    if has_box:
+        lower, upper = -rng.uniform(size=d), rng.uniform(size=d)
+    bounds = (lower, upper) if has_box else None
+    iterate = make_iterate(problem, 3, p, bounds, step)
+    shards = iterate.workers.shards
+    fresh = [pickle.dumps(shard) for shard in shards]
+    for k in range(12):
+        iterate.make_pass(None)
+        event = rng.integers(4)
+        j = rng.integers(3)
+        if event == 0:
+            # Lost with its worker.
+            shards[j] = pickle.loads(fresh[j])
+        elif event == 1:
+            # Handed over to another one.
+            shards[j] = pickle.loads(pickle.dumps(shards[j]))
+        if k == 3:
+            iterate.set_kappa(9 * LAM)
+        if k > 3:
+            iterate.extrapolate(0.5)
+        row, weights, lowest = certify(iterate)
+        v, loss = problem.listed.dual_point(whole_alpha(problem, iterate), LAM, p)
+        w = np.clip(v, lower, upper)
+        dual = loss + LAM * (0.5 * w @ w - v @ w)
+        primal = problem.listed.primal(weights, LAM, p)
+        size = 1.0 + abs(dual)
+        assert row["objective"] == pytest.approx(primal, abs=1e-10 * size)
+        assert row["dual_gap"] == pytest.approx(primal - dual, abs=1e-9 * size)
+        assert lowest >= -1e-12 * size
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "custom"])
+def test_rounds_of_parts_reach_the_optimum(kind):
+    problem = random_problem(kind, n=N)
+    iterate = make_iterate(problem, 3, problem.listed.uniform)
+    result = run_bcfw(iterate, sampling="permuted", tol=1e-6, max_iter=10**4, rng=0)
+    assert result.status == "converged"
+    alone = problem.solver(LAM, step="corrective")
+    other = run_bcfw(alone, tol=1e-6, max_iter=10**4, rng=0)
+    assert abs(result.objective - other.objective) <= 1e-6
+
+
+# Estimators.
+
+
+class Nearest(Structure):
+    """Labels 0 to 2 by three linear functions, written in Python."""
+
+    def fit(self, X, y):
+        self.n_weights_ = 3 * len(X[0])
+        return self
+
+    def joint_feature(self, x, y):
+        return np.outer(np.arange(3) == y, x).ravel()
+
+    def loss(self, y_true, y):
+        return float(y_true != y)
+
+    def decode(self, x, w):
+        return int((w.reshape(3, -1) @ x).argmax())
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        scores = w.reshape(3, -1) @ x + lam * (np.arange(3) != y_true)
+        return int(scores.argmax())
+
+
+def divided(items, n_parts=3):
+    """A bag of so many parts, the last of them empty."""
+    items = list(items)
+    parts = np.array_split(np.arange(len(items)), n_parts)
+    lists = [dask.delayed([items[i] for i in part]) for part in parts]
+    return bag.from_delayed([*lists, dask.delayed([])])
+
+
+def chains(n=60):
+    return make_chains(n_samples=n, random_state=new_seed(0))
+
+
+def problems():
+    X, y = chains()
+    few = [sparse.csr_array(np.where(np.abs(x) > 1.0, x, 0.0)) for x in X]
+    names = [np.array(list("abcdefghijkl"))[labels] for labels in y]
+    rng = new_rng(0)
+    trees = [(x, np.array([-1, *(rng.integers(t) for t in range(1, len(x)))])) for x in X]
+    vectors = list(rng.standard_normal((60, 4)))
+    labels = [int(np.argmax(x[:3])) for x in vectors]
+    fit = {"C": 0.05, "tol": 1e-4, "max_iter": 10**5, "random_state": 0}
+    balanced = {"class_weight": "balanced"}
+    return {
+        "chains": (BCFWClassifier(**fit), X, y),
+        "names": (BCFWClassifier(ChainStructure(), **fit, **balanced), few, names),
+        "pairwise": (BCFWClassifier(**fit, step="pairwise"), X, y),
+        "bounds": (BCFWClassifier(**fit, coef_bounds=(-0.1, 0.2)), X, y),
+        "trees": (BCFWClassifier(TreeStructure(), **fit), trees, y),
+        "slack": (SlackRescaledSSVM(**fit), X, y),
+        "margin": (SlackRescaledSSVM(**fit, rescaling="margin"), X, y),
+        "python": (BCFWClassifier(Nearest(), **fit), vectors, labels),
+    }
+
+
+KINDS_OF_FITS = list(problems())
+
+
+def check_the_optimum(model, X, y, s, here):
+    assert_same_optimum(model, here, model.C * s.sum())
+    assert model.dual_gap_ <= model.tol
+    assert model.structure_.n_weights_ == here.structure_.n_weights_
+    assert model.n_oracle_calls_ > len(X)
+    # The objective, one example at a time.
+    if isinstance(model, BCFWClassifier):
+        w, hinge = model.coef_, 0.0
+        for weight, x, labels in zip(s / s.sum(), X, y, strict=True):
+            X_in, y_in = model.structure_.check_data([x], [labels])
+            probe = Probe(model.structure_.make_oracle(X_in, y_in), 0, w)
+            hinge += weight * sum(probe.best(1.0)[1:3])
+        value = 0.5 * w @ w / (model.C * s.sum()) + hinge
+        assert model.objective_ == pytest.approx(value, rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_FITS)
+def test_the_optimum_is_that_of_the_fit_in_memory(kind, monkeypatch):
+    model, X, y = problems()[kind]
+    s = new_rng(1).uniform(0.5, 2.0, size=len(X))
+    here = clone(model).fit(X, y, sample_weight=s)
+    monkeypatch.setattr(
+        "sklearn_structsvm.distributed.dask_sequences.n_places", lambda: 3
+    )
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
+    check_the_optimum(model, X, y, s, here)
+    if kind == "slack":
+        assert model.n_queries_ >= model.n_oracle_calls_
+    predicted = model.predict(divided(X))
+    assert isinstance(predicted, bag.Bag)
+    for given, expected in zip(predicted.compute(), model.predict(X), strict=True):
+        np.testing.assert_array_equal(given, expected)
+
+
+def test_delayed_parts_do_as_well():
+    X, y = chains()
+    model = BCFWClassifier(C=0.05, tol=0.01, random_state=0)
+    parts = [dask.delayed(list)(X[i : i + 20]) for i in (0, 20, 40)]
+    labels = [dask.delayed(list)(y[i : i + 20]) for i in (0, 20, 40)]
+    model.fit(parts, labels)
+    here = clone(model).fit(divided(X), divided(y))
+    np.testing.assert_array_equal(model.coef_, here.coef_)
+    predicted = dask.compute(*model.predict(parts))
+    assert [len(part) for part in predicted] == [20, 20, 20]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (BCFWClassifier(warm_start=True), "warm_start=True needs data in memory"),
+        (BCFWClassifier(step="fw"), "step='fw' needs data in memory"),
+        (BCFWClassifier(average=True), "average=True needs data in memory"),
+        (BCFWClassifier(sampling="gap"), "sampling='gap' needs data in memory"),
+        (SlackRescaledSSVM(solver="sgd"), "solver='sgd' needs data in memory"),
+    ],
+    ids=str,
+)
+def test_what_needs_data_in_memory_says_so(model, message):
+    X, y = chains(9)
+    with pytest.raises(ValueError, match=message):
+        model.fit(divided(X), divided(y))
+    assert not hasattr(model, "coef_")
+
+
+def test_wrong_parts_are_errors_before_any_work():
+    X, y = chains(9)
+    model = BCFWClassifier()
+    with pytest.raises(TypeError, match="rows of a matrix there are SubLBFGSClassifier"):
+        BCFWClassifier(MulticlassStructure()).fit(divided(X), divided(y))
+    with pytest.raises(ValueError, match="X has 4|as many parts; got 4, 3"):
+        model.fit(divided(X), divided(y, 2))
+    with pytest.raises(TypeError, match="y must be a dask.bag"):
+        model.fit(divided(X), y)
+    with pytest.raises(ValueError, match="Part 1 has 3 examples in X, and 2 in y"):
+        model.fit(divided(X), divided(y[:7]))
+    with pytest.raises(ValueError, match="X is empty"):
+        model.fit(divided([]), divided([]))
+    other = [*X[:-1], X[-1][:, :3]]
+    with pytest.raises(ValueError, match="features"):
+        model.fit(divided(other), divided(y))
+    with pytest.raises(ValueError, match="Part 1: .*[Nn]egative|Part 1"):
+        model.fit(divided(X), divided(y), sample_weight=divided([1, 1, 1, -1, *[1] * 5]))
+
+
+# Predictions of collections of rows.
+
+
+def test_predictions_of_collections_are_lazy_and_those_of_the_rows():
+    rng = new_rng(0)
+    X = rng.standard_normal((90, 4))
+    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    Y = (X[:, :3] > 0).astype(int)
+    sizes = (50, 30, 10)
+    models = [
+        SubLBFGSClassifier(C=0.1).fit(X, y),
+        BCFWClassifier(C=0.1, random_state=0).fit(X, y),
+        BCFWClassifier(C=0.1, random_state=0).fit(X, Y),
+        ComplexMetricClassifier(LogisticRegression(), random_state=0).fit(X, y),
+    ]
+    array = da.from_array(X, chunks=(sizes, 4))
+    for model in models:
+        expected = model.predict(X)
+        dense = model.predict(array)
+        assert isinstance(dense, da.Array) and dense.shape == expected.shape
+        assert dense.dtype == expected.dtype
+        np.testing.assert_array_equal(dense.compute(), expected)
+        csr = model.predict(array.map_blocks(sparse.csr_array))
+        np.testing.assert_array_equal(csr.compute(), expected)
+    names = ["p", "q", "r", "s"]
+    frame = pd.DataFrame(X, columns=names)
+    for model in (SubLBFGSClassifier(C=0.1), ComplexMetricClassifier(random_state=0)):
+        model.fit(frame, y)
+        lazy = model.predict(dd.from_pandas(frame, npartitions=3))
+        np.testing.assert_array_equal(lazy.compute(), model.predict(frame))
+
+
+# On a cluster.
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    with start_cluster() as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.parametrize("kind", ["chains", "slack"])
+def test_a_cluster_reaches_the_optimum(client, kind):
+    model, X, y = problems()[kind]
+    s = np.ones(len(X))
+    here = clone(model).fit(X, y)
+    model.fit(divided(X), divided(y))
+    check_the_optimum(model, X, y, s, here)
+    again = clone(model).fit(divided(X), divided(y))
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert len(model.predict(divided(X)).compute()) == len(X)
+    check_nothing_is_left(client)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [2**20, 0])
+def test_a_killed_worker_changes_nothing_but_time(large, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    model, X, y = problems()["chains"]
+    here = clone(model).fit(X, y)
+    told, replies = [], []
+    tell = dask_workers.ClusterWorkers.tell
+    with start_cluster() as cluster, distributed.Client(cluster) as client:
+
+        def tell_and_kill(workers, function, message, merge):
+            told.append(workers.homes)
+            if len(told) == 6:
+                kill_worker(client, workers.homes[0])
+                # What is sent to all before the scheduler knows waits for the dead one.
+                while not large and workers.homes[0] in client.nthreads():
+                    sleep(0.05)
+            replies.append(tell(workers, function, message, merge))
+            return replies[-1]
+
+        monkeypatch.setattr(dask_workers, "LARGE", large)
+        monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
+        model.fit(divided(X), divided(y))
+    assert any(reply.is_new for reply in replies[5:])
+    assert not any(reply.is_new for reply in replies[:5])
+    check_the_optimum(model, X, y, np.ones(len(X)), here)
+
+
+def test_interrupted_fits_leave_nothing_behind(client, monkeypatch):
+    X, y = chains()
+    make_round, rounds = blocks.make_round, []
+
+    def interrupted(self, rng, deadline=np.inf):
+        rounds.append(make_round)
+        if len(rounds) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(blocks.DistributedBlocks, "make_pass", interrupted)
+    model = BCFWClassifier(C=0.05)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(divided(X), divided(y))
+    assert not hasattr(model, "coef_")
+    check_nothing_is_left(client)
