@@ -131,19 +131,20 @@ def make_dask_sequences(estimator, structure, X, y, sample_weight):
             f"{', '.join(str(len(column)) for column in parts)}."
         )
     rows = list(zip(*parts, strict=True))
+    # Parts that follow each other may be alike: a worker gets some from everywhere.
     n_groups = min(n_places(), len(rows))
-    bounds = [j * len(rows) // n_groups for j in range(n_groups + 1)]
+    groups = [range(k, len(rows), n_groups) for k in range(n_groups)]
     prepare = import_dask().delayed(check_parts, pure=False)
     options = {"classes": estimator.classes, "class_weight": None}
     workers = start_workers(
         [
             prepare(
-                begin,
-                *map(list, zip(*rows[begin:end], strict=True)),
+                list(group),
+                *map(list, zip(*(rows[k] for k in group), strict=True)),
                 structure,
                 options if structure.has_classes else {},
             )
-            for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
+            for group in groups
         ]
     )
     try:
@@ -191,21 +192,21 @@ def _fit_structure(estimator, structure, workers):
     return DaskSequences(fitted, total, n, workers, len(used), used[0].first)
 
 
-def check_parts(number, Xs, ys, weights, structure, options):
-    """The `Examples` of some parts, the first of which has this number, for errors."""
+def check_parts(numbers, Xs, ys, weights, structure, options):
+    """The `Examples` of some parts, which have these numbers in errors."""
     items, labelings, all_weights = [], [], []
-    for k, (X, y, s) in enumerate(zip(Xs, ys, weights, strict=True)):
+    for number, X, y, s in zip(numbers, Xs, ys, weights, strict=True):
         X, y = list(X), list(y)
         if len(X) != len(y):
             raise ValueError(
-                f"Part {number + k} has {len(X)} examples in X, and {len(y)} in y."
+                f"Part {number} has {len(X)} examples in X, and {len(y)} in y."
             )
         s = None if s is None else np.asarray(list(s), dtype=np.float64)
         try:
             if X:
                 all_weights.append(check_weights(s, len(X), may_vanish=True))
         except ValueError as error:
-            raise ValueError(f"Part {number + k}: {error}") from error
+            raise ValueError(f"Part {number}: {error}") from error
         items += X
         labelings += y
     if not items:
@@ -215,7 +216,10 @@ def check_parts(number, Xs, ys, weights, structure, options):
         fitted = copy(structure)
         fitted.fit(X, y, **options)
     except ValueError as error:
-        raise ValueError(f"Of the parts from {number} on: {error}") from error
+        others = ", ".join(map(str, numbers))
+        raise ValueError(
+            f"In part {others}, counted on from its start: {error}"
+        ) from error
     return Examples(X, y, np.concatenate(all_weights), fitted)
 
 

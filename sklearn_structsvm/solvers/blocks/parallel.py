@@ -10,14 +10,15 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._parts import Parts
 
 # Rounds of a pass, and of one over the labelings at hand, where steps are smaller. The
-# more there are, the fewer passes it takes, and the more often threads wait.
-ROUNDS = 10
-ROUNDS_AT_HAND = 5
+# more there are, the fewer passes it takes, and the more often threads wait and weights
+# are compared. Where these are many, that takes as long as the steps.
+ROUNDS = (10, 5)
+ROUNDS_OF_MANY_WEIGHTS = (4, 2)
 
 # Steps that a part is to make in a round: fewer are not worth the waiting.
 FEWEST_STEPS = 16
 
-# From this many pages of weights on several threads compare them.
+# What is many; and then several threads compare them.
 MANY_PAGES = 1024
 
 
@@ -39,7 +40,7 @@ def make_team(iterate, n_threads):
     if hasattr(iterate, "make_pass"):
         return nullcontext(iterate)
     n = len(iterate.active_blocks)
-    n_threads = min(n_threads, n // (ROUNDS * FEWEST_STEPS))
+    n_threads = min(n_threads, n // (ROUNDS[0] * FEWEST_STEPS))
     if n_threads < 2 or not iterate.can_be_parted:
         return nullcontext()
     return Team(iterate, n_threads)
@@ -69,7 +70,9 @@ class Team:
             self.parts.append(iterate.part(mine))
         self.joint = Parts(iterate, self.parts, sigma_of(n_threads))
         n_pages = self.joint.n_pages
-        n_slices = n_threads if n_pages >= MANY_PAGES else 1
+        has_many = n_pages >= MANY_PAGES
+        self.rounds = ROUNDS_OF_MANY_WEIGHTS if has_many else ROUNDS
+        n_slices = n_threads if has_many else 1
         cuts = [n_pages * k // n_slices for k in range(n_slices + 1)]
         self.slices = list(zip(cuts[:-1], cuts[1:], strict=True))
         self.pool = ThreadPoolExecutor(n_threads - 1)
@@ -112,7 +115,7 @@ class Team:
         """
         for part in self.parts:
             self.iterate.begin_pass_of(part)
-        n_rounds = ROUNDS_AT_HAND if at_hand else ROUNDS
+        n_rounds = self.rounds[at_hand]
         nothing = [order[:0] for order in orders]
         made, gamma = nothing, 1.0
         try:

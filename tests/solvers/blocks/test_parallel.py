@@ -105,7 +105,7 @@ def test_a_round_that_went_too_far_is_taken_back_in_part():
 
 
 def test_parts_of_few_examples_or_of_structures_in_python_are_not_made():
-    n = parallel.ROUNDS * parallel.FEWEST_STEPS
+    n = parallel.ROUNDS[0] * parallel.FEWEST_STEPS
     few = random_problem("chain", n=2 * n - 1).solver(LAM, step="corrective")
     enough = random_problem("chain", n=2 * n).solver(LAM, step="corrective")
     for solver in (few, random_problem("custom", n=2 * n).solver(LAM, step="corrective")):
