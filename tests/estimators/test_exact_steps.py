@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _estimators import make_problem
 from _seeds import new_rng, new_seed
+from scipy.linalg import block_diag
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -60,16 +61,18 @@ def test_the_objective_is_that_of_liblinear(n_classes, C, fit_intercept):
 
 
 def test_resting_saves_steps_and_changes_nothing_else():
-    X, y = random_rows()
+    """Nine of ten rows have a feature of their own: one step on each is all."""
+    X, y = random_rows(30)
+    X, y = block_diag(X, np.eye(270)), np.concatenate([y, np.arange(270) % 3])
     fits = {}
     for sampling in ("gap", "permuted"):
         model = BCFWClassifier(
-            C=0.1, step="exact", sampling=sampling, tol=1e-8, max_iter=10**4,
-            random_state=0,
+            C=0.1, step="exact", sampling=sampling, acceleration=False, tol=1e-8,
+            max_iter=10**5, fit_intercept=False, random_state=0,
         )  # fmt: skip
         fits[sampling] = model.fit(X, y)
     assert abs(fits["gap"].objective_ - fits["permuted"].objective_) <= 1e-8
-    assert fits["gap"].n_oracle_calls_ < 0.6 * fits["permuted"].n_oracle_calls_
+    assert fits["gap"].n_oracle_calls_ < 0.5 * fits["permuted"].n_oracle_calls_
 
 
 @pytest.mark.parametrize("kind", KINDS)
