@@ -247,17 +247,11 @@ def enumerated(kind, scale):
     return Written(structure, X, y, listed, {})
 
 
-def rescaled(kind):
-    """To slack rescaling, labelings have features that are multiplied by their losses."""
-    listed = written(kind).listed
-    phi = [loss[:, np.newaxis] * listed.delta(i) for i, loss in enumerate(listed.loss)]
-    return Listed(listed.labelings, listed.truth, phi, listed.loss)
-
-
 @cache_by_seed
 def optimum(kind, C=0.3, rescaling="slack"):
     """The least objective within 1e-11, by cutting planes over the list."""
-    listed = rescaled(kind) if rescaling == "slack" else written(kind).listed
+    listed = written(kind).listed
+    listed = listed.slack_rescaled() if rescaling == "slack" else listed
     return solve_listed(listed, 1.0 / (C * listed.n), tol=1e-11)[0]
 
 
@@ -290,7 +284,7 @@ def test_all_solvers_reach_one_objective(kind, options, search_rtol):
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_subgradients_approach_the_optimum_within_their_certificate(kind, average):
-    problem, listed = written(kind), rescaled(kind)
+    problem, listed = written(kind), written(kind).listed.slack_rescaled()
     for passes in (10, 100, 1000):
         model = problem.fit(solver="sgd", average=average, max_iter=passes, tol=1e-8)
         left = model.objective_ - optimum(kind)
