@@ -104,6 +104,11 @@ class Listed:
         """Largest ||φ(x_i, y) - φ(x_i, y_i)||."""
         return max(np.linalg.norm(self.delta(i), axis=1).max() for i in range(self.n))
 
+    def slack_rescaled(self):
+        """Features times the losses of their labelings, as slack rescaling sees them."""
+        phi = [loss[:, np.newaxis] * self.delta(i) for i, loss in enumerate(self.loss)]
+        return Listed(self.labelings, self.truth, phi, self.loss)
+
     def subgradient_bound(self, lam, n_steps):
         """How far from the optimum stochastic subgradients are after so many steps.
 

@@ -143,15 +143,19 @@ def test_several_scorers_are_used_at_once(data):
 def test_metrics_tune_thresholds(data):
     X, y, _, _ = data
     model = LogisticRegression()
-    untuned = GMean()(y, model.fit(X, y).predict(X))
+    positive = model.fit(X, y).predict_proba(X)[:, 1]
     for scoring in (GMean().scorer(), make_scorer(GMean())):
         tuned = TunedThresholdClassifierCV(
-            model, scoring=scoring, cv="prefit", refit=False
+            model, scoring=scoring, cv="prefit", refit=False, store_cv_results=True
         )
         tuned.fit(X, y)
-        score = GMean()(y, tuned.predict(X))
-        assert score > untuned
-        assert tuned.best_score_ == pytest.approx(score)
+        scores = [
+            GMean()(y, model.classes_[(positive >= threshold).astype(int)])
+            for threshold in tuned.cv_results_["thresholds"]
+        ]
+        np.testing.assert_allclose(tuned.cv_results_["scores"], scores, rtol=1e-12)
+        assert tuned.best_score_ == pytest.approx(max(scores)) and max(scores) > 0
+        assert tuned.best_score_ == pytest.approx(GMean()(y, tuned.predict(X)))
 
 
 def test_weights_reach_the_score_without_routing_in_a_grid_search(data):

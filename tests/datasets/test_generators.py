@@ -146,24 +146,28 @@ def test_labels_of_a_sample_depend_on_one_another():
 def test_features_tell_the_labels(is_sparse):
     X, Y = make_multilabel(400, sparse=is_sparse, random_state=new_seed(0))
     [X] = dense([X])
+    errors, rarer = [], []
     for label in Y.T:
         predicted = GaussianNB().fit(X[:200], label[:200]).predict(X[200:])
-        rarer = min(label[200:].mean(), 1 - label[200:].mean())
-        assert np.mean(predicted != label[200:]) < 0.9 * rarer
+        errors.append(np.mean(predicted != label[200:]))
+        rarer.append(min(label[200:].mean(), 1 - label[200:].mean()))
+    # One label or another may have features like those of others.
+    assert np.mean(errors) < 0.9 * np.mean(rarer)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("n_extra_edges", [0, 5])
 def test_hierarchical_samples_have_the_shapes_asked_for(n_extra_edges, is_sparse):
     X, Y, edges = make_hierarchical(
-        300, n_features=7, n_nodes=11, n_leaves=6, n_labels=1.8,
+        3000, n_features=7, n_nodes=11, n_leaves=6, n_labels=1.8,
         n_extra_edges=n_extra_edges, sparse=is_sparse, random_state=new_seed(0),
     )  # fmt: skip
-    assert X.shape == (300, 7) and X.dtype == np.float64
+    assert X.shape == (3000, 7) and X.dtype == np.float64
     assert sparse.issparse(X) == is_sparse
-    assert Y.shape == (300, 6) and Y.dtype == np.int64
+    assert Y.shape == (3000, 6) and Y.dtype == np.int64
     assert Y.sum(axis=1).min() == 1
-    assert Y.sum() / 300 == pytest.approx(1.8, abs=0.1)
+    # Six standard deviations of the mean of a Poisson number.
+    assert Y.sum() / 3000 == pytest.approx(1.8, abs=6.0 * np.sqrt(0.8 / 3000))
     assert edges.shape == (10 + n_extra_edges, 2) and edges.dtype == np.int64
     assert len(np.unique(edges, axis=0)) == len(edges)
     # Nodes 0 to 4 are above others, 5 to 10 are leaves; an inner one has one parent.
@@ -183,17 +187,25 @@ def test_the_smallest_hierarchy_is_a_root_and_a_leaf():
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_features_tell_the_inner_nodes_above_the_leaves(is_sparse):
-    X, Y, edges = make_hierarchical(
-        1000, n_labels=1.0, class_sep=1.0, sparse=is_sparse, random_state=new_seed(1)
-    )
-    [X] = dense([X])
-    # Samples of two leaves are more alike where the leaves have one parent.
-    means = np.array([X[label == 1].mean(axis=0) for label in Y.T])
-    distances = np.square(means[:, np.newaxis] - means).sum(axis=2)
-    parent = edges[np.argsort(edges[:, 1])][-10:, 0]
-    same = parent[:, np.newaxis] == parent
-    np.fill_diagonal(distances, np.nan)
-    assert np.nanmean(distances[same]) < 0.8 * np.nanmean(distances[~same])
+    """Samples of two leaves are more alike where the leaves have one parent.
+
+    On average: a few nodes of one hierarchy may have features that are alike.
+    """
+    near, far = [], []
+    for seed in range(20):
+        X, Y, edges = make_hierarchical(
+            1000, n_labels=1.0, class_sep=1.0, sparse=is_sparse,
+            random_state=new_seed(1, seed),
+        )  # fmt: skip
+        [X] = dense([X])
+        means = np.array([X[label == 1].mean(axis=0) for label in Y.T])
+        parent = edges[np.argsort(edges[:, 1])][-10:, 0]
+        one, other = np.triu_indices(10, 1)
+        distances = np.square(means[one] - means[other]).sum(axis=1)
+        same = parent[one] == parent[other]
+        near.extend(distances[same])
+        far.extend(distances[~same])
+    assert np.mean(near) < 0.8 * np.mean(far)
 
 
 @pytest.mark.parametrize(

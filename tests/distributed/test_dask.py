@@ -6,7 +6,17 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _dask_data import EXACT, SIZES, check_the_same, da, divided, problems, rows, spoilt
+from _dask_data import (
+    EXACT,
+    SIZES,
+    check_the_same,
+    check_the_threshold,
+    da,
+    divided,
+    problems,
+    rows,
+    spoilt,
+)
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.preprocessing import label_binarize
@@ -29,6 +39,8 @@ def test_the_optimum_is_that_of_the_fit_in_memory(make, X, y, s, options):
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert model.dual_gap_ <= 1e-10
     check_the_same(model, here)
+    if hasattr(model, "threshold_"):
+        check_the_threshold(model, X, y, s)
     assert model.predict(X).shape == y.shape
 
 
@@ -147,8 +159,10 @@ def test_an_indicator_may_be_a_frame():
     names = [name for name in frame if name.startswith("x")]
     labels = (parts[names[:3]] > 0.0).astype(int)
     model = BMRMClassifier(**EXACT)
-    here = clone(model).fit(frame[names], (frame[names[:3]] > 0.0).astype(int))
+    present = (frame[names[:3]] > 0.0).astype(int)
+    here = clone(model).fit(frame[names], present)
     check_the_same(model.fit(parts[names], labels), here)
+    check_the_threshold(model, frame[names], present.to_numpy(), np.ones(len(frame)))
 
 
 def test_frames_of_other_lengths_are_refused():

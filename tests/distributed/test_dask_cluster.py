@@ -5,7 +5,15 @@ import pickle
 import numpy as np
 import pytest
 from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster, tasks
-from _dask_data import EXACT, check_the_same, divided, problems, rows, spoilt
+from _dask_data import (
+    EXACT,
+    check_the_same,
+    check_the_threshold,
+    divided,
+    problems,
+    rows,
+    spoilt,
+)
 from sklearn.base import clone
 
 from sklearn_structsvm import BMRMClassifier, SubLBFGSClassifier
@@ -55,6 +63,8 @@ def test_a_cluster_reaches_the_optimum_of_the_fit_in_memory(client, model, kind)
     here = clone(model).fit(X, y, sample_weight=s)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     check_the_optimum(model, here)
+    if hasattr(model, "threshold_"):
+        check_the_threshold(model, X, y, s)
     check_nothing_is_left(client)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _estimators import make_problem
 from _seeds import new_rng, new_seed
+from scipy.linalg import block_diag
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -60,16 +61,18 @@ def test_the_objective_is_that_of_liblinear(n_classes, C, fit_intercept):
 
 
 def test_resting_saves_steps_and_changes_nothing_else():
-    X, y = random_rows()
+    """Nine of ten rows have a feature of their own: one step on each is all."""
+    X, y = random_rows(30)
+    X, y = block_diag(X, np.eye(270)), np.concatenate([y, np.arange(270) % 3])
     fits = {}
     for sampling in ("gap", "permuted"):
         model = BCFWClassifier(
-            C=0.1, step="exact", sampling=sampling, tol=1e-8, max_iter=10**4,
-            random_state=0,
+            C=0.1, step="exact", sampling=sampling, acceleration=False, tol=1e-8,
+            max_iter=10**5, fit_intercept=False, random_state=0,
         )  # fmt: skip
         fits[sampling] = model.fit(X, y)
     assert abs(fits["gap"].objective_ - fits["permuted"].objective_) <= 1e-8
-    assert fits["gap"].n_oracle_calls_ < 0.6 * fits["permuted"].n_oracle_calls_
+    assert fits["gap"].n_oracle_calls_ < 0.5 * fits["permuted"].n_oracle_calls_
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,14 +187,17 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended(kind):
     problem = make_problem(kind, n=60)
     options = {"step": "exact", "tol": 1e-4, "warm_start": True}
     model = problem.fitted(**options)
-    objective, coef = model.objective_, model.coef_
+    objective, coef, gap = model.objective_, model.coef_, model.dual_gap_
     model.fit(problem.X, problem.y)
     assert model.n_iter_ == 0 and model.objective_ == pytest.approx(objective, rel=1e-12)
     np.testing.assert_allclose(model.coef_, coef, atol=1e-9)
     warm = model.set_params(C=1.1).fit(problem.X, problem.y)
     cold = problem.fitted(**options | {"C": 1.1, "warm_start": False})
     assert abs(warm.objective_ - cold.objective_) <= 1e-4
-    assert 0 < warm.n_oracle_calls_ < cold.n_oracle_calls_
+    # r times C leaves at most r times the gap and r - 1 times the loss of the dual point.
+    # That is at most the largest loss, which is the gap that other fits begin with.
+    begun = warm.history_["dual_gap"][0]
+    assert begun <= 1.1 * gap + 0.1 * cold.history_["dual_gap"][0]
 
 
 @pytest.mark.parametrize("kind", KINDS)

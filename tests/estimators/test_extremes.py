@@ -14,6 +14,8 @@ from _estimators import (
     however_near,
 )
 from _mixtures import no_complaint_of_convergence
+from _problems import solve_listed
+from _references import list_chains
 from _seeds import new_seed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -167,15 +169,29 @@ def test_a_very_long_sequence_is_one_example_among_others():
 
 
 @for_each_estimator
-def test_features_of_very_different_scales_end_with_a_certificate(make_problem):
+@pytest.mark.parametrize("acceleration", [False, True])
+def test_features_of_very_different_scales_end_with_a_certificate(
+    make_problem, acceleration
+):
     problem = make_problem("chain")
     scales = 10.0 ** np.arange(-6, 4, 2)
     X = [x * scales for x in problem.X]
+    listed = list_chains(X, problem.y, 3)
+    if problem.model is SlackRescaledSSVM:
+        listed = listed.slack_rescaled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = problem.estimator(max_iter=300).fit(X, problem.y)
-    assert np.isfinite(model.coef_).all()
-    assert 0 <= model.dual_gap_ < model.history_["dual_gap"][1:].max()
+        model = problem.estimator(acceleration=acceleration, max_iter=300)
+        model.fit(X, problem.y)
+    assert model.objective_ == pytest.approx(
+        listed.primal(model.coef_, 1.0 / problem.n), rel=1e-12
+    )
+    upper, lower = solve_listed(listed, 1.0 / problem.n)
+    assert model.dual_objective_ <= upper and lower <= model.objective_
+    assert abs(model.objective_ - model.dual_objective_ - model.dual_gap_) <= 1e-12
+    # That of the accelerated problem grows, not that of the problem itself.
+    growth = np.diff(model.history_["dual_objective"])
+    assert acceleration or (growth.min() >= -1e-12 and growth[0] > 0)
 
 
 @for_each_estimator

@@ -385,9 +385,28 @@ def affine(function, n):
     return np.array([function(row) - at_zero for row in np.eye(n)]), at_zero
 
 
+def margin_and_loss(structure, x, truth, w, z):
+    change = structure.joint_feature(x, z) - structure.joint_feature(x, truth)
+    return 1 + w @ change, structure.loss(truth, z)
+
+
+def check_between(structure, x, truth, w, lam, alpha, beta):
+    """The labeling between two rays, compared with the linear program; None for none."""
+    expected = reference_between(structure, x, truth, w, lam, alpha, beta)
+    z = structure.constrained_decode(x, truth, w, lam, alpha, beta)
+    if expected is None:
+        assert z is None
+        return None
+    assert_in_local_polytope(z, Y_columns(structure), structure.pairs_)
+    margin, loss = margin_and_loss(structure, x, truth, w, z)
+    assert beta * margin <= loss + 1e-8
+    assert margin >= -1e-8 if alpha == np.inf else loss <= alpha * margin + 1e-8
+    assert margin + lam * loss == pytest.approx(expected, rel=1e-7, abs=1e-7)
+    return z
+
+
 @pytest.mark.parametrize("inference", RELAXED)
 def test_the_constrained_relaxation_is_the_linear_program_with_two_more_rows(inference):
-    outcomes = {"none": 0, "inside": 0, "on a ray": 0}
     for seed in range(12):
         structure, X, Y, w = relaxed_problem(inference, seed, k=4, scale=0.3)
         rng = new_rng(seed)
@@ -395,23 +414,28 @@ def test_the_constrained_relaxation_is_the_linear_program_with_two_more_rows(inf
             lam = rng.choice([0.0, 0.5, 2.0])
             beta = rng.choice([0.0, 0.3, 1.5])
             alpha = beta + rng.choice([0.0, 0.2, 1.0, np.inf])
-            expected = reference_between(structure, x, truth, w, lam, alpha, beta)
-            z = structure.constrained_decode(x, truth, w, lam, alpha, beta)
-            if expected is None:
-                assert z is None
-                outcomes["none"] += 1
-                continue
-            assert_in_local_polytope(z, 4, structure.pairs_)
-            margin = 1 + w @ (
-                structure.joint_feature(x, z) - structure.joint_feature(x, truth)
-            )
-            loss = structure.loss(truth, z)
-            assert beta * margin <= loss + 1e-8
-            assert margin >= -1e-8 if alpha == np.inf else loss <= alpha * margin + 1e-8
-            assert margin + lam * loss == pytest.approx(expected, rel=1e-7, abs=1e-7)
-            free = structure.loss_augmented_decode(x, truth, w, lam)
-            outcomes["inside" if np.array_equal(free, z) else "on a ray"] += 1
-    assert min(outcomes.values()) > 0, outcomes
+            check_between(structure, x, truth, w, lam, alpha, beta)
+
+
+@pytest.mark.parametrize("inference", RELAXED)
+def test_angles_hold_nothing_the_free_labeling_or_a_ray_to_half_of_it(inference):
+    structure, X, Y, w = relaxed_problem(inference, k=4)
+    for x, truth in zip(X, Y, strict=True):
+        slopes = affine(
+            lambda z, x=x, truth=truth: margin_and_loss(structure, x, truth, w, z)[0],
+            Y_columns(structure) + len(structure.pairs_),
+        )[0]
+        # Margins are between 0.9 and 1.1, so that each label is better wrong.
+        small = 0.1 / np.abs(slopes).sum() * w
+        free = structure.loss_augmented_decode(x, truth, small, 2.0)
+        margin, loss = margin_and_loss(structure, x, truth, small, free)
+        steep = 2.0 * structure.label_costs_.sum()
+        assert check_between(structure, x, truth, small, 2.0, np.inf, steep) is None
+        wide = check_between(structure, x, truth, small, 2.0, np.inf, 0.0)
+        np.testing.assert_array_equal(wide, free)
+        half = 0.5 * loss / margin
+        on_ray = check_between(structure, x, truth, small, 2.0, half, half)
+        assert on_ray is not None and (on_ray != free).any()
 
 
 @pytest.mark.parametrize("inference", RELAXED)

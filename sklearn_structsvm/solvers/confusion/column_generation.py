@@ -204,6 +204,8 @@ class _Search:
         """Go to the best start that is left; whether there is none."""
         if not self.places:
             return True
+        # Old columns say nothing of how exactly a new descent is to be solved.
+        self.sharpness = 1.0
         merits = [self.master.merit(self.columns.tensors[t])[0] for t in self.places]
         self.start_at(self.places.pop(int(np.argmin(merits))))
         return False
