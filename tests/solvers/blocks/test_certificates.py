@@ -207,7 +207,8 @@ def test_batch_steps_increase_the_dual(kind):
         expected = solver.check_gaps()[1]
         assert solver.run_batch() == pytest.approx(expected, rel=1e-11)
         dual = solver.loss - 0.5 * LAM * solver.weights @ solver.weights
-        assert dual > last
+        # Near the optimum steps gain less than rounding.
+        assert dual > last or (expected <= 1e-6 and dual >= last - 1e-14)
         last = dual
 
 
