@@ -72,7 +72,7 @@ class DaskSequences:
         Of `Examples`.
     n_parts : int
     first : (x, y)
-        An example.
+        An example, that of `make_oracle`, with `weights`.
     """
 
     structure: object

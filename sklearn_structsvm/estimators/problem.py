@@ -163,19 +163,7 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     if not flat:
         require_y(estimator, y)
         X, y = structure.check_data(X, y)
-    options = {}
-    if structure.has_classes:
-        options = {
-            "classes": estimator.classes,
-            "class_weight": estimator.class_weight,
-        }
-    else:
-        for name in ("classes", "class_weight"):
-            if getattr(estimator, name) is not None:
-                raise ValueError(
-                    f"{name} has no meaning for {type(structure).__name__}; leave it "
-                    "at None."
-                )
+    options = class_options(estimator, structure)
     if flat:
         scaling = estimator.intercept_scaling if estimator.fit_intercept else 0.0
         options["bias"] = scaling
@@ -186,6 +174,19 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
     return Problem(structure, X, y, weights / total, total)
+
+
+def class_options(estimator, structure):
+    """`classes` and `class_weight` for a structure that has classes, {} for others."""
+    options = {name: getattr(estimator, name) for name in ("classes", "class_weight")}
+    if structure.has_classes:
+        return options
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} has no meaning for {type(structure).__name__}; leave it at None."
+            )
+    return {}
 
 
 def _check_class_weight(structure, class_weight):

@@ -24,6 +24,7 @@ from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter, require_y
 from sklearn_structsvm.estimators.problem import (
     check_nothing_to_learn,
+    class_options,
     is_flat,
     make_ascent,
 )
@@ -419,6 +420,7 @@ class StructuredClassifier(
         structure = self.structure
         structure = ChainStructure() if isinstance(structure, str) else clone(structure)
         self._check_dask(structure)
+        class_options(self, structure)
         problem = make_dask_sequences(self, structure, *data)
         try:
             check(problem.make_oracle())
@@ -464,19 +466,13 @@ class StructuredClassifier(
                 "and other structures; for rows of a matrix there are "
                 "SubLBFGSClassifier and BMRMClassifier."
             )
-        name, value = next(
-            (
-                (name, value)
-                for name, allowed in DASK_OPTIONS.items()
-                if (value := getattr(self, name, allowed[0])) not in allowed
-            ),
-            (None, None),
-        )
-        if name is not None:
-            raise ValueError(
-                f"{name}={value!r} needs data in memory; with Dask it must be "
-                f"{' or '.join(repr(v) for v in DASK_OPTIONS[name])}."
-            )
+        for name, allowed in DASK_OPTIONS.items():
+            value = getattr(self, name, allowed[0])
+            if value not in allowed:
+                raise ValueError(
+                    f"{name}={value!r} needs data in memory; with Dask it must be "
+                    f"{' or '.join(map(repr, allowed))}."
+                )
 
     def _train_exact(self, problem, data, transaction):
         """The same by exact steps; the structure must have them."""

@@ -274,7 +274,9 @@ def test_wrong_parts_are_errors_before_any_work():
     model = BCFWClassifier()
     with pytest.raises(TypeError, match="rows of a matrix there are SubLBFGSClassifier"):
         BCFWClassifier(MulticlassStructure()).fit(divided(X), divided(y))
-    with pytest.raises(ValueError, match="X has 4|as many parts; got 4, 3"):
+    with pytest.raises(ValueError, match="class_weight has no meaning for Nearest"):
+        BCFWClassifier(Nearest(), class_weight="balanced").fit(divided(X), divided(y))
+    with pytest.raises(ValueError, match="as many parts; got 4, 3"):
         model.fit(divided(X), divided(y, 2))
     with pytest.raises(TypeError, match="y must be a dask.bag"):
         model.fit(divided(X), y)
@@ -285,7 +287,7 @@ def test_wrong_parts_are_errors_before_any_work():
     other = [*X[:-1], X[-1][:, :3]]
     with pytest.raises(ValueError, match="features"):
         model.fit(divided(other), divided(y))
-    with pytest.raises(ValueError, match="Part 1: .*[Nn]egative|Part 1"):
+    with pytest.raises(ValueError, match="Part 1: "):
         model.fit(divided(X), divided(y), sample_weight=divided([1, 1, 1, -1, *[1] * 5]))
 
 
