@@ -137,6 +137,8 @@ def test_convex_conditions_are_above_their_tangents(constraint):
     rng = new_rng(0)
     for _ in range(20):
         C, cells = tensor(rng, 10 ** rng.uniform(-1, 1))
+        # Below a billionth of a recall the tangent is that at a billionth.
+        C = 0.999 * C + 0.001 / 3.0 * cells.priors[..., np.newaxis]
         constraint.check(cells)
         assert len(constraint.linear(cells)[1]) == 0
         value = partial(constraint.convex_value, cells=cells)
