@@ -186,3 +186,9 @@ def explicit_alpha(problem, solver):
                 raise RuntimeError(f"labeling {key} of {i} has the loss {loss}")
             alpha[i][place] += mass
     return alpha
+
+
+def dual_of_box(v, loss, lam, lower, upper):
+    """ℓ + min_w λ/2 ‖w‖² - λ ⟨v, w⟩ over the box."""
+    w = np.clip(v, lower, upper)
+    return loss + 0.5 * lam * w @ w - lam * v @ w

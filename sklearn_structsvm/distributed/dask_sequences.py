@@ -102,22 +102,24 @@ class DaskSequences:
         sizes = self.n, self.n_parts, self.structure.n_weights_
         return DistributedBlocks(self.workers, *sizes, lam, lower, upper)
 
-    def release(self):
-        """Let the workers forget the parts."""
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
         self.workers.release()
 
 
-def make_dask_sequences(estimator, structure, X, y, sample_weight):
+def make_dask_sequences(structure, X, y, sample_weight, **options):
     """As `make_problem`, of bags of as many parts or of lists of delayed ones.
 
     Parameters
     ----------
-    estimator : estimator
-        Whose `classes` and `class_weight` are read.
     structure : Structure
         Not fitted, for other than rows of a matrix.
     X, y, sample_weight : dask.bag.Bag or list of Delayed
         The last may be None.
+    **options
+        `classes` and `class_weight`, of a structure that has classes.
     """
     parts = [parts_of(X, "X"), parts_of(y, "y")]
     parts.append(
@@ -135,26 +137,26 @@ def make_dask_sequences(estimator, structure, X, y, sample_weight):
     n_groups = min(n_places(), len(rows))
     groups = [range(k, len(rows), n_groups) for k in range(n_groups)]
     prepare = import_dask().delayed(check_parts, pure=False)
-    options = {"classes": estimator.classes, "class_weight": None}
     workers = start_workers(
         [
             prepare(
                 list(group),
                 *map(list, zip(*(rows[k] for k in group), strict=True)),
                 structure,
-                options if structure.has_classes else {},
+                # Only all parts together tell what balances the classes.
+                options | {"class_weight": None} if options else {},
             )
             for group in groups
         ]
     )
     try:
-        return _fit_structure(estimator, structure, workers)
+        return _fit_structure(structure, workers, **options)
     except BaseException:
         workers.release()
         raise
 
 
-def _fit_structure(estimator, structure, workers):
+def _fit_structure(structure, workers, classes=None, class_weight=None):
     surveys = workers.collect(survey)
     used = [s for s in surveys if s.n > 0]
     if not used:
@@ -167,11 +169,10 @@ def _fit_structure(estimator, structure, workers):
             np.concatenate([s.labels for s in used]), "y", return_inverse=True
         )
         counts = np.bincount(places, np.concatenate([s.counts for s in used]))
-        class_weight = estimator.class_weight
         if isinstance(class_weight, str):
             shares = counts.sum() / (len(counts) * counts)
             class_weight = dict(zip(labels.tolist(), shares, strict=True))
-        classes = labels if estimator.classes is None else estimator.classes
+        classes = labels if classes is None else classes
         x, y = used[0].first
         fitted = copy(structure)
         fitted.fit(

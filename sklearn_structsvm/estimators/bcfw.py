@@ -1,12 +1,11 @@
 """BCFWClassifier: structural SVMs by block-coordinate Frank-Wolfe."""
 
-from functools import partial
-
 from sklearn_structsvm._utils.compat import StrOptions, _fit_context
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
     check_bounds,
     has_exact_steps,
+    make_distributed_problem,
     make_problem,
 )
 from sklearn_structsvm.estimators.structured import (
@@ -258,22 +257,22 @@ class BCFWClassifier(StructuredClassifier):
         return self._fit_or_restore(X, y, sample_weight)
 
     def _fit(self, X, y, sample_weight, transaction):
-        if holds_dask(X, y, sample_weight):
-            bounds_of = partial(check_bounds, self.coef_bounds)
-            data = (X, y, sample_weight)
-            self._train_on_dask(data, transaction, bounds_of=bounds_of)
+        data = (X, y, sample_weight)
+        if holds_dask(*data):
+            with make_distributed_problem(self, *data) as problem:
+                bounds = check_bounds(self.coef_bounds, problem.structure)
+                self._train_distributed(problem, data, transaction, bounds=bounds)
             return
         problem = make_problem(self, X, y, sample_weight)
         bounds = check_bounds(self.coef_bounds, problem.structure)
         self._check_combination()
         if self._makes_exact_steps(problem.structure):
-            data = (X, y, sample_weight)
             self._train_exact(problem, data, transaction)
             return
         self._train_bcfw(
             problem,
             problem.make_oracle(),
-            (X, y, sample_weight),
+            data,
             transaction,
             average=self.average,
             bounds=bounds,

@@ -17,6 +17,7 @@ from sklearn_structsvm._utils.weights import (
     normalised_lambda,
     total_weight,
 )
+from sklearn_structsvm.distributed.dask_sequences import make_dask_sequences
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
@@ -174,6 +175,47 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
     return Problem(structure, X, y, weights / total, total)
+
+
+# What parameters may be where the examples stay with the workers of a cluster.
+DASK_OPTIONS = {
+    "solver": ("bcfw",),
+    "algorithm": ("block",),
+    "average": (False, "auto"),
+    "step": ("auto", "corrective", "pairwise", "away"),
+    "sampling": ("auto", "permuted"),
+    "warm_start": (False,),
+}
+
+
+def make_distributed_problem(estimator, X, y, sample_weight):
+    """As `make_problem`, of Dask bags, or lists of delayed parts, of examples.
+
+    Returns
+    -------
+    DaskSequences
+        A context, at whose end the workers forget the parts.
+    """
+    structure = estimator.structure
+    structure = ChainStructure() if isinstance(structure, str) else clone(structure)
+    if structure.flat:
+        raise TypeError(
+            f"{type(estimator).__name__} takes Dask bags and delayed parts of sequences "
+            "and other structures; for rows of a matrix there are SubLBFGSClassifier and "
+            "BMRMClassifier."
+        )
+    for name, allowed in DASK_OPTIONS.items():
+        value = getattr(estimator, name, allowed[0])
+        if value not in allowed:
+            raise ValueError(
+                f"{name}={value!r} needs data in memory; with Dask it must be "
+                f"{' or '.join(map(repr, allowed))}."
+            )
+    options = class_options(estimator, structure)
+    problem = make_dask_sequences(structure, X, y, sample_weight, **options)
+    if hasattr(problem.structure, "n_features_in_"):
+        estimator.n_features_in_ = problem.structure.n_features_in_
+    return problem
 
 
 def class_options(estimator, structure):

@@ -5,11 +5,10 @@ from numbers import Integral, Real
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm.distributed.dask_workers import holds_dask
-from sklearn_structsvm.estimators.problem import make_problem
+from sklearn_structsvm.estimators.problem import make_distributed_problem, make_problem
 from sklearn_structsvm.estimators.structured import (
     TRAINING_CONSTRAINTS,
     StructuredClassifier,
-    as_it_is,
 )
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
@@ -292,14 +291,17 @@ class SlackRescaledSSVM(StructuredClassifier):
                 self.n_queries_ = getattr(oracle, "n_queries", self.n_oracle_calls_)
 
     def _fit_to_dask(self, data, transaction):
-        wrap, check = as_it_is, as_it_is
-        if self.rescaling == "slack":
+        with make_distributed_problem(self, *data) as problem:
+            if self.rescaling == "margin":
+                self._train_distributed(problem, data, transaction)
+                self.n_queries_ = self.n_oracle_calls_
+                return
+            name = type(problem.structure).__name__
+            check_search(problem.make_oracle(), self.search, name)
             options = {"search": self.search, "rtol": self.search_rtol}
             wrap = partial(SlackOracle, max_queries=self.max_queries, **options)
-            check = partial(check_search, search=self.search)
-        iterate = self._train_on_dask(data, transaction, wrap=wrap, check=check)
-        margin = self.rescaling == "margin"
-        self.n_queries_ = self.n_oracle_calls_ if margin else iterate.n_queries
+            iterate = self._train_distributed(problem, data, transaction, wrap=wrap)
+            self.n_queries_ = iterate.n_queries
 
     def _train_otherwise(self, problem, oracle, data, transaction):
         """By stochastic subgradients or cutting planes, which keep no state."""

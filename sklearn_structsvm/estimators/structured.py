@@ -8,7 +8,7 @@ from pickle import PicklingError
 import joblib
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -19,12 +19,11 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm._utils.threads import count_threads
-from sklearn_structsvm.distributed.dask_sequences import make_dask_sequences
+from sklearn_structsvm.distributed.blocks import as_it_is
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter, require_y
 from sklearn_structsvm.estimators.problem import (
     check_nothing_to_learn,
-    class_options,
     is_flat,
     make_ascent,
 )
@@ -32,7 +31,7 @@ from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.exact import run_exact
 from sklearn_structsvm.solvers.loop import WRONG_ORACLE, History
-from sklearn_structsvm.structures import ChainStructure, Structure
+from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.base import as_object_array
 
 PROBLEM_CONSTRAINTS = {
@@ -59,26 +58,6 @@ TRAINING_CONSTRAINTS = {
     "warm_start": ["boolean"],
     "verbose": ["verbose"],
 }
-
-
-# What parameters may be where the examples stay with the workers of a cluster.
-DASK_OPTIONS = {
-    "solver": ("bcfw",),
-    "algorithm": ("block",),
-    "average": (False, "auto"),
-    "step": ("auto", "corrective", "pairwise", "away"),
-    "sampling": ("auto", "permuted"),
-    "warm_start": (False,),
-}
-
-
-def as_it_is(oracle):
-    """The oracle of the structure itself."""
-    return oracle
-
-
-def no_bounds(structure):
-    """None."""
 
 
 @dataclass
@@ -382,97 +361,63 @@ class StructuredClassifier(
                 self._warm_state(key, transaction.before, kind), is_batch
             ),
         )
-        limits = self._limits()
-        check = partial(certify, iterate, average, self.tol, limits["n_threads"])
-        self._run(
+        n_threads = count_threads(self.n_jobs)
+        check = partial(certify, iterate, average, self.tol, n_threads)
+        self._run_bcfw(
             problem,
             data,
             transaction,
-            partial(
-                run_bcfw,
-                iterate,
-                average=average,
-                gap_check_interval=self.gap_check_interval,
-                rng=self._rng(),
-                **limits,
-                **options,
-            ),
-            "BCFW",
-            dual=DualPoint(iterate, check, step, cache, key),
-            remedy="" if step == "corrective" else "step='corrective' or ",
+            DualPoint(iterate, check, step, cache, key),
+            average=average,
+            rng=self._rng(),
+            **options,
         )
 
-    def _train_on_dask(
-        self, data, transaction, *, wrap=as_it_is, bounds_of=no_bounds, check=as_it_is
+    def _train_distributed(
+        self, problem, data, transaction, *, wrap=as_it_is, bounds=None
     ):
-        """The same over parts that stay with workers.
+        """The same over parts that stay with workers; returns the iterate.
 
         Parameters
         ----------
-        data, transaction : as for `_train_bcfw`
+        problem : DaskSequences
+        data, transaction, bounds : as for `_train_bcfw`
         wrap : callable
             From the structure's oracle to the one that is asked; picklable.
-        bounds_of : callable
-            From the fitted structure to `bounds`.
-        check : callable
-            Of the oracle of one example: raises where it has not what is needed.
         """
-        structure = self.structure
-        structure = ChainStructure() if isinstance(structure, str) else clone(structure)
-        self._check_dask(structure)
-        class_options(self, structure)
-        problem = make_dask_sequences(self, structure, *data)
-        try:
-            check(problem.make_oracle())
-            if hasattr(problem.structure, "n_features_in_"):
-                self.n_features_in_ = problem.structure.n_features_in_
-            step = "corrective" if self.step == "auto" else self.step
-            rng = self._rng()
-            iterate = problem.make_iterate(
-                problem.lam(self.C),
-                step=step,
-                cache=self.cache,
-                bounds=bounds_of(problem.structure),
-                wrap=wrap,
-                seed=int(rng.integers(2**31)),
-            )
-            dual = DualPoint(
-                iterate, partial(certify, iterate), step, self.cache is True, None
-            )
-            self._run(
-                problem,
-                data,
-                transaction,
-                partial(
-                    run_bcfw,
-                    iterate,
-                    sampling="permuted",
-                    acceleration=self.acceleration,
-                    gap_check_interval=self.gap_check_interval,
-                    rng=rng,
-                    **self._limits(),
-                ),
-                "BCFW",
-                dual=dual,
-            )
-            return iterate
-        finally:
-            problem.release()
+        step = "corrective" if self.step == "auto" else self.step
+        rng = self._rng()
+        iterate = problem.make_iterate(
+            problem.lam(self.C),
+            step=step,
+            cache=self.cache,
+            bounds=bounds,
+            wrap=wrap,
+            seed=int(rng.integers(2**31)),
+        )
+        self._run_bcfw(
+            problem,
+            data,
+            transaction,
+            DualPoint(iterate, partial(certify, iterate), step, self.cache is True, None),
+            team=iterate,
+            sampling="permuted",
+            acceleration=self.acceleration,
+            rng=rng,
+        )
+        return iterate
 
-    def _check_dask(self, structure):
-        if structure.flat:
-            raise TypeError(
-                f"{type(self).__name__} takes Dask bags and delayed parts of sequences "
-                "and other structures; for rows of a matrix there are "
-                "SubLBFGSClassifier and BMRMClassifier."
-            )
-        for name, allowed in DASK_OPTIONS.items():
-            value = getattr(self, name, allowed[0])
-            if value not in allowed:
-                raise ValueError(
-                    f"{name}={value!r} needs data in memory; with Dask it must be "
-                    f"{' or '.join(map(repr, allowed))}."
-                )
+    def _run_bcfw(self, problem, data, transaction, dual, **options):
+        """Run BCFW on an iterate, with these arguments beside the usual ones."""
+        solve = partial(
+            run_bcfw,
+            dual.iterate,
+            gap_check_interval=self.gap_check_interval,
+            **self._limits(),
+            **options,
+        )
+        remedy = "" if dual.step == "corrective" else "step='corrective' or "
+        self._run(problem, data, transaction, solve, "BCFW", dual=dual, remedy=remedy)
 
     def _train_exact(self, problem, data, transaction):
         """The same by exact steps; the structure must have them."""

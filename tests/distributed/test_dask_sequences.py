@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster
 from _estimators import assert_same_optimum
-from _problems import KINDS, explicit_alpha, random_problem
+from _problems import KINDS, dual_of_box, explicit_alpha, random_problem
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
@@ -21,7 +21,7 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.distributed import blocks, dask_workers
-from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks, as_it_is
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 from sklearn_structsvm.structures import (
@@ -35,14 +35,9 @@ from sklearn_structsvm.structures._probe import Probe
 dask = pytest.importorskip("dask")
 bag = pytest.importorskip("dask.bag")
 da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
-pd = pytest.importorskip("pandas")
+distributed = pytest.importorskip("distributed")
 
 LAM, N = 0.05, 12
-
-
-def as_it_is(oracle):
-    return oracle
 
 
 def make_iterate(problem, n_parts, p, bounds=None, step="corrective"):
@@ -124,8 +119,7 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, step, has_box):
             iterate.extrapolate(0.5)
         row, weights, lowest = certify(iterate)
         v, loss = problem.listed.dual_point(whole_alpha(problem, iterate), LAM, p)
-        w = np.clip(v, lower, upper)
-        dual = loss + LAM * (0.5 * w @ w - v @ w)
+        dual = dual_of_box(v, loss, LAM, lower, upper)
         primal = problem.listed.primal(weights, LAM, p)
         size = 1.0 + abs(dual)
         assert row["objective"] == pytest.approx(primal, abs=1e-10 * size)
@@ -137,7 +131,9 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, step, has_box):
 def test_rounds_of_parts_reach_the_optimum(kind):
     problem = random_problem(kind, n=N)
     iterate = make_iterate(problem, 3, problem.listed.uniform)
-    result = run_bcfw(iterate, sampling="permuted", tol=1e-6, max_iter=10**4, rng=0)
+    result = run_bcfw(
+        iterate, team=iterate, sampling="permuted", tol=1e-6, max_iter=10**4, rng=0
+    )
     assert result.status == "converged"
     alone = problem.solver(LAM, step="corrective")
     other = run_bcfw(alone, tol=1e-6, max_iter=10**4, rng=0)
@@ -315,6 +311,13 @@ def test_predictions_of_collections_are_lazy_and_those_of_the_rows():
         np.testing.assert_array_equal(dense.compute(), expected)
         csr = model.predict(array.map_blocks(sparse.csr_array))
         np.testing.assert_array_equal(csr.compute(), expected)
+
+
+def test_predictions_of_frames_are_lazy_and_those_of_the_rows():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe", exc_type=ImportError)
+    X = new_rng(0).standard_normal((90, 4))
+    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
     names = ["p", "q", "r", "s"]
     frame = pd.DataFrame(X, columns=names)
     for model in (SubLBFGSClassifier(C=0.1), ComplexMetricClassifier(random_state=0)):
@@ -328,7 +331,6 @@ def test_predictions_of_collections_are_lazy_and_those_of_the_rows():
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
     with start_cluster() as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -349,7 +351,6 @@ def test_a_cluster_reaches_the_optimum(client, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [2**20, 0])
 def test_a_killed_worker_changes_nothing_but_time(large, monkeypatch):
-    distributed = pytest.importorskip("distributed")
     model, X, y = problems()["chains"]
     here = clone(model).fit(X, y)
     told, replies = [], []

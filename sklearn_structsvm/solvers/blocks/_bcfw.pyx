@@ -255,11 +255,17 @@ cdef class BlockFrankWolfe(ProximalIterate):
             elif now - corners.last_used[c] > IDLE_PASSES * self.n_active_blocks:
                 self.oracle.release(i, corners.labels + c * n_labels)
                 self.corners.remove(i, c)
-        while corners.count > MANY_LABELINGS:
+        return self._keep_at_most(i, MANY_LABELINGS)
+
+    cdef int _keep_at_most(self, Py_ssize_t i, Py_ssize_t most) except -1 nogil:
+        """Let the stalest labelings go; all that have mass stay."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c
+        while corners.count > most:
             c = self.corners.stalest(i)
             if c < 0:
                 break
-            self.oracle.release(i, corners.labels + c * n_labels)
+            self.oracle.release(i, corners.labels + c * self.oracle.n_labels(i))
             self.corners.remove(i, c)
         return 0
 
@@ -476,16 +482,10 @@ cdef class BlockFrankWolfe(ProximalIterate):
         """Forget corners without mass, all of them or the stalest beyond the cache."""
         cdef Corners* corners = &self.corners.sets[i]
         cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
-        if self.cache_size == 0:
-            for c in range(corners.count - 1, -1, -1):
-                if corners.alpha[c] == 0.0:
-                    self.oracle.release(i, corners.labels + c * n_labels)
-                    self.corners.remove(i, c)
-        else:
-            while corners.count > self.cache_size:
-                c = self.corners.stalest(i)
-                if c < 0:
-                    break
+        if self.cache_size > 0:
+            return self._keep_at_most(i, self.cache_size)
+        for c in range(corners.count - 1, -1, -1):
+            if corners.alpha[c] == 0.0:
                 self.oracle.release(i, corners.labels + c * n_labels)
                 self.corners.remove(i, c)
         return 0

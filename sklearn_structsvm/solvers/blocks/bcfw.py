@@ -133,6 +133,7 @@ def run_bcfw(
     max_time=None,
     gap_check_interval=10,
     n_threads=1,
+    team=None,
     rng=None,
     on_pass=None,
     history=None,
@@ -171,6 +172,8 @@ def run_bcfw(
     n_threads : int
         For the gap checks; and with sampling="permuted" for all steps but plain ones, of
         an oracle that is thread-safe, where a pass has enough of them.
+    team : DistributedBlocks or None
+        What makes the passes, in place of `make_pass` or threads.
     rng : numpy.random.Generator
     on_pass : callable or None
         Called after each pass with its number, the last row of the history (a dict) and
@@ -208,8 +211,9 @@ def run_bcfw(
         if accelerator is not None:
             accelerator.after_pass()
 
-    is_permuted = sampling == "permuted" and algorithm == "block"
-    with make_team(iterate, n_threads) if is_permuted else nullcontext() as team:
+    may_be_parted = team is None and sampling == "permuted" and algorithm == "block"
+    threads = make_team(iterate, n_threads) if may_be_parted else nullcontext(team)
+    with threads as team:
         return run_passes(
             move,
             lambda done: forecast.check(),

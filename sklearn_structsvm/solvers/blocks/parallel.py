@@ -34,11 +34,8 @@ def sigma_of(n_parts):
 def make_team(iterate, n_threads):
     """A context with the `Team` that moves an iterate, or None for one thread.
 
-    What decides is the sizes of the problem alone. An iterate whose parts are elsewhere
-    moves them itself.
+    What decides is the sizes of the problem alone.
     """
-    if hasattr(iterate, "make_pass"):
-        return nullcontext(iterate)
     n = len(iterate.active_blocks)
     n_threads = min(n_threads, n // (ROUNDS[0] * FEWEST_STEPS))
     if n_threads < 2 or not iterate.can_be_parted:

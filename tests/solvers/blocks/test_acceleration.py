@@ -2,7 +2,14 @@
 
 import numpy as np
 import pytest
-from _problems import KINDS, PRESENTED, explicit_alpha, optimum, random_problem
+from _problems import (
+    KINDS,
+    PRESENTED,
+    dual_of_box,
+    explicit_alpha,
+    optimum,
+    random_problem,
+)
 from _references import visits
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
@@ -29,12 +36,6 @@ def wander(solver, seed=0):
             solver.set_kappa(solver.lam * rng.choice([0.0, 0.5, 9.0, 1e3]))
         if solver.kappa > 0.0:
             solver.extrapolate(rng.uniform(-0.5, 2.0))
-
-
-def dual_of_box(v, loss, lam, lower, upper):
-    """ℓ + min_w λ/2 ‖w‖² - λ ⟨v, w⟩ over the box."""
-    w = np.clip(v, lower, upper)
-    return loss + 0.5 * lam * w @ w - lam * v @ w
 
 
 @pytest.mark.parametrize("has_box", [False, True])

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from _estimators import assert_same_optimum
-from _problems import KINDS, PRESENTED, explicit_alpha, random_problem
+from _problems import KINDS, PRESENTED, dual_of_box, explicit_alpha, random_problem
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 
@@ -25,14 +25,13 @@ KINDS = [kind for kind in KINDS if kind != "custom"]
 STEPS = ["pairwise", "away", "corrective"]
 
 
-def proximal_dual(problem, solver, p):
+def proximal_dual(problem, solver, p, lower, upper):
     """D' of the proximal problem, from α, up to what depends on the centre alone."""
     v, loss = problem.listed.dual_point(explicit_alpha(problem, solver), solver.lam, p)
     lam = solver.lam + solver.kappa
     _, centre, _ = solver.centre_state().get("centre", (0.0, 0.0, 0.0))
     v = (solver.lam * v + solver.kappa * centre) / lam
-    w = solver.clipped(v)
-    return loss + lam * (0.5 * w @ w - v @ w)
+    return dual_of_box(v, loss, lam, lower, upper)
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1.5, None])
@@ -48,18 +47,21 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
     p /= p.sum()
     problem = random_problem(kind, layout, n=N)
     d = problem.listed.d
-    box = {"lower": -rng.uniform(size=d), "upper": rng.uniform(size=d)} if has_box else {}
+    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    if has_box:
+        lower, upper = -rng.uniform(size=d), rng.uniform(size=d)
+    box = {"lower": lower, "upper": upper} if has_box else {}
     solver = problem.solver(LAM, p, step=step, **box)
     with Team(solver, 3) as team:
         if sigma is not None:
             # Steps that are too long for parts that have much in common.
             team.joint = Parts(solver, team.parts, sigma)
         for _ in range(6):
-            before = proximal_dual(problem, solver, p)
+            before = proximal_dual(problem, solver, p, lower, upper)
             team.make_pass(rng)
             if step == "corrective":
                 team.make_passes_at_hand(2, rng)
-            after = proximal_dual(problem, solver, p)
+            after = proximal_dual(problem, solver, p, lower, upper)
             assert after >= before - 1e-12 * (1.0 + abs(before))
             row, weights, lowest = certify(solver)
             alpha = explicit_alpha(problem, solver)
@@ -72,8 +74,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
             np.testing.assert_allclose(
                 solver.image_of_dual(), v, rtol=0, atol=1e-10 * scale
             )
-            w = solver.clipped(v)
-            dual = loss + LAM * (0.5 * w @ w - v @ w)
+            dual = dual_of_box(v, loss, LAM, lower, upper)
             gap = problem.listed.primal(weights, LAM, p) - dual
             assert row["dual_gap"] == pytest.approx(gap, abs=1e-9 * (1.0 + abs(dual)))
             assert lowest >= -1e-12
