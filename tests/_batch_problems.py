@@ -28,7 +28,6 @@ class BatchProblem:
         losses = [(c + B @ z).max() for z, (B, c) in zip(Z, self.planes, strict=True)]
         return 0.5 * lam * w @ w + self.risk.weights @ losses
 
-
     def dual_value(self, alpha, lam):
         """Σ p α Δ - ||Σ p α β x'||² / (2 λ) of shares of the planes, and Σ p α β.
 

@@ -97,9 +97,7 @@ def linear_optimum(problem, G, h):
     pieces = np.tensordot(G, tensors, axes=([1, 2, 3], [1, 2, 3])) + h[:, None]
     rows = np.tensordot(problem.linear[0], tensors, axes=([1, 2, 3], [1, 2, 3]))
     rows = rows + problem.linear[1][:, None]
-    A = np.block(
-        [[pieces, -np.ones((len(h), 1))], [rows, np.zeros((len(rows), 1))]]
-    )
+    A = np.block([[pieces, -np.ones((len(h), 1))], [rows, np.zeros((len(rows), 1))]])
     found = linprog(
         np.append(np.zeros(n), 1.0),
         A_ub=A,

@@ -190,9 +190,7 @@ def test_zero_division_fills_only_what_is_undefined(average, zero_division):
         entity_precision_score(something, nothing, **options), zero_division
     )
     assert entity_precision_score(nothing, something, **options) == 0
-    assert_array_equal(
-        entity_recall_score(nothing, something, **options), zero_division
-    )
+    assert_array_equal(entity_recall_score(nothing, something, **options), zero_division)
     assert entity_recall_score(something, nothing, **options) == 0
     assert entity_f1_score(something, nothing, **options) == 0
     assert entity_f1_score(nothing, something, **options) == 0
@@ -237,9 +235,7 @@ def test_entity_scores_equal_seqeval(pair, average, zero_division):
     options = {"average": average, "zero_division": zero_division}
     theirs = [seqeval.precision_score, seqeval.recall_score, seqeval.f1_score]
     for ours, their in zip(ENTITY_SCORES, theirs, strict=True):
-        assert_allclose(
-            ours(y_true, y_pred, **options), their(y_true, y_pred, **options)
-        )
+        assert_allclose(ours(y_true, y_pred, **options), their(y_true, y_pred, **options))
 
 
 # --- bad input

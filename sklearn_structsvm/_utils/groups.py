@@ -101,9 +101,7 @@ def _columns(features, n_samples):
         raise ValueError("sensitive_features has no columns.")
     found = _num_samples(columns[0])
     if found != n_samples:
-        raise ValueError(
-            f"sensitive_features has {found} rows, where X has {n_samples}."
-        )
+        raise ValueError(f"sensitive_features has {found} rows, where X has {n_samples}.")
     return columns
 
 

@@ -264,8 +264,9 @@ class ConfusionProblem:
         """What is multiplied with a sum over cells, for each cell."""
         if self.metric.needs_groups and np.ndim(G) == 3:
             groups = self.cells.groups
-            return np.asarray(G)[np.zeros(len(self.priors), int) if groups is None
-                                 else groups]
+            return np.asarray(G)[
+                np.zeros(len(self.priors), int) if groups is None else groups
+            ]
         return np.broadcast_to(G, self.shape)
 
 

@@ -222,9 +222,7 @@ def _read_texts(data_home, **options):
 def _extract(content):
     """Bytes of ``train.txt`` and ``test.txt`` in the upstream archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {
-            subset: archive.read(f"conll2000/{subset}.txt") for subset in TEXT_SHA256
-        }
+        return {subset: archive.read(f"conll2000/{subset}.txt") for subset in TEXT_SHA256}
 
 
 def _parse(text):

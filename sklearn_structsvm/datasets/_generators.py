@@ -113,9 +113,7 @@ def make_chains(
     labels = rng.randint(n_classes, size=(n_samples, max_length))
     follows = rng.uniform(size=labels.shape) < dependence
     for t in range(1, max_length):
-        labels[:, t] = np.where(
-            follows[:, t], successor[labels[:, t - 1]], labels[:, t]
-        )
+        labels[:, t] = np.where(follows[:, t], successor[labels[:, t - 1]], labels[:, t])
     y = labels[np.arange(max_length) < lengths[:, None]].astype(np.int64)
 
     if sparse:
@@ -386,9 +384,7 @@ def _draw_topics(Y, n_draws, rng):
     n_positive = Y.sum(axis=1, keepdims=True)
     positives_first = np.argsort(1 - Y, axis=1, kind="stable")
     which = rng.randint(n_positive + 1, size=(n_samples, n_draws))
-    topics = np.take_along_axis(
-        positives_first, np.minimum(which, n_classes - 1), axis=1
-    )
+    topics = np.take_along_axis(positives_first, np.minimum(which, n_classes - 1), axis=1)
     return np.where(which < n_positive, topics, n_classes)
 
 

@@ -262,8 +262,7 @@ def check_bounds(coef_bounds, structure):
         return None
     if len(coef_bounds) != 2:
         raise ValueError(
-            "coef_bounds must be a pair (lower, upper); "
-            f"got {len(coef_bounds)} item(s)."
+            f"coef_bounds must be a pair (lower, upper); got {len(coef_bounds)} item(s)."
         )
     coef, intercept = structure.split_weights(np.zeros(structure.n_weights_))
     sides = []

@@ -166,9 +166,7 @@ class ConvergenceDisplay:
             )
         floor = np.finfo(np.float64).eps * scale
         lost = gap <= 0
-        self.lines_ = ax.plot(
-            values[x], np.where(lost, floor, gap), label=label, **style
-        )
+        self.lines_ = ax.plot(values[x], np.where(lost, floor, gap), label=label, **style)
         if lost.any():
             marks = {"color": self.lines_[0].get_color(), "linestyle": "none"}
             (self.not_positive_,) = ax.plot(
@@ -182,9 +180,7 @@ class ConvergenceDisplay:
     def _plot_objectives(self, ax, values, x, label, style, fill_between_kw):
         prefix = "" if label is None else f"{label}, "
         primal, dual = (values[key] for key in _OBJECTIVES)
-        upper = ax.plot(
-            values[x], primal, label=f"{prefix}primal (upper bound)", **style
-        )
+        upper = ax.plot(values[x], primal, label=f"{prefix}primal (upper bound)", **style)
         color = upper[0].get_color()
         lower = ax.plot(
             values[x],

@@ -33,7 +33,6 @@ from sklearn_structsvm.metrics import (
 COSTS = [[0.0, 1.0, 5.0], [2.0, -1.0, 1.0], [4.0, 0.5, 0.0]]
 
 
-
 def is_of_any_classes(kind):
     try:
         kind().resolve(np.arange(3))

@@ -141,9 +141,7 @@ def test_features_determine_the_metric_and_the_constraints(cells, constraints):
     free = V[int((sizes > 1e-10 * sizes[0]).sum()) :]
     assert len(free)
     way = free[0] * 0.5 * weights.min() / np.abs(free[0]).max()
-    first, second = (
-        np.tensordot(w, tensors, axes=1) for w in (weights, weights + way)
-    )
+    first, second = (np.tensordot(w, tensors, axes=1) for w in (weights, weights + way))
     assert problem.value(first) == pytest.approx(problem.value(second), abs=1e-12)
     assert problem.violation(first) == pytest.approx(problem.violation(second), abs=1e-9)
 

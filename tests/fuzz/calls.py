@@ -167,8 +167,16 @@ class Call:
 
     def damage(self, model):
         """Change a number or an array that a fitted estimator holds, however deep."""
-        places = list(leaves({k: v for k, v in vars(model).items() if k[-1:] == "_"
-                              or k == "_dual_state"}, model))
+        places = list(
+            leaves(
+                {
+                    k: v
+                    for k, v in vars(model).items()
+                    if k[-1:] == "_" or k == "_dual_state"
+                },
+                model,
+            )
+        )
         owner, key, value = places[self.rng.integers(len(places))]
         if isinstance(value, np.ndarray):
             value = np.asarray(spoil_array(self.rng, value))
@@ -189,9 +197,13 @@ def leaves(items, owner, depth=0):
             yield from leaves(value, value, depth + 1)
         elif depth < 6 and isinstance(value, list):
             yield from leaves(dict(enumerate(value)), value, depth + 1)
-        elif depth < 6 and hasattr(value, "__dict__") and (
-            type(value).__module__.startswith("sklearn_structsvm")
-            or sparse.issparse(value)
+        elif (
+            depth < 6
+            and hasattr(value, "__dict__")
+            and (
+                type(value).__module__.startswith("sklearn_structsvm")
+                or sparse.issparse(value)
+            )
         ):
             yield from leaves(vars(value), value, depth + 1)
 

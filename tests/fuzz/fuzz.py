@@ -43,9 +43,10 @@ def fuzz(seed, n_calls, first=0):
     while first < stop:
         command = [sys.executable, __file__, "--seed", seed, "--work", first, stop]
         command = [str(part) for part in command]
-        with TemporaryFile("w+") as errors, subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors
-        ) as process:
+        with (
+            TemporaryFile("w+") as errors,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as process,
+        ):
             for line in _lively(process):
                 number, name, wrong = json.loads(line)
                 yield number, name, wrong

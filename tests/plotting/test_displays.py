@@ -287,9 +287,7 @@ def test_norm_steps_from_each_breakpoint_down_to_the_next():
     display = RegularizationPathDisplay.from_path(PATH, kind="norm")
     (line,) = display.lines_
     assert_array_equal(line.get_xdata(), PATH.lambdas)
-    assert_allclose(
-        line.get_ydata(), [np.linalg.norm(w) for w in PATH.coefs], rtol=1e-14
-    )
+    assert_allclose(line.get_ydata(), [np.linalg.norm(w) for w in PATH.coefs], rtol=1e-14)
     # In data order, which is that of decreasing λ, each value is held.
     assert line.get_drawstyle() == "steps-post"
     assert display.ax_.get_xscale() == "log"
@@ -379,9 +377,7 @@ def test_number_of_coefficients_must_be_a_positive_integer(n_coefs):
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(kind, param_range, values, message):
-    display = RegularizationPathDisplay(
-        kind=kind, param_range=param_range, values=values
-    )
+    display = RegularizationPathDisplay(kind=kind, param_range=param_range, values=values)
     with pytest.raises(ValueError, match=message):
         display.plot()
     assert plt.get_fignums() == []

@@ -112,9 +112,7 @@ def test_a_right_structure_passes(structure):
     assert check_structure(structure, X, y, random_state=new_seed()) is None
     assert not hasattr(structure, "n_weights_")
     fitted = clone(structure).fit(X, y)
-    check_structure(
-        fitted, X, y, random_state=new_seed(1), labelings=structure.every
-    )
+    check_structure(fitted, X, y, random_state=new_seed(1), labelings=structure.every)
 
 
 def test_labels_may_be_listed_in_another_type():
@@ -480,6 +478,7 @@ def test_predictions_of_many_that_are_not_those_of_one_are_caught():
 
 
 # --------------------------------------------------- oracles that are made in Python
+
 
 def test_an_oracle_of_another_problem_is_caught():
     X, y = new_rng().standard_normal((6, 3)), np.array([0, 1, 2, 1, 0, 2])

@@ -66,7 +66,6 @@ SOLVERS = {
 AUTO = "column_generation"
 
 
-
 def _one_of(names):
     return lambda value: isinstance(value, str) and value in names, f"one of {names}"
 

@@ -160,9 +160,7 @@ def make_task(metric, constraints, classes, X, y, weights, sensitive_features):
         groups = Groups(sensitive_features, len(y))
     needed = [part for part in (metric, *constraints) if part.needs_groups]
     if needed and groups is None:
-        raise ValueError(
-            f"{needed[0]!r} is of groups: pass sensitive_features to fit."
-        )
+        raise ValueError(f"{needed[0]!r} is of groups: pass sensitive_features to fit.")
     # Without need of them, all groups share one classifier.
     finder = CellFinder(groups if needed else None, _baseline(constraints), classes)
     baseline = finder.baseline_codes(X, sensitive_features)

@@ -119,9 +119,7 @@ class _GDA:
     def __init__(self, problem, step_sizes, radius, tol, recombine_interval, average):
         self.lagrangian = MetricLagrangian(problem)
         self.coordinates = self.lagrangian.coordinates
-        self.incumbent = Incumbent(
-            problem, tol, least_violated, recombines=not average
-        )
+        self.incumbent = Incumbent(problem, tol, least_violated, recombines=not average)
         self.step_sizes, self.radius = step_sizes, radius
         self.recombine_interval, self.average = recombine_interval, average
         self.xi = self.coordinates.of(problem.uniform)

@@ -246,9 +246,7 @@ def _without_lightest(problem, mixture, tol):
     columns = Columns(problem.shape)
     for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
         columns.add(C, handle)
-    weights, _ = best_weights(
-        problem, columns, tol=RISE * tol, weights=mixture.weights
-    )
+    weights, _ = best_weights(problem, columns, tol=RISE * tol, weights=mixture.weights)
     return columns.mixture(weights)
 
 

@@ -269,8 +269,10 @@ class MetricMinimiser:
         if Q is not None:
             return self._fall(multipliers, mu, xi, target), -np.inf
         y = y / y.sum()
-        bound = y @ self.offsets + mu[:p] @ self.lagrangian.ends + self.z.least(
-            y @ self.slopes + c
+        bound = (
+            y @ self.offsets
+            + mu[:p] @ self.lagrangian.ends
+            + self.z.least(y @ self.slopes + c)
         )
         return target, float(bound)
 

@@ -263,9 +263,7 @@ class TestWhatIsLearned:
         weighted = clone(model).fit(X, y, sample_weight=weights)
         repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
         assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-8)
-        np.testing.assert_allclose(
-            weighted.confusion_, repeated.confusion_, atol=1e-4
-        )
+        np.testing.assert_allclose(weighted.confusion_, repeated.confusion_, atol=1e-4)
 
     def test_weights_reach_the_class_probabilities(self):
         X, y, _ = make_data(2)
@@ -553,9 +551,10 @@ class TestConstraints:
         assert model.constraint_violation_ <= 0
         P = model.predict_proba(X, sensitive_features=groups)
         for constraint in constraints:
-            assert constraint(
-                y, P, labels=model.classes_, sensitive_features=groups
-            ) <= 1e-12
+            assert (
+                constraint(y, P, labels=model.classes_, sensitive_features=groups)
+                <= 1e-12
+            )
 
     @pytest.mark.parametrize("cv", [None, 5])
     @pytest.mark.parametrize(

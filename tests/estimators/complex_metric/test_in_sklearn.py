@@ -323,9 +323,7 @@ class TestRouting:
         weights = np.where(y == 1, 5.0, 1.0)
         inner = LogisticRegression().set_fit_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-        model = ComplexMetricClassifier(
-            make_pipeline(scaler, inner), cv=2, n_jobs=n_jobs
-        )
+        model = ComplexMetricClassifier(make_pipeline(scaler, inner), cv=2, n_jobs=n_jobs)
         model.fit(X, y, sample_weight=weights)
         alone = LogisticRegression().fit(StandardScaler().fit_transform(X), y, weights)
         np.testing.assert_allclose(model.estimator_[-1].coef_, alone.coef_)

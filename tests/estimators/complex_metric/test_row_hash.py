@@ -191,14 +191,10 @@ class TestRowsOfAnyKind:
     def test_frames_and_arrays_of_the_same_values_agree(self):
         values = {"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]}
         frame = pd.DataFrame(values)
-        np.testing.assert_array_equal(
-            hashed(frame), hashed(frame.to_numpy())
-        )
+        np.testing.assert_array_equal(hashed(frame), hashed(frame.to_numpy()))
         mixed = frame.assign(z=pd.Categorical(["a", "b", "a"]))
         expected = hashed(mixed)
-        np.testing.assert_array_equal(
-            hashed(mixed.to_numpy(dtype=object)), expected
-        )
+        np.testing.assert_array_equal(hashed(mixed.to_numpy(dtype=object)), expected)
         np.testing.assert_array_equal(hashed(mixed.iloc[[2, 0]]), expected[[2, 0]])
 
     def test_sequences_and_dictionaries_have_numbers_too(self):

@@ -89,7 +89,7 @@ def test_solvers_reach_the_same_optimum_with_it(monkeypatch, n_classes, run, opt
     risk = text_risk(n_classes)
     expected = run_bmrm(risk, LAM, tol=1e-10)
     monkeypatch.setattr(product_bundle, "LONG", 100)
-    result = run(risk, LAM, tol=1e-9, max_iter=3000, **options)
+    result = run(risk, LAM, tol=1e-9, max_iter=20_000, **options)
     assert result.status == "converged"
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
 

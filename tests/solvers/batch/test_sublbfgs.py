@@ -343,9 +343,7 @@ def test_the_hybrid_keeps_its_planes_and_needs_fewer_iterations():
 def test_a_run_goes_on_from_where_another_one_ended(options):
     risk = problem(n=60)
     first = run_sublbfgs(risk, 1e-2, tol=0.0, max_iter=8, **options)
-    again = run_sublbfgs(
-        risk, 1e-2, tol=0.0, max_iter=1, w0=first.solution, **options
-    )
+    again = run_sublbfgs(risk, 1e-2, tol=0.0, max_iter=1, w0=first.solution, **options)
     assert first.status == "max_iter" and first.n_iter == 8
     assert again.history["objective"][0] == pytest.approx(first.objective, rel=1e-13)
     assert again.objective <= first.objective * (1.0 + 1e-14)

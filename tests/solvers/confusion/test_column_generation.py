@@ -254,9 +254,7 @@ def test_the_uniform_distribution_has_the_optimum_known_in_closed_form():
 
 @pytest.mark.parametrize("positive", [0.5, 0.2])
 @pytest.mark.parametrize("metric", ["g_mean", "h_mean", "q_mean", "min_max"])
-def test_the_normal_distributions_have_the_optimum_known_in_closed_form(
-    metric, positive
-):
+def test_the_normal_distributions_have_the_optimum_known_in_closed_form(metric, positive):
     # Recalls are Φ(t + 1/2) and Φ(1/2 - t): equal at t = 0, whatever the priors.
     problem = gaussian_problem(metric, positive=positive)
     result = run_column_generation(problem, tol=1e-7)

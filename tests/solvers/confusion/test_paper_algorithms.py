@@ -111,9 +111,7 @@ CASES = {
 @pytest.mark.parametrize("solver", CONSTRAINED)
 def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case):
     constraints, shape = CASES[case]
-    problem = finite_problem(
-        new_rng(0), metric, constraints, n_tensors=30, **shape
-    )
+    problem = finite_problem(new_rng(0), metric, constraints, n_tensors=30, **shape)
     result = CONSTRAINED[solver](problem, tol=TOL, max_iter=3000)
     exact = run_column_generation(problem, tol=1e-6)
     check_result(result, problem, TOL)
@@ -351,9 +349,7 @@ def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver
 
 
 def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
-    problem = finite_problem(
-        new_rng(0), "q_mean", [Recall(at_least=0.3, label=0)]
-    )
+    problem = finite_problem(new_rng(0), "q_mean", [Recall(at_least=0.3, label=0)])
     d = Coordinates(problem).n + 1
     for tol in (1e-2, 1e-4):
         result = run_ellipsoid(problem, tol=tol, recombine_interval=1)
