@@ -1,0 +1,504 @@
+"""The dual variables of all blocks, the weights they give, and the gap between them.
+
+With p_i = s_i / Σs the weight of block i and A the map of dual variables to
+weights, the dual point is kept as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
+`sklearn_structsvm._contract._oracle`), so that
+
+    v = Aα = -(1/λ) Σ_i p_i · (joint feature of ν_i),    w = clip(v, lower, upper),
+    block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
+
+With a proximal term, see `_proximal`, the weights are others. What moves the dual
+variables is `_bcfw`.
+"""
+import numpy as np
+
+from sklearn_structsvm._utils.borders import as_floats, check_shape, restore
+
+from cython.parallel cimport prange, threadid
+from libc.string cimport memcpy
+
+from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm.solvers.blocks._corners cimport Corners, CornerSets
+from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
+from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
+
+# A labeling that had no mass for this many passes goes, and with many at hand the ones
+# that had none for longest.
+cdef enum:
+    IDLE_PASSES = 20
+    MANY_LABELINGS = 80
+
+
+cdef class BlockDual(ProximalIterate):
+    """The dual point of all blocks, and of some the labelings that it is made of.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+    weights : ndarray of shape (n_blocks,)
+        p_i, non-negative, summing to 1. Blocks of weight 0 are left alone.
+    lam : float
+        λ > 0.
+    lower, upper : ndarray of shape (n_weights,) or None
+        Box constraints on w.
+    keeps_mass : bool
+        Whether the masses α of labelings are kept, and not ν_i and ℓ_i alone.
+    keeps_gram : bool
+        Whether the inner products of their joint features are.
+    cache_size : int
+        Labelings kept per block beside those with mass; 0 for no cache.
+    whole : BlockDual or None
+        Whose part this is to be: an iterate with weights of its own, which moves the dual
+        variables of the whole, of blocks that no other part has. See `_parts`.
+    """
+
+    def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
+                 lower=None, upper=None, bint keeps_mass=False, bint keeps_gram=False,
+                 Py_ssize_t cache_size=0, BlockDual whole=None):
+        cdef Py_ssize_t n = oracle.n_blocks, i
+        check_shape("weights", weights, n)
+        super().__init__(oracle.n_weights, lam, lower, upper)
+        self.oracle = oracle
+        self.p = weights
+        self.is_part = whole is not None
+        self.cache_size = cache_size
+        self.keeps_mass = keeps_mass
+        self.keeps_corners = keeps_mass or cache_size > 0
+        self.n_active_blocks = np.count_nonzero(weights)
+        self.n_oracle_calls = 0
+        self.gap = np.inf
+        self.loss_change = 0.0
+        self.loss_bar = np.zeros(n)
+        self.gaps = np.full(n, np.inf)
+        self.hinges = np.zeros(n)
+        self.means = np.zeros(n)
+        self.tree = SumTree(n)
+        self.work = np.zeros(max(oracle.work_size, 1))
+        self.first = np.zeros(max(oracle.direction_size, 1))
+        self.labels = np.zeros(max(oracle.max_labels, 1), dtype=np.intc)
+        self.corners = None
+        if self.is_part:
+            self.loss_bar, self.gaps = whole.loss_bar, whole.gaps
+            self.corners = CornerSets(whole.corners.lengths(), keeps_gram, whole.corners)
+        elif self.keeps_corners:
+            self.corners = CornerSets(
+                np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp),
+                keeps_gram)
+            for i in range(n):
+                oracle.true_labels(i, &self.labels[0])
+                self.corners.add(i, &self.labels[0], 0.0)
+                self.corners.sets[i].alpha[0] = keeps_mass
+                if keeps_gram:
+                    self.corners.sets[i].gram[0] = 0.0
+
+    # ------------------------------------------------------- labelings at hand
+
+    cdef Py_ssize_t scan(
+            self, Py_ssize_t i, double* work, double* best_value,
+            Py_ssize_t* away, double* away_value, Py_ssize_t* n_active
+            ) except -2 nogil:
+        """Best corner of block i at hand, and the worst active one."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c, best = -1, n_labels = self.oracle.n_labels(i)
+        cdef double score, loss, value
+        for c in range(corners.count):
+            self.oracle.evaluate(
+                i, work, corners.labels + c * n_labels, &score, &loss)
+            value = score + loss
+            if best < 0 or value > best_value[0]:
+                best = c
+                best_value[0] = value
+            if corners.alpha[c] > 0.0:
+                n_active[0] += 1
+                if away[0] < 0 or value < away_value[0]:
+                    away[0] = c
+                    away_value[0] = value
+        if n_active[0] == 1:
+            # The masses sum to one up to rounding, which ends here.
+            corners.alpha[away[0]] = 1.0
+        return best
+
+    cdef Py_ssize_t add_corner(
+            self, Py_ssize_t i, const int* labels, double loss) except -1 nogil:
+        """Take in a labeling, with its row of the Gram matrix; its place.
+
+        Potentials of block i have to be found again afterwards.
+        """
+        cdef Py_ssize_t c, s = self.corners.add(i, labels, loss)
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
+        cdef double one = 1.0, product
+        if not self.corners.keeps_gram:
+            return s
+        self.oracle.direction(i, 0.0, 1, &one, labels, &self.first[0], NULL)
+        self.oracle.image(i, &self.first[0], &self.work[0])
+        for c in range(s + 1):
+            self.oracle.evaluate(
+                i, &self.work[0], corners.labels + c * n_labels, &product, &loss)
+            corners.gram[s * corners.capacity + c] = product
+            corners.gram[c * corners.capacity + s] = product
+        return s
+
+    cdef int tidy(self, Py_ssize_t i) except -1 nogil:
+        """Forget corners without mass, all of them or the stalest beyond the cache."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
+        if self.cache_size > 0:
+            return self.keep_at_most(i, self.cache_size)
+        for c in range(corners.count - 1, -1, -1):
+            if corners.alpha[c] == 0.0:
+                self.oracle.release(i, corners.labels + c * n_labels)
+                self.corners.remove(i, c)
+        return 0
+
+    cdef int forget_idle(self, Py_ssize_t i) except -1 nogil:
+        """Let labelings go that have had no mass for long."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
+        cdef long long now = self.corners.clock
+        for c in range(corners.count - 1, -1, -1):
+            if corners.alpha[c] > 0.0:
+                corners.last_used[c] = now
+            elif now - corners.last_used[c] > IDLE_PASSES * self.n_active_blocks:
+                self.oracle.release(i, corners.labels + c * n_labels)
+                self.corners.remove(i, c)
+        return self.keep_at_most(i, MANY_LABELINGS)
+
+    cdef int keep_at_most(self, Py_ssize_t i, Py_ssize_t most) except -1 nogil:
+        """Let the stalest labelings go; all that have mass stay."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c
+        while corners.count > most:
+            c = self.corners.stalest(i)
+            if c < 0:
+                break
+            self.oracle.release(i, corners.labels + c * self.oracle.n_labels(i))
+            self.corners.remove(i, c)
+        return 0
+
+    def largest_at_hand(self):
+        """max(0, largest value at w of the labelings at hand) of each block."""
+        cdef Py_ssize_t i, away, n_active
+        cdef double best, away_value
+        values = np.zeros(self.oracle.n_blocks)
+        cdef double[::1] largest = values
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.potentials(i, &self.w[0], &self.work[0])
+                    away = -1
+                    n_active = 0
+                    self.scan(i, &self.work[0], &best, &away, &away_value, &n_active)
+                    largest[i] = max(best, 0.0)
+        return values
+
+    def extend(self, const int[::1] labels, const Py_ssize_t[::1] starts, double eps):
+        """Take one labeling per block to those at hand where it violates more than they.
+
+        Parameters
+        ----------
+        labels, starts : ndarray of dtype intc and intp
+            The labeling of block i begins at starts[i].
+        eps : float
+            By how much the value L_i + ⟨θ_i, μ(y) - μ(y_i)⟩ at w must exceed the largest
+            one of those at hand. Labelings that do not are released, and so are those
+            beyond the cache that a new one replaces; there is always room for it.
+
+        Returns
+        -------
+        n_added : int
+        """
+        cdef Py_ssize_t i, away, n_active, c, n_added = 0
+        cdef double best, away_value, score, loss
+        cdef double* work = &self.work[0]
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] == 0.0:
+                    continue
+                c = self.corners.find(i, &labels[starts[i]])
+                if c >= 0:
+                    self.corners.touch(i, c)
+                    continue
+                self.oracle.potentials(i, &self.w[0], work)
+                away = -1
+                n_active = 0
+                self.scan(i, work, &best, &away, &away_value, &n_active)
+                self.oracle.evaluate(i, work, &labels[starts[i]], &score, &loss)
+                if score + loss > best + eps:
+                    self.tidy(i)
+                    self.add_corner(i, &labels[starts[i]], loss)
+                    n_added += 1
+                else:
+                    self.oracle.release(i, &labels[starts[i]])
+        return n_added
+
+    # ------------------------------------------------------------------ parts
+
+    def remember(self, const Py_ssize_t[::1] blocks):
+        """Note the dual variables of the blocks of a part's next round, for `settle`."""
+        cdef Py_ssize_t b
+        for b in range(blocks.shape[0]):
+            self.corners.remember(blocks[b])
+        self.loss_change = 0.0
+
+    def settle(self, const Py_ssize_t[::1] blocks, double gamma):
+        """Take back all but gamma of what the last round changed in these blocks.
+
+        Labelings may go thereafter, as after a step of the whole.
+        """
+        cdef Py_ssize_t b, i, c
+        cdef double change, loss_change
+        cdef bint is_moved
+        cdef Corners* corners
+        with nogil:
+            for b in range(blocks.shape[0]):
+                i = blocks[b]
+                corners = &self.corners.sets[i]
+                loss_change = 0.0
+                is_moved = False
+                for c in range(corners.count if gamma < 1.0 else 0):
+                    change = (gamma - 1.0) * (corners.alpha[c] - corners.before[c])
+                    self.corners.coefs[c] = change
+                    loss_change += change * corners.loss[c]
+                    is_moved = is_moved or change != 0.0
+                if is_moved:
+                    self.oracle.direction(
+                        i, 0.0, corners.count, self.corners.coefs, corners.labels,
+                        &self.first[0], NULL)
+                    self.oracle.move(i, 1.0, &self.first[0])
+                    for c in range(corners.count):
+                        corners.alpha[c] = corners.before[c] + gamma * (
+                            corners.alpha[c] - corners.before[c])
+                    self.loss_bar[i] += loss_change
+                if self.corners.keeps_gram:
+                    self.forget_idle(i)
+                else:
+                    self.tidy(i)
+
+    # ----------------------------------------------------------- certificates
+
+    cdef int _check(
+            self, Py_ssize_t i, const double* w, double lam, double* work,
+            int* labels, double* hinge, double* mean) except -1 nogil:
+        """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); loss times lam."""
+        cdef double score, loss
+        self.oracle.potentials(i, w, work)
+        self.oracle.block_score(i, work, &score)
+        mean[0] = self.p[i] * (self.loss_bar[i] + score)
+        self.oracle.max_oracle(i, lam, work, labels, &score, &loss)
+        hinge[0] = self.p[i] * self.oracle.upper_bound(i, work, score + lam * loss)
+        if not self.keeps_corners or self.corners.find(i, labels) < 0:
+            self.oracle.release(i, labels)
+        return 0
+
+    def _pass(self, const double[::1] w, double lam, double[::1] hinges,
+              double[::1] means, int n_threads):
+        cdef Py_ssize_t i, n = self.oracle.n_blocks
+        cdef Py_ssize_t n_work = self.work.shape[0], n_labels = self.labels.shape[0]
+        cdef int t
+        if not self.oracle.thread_safe or n_threads < 1:
+            n_threads = 1
+        cdef double[::1] work = np.zeros(n_threads * n_work)
+        cdef int[::1] labels = np.zeros(n_threads * n_labels, dtype=np.intc)
+        if n_threads == 1:
+            with nogil:
+                for i in range(n):
+                    if self.p[i] > 0.0:
+                        self._check(i, &w[0], lam, &work[0], &labels[0],
+                                    &hinges[i], &means[i])
+        else:
+            for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+                if self.p[i] > 0.0:
+                    t = threadid()
+                    self._check(i, &w[0], lam, &work[t * n_work],
+                                &labels[t * n_labels], &hinges[i], &means[i])
+        self.n_oracle_calls += self.n_active_blocks
+
+    def check_gaps(self, int n_threads=1):
+        """True gaps of all blocks at w; returns (Σ p_i H_i, Σ g_i).
+
+        Each block's terms are stored and summed in their order, so that the
+        result does not depend on the number of threads.
+        """
+        self._pass(self.w, 1.0, self.hinges, self.means, n_threads)
+        np.subtract(self.hinges, self.means, out=np.asarray(self.gaps))
+        self.tree.rebuild(self.gaps)
+        self.gap = np.sum(self.gaps)
+        return float(np.sum(self.hinges)), self.gap
+
+    def check_means(self):
+        """p_i (ℓ_i + ⟨θ_i, ν_i⟩) of all blocks, without asking the oracle."""
+        cdef Py_ssize_t i
+        cdef double score
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.potentials(i, &self.w[0], &self.work[0])
+                    self.oracle.block_score(i, &self.work[0], &score)
+                    self.means[i] = self.p[i] * (self.loss_bar[i] + score)
+        return float(np.sum(self.means))
+
+    def hinge(self, const double[::1] w, double lam=1.0, int n_threads=1):
+        """Σ p_i max_y lam L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩ at any w."""
+        check_shape("w", w, self.oracle.n_weights)
+        hinges = np.zeros(self.oracle.n_blocks)
+        self._pass(w, lam, hinges, np.zeros(self.oracle.n_blocks), n_threads)
+        return float(np.sum(hinges))
+
+    def gram(self, Py_ssize_t i):
+        """Inner products of the joint features of block i's labelings at hand."""
+        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t a, b
+        gram = np.empty((corners.count, corners.count))
+        for a in range(corners.count):
+            for b in range(corners.count):
+                gram[a, b] = corners.gram[a * corners.capacity + b]
+        return gram
+
+    @property
+    def known_gap(self):
+        """The gap by those of the blocks as last seen, some of them stale."""
+        return self.tree.total() + self.proximal_gap()
+
+    @property
+    def block_gaps(self):
+        """The block gaps as last seen."""
+        return np.array(self.gaps)
+
+    @property
+    def block_means(self):
+        """p_i (ℓ_i + ⟨θ_i, ν_i⟩) as last checked."""
+        return np.array(self.means)
+
+    @property
+    def block_weights(self):
+        """p, a view."""
+        return np.asarray(self.p)
+
+    @property
+    def active_blocks(self):
+        """Indices of the blocks of positive weight."""
+        return np.flatnonzero(self.p)
+
+    @property
+    def movable_blocks(self):
+        """Those with several labelings at hand."""
+        cdef Py_ssize_t i
+        counts = np.empty(self.oracle.n_blocks, dtype=np.intp)
+        cdef Py_ssize_t[::1] count = counts
+        for i in range(self.oracle.n_blocks):
+            count[i] = self.corners.sets[i].count
+        return np.flatnonzero((counts > 1) & (np.asarray(self.p) > 0.0))
+
+    @property
+    def loss(self):
+        """Σ p_i ℓ_i."""
+        return float(np.dot(self.p, self.loss_bar))
+
+    @property
+    def dual_objective(self):
+        return self.dual_value(self.loss)
+
+    def dual_point(self):
+        """(Aα, Σ p_i ℓ_i) of the iterate."""
+        return self.image_of_dual(), self.loss
+
+    # ------------------------------------------------------------ dual states
+
+    def rebuild_weights(self):
+        """v and w from the blocks: after the blocks, λ or the weights changed."""
+        cdef Py_ssize_t i
+        np.asarray(self.v)[...] = 0.0
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.direction(i, 1.0, 0, NULL, NULL, &self.first[0], NULL)
+                    self.oracle.scatter(i, -self.p[i] / self.lam, &self.first[0],
+                                        &self.v[0])
+        self.draw_to_centre()
+
+    def set_lambda(self, double lam):
+        """Change λ and κ with it, the dual point staying as it is."""
+        self.kappa *= lam / self.lam
+        self.lam = lam
+        self.rebuild_weights()
+
+    def rescale(self, double rho):
+        """λ *= rho with w unchanged, and κ: mass 1 - rho of each block goes to the truth.
+
+        Proposition 1 of the paper, with lines 14 to 22 of its Algorithm 7; the
+        block gaps are those of the last check, updated by equation (12).
+        """
+        cdef Py_ssize_t i, c, truth
+        cdef Corners* corners
+        self.oracle.scale_blocks(rho)
+        gaps = np.asarray(self.gaps)
+        gaps += (1.0 - rho) * np.asarray(self.means)
+        self.lam *= rho
+        self.kappa *= rho
+        np.asarray(self.loss_bar)[...] *= rho
+        self.tree.rebuild(self.gaps)
+        self.gap = np.sum(gaps)
+        if not self.keeps_mass:
+            return
+        for i in range(self.oracle.n_blocks):
+            corners = &self.corners.sets[i]
+            for c in range(corners.count):
+                corners.alpha[c] *= rho
+            self.oracle.true_labels(i, &self.labels[0])
+            truth = self.corners.find(i, &self.labels[0])
+            if truth < 0:
+                truth = self.add_corner(i, &self.labels[0], 0.0)
+            corners.alpha[truth] += 1.0 - rho
+
+    def get_state(self):
+        """The dual point, picklable; see `set_state`."""
+        cdef Py_ssize_t i, c, n_labels
+        cdef Corners* corners
+        state = {"blocks": self.oracle.get_blocks(), "loss": np.array(self.loss_bar)}
+        state |= self.centre_state()
+        if self.keeps_mass:
+            saved = []
+            for i in range(self.oracle.n_blocks):
+                corners = &self.corners.sets[i]
+                n_labels = self.oracle.n_labels(i)
+                mine = []
+                for c in range(corners.count):
+                    memcpy(&self.labels[0], corners.labels + c * n_labels,
+                           n_labels * sizeof(int))
+                    mine.append((
+                        self.oracle.labeling_to_object(i, self.labels[:n_labels]),
+                        corners.alpha[c], corners.loss[c]))
+                saved.append(mine)
+            state["corners"] = saved
+        return state
+
+    def set_state(self, state):
+        """Start from a dual point of the same examples, at any λ and weights.
+
+        Raises
+        ------
+        ValueError
+            Where it is none of these examples.
+        """
+        cdef Py_ssize_t i, c, n = self.oracle.n_blocks
+        cdef int[::1] labels
+        if self.keeps_mass and "corners" not in state:
+            raise ValueError(
+                "The dual point was found by plain steps, or exact ones, and has no "
+                "active sets, which pairwise, away and corrective steps need.")
+        self.oracle.set_blocks(state["blocks"])
+        restore("loss", self.loss_bar, state["loss"])
+        if self.keeps_mass:
+            corners = state["corners"]
+            if len(corners) != n:
+                raise ValueError(f"{len(corners)} active sets for {n} examples.")
+            for i in range(n):
+                self.corners.sets[i].count = 0
+                for saved, alpha, loss in corners[i]:
+                    labels = self.oracle.labeling_from_object(i, saved)
+                    alpha, loss = as_floats("mass and loss", (alpha, loss), 2)
+                    c = self.add_corner(i, &labels[0], loss)
+                    self.corners.sets[i].alpha[c] = alpha
+        self.rebuild_weights()
+        self.restore_centre(state)
