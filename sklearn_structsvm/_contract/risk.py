@@ -74,7 +74,7 @@ class Risk(ABC):
         """
         if out is None:
             out = np.empty((self.n_samples, self.n_scores))
-        W = np.ascontiguousarray(w, dtype=np.float64).reshape(-1, self.n_scores)
+        W = np.require(w, np.float64, "CA").reshape(-1, self.n_scores)
         self.products.scores(W, out, self.n_threads)
         return out
 

@@ -39,7 +39,7 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     try:
         if np.iscomplexobj(given):
             raise TypeError("they are complex")
-        weights = np.ascontiguousarray(given, dtype=np.float64)
+        weights = np.require(np.atleast_1d(given), np.float64, "CA")
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight must hold numbers: {error}.") from error
     if given.ndim == 0:

@@ -148,7 +148,9 @@ class Shard:
         if recipe.kind == "linear":
             if recipe.vector is None:
                 raise Missing
-            return [risk.scores(recipe.vector) for risk in self.risks]
+            # What Dask has sent may lie anywhere.
+            vector = np.require(recipe.vector, requirements="A")
+            return [risk.scores(vector) for risk in self.risks]
         if recipe.kind == "random":
             return [
                 risk.random_scores(int(recipe.number), chunk.first)

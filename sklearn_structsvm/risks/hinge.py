@@ -233,7 +233,7 @@ class MultilabelHinge(HingeRisk):
                 f"Y must be an indicator of 0 and 1; got {plain(Y[i, c])!r} in row {i}, "
                 f"column {c}."
             )
-        self.present = np.ascontiguousarray(Y, dtype=np.int8)
+        self.present = np.require(Y, np.int8, "CA")
         k = self.n_scores
         if label_costs is not None and np.ndim(label_costs) == 0:
             label_costs = label_costs * (1.0 - np.eye(k))
@@ -262,4 +262,4 @@ class MultilabelHinge(HingeRisk):
 
 
 def _scores(Z):
-    return np.ascontiguousarray(Z, dtype=np.float64)
+    return np.require(Z, np.float64, "CA")

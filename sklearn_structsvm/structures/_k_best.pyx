@@ -190,12 +190,12 @@ def check_potentials(theta, transition):
     ValueError where theta is not of shape (T, K) with T, K >= 1, transition neither
     None nor of shape (K, K), or a score or a sum of them not finite.
     """
-    theta = np.ascontiguousarray(theta, dtype=np.float64)
+    theta = np.require(theta, np.float64, "CA")
     if theta.ndim != 2 or 0 in theta.shape:
         raise ValueError(
             f"theta must have shape (T, K) with T, K >= 1; got {theta.shape}.")
     if transition is not None:
-        transition = np.ascontiguousarray(transition, dtype=np.float64)
+        transition = np.require(transition, np.float64, "CA")
         if transition.shape != (theta.shape[1], theta.shape[1]):
             raise ValueError(
                 f"transition must have shape ({theta.shape[1]}, {theta.shape[1]}), "

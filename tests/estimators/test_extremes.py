@@ -17,7 +17,9 @@ from _mixtures import no_complaint_of_convergence
 from _problems import solve_listed
 from _references import list_chains
 from _seeds import new_seed
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import (
@@ -45,6 +47,42 @@ def test_features_of_zero_leave_what_biases_can_do(make_problem, kind):
     if kind in FLAT:
         np.testing.assert_array_equal(model.coef_, 0)
     model.predict(problem.X)
+
+
+def off_by_one_byte(x):
+    """The same numbers where no processor would put them, but Dask and files may."""
+    if sparse.issparse(x):
+        x = x.copy()
+        x.data = off_by_one_byte(x.data)
+        return x
+    x = np.asarray(x)
+    copy = np.zeros(x.nbytes + 1, dtype=np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    copy[...] = x
+    assert x.nbytes == 0 or not copy.flags.aligned
+    return copy
+
+
+@for_each_estimator
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_makes_no_difference_where_numbers_lie(make_problem, kind):
+    problem = make_problem(kind)
+    X, weights = features(problem, off_by_one_byte), off_by_one_byte(np.ones(problem.n))
+    model = problem.estimator(random_state=0).fit(X, problem.y, sample_weight=weights)
+    same = problem.estimator(random_state=0).fit(problem.X, problem.y)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    for found, expected in zip(model.predict(X), same.predict(problem.X), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "model", [BMRMClassifier(), PragamClassifier(), SubLBFGSClassifier()], ids=str
+)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_it_makes_no_difference_where_numbers_of_a_matrix_lie(model, form):
+    X, y = make_classification(random_state=new_seed())
+    model = model.fit(off_by_one_byte(form(X)), y, off_by_one_byte(np.ones(len(X))))
+    same = clone(model).fit(form(X), y)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
 @for_each_estimator

@@ -447,7 +447,7 @@ def as_features(X, Py_ssize_t k=1):
             X = X.copy()
             X.sum_duplicates()
         return CSRFeatures(
-            np.ascontiguousarray(X.data, dtype=np.float64),
-            np.ascontiguousarray(X.indices, dtype=np.intc),
-            np.ascontiguousarray(X.indptr, dtype=np.intp), X.shape[1])
-    return DenseFeatures(np.ascontiguousarray(X, dtype=np.float64))
+            np.require(X.data, np.float64, "CA"),
+            np.require(X.indices, np.intc, "CA"),
+            np.require(X.indptr, np.intp, "CA"), X.shape[1])
+    return DenseFeatures(np.require(X, np.float64, "CA"))

@@ -114,7 +114,7 @@ cdef class DenseProducts(Products):
     cdef const double[:, ::1] X
 
     def __init__(self, X, bias=0.0):
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = np.require(X, np.float64, "CA")
         super().__init__(X, bias)
         self.X = X
 
@@ -179,9 +179,9 @@ cdef class SparseProducts(Products):
         super().__init__(X, bias)
         self.column_starts = None
         self.n_sums = 0
-        self.data = np.ascontiguousarray(X.data, dtype=np.float64)
-        self.indices = np.ascontiguousarray(X.indices, dtype=np.intc)
-        self.indptr = np.ascontiguousarray(X.indptr, dtype=np.intp)
+        self.data = np.require(X.data, np.float64, "CA")
+        self.indices = np.require(X.indices, np.intc, "CA")
+        self.indptr = np.require(X.indptr, np.intp, "CA")
 
     cdef int _scores(
             self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:

@@ -47,7 +47,7 @@ cdef class Rows:
                 X = X.copy()
                 X.sum_duplicates()
                 self._take_csr(X)
-        elif not (seems_sparse(X) and self._pack(np.ascontiguousarray(X, np.float64))):
+        elif not (seems_sparse(X) and self._pack(np.require(X, np.float64, "CA"))):
             self.values = _not_empty(X, np.float64)
             self.starts = np.arange(self.n_rows + 1) * self.n_features
         self.view.indices = NULL if self.indices is None else &self.indices[0]
@@ -59,7 +59,7 @@ cdef class Rows:
     def _take_csr(self, X):
         self.values = _not_empty(X.data, np.float64)
         self.indices = _not_empty(X.indices, np.intc)
-        self.starts = np.ascontiguousarray(X.indptr, dtype=np.intp)
+        self.starts = np.require(X.indptr, np.intp, "CA")
 
     def _pack(self, const double[:, ::1] X):
         """Take dense rows as CSR; False where they have too many entries for that."""
@@ -111,5 +111,5 @@ def seems_sparse(X):
 
 def _not_empty(array, dtype):
     """Contiguous and flat, with an address even where there is nothing."""
-    array = np.ascontiguousarray(array, dtype=dtype).ravel()
+    array = np.require(array, dtype, "CA").ravel()
     return array if len(array) else np.zeros(1, dtype=dtype)

@@ -17,7 +17,7 @@ def as_probabilities(probabilities):
 
 def as_losses(L, shape):
     """Loss tensors in float64; finite."""
-    L = np.ascontiguousarray(L, dtype=np.float64)
+    L = np.require(L, np.float64, "CA")
     try:
         L = L.reshape(shape)
     except ValueError:

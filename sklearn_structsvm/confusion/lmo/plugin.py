@@ -255,7 +255,7 @@ def mixture_proba(probabilities, Ls, weights, cells=None, *, n_threads=1):
     Ls = np.asarray(Ls, dtype=np.float64)
     T, m = Ls.shape[:2]
     losses = as_losses(Ls.reshape(-1, k, k), (T * m, k, k)).reshape(T, m, k, k)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    weights = np.require(weights, np.float64, "CA")
     if weights.shape != (T,):
         raise ValueError(f"weights must have shape ({T},); got {weights.shape}.")
     out = np.zeros((n, k))

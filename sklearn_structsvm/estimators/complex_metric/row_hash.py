@@ -98,8 +98,8 @@ def row_uniforms(X, seed=0):
     out = np.empty(X.shape[0])
     hash_sparse(
         np.ascontiguousarray(_as_floats(X.data)),
-        np.ascontiguousarray(X.indices, dtype=width),
-        np.ascontiguousarray(X.indptr, dtype=width),
+        np.require(X.indices, width, "CA"),
+        np.require(X.indptr, width, "CA"),
         seed,
         out,
     )
