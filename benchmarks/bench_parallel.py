@@ -12,13 +12,47 @@ from multiprocessing import Process
 from time import perf_counter
 
 from _common import ChainStructure, fit_quietly, load_ocr, make_parser, np, print_table
+from scipy.optimize import linear_sum_assignment
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm.datasets import fetch_conll2000
+from sklearn_structsvm.structures import Structure
+
+
+class Matching(Structure):
+    """That of the example of a structure in Python."""
+
+    def joint_feature(self, x, y):
+        first, second = x
+        return -((first - second[y]) ** 2).sum(axis=0)
+
+    def loss(self, y_true, y):
+        return float(np.mean(y_true != y))
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        first, second = x
+        scores = -((first[:, np.newaxis] - second) ** 2) @ w + lam / len(y_true)
+        scores[np.arange(len(y_true)), y_true] -= lam / len(y_true)
+        return linear_sum_assignment(scores, maximize=True)[1]
+
+
+def make_matchings(n, n_points, n_entries):
+    rng = np.random.default_rng(0)
+    noise = np.geomspace(0.3, 5.0, n_entries)
+    X, y = [], []
+    for _ in range(n):
+        first = rng.normal(size=(n_points, n_entries))
+        y.append(rng.permutation(n_points))
+        second = np.empty_like(first)
+        second[y[-1]] = first + noise * rng.normal(size=first.shape)
+        X.append((first, second))
+    return X, y
 
 
 def works(args):
     """(name, estimator, X, y, λ, gap)"""
+    X, y = make_matchings(300, 100, 12)
+    yield "matchings, 0.1", BCFWClassifier(Matching()), X, y, 0.1, 1e-3
     small, large = (load_ocr(subset, args.data) for subset in ("small", "large"))
     chain = {"structure": ChainStructure()}
     yield "OCR-small, 0.01", BCFWClassifier(**chain), *small, 0.01, 1e-3

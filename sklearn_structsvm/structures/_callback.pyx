@@ -1,8 +1,16 @@
-"""The oracle of a structure written in Python, and its sparse joint features."""
+"""The oracle of a structure written in Python, and its sparse joint features.
+
+Only decoding, and the loss and joint feature of a labeling that is new, are Python's:
+what is known of labelings lies in arrays, and steps over those at hand ask nobody.
+"""
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import as_floats, check_indices
+
 from libc.limits cimport INT_MAX
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport (
     BlockOracle, Plane, reserve_points, reserve_scratch)
@@ -19,20 +27,6 @@ def sparse_vector(phi):
     phi = np.asarray(phi, dtype=np.float64).ravel()
     indices = np.flatnonzero(phi)
     return indices, phi[indices]
-
-
-def linear_combination(terms):
-    """Σ coef · vector of sparse (indices, values) vectors."""
-    terms = [(coef, vector) for coef, vector in terms if coef != 0.0]
-    if not terms:
-        return np.empty(0, dtype=np.intp), np.empty(0)
-    first = terms[0][1][0]
-    if all(np.array_equal(vector[0], first) for _, vector in terms[1:]):
-        return first, sum(coef * vector[1] for coef, vector in terms)
-    indices, position = np.unique(
-        np.concatenate([vector[0] for _, vector in terms]), return_inverse=True)
-    values = np.concatenate([coef * vector[1] for coef, vector in terms])
-    return indices, np.bincount(position, weights=values, minlength=len(indices))
 
 
 def outline(y):
@@ -55,12 +49,73 @@ def label_key(y):
     return y
 
 
+cdef struct Vector:
+    # Sparse: no index occurs twice.
+    Py_ssize_t count
+    Py_ssize_t* indices
+    double* values
+
+
+cdef struct Slot:
+    bint is_used
+    double loss
+    # The joint feature of a labeling, less that of the truth.
+    Vector delta
+
+
+cdef struct Block:
+    Py_ssize_t n_slots
+    Slot* slots
+    # The mean joint feature of the block, less that of the truth.
+    Vector nu
+
+
+cdef int resize(Vector* vector, Py_ssize_t count) except -1 nogil:
+    """Room for this many entries; those at hand are lost."""
+    cdef Py_ssize_t* indices = NULL
+    cdef double* values = NULL
+    if count != vector.count:
+        if count:
+            indices = <Py_ssize_t*> malloc(count * sizeof(Py_ssize_t))
+            values = <double*> malloc(count * sizeof(double))
+            if indices == NULL or values == NULL:
+                free(indices)
+                free(values)
+                with gil:
+                    raise MemoryError("no memory for a joint feature")
+        free(vector.indices)
+        free(vector.values)
+        vector.indices, vector.values = indices, values
+        vector.count = count
+    return 0
+
+
+cdef int fill(Vector* vector, indices, values) except -1:
+    cdef const Py_ssize_t[::1] all_indices = np.ascontiguousarray(indices, dtype=np.intp)
+    cdef const double[::1] all_values = np.ascontiguousarray(values, dtype=np.float64)
+    cdef Py_ssize_t j, n = all_indices.shape[0]
+    resize(vector, n)
+    for j in range(n):
+        vector.indices[j] = all_indices[j]
+        vector.values[j] = all_values[j]
+    return 0
+
+
+cdef double dot(const Vector* vector, const double* w) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double total = 0.0
+    for j in range(vector.count):
+        total += vector.values[j] * w[vector.indices[j]]
+    return total
+
+
 cdef class CallbackOracle(BlockOracle):
-    """The oracle of a structure written in Python: every call takes the GIL.
+    """The oracle of a structure written in Python.
 
     Its marginals are the joint feature itself, kept sparse, so that memory is
     O(Σ_i non-zeros of block i's mean joint feature). A labeling is one integer,
-    its place among those of block i that the solver still holds.
+    its place among those of block i that the solver still holds. A direction is the
+    number of its entries, their indices, and from place 1 + d on their values.
 
     Parameters
     ----------
@@ -74,11 +129,13 @@ cdef class CallbackOracle(BlockOracle):
     cdef object structure
     cdef object X
     cdef object y
-    cdef object w
     cdef list truth
-    cdef list slots
-    cdef list blocks
-    cdef dict directions
+    # Of each block the labeling of each slot, with its key.
+    cdef list labels
+    cdef Block* blocks
+    # For sums of sparse vectors: entries, and a mark for those that are in the sum.
+    cdef double* sums
+    cdef unsigned char* is_in
 
     def __init__(self, structure, X, y, Py_ssize_t n_weights):
         cdef Py_ssize_t i
@@ -89,12 +146,11 @@ cdef class CallbackOracle(BlockOracle):
         self.n_weights = n_weights
         self.max_labels = 1
         self.n_values = INT_MAX
-        self.work_size = 1
-        self.direction_size = 1
+        self.work_size = n_weights
+        self.direction_size = 1 + 2 * n_weights
         self.thread_safe = False
         self.has_constrained = structure.has_constrained_decode
         self.has_candidates = structure.has_slack_augmented_decode
-        self.w = None
         self.truth = [self._joint_feature(i, y_i) for i, y_i in enumerate(y)]
         for i, y_i in enumerate(y):
             loss = self._loss(i, y_i)
@@ -102,14 +158,44 @@ cdef class CallbackOracle(BlockOracle):
                 raise ValueError(
                     f"loss(y_true, y) of {type(structure).__name__} must be 0 where y is "
                     f"y_true; got {loss!r} for example {i}.")
-        empty = (np.empty(0, dtype=np.intp), np.empty(0))
-        self.blocks = [empty] * self.n_blocks
         # Slot 0 is the true labeling: difference zero, loss zero.
-        self.slots = [{0: (y_i, empty, 0.0)} for y_i in y]
-        self.directions = {}
+        self.labels = [{0: (y_i, label_key(y_i))} for y_i in y]
+        self.sums = <double*> calloc(max(n_weights, 1), sizeof(double))
+        self.is_in = <unsigned char*> calloc(max(n_weights, 1), 1)
+        self.blocks = <Block*> calloc(max(self.n_blocks, 1), sizeof(Block))
+        if self.sums == NULL or self.is_in == NULL or self.blocks == NULL:
+            raise MemoryError("no memory for the dual variables")
+        for i in range(self.n_blocks):
+            self._reserve(i, 1)
+            self.blocks[i].slots[0].is_used = True
 
-    cdef tuple _corner(self, Py_ssize_t i, int slot):
-        return self.slots[i][slot]
+    def __dealloc__(self):
+        cdef Py_ssize_t i, s
+        if self.blocks != NULL:
+            for i in range(self.n_blocks):
+                for s in range(self.blocks[i].n_slots):
+                    resize(&self.blocks[i].slots[s].delta, 0)
+                resize(&self.blocks[i].nu, 0)
+                free(self.blocks[i].slots)
+        free(self.blocks)
+        free(self.sums)
+        free(self.is_in)
+
+    cdef int _reserve(self, Py_ssize_t i, Py_ssize_t n_slots) except -1:
+        cdef Block* block = &self.blocks[i]
+        grown = <Slot*> realloc(block.slots, n_slots * sizeof(Slot))
+        if grown == NULL:
+            raise MemoryError("no memory for another labeling")
+        block.slots = grown
+        memset(grown + block.n_slots, 0, (n_slots - block.n_slots) * sizeof(Slot))
+        block.n_slots = n_slots
+        return 0
+
+    cdef object _w(self, const double* work):
+        """The weights for the structure: a copy, as it may keep what it is handed."""
+        w = np.array(<double[:self.n_weights]> <double*> work)
+        w.flags.writeable = False
+        return w
 
     cdef tuple _joint_feature(self, Py_ssize_t i, object label):
         name = type(self.structure).__name__
@@ -134,10 +220,11 @@ cdef class CallbackOracle(BlockOracle):
         return loss
 
     cdef int _store(self, Py_ssize_t i, object label) except -1:
-        cdef dict slots = self.slots[i]
+        cdef Block* block = &self.blocks[i]
+        cdef Py_ssize_t slot
         key = label_key(label)
-        for slot, (known, _, _) in slots.items():
-            if label_key(known) == key:
+        for slot, (_, known) in self.labels[i].items():
+            if known == key:
                 return slot
         if not self.structure.variable_length and outline(label) != outline(self.y[i]):
             raise ValueError(
@@ -146,12 +233,20 @@ cdef class CallbackOracle(BlockOracle):
                 f"labeling has shape {outline(self.y[i])}. (Set the class attribute "
                 "variable_length = True where shapes may differ.)")
         loss = self._loss(i, label)
-        phi = self._joint_feature(i, label)
-        delta = linear_combination([(1.0, phi), (-1.0, self.truth[i])])
-        slot = 1
-        while slot in slots:
+        pieces = zip(self._joint_feature(i, label), self.truth[i], strict=True)
+        indices, values = map(np.concatenate, pieces)
+        values[len(values) - len(self.truth[i][1]):] *= -1.0
+        indices, position = np.unique(indices, return_inverse=True)
+        values = np.bincount(position, weights=values, minlength=len(indices))
+        slot = 0
+        while slot < block.n_slots and block.slots[slot].is_used:
             slot += 1
-        slots[slot] = (label, delta, loss)
+        if slot == block.n_slots:
+            self._reserve(i, 2 * slot)
+        fill(&block.slots[slot].delta, indices, values)
+        block.slots[slot].loss = loss
+        block.slots[slot].is_used = True
+        self.labels[i][slot] = label, key
         return slot
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
@@ -160,10 +255,7 @@ cdef class CallbackOracle(BlockOracle):
 
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
-        with gil:
-            # A copy: the structure may keep what it is handed.
-            self.w = np.array(<double[:self.n_weights]> <double*> w)
-            self.w.flags.writeable = False
+        memcpy(work, w, self.n_weights * sizeof(double))
         return 0
 
     cdef int max_oracle(
@@ -171,22 +263,20 @@ cdef class CallbackOracle(BlockOracle):
             int* labels, double* score, double* loss) except -1 nogil:
         with gil:
             label = self.structure.loss_augmented_decode(
-                self.X[i], self.y[i], self.w, lam)
+                self.X[i], self.y[i], self._w(work), lam)
             labels[0] = self._store(i, label)
         return self.evaluate(i, work, labels, score, loss)
 
     cdef int evaluate(
             self, Py_ssize_t i, const double* work, const int* labels,
             double* score, double* loss) except -1 nogil:
-        with gil:
-            _, delta, corner_loss = self._corner(i, labels[0])
-            loss[0] = corner_loss
-            score[0] = self.w[delta[0]].dot(delta[1])
+        cdef const Slot* slot = &self.blocks[i].slots[labels[0]]
+        loss[0] = slot.loss
+        score[0] = dot(&slot.delta, work)
         return 0
 
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
-        with gil:
-            return self._corner(i, labels[0])[2]
+        return self.blocks[i].slots[labels[0]].loss
 
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane
@@ -195,11 +285,11 @@ cdef class CallbackOracle(BlockOracle):
         reserve_points(plane, 1)
         slot = <int*> reserve_scratch(plane, sizeof(int))
         with gil:
-            n_known = len(self.slots[i])
+            n_known = len(self.labels[i])
             label = self.structure.slack_augmented_decode(
-                self.X[i], self.y[i], self.w, one)
+                self.X[i], self.y[i], self._w(work), one)
             slot[0] = self._store(i, label)
-            is_new = len(self.slots[i]) > n_known
+            is_new = len(self.labels[i]) > n_known
         self.evaluate(i, work, slot, plane.scores, plane.losses)
         plane.count = (one + plane.scores[0]) * plane.losses[0] > 0.0
         if plane.count == 0:
@@ -220,8 +310,9 @@ cdef class CallbackOracle(BlockOracle):
             int* labels, double* score, double* loss) except? -1 nogil:
         with gil:
             # The structure's h is 1 + ...; dividing by `one` makes ours of that form.
+            w = self._w(work)
             label = self.structure.constrained_decode(
-                self.X[i], self.y[i], self.w if one == 1.0 else self.w / one,
+                self.X[i], self.y[i], w if one == 1.0 else w / one,
                 lam / one, alpha * one, beta * one, strict_alpha, strict_beta)
             if label is None:
                 return False
@@ -231,81 +322,158 @@ cdef class CallbackOracle(BlockOracle):
 
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
-        with gil:
-            indices, values = self.blocks[i]
-            score[0] = self.w[indices].dot(values)
+        score[0] = dot(&self.blocks[i].nu, work)
         return 0
+
+    # ------------------------------------------------- sums of sparse vectors
+
+    cdef Py_ssize_t _add(
+            self, double coef, Py_ssize_t count, const Py_ssize_t* indices,
+            const double* values, Py_ssize_t n_in, double* out) noexcept nogil:
+        """sums += coef · vector; indices that come in are appended to those of `out`."""
+        cdef Py_ssize_t j, index
+        for j in range(count):
+            index = indices[j]
+            if not self.is_in[index]:
+                self.is_in[index] = True
+                self.sums[index] = 0.0
+                out[1 + n_in] = index
+                n_in += 1
+            self.sums[index] += coef * values[j]
+        return n_in
 
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
             double* out, double* squared_norm) except -1 nogil:
-        cdef Py_ssize_t j
-        with gil:
-            terms = [(c, self.blocks[i])]
-            for j in range(n):
-                if a[j] != 0.0:
-                    terms.append((a[j], self._corner(i, s[j])[1]))
-            delta = linear_combination(terms)
-            # `out` only tells the caller's directions apart.
-            self.directions[<size_t> out] = delta
-            if squared_norm != NULL:
-                squared_norm[0] = delta[1].dot(delta[1])
+        cdef Block* block = &self.blocks[i]
+        cdef Vector* vector
+        cdef Py_ssize_t j, index, n_in = 0
+        cdef double value, norm = 0.0
+        if c != 0.0:
+            vector = &block.nu
+            n_in = self._add(c, vector.count, vector.indices, vector.values, n_in, out)
+        for j in range(n):
+            if a[j] != 0.0:
+                vector = &block.slots[s[j]].delta
+                n_in = self._add(
+                    a[j], vector.count, vector.indices, vector.values, n_in, out)
+        out[0] = n_in
+        for j in range(n_in):
+            index = <Py_ssize_t> out[1 + j]
+            value = self.sums[index]
+            out[1 + self.n_weights + j] = value
+            norm += value * value
+            self.is_in[index] = False
+        if squared_norm != NULL:
+            squared_norm[0] = norm
         return 0
 
     cdef int image(
             self, Py_ssize_t i, const double* direction, double* work
             ) except -1 nogil:
-        with gil:
-            indices, values = self.directions[<size_t> direction]
-            self.w = np.zeros(self.n_weights)
-            self.w[indices] = values
-        return 0
+        memset(work, 0, self.n_weights * sizeof(double))
+        return self.scatter(i, 1.0, direction, work)
 
     cdef int move(
             self, Py_ssize_t i, double gamma, const double* direction
             ) except -1 nogil:
-        with gil:
-            self.blocks[i] = linear_combination(
-                [(1.0, self.blocks[i]), (gamma, self.directions[<size_t> direction])])
+        cdef Vector* nu = &self.blocks[i].nu
+        cdef Py_ssize_t j, index, n_in = nu.count, count = <Py_ssize_t> direction[0]
+        cdef Vector grown
+        cdef const double* values = direction + 1 + self.n_weights
+        for j in range(nu.count):
+            self.sums[nu.indices[j]] = nu.values[j]
+            self.is_in[nu.indices[j]] = True
+        for j in range(count):
+            n_in += not self.is_in[<Py_ssize_t> direction[1 + j]]
+        for j in range(nu.count):
+            self.is_in[nu.indices[j]] = False
+        if n_in > nu.count:
+            memset(&grown, 0, sizeof(Vector))
+            resize(&grown, n_in)
+            memcpy(grown.indices, nu.indices, nu.count * sizeof(Py_ssize_t))
+            n_in = nu.count
+            for j in range(nu.count):
+                self.is_in[nu.indices[j]] = True
+            for j in range(count):
+                index = <Py_ssize_t> direction[1 + j]
+                if not self.is_in[index]:
+                    self.sums[index] = 0.0
+                    grown.indices[n_in] = index
+                    n_in += 1
+            resize(nu, 0)
+            nu[0] = grown
+        for j in range(count):
+            self.sums[<Py_ssize_t> direction[1 + j]] += gamma * values[j]
+        for j in range(nu.count):
+            nu.values[j] = self.sums[nu.indices[j]]
+            self.is_in[nu.indices[j]] = False
         return 0
 
     cdef int scatter(
             self, Py_ssize_t i, double coef, const double* direction,
             double* target) except -1 nogil:
-        with gil:
-            indices, values = self.directions[<size_t> direction]
-            np.asarray(<double[:self.n_weights]> target)[indices] += coef * values
+        cdef Py_ssize_t j
+        cdef const double* values = direction + 1 + self.n_weights
+        for j in range(<Py_ssize_t> direction[0]):
+            target[<Py_ssize_t> direction[1 + j]] += coef * values[j]
         return 0
 
     cdef int project(
             self, Py_ssize_t i, const double* direction, const double* v,
             const double* lower, const double* upper, double* w) except -1 nogil:
-        cdef Py_ssize_t d = self.n_weights
-        with gil:
-            j = self.directions[<size_t> direction][0]
-            np.asarray(<double[:d]> w)[j] = np.clip(
-                np.asarray(<double[:d]> <double*> v)[j],
-                np.asarray(<double[:d]> <double*> lower)[j],
-                np.asarray(<double[:d]> <double*> upper)[j])
+        cdef Py_ssize_t j, index
+        for j in range(<Py_ssize_t> direction[0]):
+            index = <Py_ssize_t> direction[1 + j]
+            w[index] = min(max(v[index], lower[index]), upper[index])
         return 0
 
     cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:
+        cdef Slot* slot = &self.blocks[i].slots[labels[0]]
+        if labels[0] == 0 or not slot.is_used:
+            return 0
+        resize(&slot.delta, 0)
+        slot.is_used = False
         with gil:
-            if labels[0] != 0:
-                self.slots[i].pop(labels[0], None)
+            del self.labels[i][labels[0]]
         return 0
 
     def get_blocks(self):
-        return list(self.blocks)
+        cdef Py_ssize_t i
+        return [as_arrays(&self.blocks[i].nu) for i in range(self.n_blocks)]
 
     def set_blocks(self, blocks):
-        self.blocks = list(blocks)
+        cdef Py_ssize_t i
+        if len(blocks) != self.n_blocks:
+            raise ValueError(f"{len(blocks)} blocks for {self.n_blocks} examples.")
+        for i, (indices, values) in enumerate(blocks):
+            indices = np.asarray(indices)
+            check_indices(f"indices of block {i}", indices, self.n_weights)
+            values = as_floats(f"values of block {i}", values, len(indices))
+            if len(np.unique(indices)) < len(indices):
+                raise ValueError(f"Indices of block {i} must be distinct.")
+            fill(&self.blocks[i].nu, indices, values)
 
     def scale_blocks(self, double rho):
-        self.blocks = [(indices, rho * values) for indices, values in self.blocks]
+        cdef Py_ssize_t i, j
+        for i in range(self.n_blocks):
+            for j in range(self.blocks[i].nu.count):
+                self.blocks[i].nu.values[j] *= rho
 
     def labeling_to_object(self, Py_ssize_t i, int[::1] labels):
-        return self.slots[i][labels[0]][0]
+        return self.labels[i][labels[0]][0]
 
     def labeling_from_object(self, Py_ssize_t i, saved):
         return np.array([self._store(i, saved)], dtype=np.intc)
+
+
+cdef tuple as_arrays(const Vector* vector):
+    """(indices, values)"""
+    cdef Py_ssize_t j
+    indices, values = np.empty(vector.count, dtype=np.intp), np.empty(vector.count)
+    cdef Py_ssize_t[::1] all_indices = indices
+    cdef double[::1] all_values = values
+    for j in range(vector.count):
+        all_indices[j] = vector.indices[j]
+        all_values[j] = vector.values[j]
+    return indices, values

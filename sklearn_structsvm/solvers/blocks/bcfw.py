@@ -27,10 +27,12 @@ CACHE_SIZE = 50
 EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 
-# Passes over the labelings at hand between two that ask the oracle, for corrections; and
-# the same where the oracle counts as expensive for a cache. More solve the wrong problem.
+# Passes over the labelings at hand between two that ask the oracle, for corrections. More
+# solve the wrong problem. Where the oracle counts as expensive for a cache there are so
+# many that what is left to gain of them is a share of the gap as last seen.
 PASSES_AT_HAND = 2
-MORE_PASSES_AT_HAND = 10
+MOST_PASSES_AT_HAND = 100
+SHARE_AT_HAND = 0.1
 
 # Where the block gaps as last seen have fallen to this share of the last true gap, the
 # rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
@@ -266,18 +268,27 @@ def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
     if not iterate.is_corrective:
         return
     is_costly = iterate.oracle.relative_cost >= EXPENSIVE_FOR_CACHE
-    n_passes = MORE_PASSES_AT_HAND if is_costly else PASSES_AT_HAND
+    n_passes, share = PASSES_AT_HAND, 0.0
+    if is_costly:
+        n_passes, share = MOST_PASSES_AT_HAND, SHARE_AT_HAND
+    enough = share * (iterate.known_gap - iterate.proximal_gap())
+    make = partial(_make_pass_at_hand, iterate, iterate.movable_blocks)
     if team is not None:
-        team.make_passes_at_hand(n_passes, rng, deadline)
-        return
-    blocks = iterate.movable_blocks
-    chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+        make = team.make_pass_at_hand
     for _ in range(n_passes):
-        order = rng.permutation(blocks)
-        for start in range(0, len(order), chunk):
-            iterate.run_at_hand(order[start : start + chunk])
-            if perf_counter() >= deadline:
-                return
+        gap = make(rng, deadline)
+        if gap <= enough or perf_counter() >= deadline:
+            return
+
+
+def _make_pass_at_hand(iterate, blocks, rng, deadline):
+    order, gap = rng.permutation(blocks), 0.0
+    chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+    for start in range(0, len(order), chunk):
+        gap += iterate.run_at_hand(order[start : start + chunk])
+        if perf_counter() >= deadline:
+            break
+    return gap
 
 
 def certify(iterate, average=False, tol=0.0, n_threads=1):

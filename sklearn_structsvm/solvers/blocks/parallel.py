@@ -86,13 +86,10 @@ class Team:
         self.joint.refresh()
         self.run([rng.permutation(part.active_blocks) for part in self.parts], deadline)
 
-    def make_passes_at_hand(self, n_passes, rng, deadline=np.inf):
-        """Passes over the labelings at hand, after `make_pass`."""
-        blocks = [part.movable_blocks for part in self.parts]
-        for _ in range(n_passes):
-            orders = [rng.permutation(mine) for mine in blocks]
-            if not self.run(orders, deadline, True):
-                return
+    def make_pass_at_hand(self, rng, deadline=np.inf):
+        """A pass over the labelings at hand, after `make_pass`; their gap before it."""
+        orders = [rng.permutation(part.movable_blocks) for part in self.parts]
+        return self.run(orders, deadline, True)
 
     def run(self, orders, deadline=np.inf, at_hand=False):
         """Steps on these blocks of each part, in their order.
@@ -107,21 +104,21 @@ class Team:
 
         Returns
         -------
-        bool
-            False where the deadline cut them short.
+        float
+            With `at_hand` the sum of what `run_at_hand` returns.
         """
         for part in self.parts:
             self.iterate.begin_pass_of(part)
         n_rounds = self.rounds[at_hand]
         nothing = [order[:0] for order in orders]
-        made, gamma = nothing, 1.0
+        made, gamma, gap = nothing, 1.0, 0.0
         try:
             for r in range(n_rounds):
                 chunks = [
                     order[len(order) * r // n_rounds : len(order) * (r + 1) // n_rounds]
                     for order in orders
                 ]
-                self._make_round(made, gamma, chunks, at_hand)
+                gap += self._make_round(made, gamma, chunks, at_hand)
                 made, gamma = chunks, self._join()
                 if perf_counter() >= deadline:
                     break
@@ -129,7 +126,7 @@ class Team:
         finally:
             for part in self.parts:
                 self.iterate.end_pass_of(part)
-        return r + 1 == n_rounds
+        return gap
 
     def _make_round(self, made, gamma, chunks, at_hand):
         """Settle what was made in the last round, and make the next steps."""
@@ -137,9 +134,13 @@ class Team:
         def move(part, settled, chunk):
             part.settle(settled, gamma)
             part.remember(chunk)
-            (part.run_at_hand if at_hand else part.run)(chunk)
+            if at_hand:
+                return part.run_at_hand(chunk)
+            part.run(chunk)
+            return 0.0
 
-        self._together(map(partial, [move] * len(chunks), self.parts, made, chunks))
+        calls = map(partial, [move] * len(chunks), self.parts, made, chunks)
+        return sum(self._together(calls))
 
     def _join(self):
         """Take the best step along what all parts did; γ."""
