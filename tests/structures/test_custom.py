@@ -127,6 +127,46 @@ def test_each_labeling_is_kept_once(step):
         assert len(set(kept)) == len(kept) <= 4
 
 
+@pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
+def test_steps_over_labelings_at_hand_call_nothing_of_the_structure(as_sparse):
+    structure, X, y, listed = make(as_sparse=as_sparse)
+    mine = solver(structure, X, y, step="corrective")
+    for _ in range(3):
+        mine.run(np.arange(7))
+    before = mine.dual_objective
+    for name in ("joint_feature", "loss", "loss_augmented_decode"):
+        setattr(structure, name, None)
+    mine.run_at_hand(np.tile(np.arange(7), 9))
+    assert mine.dual_objective >= before - 1e-15
+    alpha = np.zeros((7, 4))
+    for i, corners in enumerate(mine.get_state()["corners"]):
+        for labeling, mass, _ in corners:
+            alpha[i, structure.index(labeling)] += mass
+    weights, loss = listed.dual_point(alpha, 0.05)
+    np.testing.assert_allclose(mine.weights, weights, rtol=0, atol=1e-12)
+    assert mine.loss == pytest.approx(loss, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ([], "0 blocks for 7"),
+        ([([6], [1.0])] * 7, r"indices of block 0 must be integers in \[0, 6\)"),
+        ([([-1], [1.0])] * 7, "indices of block 0"),
+        ([([0.5], [1.0])] * 7, "indices of block 0"),
+        ([([1, 1], [1.0, 1.0])] * 7, "distinct"),
+        ([([1], [1.0, 1.0])] * 7, "values of block 0"),
+        ([([1], [np.nan])] * 7, "values of block 0"),
+    ],
+)
+def test_a_state_of_other_weights_is_refused(blocks, message):
+    structure, X, y, _ = make()
+    mine = solver(structure, X, y)
+    state = mine.get_state()
+    with pytest.raises(ValueError, match=message):
+        mine.set_state(state | {"blocks": blocks})
+
+
 def test_a_pickled_state_continues_where_it_was():
     structure, X, y, _ = make("dict")
     mine = solver(structure, X, y, step="pairwise")
