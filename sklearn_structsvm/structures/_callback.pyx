@@ -391,9 +391,9 @@ cdef class CallbackOracle(BlockOracle):
         if n_in > nu.count:
             memset(&grown, 0, sizeof(Vector))
             resize(&grown, n_in)
-            memcpy(grown.indices, nu.indices, nu.count * sizeof(Py_ssize_t))
             n_in = nu.count
             for j in range(nu.count):
+                grown.indices[j] = nu.indices[j]
                 self.is_in[nu.indices[j]] = True
             for j in range(count):
                 index = <Py_ssize_t> direction[1 + j]
