@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster
 from _estimators import assert_same_optimum
+from _nearest import Nearest
 from _problems import KINDS, dual_of_box, explicit_alpha, random_problem
 from _seeds import new_rng, new_seed
 from scipy import sparse
@@ -27,7 +28,6 @@ from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 from sklearn_structsvm.structures import (
     ChainStructure,
     MulticlassStructure,
-    Structure,
     TreeStructure,
 )
 from sklearn_structsvm.structures._probe import Probe
@@ -141,27 +141,6 @@ def test_rounds_of_parts_reach_the_optimum(kind):
 
 
 # Estimators.
-
-
-class Nearest(Structure):
-    """Labels 0 to 2 by three linear functions, written in Python."""
-
-    def fit(self, X, y):
-        self.n_weights_ = 3 * len(X[0])
-        return self
-
-    def joint_feature(self, x, y):
-        return np.outer(np.arange(3) == y, x).ravel()
-
-    def loss(self, y_true, y):
-        return float(y_true != y)
-
-    def decode(self, x, w):
-        return int((w.reshape(3, -1) @ x).argmax())
-
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        scores = w.reshape(3, -1) @ x + lam * (np.arange(3) != y_true)
-        return int(scores.argmax())
 
 
 def divided(items, n_parts=3):
