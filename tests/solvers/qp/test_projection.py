@@ -267,8 +267,9 @@ def test_vectors_are_projected_onto_simplices(scale, n_threads):
         expected = simplex_by_sorting(points[part])
         np.testing.assert_allclose(projected[part], expected, rtol=0, atol=1e-13)
         assert projected[part].sum() == pytest.approx(1.0, rel=1e-14)
+    # Once more changes what the sums of up to 39 entries lack by rounding.
     np.testing.assert_allclose(
-        project_simplices(projected, starts), projected, rtol=0, atol=1e-15
+        project_simplices(projected, starts), projected, rtol=0, atol=1e-14
     )
 
 
