@@ -143,6 +143,7 @@ def _reduce(left, points):
         left[out] = 0.0
         # The other changes are combined with this one so as to leave the point empty.
         free = free - np.outer(free[:, out] / way[out], way)
+        free[:, out] = 0.0
     return left
 
 

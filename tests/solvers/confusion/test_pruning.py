@@ -63,6 +63,18 @@ def test_no_more_points_are_left_than_dimensions_and_one(n, dim, seed):
     np.testing.assert_allclose(fewer @ points, weights @ points, atol=1e-10)
 
 
+@pytest.mark.parametrize("seed", [8962, 11797, 12647, 13202])
+def test_what_was_emptied_stays_empty(seed):
+    """A change that leaves a point as it is has an entry there that is zero, not dust.
+
+    One problem in a thousand showed it: these did.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    n, dim = rng.integers(1, 400), rng.integers(1, 9)
+    points, weights = rng.normal(size=(n, dim)), rng.dirichlet(np.ones(n))
+    assert np.count_nonzero(reduce_support(weights, points)) <= dim + 1
+
+
 def test_points_that_coincide_become_one():
     fewer = reduce_support(np.full(5, 0.2), np.ones((5, 3)))
     assert np.count_nonzero(fewer) == 1
