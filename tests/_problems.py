@@ -188,6 +188,30 @@ def explicit_alpha(problem, solver):
     return alpha
 
 
+def alpha_of_moves(problem, moves):
+    """The same of exact steps, from each ν_i; checked to be distributions."""
+    listed, alpha = problem.listed, []
+    for i, nu in enumerate(moves):
+        truth = listed.labelings[i][listed.truth[i]]
+        if type(problem.structure) is MulticlassStructure:
+            masses = nu + np.eye(len(nu))[truth]
+        else:
+            # Labels are independent: the mass of a labeling is a product.
+            wrong = np.abs(nu)
+            signs = np.where(np.atleast_1d(truth), -1.0, 1.0)
+            np.testing.assert_array_equal(signs * nu, wrong)
+            masses = np.array(
+                [
+                    np.prod(np.where(np.equal(labeling, truth), 1.0 - wrong, wrong))
+                    for labeling in listed.labelings[i]
+                ]
+            )
+        assert masses.min() >= -1e-15
+        assert abs(masses.sum() - 1.0) <= 1e-12
+        alpha.append(masses)
+    return alpha
+
+
 def dual_of_box(v, loss, lam, lower, upper):
     """ℓ + min_w λ/2 ‖w‖² - λ ⟨v, w⟩ over the box."""
     w = np.clip(v, lower, upper)

@@ -7,10 +7,12 @@ is made here. How long it was, the part is told with the next message. See
 `solvers.blocks._parts`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
 from sklearn_structsvm.solvers.blocks.bcfw import (
     make_pass,
@@ -100,6 +102,66 @@ def as_it_is(oracle):
     return oracle
 
 
+@dataclass
+class BlockSteps:
+    """Frank-Wolfe steps on the examples of a part.
+
+    Attributes
+    ----------
+    step, cache, bounds : as for `start_bcfw`
+    wrap : callable
+        From the structure's oracle to the one that is asked.
+    """
+
+    step: str
+    cache: bool | str = "auto"
+    bounds: tuple | None = None
+    wrap: Callable = as_it_is
+
+    def start(self, shard):
+        """The iterate of a shard."""
+        iterate, _, _ = start_bcfw(
+            self.wrap(shard.structure.make_oracle(shard.X, shard.y)),
+            shard.weights,
+            1.0,
+            step=self.step,
+            cache=self.cache,
+            bounds=self.bounds,
+            state=shard.state,
+        )
+        return iterate
+
+    def move(self, iterate, rng):
+        """A pass."""
+        make_pass(iterate, "permuted", "block", rng)
+        make_passes_at_hand(iterate, rng)
+
+
+@dataclass
+class ExactSteps:
+    """Exact steps on the rows of a part.
+
+    Attributes
+    ----------
+    make_ascent : callable
+        (shard, lam) -> ExactAscent.
+    """
+
+    make_ascent: Callable
+    bounds = None
+
+    def start(self, shard):
+        """The iterate of a shard."""
+        ascent = self.make_ascent(shard, 1.0)
+        if shard.state is not None:
+            ascent.set_state(shard.state)
+        return ascent
+
+    def move(self, ascent, rng):
+        """A pass."""
+        exact.make_pass(ascent, "gap", rng)
+
+
 class BlockShard:
     """A part: its examples, and where their dual variables are.
 
@@ -114,18 +176,14 @@ class BlockShard:
     X, y : examples and labelings as the structure checks them
     weights : ndarray of shape (n,)
         p_i, shares of all weight.
-    bounds : (lower, upper) of ndarray of shape (d,), or None
-    wrap : callable
-        From the structure's oracle to the one that is asked.
-    options : dict
-        "step" and "cache" of `start_bcfw`.
+    steps : BlockSteps or ExactSteps
     seed : sequence of int
         Of the order of the steps.
     """
 
-    def __init__(self, structure, X, y, weights, bounds, wrap, options, seed):
+    def __init__(self, structure, X, y, weights, steps, seed):
         self.structure, self.X, self.y, self.weights = structure, X, y, weights
-        self.bounds, self.wrap, self.options = bounds, wrap, options
+        self.steps = steps
         self.rng = np.random.default_rng(seed)
         self.number, self.is_settled = -1, True
         self.iterate = self.state = None
@@ -150,24 +208,19 @@ class BlockShard:
         return is_new
 
     def _start(self):
-        oracle = self.wrap(self.structure.make_oracle(self.X, self.y))
-        self.iterate, _, _ = start_bcfw(
-            oracle,
-            self.weights,
-            1.0,
-            bounds=self.bounds,
-            state=self.state,
-            **self.options,
-        )
+        self.iterate = self.steps.start(self)
         self.iterate.become_part()
-        self.state, self.n_queries = None, getattr(oracle, "n_queries", 0)
+        self.state, self.n_queries = None, self._count_queries()
+
+    def _count_queries(self):
+        return getattr(getattr(self.iterate, "oracle", None), "n_queries", 0)
 
     def counted(self, **reply):
         """A reply with the steps and calls since the last one."""
         iterate = self.iterate
         n_steps, n_calls = iterate.n_steps, iterate.n_oracle_calls
         iterate.forget_counts()
-        asked, self.n_queries = self.n_queries, getattr(iterate.oracle, "n_queries", 0)
+        asked, self.n_queries = self.n_queries, self._count_queries()
         return Reply(
             n_steps=n_steps,
             n_oracle_calls=n_calls,
@@ -180,8 +233,7 @@ def make_round(shard, message):
     """A pass over the examples of the part, and what it changed."""
     is_new, iterate = shard.read(message), shard.iterate
     iterate.remember(iterate.active_blocks)
-    make_pass(iterate, "permuted", "block", shard.rng)
-    make_passes_at_hand(iterate, shard.rng)
+    shard.steps.move(iterate, shard.rng)
     shard.is_settled = False
     return shard.counted(
         is_new=is_new,
@@ -215,13 +267,16 @@ class DistributedBlocks(ProximalIterate):
         Of `BlockShard`.
     n_blocks, n_parts, n_weights : int
     lam : float
-    lower, upper : ndarray of shape (n_weights,) or None
+    bounds : (lower, upper) of ndarray of shape (n_weights,), or None
     """
 
     is_corrective = False
+    # Its blocks are not here.
+    is_remote = True
+    average_weights = None
 
-    def __init__(self, workers, n_blocks, n_parts, n_weights, lam, lower, upper):
-        super().__init__(n_weights, lam, lower, upper)
+    def __init__(self, workers, n_blocks, n_parts, n_weights, lam, bounds=None):
+        super().__init__(n_weights, lam, *(bounds or ()))
         self.workers = workers
         self.active_blocks = range(n_blocks)
         self.sigma = sigma_of(n_parts)
@@ -281,3 +336,7 @@ class DistributedBlocks(ProximalIterate):
     @property
     def dual_objective(self):
         return self.dual_value(self.loss)
+
+    def plane(self):
+        """As of `ExactAscent`; its coefficients are not here."""
+        return None, self.loss, -self.lam * self.image_of_dual()

@@ -6,6 +6,7 @@ and how often each occurs: enough to fit a structure. Then each shard makes its 
 
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +19,7 @@ from sklearn_structsvm._utils.weights import (
     normalised_lambda,
     total_weight,
 )
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import (
     import_dask,
     n_places,
@@ -76,11 +78,24 @@ class DaskProblem:
 
     def __init__(self, structure, workers, surveys, class_weights, total):
         self.structure, self.total = structure, total
-        self.workers, self.surveys = workers, surveys
+        self.chunks, self.surveys = workers, surveys
         self.class_weights = class_weights
+        # The checked chunks, and what was made of them.
+        self.held = [workers]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.release()
 
     def lam(self, C):
         return normalised_lambda(C, self.total)
+
+    def _map(self, function, arguments):
+        workers = self.chunks.map(function, arguments)
+        self.held.append(workers)
+        return workers
 
     def make_risk(self, kind, options):
         """The risk of all shards; they make theirs when it is first asked."""
@@ -91,12 +106,9 @@ class DaskProblem:
         for group in self.surveys:
             arguments.append((*whole, self.total, first))
             first += sum(survey.n_samples for survey in group)
-        checked = self.workers
-        self.workers = checked.map(make_shard, arguments)
-        checked.release()
         n_features = structure.n_features_in_ + (structure.bias_ != 0.0)
         self.risk = DistributedRisk(
-            self.workers.ask,
+            self._map(make_shard, arguments).ask,
             kind=kind,
             n_samples=first,
             n_scores=structure.n_weights_ // n_features,
@@ -105,13 +117,36 @@ class DaskProblem:
         )
         return self.risk
 
+    def make_oracle(self):
+        """That of an example of zeros."""
+        structure = self.structure
+        y = structure.classes_[:1]
+        if structure.multi_label:
+            y = np.zeros((1, len(structure.classes_)), dtype=int)
+        return structure.make_oracle(np.zeros((1, structure.n_features_in_)), y)
+
+    def make_iterate(self, lam, steps, seed):
+        """The iterate whose parts are with the workers: a group of chunks each."""
+        sizes = [sum(s.n_samples for s in group) for group in self.surveys]
+        whole = self.structure, self.class_weights, self.total, steps
+        workers = self._map(
+            make_block_shard, [(*whole, (seed, k)) for k in range(len(sizes))]
+        )
+        workers.keep([size > 0 for size in sizes])
+        n_parts = sum(size > 0 for size in sizes)
+        n_weights = self.structure.n_weights_
+        return DistributedBlocks(
+            workers, sum(sizes), n_parts, n_weights, lam, steps.bounds
+        )
+
     def largest_feature(self):
         """The largest absolute value in X."""
         return max(survey.largest for group in self.surveys for survey in group)
 
     def release(self):
-        """Let the workers forget the shards."""
-        self.workers.release()
+        """Let the workers forget the chunks and the shards."""
+        for workers in self.held:
+            workers.release()
 
     def with_threshold(self, weights):
         """The structure with the threshold that suits the scores best."""
@@ -123,11 +158,6 @@ class DaskProblem:
 def make_dask_problem(estimator, X, y, sample_weight, read):
     """As `make_problem`, of Dask collections chunked by rows in the same way."""
     name = type(estimator).__name__
-    if not isinstance(estimator.structure, str):
-        raise ValueError(
-            f"structure={estimator.structure!r} needs data in memory: Dask collections "
-            "are for rows of X whose structure is read from y."
-        )
     _set_features(estimator, X)
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
         column_or_1d(np.empty((0, 1)), warn=True)
@@ -356,15 +386,37 @@ def make_shard(chunks, kind, options, n_weights, classes, class_weights, total, 
     """The `Shard` of checked chunks; `first` is the place of its first example."""
     found = []
     for chunk in chunks:
-        n = len(chunk.y)
-        weights = np.ones(n) if chunk.weights is None else chunk.weights
-        y = chunk.y
-        if classes is not None:
-            y = encode(y.ravel(), classes)
-            if class_weights is not None:
-                weights = weights * class_weights[y]
+        y = chunk.y if classes is None else encode(chunk.y.ravel(), classes)
+        weights = _example_weights(chunk, classes, class_weights)
         if weights.any():
             share = weights.sum() / total
             found.append(Rows(chunk.X, y, weights, first, share))
-        first += n
+        first += len(y)
     return Shard(kind, options, n_weights, found)
+
+
+def _example_weights(chunk, classes, class_weights):
+    """s_i with the class weights."""
+    weights = np.ones(len(chunk.y)) if chunk.weights is None else chunk.weights
+    if class_weights is None:
+        return weights
+    return weights * class_weights[encode(chunk.y.ravel(), classes)]
+
+
+def make_block_shard(chunks, structure, class_weights, total, steps, seed):
+    """The `BlockShard` of checked chunks, which are put together; None of no rows."""
+    chunks = [chunk for chunk in chunks if len(chunk.y)]
+    if not chunks:
+        return None
+    X, y = chunks[0].X, np.concatenate([chunk.y for chunk in chunks])
+    if len(chunks) > 1:
+        join = np.concatenate
+        if sparse.issparse(X):
+            join = partial(sparse.vstack, format="csr")
+        X = join([chunk.X for chunk in chunks])
+    if not structure.multi_label:
+        y = y.ravel()
+    weights = np.concatenate(
+        [_example_weights(chunk, structure.classes_, class_weights) for chunk in chunks]
+    )
+    return BlockShard(structure, X, y, weights / total, steps, seed)

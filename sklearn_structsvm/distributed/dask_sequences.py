@@ -91,16 +91,15 @@ class DaskSequences:
     def lam(self, C):
         return normalised_lambda(C, self.total)
 
-    def make_iterate(self, lam, *, step, cache, bounds, wrap, seed):
+    def make_iterate(self, lam, steps, seed):
         """The iterate whose parts are with the workers."""
-        whole = self.structure, self.total, bounds, wrap, {"step": step, "cache": cache}
+        whole = self.structure, self.total, steps
         arguments = [(*whole, (seed, k)) for k in range(self.n_parts)]
         checked = self.workers
         self.workers = checked.map(make_shard, arguments)
         checked.release()
-        lower, upper = (None, None) if bounds is None else bounds
         sizes = self.n, self.n_parts, self.structure.n_weights_
-        return DistributedBlocks(self.workers, *sizes, lam, lower, upper)
+        return DistributedBlocks(self.workers, *sizes, lam, steps.bounds)
 
     def __enter__(self):
         return self
@@ -237,9 +236,7 @@ def survey(examples):
     return Survey(len(weights), weights.sum(), labels, counts, examples.fitted, first)
 
 
-def make_shard(examples, structure, total, bounds, wrap, options, seed):
+def make_shard(examples, structure, total, steps, seed):
     """The `BlockShard` of checked examples."""
     weights = examples.weights / total
-    return BlockShard(
-        structure, examples.X, examples.y, weights, bounds, wrap, options, seed
-    )
+    return BlockShard(structure, examples.X, examples.y, weights, steps, seed)

@@ -113,7 +113,13 @@ class BatchClassifier(StructuredClassifier):
         if not self.takes_dask:
             raise TypeError(
                 f"{type(self).__name__} takes no Dask collections, as its dual point has "
-                "numbers for each example: SubLBFGSClassifier and BMRMClassifier do."
+                "numbers for each example: SubLBFGSClassifier, BCFWClassifier and "
+                "BMRMClassifier do."
+            )
+        if not isinstance(self.structure, str):
+            raise ValueError(
+                f"structure={self.structure!r} needs data in memory: Dask collections "
+                "are for rows of X whose structure is read from y."
             )
         return make_dask_problem(self, *data, self._read_structure)
 

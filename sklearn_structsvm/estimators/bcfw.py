@@ -72,7 +72,7 @@ class BCFWClassifier(StructuredClassifier):
         gap is as true. "auto": once a dozen passes or more are foreseen, but not with
         ``sampling="gap"`` (of other than exact steps), `average` or
         ``algorithm="batch"``. True: from the first pass on; exact steps wait until it
-        pays all the same.
+        pays all the same, but for those on Dask collections, which never wait.
     cache : bool or "auto", default="auto"
         Whether to try the labelings found before, ahead of a call of the max-oracle.
         "auto": with other than corrective steps, which need none, where a call takes more
@@ -242,9 +242,9 @@ class BCFWClassifier(StructuredClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask bag
-            of such items, or a list of delayed lists of them; y and sample_weight are
-            such ones too then.
+            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask
+            array or data frame of rows, a Dask bag of such items, or a list of delayed
+            lists of them; y and sample_weight are such ones too then.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any kind, an indicator, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None
@@ -261,7 +261,10 @@ class BCFWClassifier(StructuredClassifier):
         if holds_dask(*data):
             with make_distributed_problem(self, *data) as problem:
                 bounds = check_bounds(self.coef_bounds, problem.structure)
-                self._train_distributed(problem, data, transaction, bounds=bounds)
+                is_exact = self._makes_exact_steps(problem.structure)
+                self._train_distributed(
+                    problem, data, transaction, bounds=bounds, is_exact=is_exact
+                )
             return
         problem = make_problem(self, X, y, sample_weight)
         bounds = check_bounds(self.coef_bounds, problem.structure)

@@ -17,6 +17,7 @@ from sklearn_structsvm._utils.weights import (
     normalised_lambda,
     total_weight,
 )
+from sklearn_structsvm.distributed.dask_problem import make_dask_problem
 from sklearn_structsvm.distributed.dask_sequences import make_dask_sequences
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
@@ -182,28 +183,37 @@ DASK_OPTIONS = {
     "solver": ("bcfw",),
     "algorithm": ("block",),
     "average": (False, "auto"),
-    "step": ("auto", "corrective", "pairwise", "away"),
+    "step": ("auto", "exact", "corrective", "pairwise", "away"),
     "sampling": ("auto", "permuted"),
     "warm_start": (False,),
 }
 
 
 def make_distributed_problem(estimator, X, y, sample_weight):
-    """As `make_problem`, of Dask bags, or lists of delayed parts, of examples.
+    """As `make_problem`, of Dask collections.
+
+    These are chunked rows, or else bags or lists of delayed parts of examples.
 
     Returns
     -------
-    DaskSequences
+    DaskProblem or DaskSequences
         A context, at whose end the workers forget the parts.
     """
     structure = estimator.structure
-    structure = ChainStructure() if isinstance(structure, str) else clone(structure)
-    if structure.flat:
-        raise TypeError(
-            f"{type(estimator).__name__} takes Dask bags and delayed parts of sequences "
-            "and other structures; for rows of a matrix there are SubLBFGSClassifier and "
-            "BMRMClassifier."
-        )
+    has_rows = hasattr(X, "chunks") or hasattr(X, "divisions")
+    if not isinstance(structure, str):
+        structure = clone(structure)
+        if has_rows and not has_exact_steps(structure):
+            raise TypeError(
+                f"structure={structure!r} is not for Dask arrays and data frames, which "
+                "have one class or several labels for each row: it needs data in memory"
+                f"{'' if structure.flat else ', a Dask bag or a list of delayed parts'}."
+            )
+        if structure.flat and not has_rows:
+            raise TypeError(
+                f"structure={structure!r} takes rows of a matrix: with Dask, an array or "
+                f"a data frame; got {type(X).__name__}."
+            )
     for name, allowed in DASK_OPTIONS.items():
         value = getattr(estimator, name, allowed[0])
         if value not in allowed:
@@ -211,6 +221,11 @@ def make_distributed_problem(estimator, X, y, sample_weight):
                 f"{name}={value!r} needs data in memory; with Dask it must be "
                 f"{' or '.join(map(repr, allowed))}."
             )
+    if has_rows:
+        named = None if isinstance(structure, str) else lambda *labels: structure
+        return make_dask_problem(estimator, X, y, sample_weight, named or read_structure)
+    if isinstance(structure, str):
+        structure = ChainStructure()
     options = class_options(estimator, structure)
     problem = make_dask_sequences(structure, X, y, sample_weight, **options)
     if hasattr(problem.structure, "n_features_in_"):

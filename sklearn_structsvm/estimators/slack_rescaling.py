@@ -247,9 +247,9 @@ class SlackRescaledSSVM(StructuredClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask bag
-            of such items, or a list of delayed lists of them; y and sample_weight are
-            such ones too then.
+            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask
+            array or data frame of rows, a Dask bag of such items, or a list of delayed
+            lists of them; y and sample_weight are such ones too then.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any kind, an indicator, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None

@@ -19,7 +19,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm._utils.threads import count_threads
-from sklearn_structsvm.distributed.blocks import as_it_is
+from sklearn_structsvm.distributed.blocks import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter, require_y
 from sklearn_structsvm.estimators.problem import (
@@ -374,26 +374,29 @@ class StructuredClassifier(
         )
 
     def _train_distributed(
-        self, problem, data, transaction, *, wrap=as_it_is, bounds=None
+        self, problem, data, transaction, *, wrap=as_it_is, bounds=None, is_exact=False
     ):
         """The same over parts that stay with workers; returns the iterate.
 
         Parameters
         ----------
-        problem : DaskSequences
+        problem : DaskProblem or DaskSequences
         data, transaction, bounds : as for `_train_bcfw`
         wrap : callable
             From the structure's oracle to the one that is asked; picklable.
+        is_exact : bool
+            Whether steps are exact, with neither of the two.
         """
         step = "corrective" if self.step == "auto" else self.step
+        steps = BlockSteps(step, self.cache, bounds, wrap)
+        acceleration = self.acceleration
+        if is_exact:
+            step, steps = "exact", ExactSteps(make_ascent)
+            # Rounds of exact steps are too many without.
+            acceleration = acceleration is not False
         rng = self._rng()
         iterate = problem.make_iterate(
-            problem.lam(self.C),
-            step=step,
-            cache=self.cache,
-            bounds=bounds,
-            wrap=wrap,
-            seed=int(rng.integers(2**31)),
+            problem.lam(self.C), steps, int(rng.integers(2**31))
         )
         self._run_bcfw(
             problem,
@@ -402,7 +405,7 @@ class StructuredClassifier(
             DualPoint(iterate, partial(certify, iterate), step, self.cache is True, None),
             team=iterate,
             sampling="permuted",
-            acceleration=self.acceleration,
+            acceleration=acceleration,
             rng=rng,
         )
         return iterate

@@ -4,6 +4,7 @@ from functools import partial
 from numbers import Integral, Real
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm.distributed.blocks import ExactSteps
 from sklearn_structsvm.distributed.dask_problem import DaskProblem
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
 from sklearn_structsvm.estimators.problem import has_exact_steps, make_ascent
@@ -54,7 +55,7 @@ class SubLBFGSClassifier(BatchClassifier):
         over to bundle steps with a line search where that becomes slow, which closes the
         gap sooner. "dual-hybrid" makes passes of coordinate ascent in the dual before, as
         BCFWClassifier does, as long as these are fast, and keeps what is known from them;
-        it is for one label per example and arrays in memory. For ``penalty="l1"``:
+        it is for one label per example. For ``penalty="l1"``:
         OWL-QN, or OWL-QN* with the direction finding of [1]_. "auto": the first of
         "dual-hybrid", "hybrid" and "owlqn" that is for the problem.
     C : float, default=1.0
@@ -213,10 +214,15 @@ class SubLBFGSClassifier(BatchClassifier):
             return "OWL-QN", run_owlqn, options
         options["line_search"] = self.line_search
         if solver == "dual-hybrid":
-            ascent = make_ascent(problem, problem.lam(self.C))
+            ascent = self._make_ascent(problem, problem.lam(self.C))
             options["make_start"] = partial(DualStart, ascent)
-            options["n_threads"] = risk.n_threads
+            options["n_threads"] = getattr(risk, "n_threads", 1)
         return "subBFGS", run_sublbfgs, options
+
+    def _make_ascent(self, problem, lam):
+        if isinstance(problem, DaskProblem):
+            return problem.make_iterate(lam, ExactSteps(make_ascent), 0)
+        return make_ascent(problem, lam)
 
     def _chosen_solver(self, problem):
         lacks_start = self._lacks_dual_start(problem)
@@ -234,8 +240,6 @@ class SubLBFGSClassifier(BatchClassifier):
         """Why there is no dual ascent for the problem; empty where there is."""
         if self.loss != "hinge":
             return f"loss={self.loss!r}"
-        if isinstance(problem, DaskProblem):
-            return "Dask collections"
         if not has_exact_steps(problem.structure):
             return "several labels per example"
         return ""

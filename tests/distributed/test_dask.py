@@ -25,7 +25,8 @@ from sklearn_structsvm import BMRMClassifier, PragamClassifier, SubLBFGSClassifi
 from sklearn_structsvm.structures import MulticlassStructure
 
 ESTIMATORS = {
-    "hybrid": SubLBFGSClassifier,
+    "auto": SubLBFGSClassifier,
+    "hybrid": partial(SubLBFGSClassifier, solver="hybrid"),
     "sublbfgs, wolfe": partial(SubLBFGSClassifier, line_search="wolfe"),
     "bmrm": BMRMClassifier,
 }
@@ -64,14 +65,6 @@ def test_a_matrix_estimate_of_the_curvature_has_a_certificate_too():
     model = SubLBFGSClassifier(solver="subbfgs", C=0.1).fit(divided(X), divided(y))
     assert model.dual_objective_ - 1e-9 <= best <= model.objective_ + 1e-6
     assert model.objective_ <= model.history_["objective"][0]
-
-
-def test_there_is_no_start_in_the_dual():
-    X, y, _ = rows()
-    model = SubLBFGSClassifier(solver="dual-hybrid")
-    with pytest.raises(ValueError, match="not for Dask collections: use solver='hybrid'"):
-        model.fit(divided(X), divided(y))
-    assert not hasattr(model, "coef_")
 
 
 @pytest.mark.parametrize("loss", ["hinge", "slack_hinge"])
@@ -262,7 +255,7 @@ def test_what_makes_no_problem_is_refused(data, error, message):
 
 def test_estimators_that_take_no_collections_say_which_do():
     X, y, _ = rows()
-    with pytest.raises(TypeError, match="SubLBFGSClassifier and BMRMClassifier do"):
+    with pytest.raises(TypeError, match="BCFWClassifier and BMRM"):
         PragamClassifier().fit(divided(X), divided(y))
     with pytest.raises(ValueError, match="needs data in memory"):
         BMRMClassifier(MulticlassStructure()).fit(divided(X), divided(y))

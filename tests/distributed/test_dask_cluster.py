@@ -24,6 +24,7 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 FEW_STEPS = EXACT | {"C": 0.02}
+HYBRID = SubLBFGSClassifier(solver="hybrid", **FEW_STEPS)
 # Its bound is made of gradients: 1e-9 is where steps of objectives that are rounded end.
 SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-8)
 
@@ -50,7 +51,8 @@ def check_the_optimum(model, here):
 
 
 CLUSTERED = {
-    "hybrid": (SubLBFGSClassifier(**FEW_STEPS), "two classes"),
+    "auto": (SubLBFGSClassifier(**FEW_STEPS), "four classes"),
+    "hybrid": (HYBRID, "two classes"),
     "bmrm": (BMRMClassifier(**FEW_STEPS), "several labels"),
     "owlqn": (SPARSE_LOGISTIC, "two classes"),
 }
@@ -81,7 +83,7 @@ def test_rows_never_leave_their_worker(client, monkeypatch):
         return results
 
     monkeypatch.setattr(client, "gather", watched)
-    model = SubLBFGSClassifier(C=1e-4)
+    model = SubLBFGSClassifier(C=1e-4, solver="hybrid")
     model.fit(divided(X, chunks), divided(y, chunks))
     # From each of two workers as many breakpoints as were asked for, or twice as many,
     # of three numbers each.
@@ -129,7 +131,7 @@ def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
         return ask(workers, question)
 
     monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", interrupted)
-    model = SubLBFGSClassifier(C=0.01)
+    model = SubLBFGSClassifier(C=0.01, solver="hybrid")
     with pytest.raises(KeyboardInterrupt):
         model.fit(divided(X), divided(y))
     assert not hasattr(model, "coef_")
@@ -140,7 +142,7 @@ def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
 @pytest.mark.parametrize(
     ("model", "kind", "large", "at"),
     [
-        (SubLBFGSClassifier(**FEW_STEPS), "two classes", 2**20, 20),
+        (HYBRID, "two classes", 2**20, 20),
         # All vectors are scattered.
         (BMRMClassifier(**FEW_STEPS), "two classes", 0, 20),
         (
@@ -193,4 +195,5 @@ def test_rows_that_nobody_can_compute_again_are_an_error(mortal_client, monkeypa
 
     monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)
     with pytest.raises(RuntimeError, match="rows were lost with a worker"):
-        SubLBFGSClassifier(**EXACT).fit(da.concatenate(chunks), divided(y, (150, 150)))
+        model = SubLBFGSClassifier(**EXACT, solver="hybrid")
+        model.fit(da.concatenate(chunks), divided(y, (150, 150)))

@@ -22,7 +22,7 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.distributed import blocks, dask_workers
-from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks, as_it_is
+from sklearn_structsvm.distributed.blocks import BlockShard, BlockSteps, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 from sklearn_structsvm.structures import (
@@ -55,16 +55,12 @@ def make_iterate(problem, n_parts, p, bounds=None, step="corrective"):
                 X,
                 y,
                 p[list(mine)],
-                bounds,
-                as_it_is,
-                {"step": step, "cache": "auto"},
+                BlockSteps(step, bounds=bounds),
                 (new_seed(0), k),
             )
         )
-    d = problem.structure.n_weights_
-    lower, upper = (None, None) if bounds is None else bounds
-    sizes = problem.n, n_parts, d
-    return DistributedBlocks(LocalWorkers(shards), *sizes, LAM, lower, upper)
+    sizes = problem.n, n_parts, problem.structure.n_weights_
+    return DistributedBlocks(LocalWorkers(shards), *sizes, LAM, bounds)
 
 
 def whole_alpha(problem, iterate):
@@ -247,7 +243,7 @@ def test_what_needs_data_in_memory_says_so(model, message):
 def test_wrong_parts_are_errors_before_any_work():
     X, y = chains(9)
     model = BCFWClassifier()
-    with pytest.raises(TypeError, match="rows of a matrix there are SubLBFGSClassifier"):
+    with pytest.raises(TypeError, match="rows of a matrix: with Dask, an array or a da"):
         BCFWClassifier(MulticlassStructure()).fit(divided(X), divided(y))
     with pytest.raises(ValueError, match="class_weight has no meaning for Nearest"):
         BCFWClassifier(Nearest(), class_weight="balanced").fit(divided(X), divided(y))

@@ -290,6 +290,7 @@ class _Started:
                 n_calls=row["n_oracle_calls"],
             )
             # Its dual point takes as much memory as the scores.
+            self.start.release()
             self.start = None
         return False
 

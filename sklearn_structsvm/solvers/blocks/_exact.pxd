@@ -18,6 +18,10 @@ cdef class ExactAscent(ProximalIterate):
     cdef int[::1] rests, waits
     cdef double small
     cdef long long n_averaged
+    # ν, ℓ and their sum as they were before the round, of a part.
+    cdef object before
+    cdef double loss_before
+    cdef bint is_part
     cdef double entries_per_step, entries
 
     cdef Py_ssize_t maximise(

@@ -177,7 +177,7 @@ cdef class ExactAscent(ProximalIterate):
         """
         cdef Py_ssize_t j
         cdef double share
-        if self.kappa > 0.0:
+        if self.kappa > 0.0 or self.is_part:
             self.n_averaged = 0
             return
         if self.entries < ENTRIES_PER_WEIGHT * self.rows.n_features:
@@ -188,6 +188,35 @@ cdef class ExactAscent(ProximalIterate):
         with nogil:
             for j in range(self.w.shape[0]):
                 self.average[j] += share * (self.w[j] - self.average[j])
+
+    # ------------------------------------------------------------------ parts
+
+    def become_part(self):
+        """Be a part of an iterate that is elsewhere, and that keeps no average."""
+        self.is_part = True
+        self.average = np.zeros(0)
+
+    def remember(self, blocks):
+        """Note the dual variables of the blocks of a part's next round, for `settle`."""
+        self.before = np.asarray(self.nu)[blocks], np.asarray(self.loss_bar)[blocks]
+        self.loss_before = self.loss
+
+    def settle(self, blocks, double gamma):
+        """Take back all but gamma of what the last round changed in these blocks."""
+        if gamma == 1.0:
+            return
+        for now, before in zip((self.nu, self.loss_bar), self.before):
+            now = np.asarray(now)
+            now[blocks] = before + gamma * (now[blocks] - before)
+
+    @property
+    def loss_change(self):
+        """What the round has added to Σ p_i ℓ_i."""
+        return self.loss - self.loss_before
+
+    def forget_counts(self):
+        """Count steps and calls from zero again."""
+        self.n_steps = self.n_oracle_calls = 0
 
     # ----------------------------------------------------------- certificates
 
@@ -244,14 +273,28 @@ cdef class ExactAscent(ProximalIterate):
         return float(np.sum(self.gaps)) + self.proximal_gap()
 
     @property
-    def block_weights(self):
-        """p, a view."""
-        return np.asarray(self.p)
+    def block_gaps(self):
+        """p_i g_i as last seen, a view."""
+        return np.asarray(self.gaps)
+
+    @property
+    def loss(self):
+        """Σ p_i ℓ_i."""
+        return float(np.dot(self.p, self.loss_bar))
 
     @property
     def dual_objective(self):
         """D(α), of the dual point itself whatever the proximal term."""
-        return float(self.dual_value(np.dot(self.p, self.loss_bar)))
+        return float(self.dual_value(self.loss))
+
+    def plane(self):
+        """B, offset and Xᵀ B of the plane below the risk that the dual point is.
+
+        Σ_i p_i Σ_y α_i(y) H_i(y), which is at most R(w) = Σ_i p_i max_y H_i(y), and
+        whose minimum with the regulariser is the dual objective.
+        """
+        B = np.asarray(self.p)[:, np.newaxis] * np.asarray(self.nu)
+        return B, self.loss, -self.lam * self.image_of_dual()
 
     @property
     def average_weights(self):

@@ -213,7 +213,14 @@ def run_bcfw(
         if accelerator is not None:
             accelerator.after_pass()
 
-    may_be_parted = team is None and sampling == "permuted" and algorithm == "block"
+    # Gaps that parts elsewhere have seen are those of weights of their own.
+    is_remote = team is not None
+
+    def seems_done():
+        is_stale = not is_remote and iterate.known_gap <= STALE_GAP * iterate.gap
+        return is_stale or forecast.seems_done()
+
+    may_be_parted = not is_remote and sampling == "permuted" and algorithm == "block"
     threads = make_team(iterate, n_threads) if may_be_parted else nullcontext(team)
     with threads as team:
         return run_passes(
@@ -223,9 +230,7 @@ def run_bcfw(
             max_iter=max_iter,
             max_time=max_time,
             gap_check_interval=gap_check_interval,
-            seems_done=lambda: (
-                forecast.seems_done() or iterate.known_gap <= STALE_GAP * iterate.gap
-            ),
+            seems_done=seems_done,
             on_pass=on_pass,
             history=history,
         )

@@ -67,7 +67,7 @@ def run_exact(
         )
 
     def move(deadline):
-        make_pass(ascent, sampling, rng, deadline, forecast)
+        make_pass(ascent, sampling, rng, deadline, forecast.seems_done)
         if accelerator is not None:
             accelerator.after_pass()
 
@@ -84,7 +84,7 @@ def run_exact(
     )
 
 
-def make_pass(ascent, sampling, rng, deadline, forecast):
+def make_pass(ascent, sampling, rng, deadline=np.inf, seems_done=lambda: False):
     """As many steps as there are examples, or a few more."""
     blocks = ascent.active_blocks
     n = len(blocks)
@@ -97,7 +97,7 @@ def make_pass(ascent, sampling, rng, deadline, forecast):
     else:
         end = ascent.n_steps + n
         # What is asked after each sweep is to be cheap, and is not with a proximal term.
-        while ascent.n_steps < end and (ascent.kappa > 0.0 or not forecast.seems_done()):
+        while ascent.n_steps < end and (ascent.kappa > 0.0 or not seems_done()):
             sweep = ascent.draw_sweep(rng)
             if not _run(ascent, sweep, deadline):
                 break

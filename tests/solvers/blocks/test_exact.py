@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _problems import LAYOUTS, Problem, optimum, random_problem
+from _problems import LAYOUTS, Problem, alpha_of_moves, optimum, random_problem
 from _references import list_multiclass, messy_csr, random_costs
 from _seeds import new_rng, new_seed
 from scipy.sparse import csr_array
@@ -29,27 +29,7 @@ def start(problem, lam=LAM, p=None):
 
 
 def explicit_alpha(problem, ascent):
-    """The dual variables of all labelings, checked to be distributions."""
-    listed, alpha = problem.listed, []
-    for i, nu in enumerate(ascent.get_state()["blocks"]):
-        truth = listed.labelings[i][listed.truth[i]]
-        if type(problem.structure) is MulticlassStructure:
-            masses = nu + np.eye(len(nu))[truth]
-        else:
-            # Labels are independent: the mass of a labeling is a product.
-            wrong = np.abs(nu)
-            signs = np.where(np.atleast_1d(truth), -1.0, 1.0)
-            np.testing.assert_array_equal(signs * nu, wrong)
-            masses = np.array(
-                [
-                    np.prod(np.where(np.equal(labeling, truth), 1.0 - wrong, wrong))
-                    for labeling in listed.labelings[i]
-                ]
-            )
-        assert masses.min() >= -1e-15
-        assert masses.sum() == pytest.approx(1.0, abs=1e-12)
-        alpha.append(masses)
-    return alpha
+    return alpha_of_moves(problem, ascent.get_state()["blocks"])
 
 
 def dual(problem, ascent, lam=LAM, p=None):
