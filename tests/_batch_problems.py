@@ -31,10 +31,13 @@ class BatchProblem:
     def dual_value(self, alpha, lam):
         """Σ p α Δ - ||Σ p α β x'||² / (2 λ) of shares of the planes, and Σ p α β.
 
-        In fractions. The shares of an example are those of its planes, but for the one
-        of zeros of a binary loss.
+        In fractions, and the value the highest of shares that are rounded to these: where
+        terms of 1e20 cancel, it is rounding alone that tells the sum from zero. The
+        shares of an example are those of its planes, but for the one of zeros of a binary
+        loss.
         """
         loss, V, sums, at = Fraction(0), {}, [Fraction(0)] * self.risk.n_scores, 0
+        sizes = {}
         alpha = np.ravel(alpha)
         for x, p, (slopes, costs) in zip(
             np.asarray(self.X), self.risk.weights, self.planes, strict=True
@@ -48,9 +51,13 @@ class BatchProblem:
                     step = share * Fraction(beta[c])
                     sums[c] += step
                     for j in np.flatnonzero(x):
-                        V[j, c] = V.get((j, c), 0) + step * Fraction(x[j])
+                        term = step * Fraction(x[j])
+                        V[j, c] = V.get((j, c), 0) + term
+                        sizes[j, c] = sizes.get((j, c), 0) + abs(term)
         assert at == len(alpha)
-        return loss - sum(v * v for v in V.values()) / (2 * Fraction(lam)), sums
+        ulp = Fraction(np.finfo(float).eps)
+        least = (max(abs(v) - ulp * sizes[key], 0) for key, v in V.items())
+        return loss - sum(v * v for v in least) / (2 * Fraction(lam)), sums
 
 
 def random_batch(

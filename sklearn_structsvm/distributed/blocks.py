@@ -15,8 +15,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
 from sklearn_structsvm.solvers.blocks.bcfw import (
-    make_pass,
-    make_passes_at_hand,
+    make_corrected_pass,
     start_bcfw,
 )
 from sklearn_structsvm.solvers.blocks.parallel import sigma_of
@@ -133,8 +132,7 @@ class BlockSteps:
 
     def move(self, iterate, rng):
         """A pass."""
-        make_pass(iterate, "permuted", "block", rng)
-        make_passes_at_hand(iterate, rng)
+        make_corrected_pass(iterate, "permuted", rng)
 
 
 @dataclass

@@ -261,10 +261,9 @@ def assert_in_local_polytope(z, k, pairs):
 
 
 @pytest.mark.parametrize("integers", [False, True])
-@pytest.mark.parametrize("k", [1, 2, 4, 7])
-def test_roof_duality_solves_the_relaxation(k, integers):
+def test_roof_duality_solves_the_relaxation(integers):
     settled = fractional = 0
-    for seed in range(30):
+    for k, seed in product((1, 2, 4, 7), range(30)):
         q, J, pairs = random_energy(k, seed, integers)
         z = RoofDuality(k, pairs).maximize(q, J)
         assert_in_local_polytope(z, k, pairs)
@@ -277,7 +276,7 @@ def test_roof_duality_solves_the_relaxation(k, integers):
         whole = z[:k] != 0.5
         assert (best[:, whole] == z[:k][whole]).all()
         settled, fractional = settled + whole.sum(), fractional + (~whole).sum()
-    assert settled > 0 and (fractional > 0 or k <= 2)
+    assert settled > 0 and fractional > 0
 
 
 def test_roof_duality_decides_all_of_a_tree_and_of_attracting_labels():

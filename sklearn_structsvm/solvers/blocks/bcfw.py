@@ -34,6 +34,10 @@ PASSES_AT_HAND = 2
 MOST_PASSES_AT_HAND = 100
 SHARE_AT_HAND = 0.1
 
+# And there they come this many times during a pass: of 30 to 300 matchings the calls are
+# a half or a third of those with corrections after it alone.
+CORRECTIONS_OF_COSTLY_PASS = 10
+
 # Where the block gaps as last seen have fallen to this share of the last true gap, the
 # rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
 # not draw before the next check.
@@ -175,7 +179,7 @@ def run_bcfw(
         For the gap checks; and with sampling="permuted" for all steps but plain ones, of
         an oracle that is thread-safe, where a pass has enough of them.
     team : DistributedBlocks or None
-        What makes the passes, in place of `make_pass` or threads.
+        What makes the passes, in place of this process or its threads.
     rng : numpy.random.Generator
     on_pass : callable or None
         Called after each pass with its number, the last row of the history (a dict) and
@@ -208,8 +212,10 @@ def run_bcfw(
     )
 
     def move(deadline):
-        make_pass(iterate, sampling, algorithm, rng, deadline, team=team)
-        make_passes_at_hand(iterate, rng, deadline, team)
+        if algorithm == "batch":
+            iterate.run_batch()
+        else:
+            make_corrected_pass(iterate, sampling, rng, deadline, team)
         if accelerator is not None:
             accelerator.after_pass()
 
@@ -236,29 +242,54 @@ def run_bcfw(
         )
 
 
-def make_pass(
-    iterate, sampling, algorithm, rng, deadline=np.inf, n_steps=None, team=None
-):
+def make_pass(iterate, sampling, rng, deadline=np.inf, n_steps=None):
     """One pass, or `n_steps` steps; cut short after the deadline."""
-    if team is not None:
-        team.make_pass(rng, deadline)
-        return
-    if algorithm == "batch":
-        iterate.run_batch()
-        return
+    _make_steps(iterate, sampling, _draw(iterate, sampling, rng, n_steps), deadline)
+
+
+def _draw(iterate, sampling, rng, n_steps=None):
+    """What tells which blocks the steps of a pass are made on."""
     blocks = iterate.active_blocks
     n_steps = len(blocks) if n_steps is None else n_steps
     if sampling == "gap":
-        draws, run = rng.random(n_steps), iterate.run_by_gap
-    elif sampling == "uniform":
-        draws, run = blocks[rng.integers(len(blocks), size=n_steps)], iterate.run
-    else:
-        draws, run = rng.permutation(blocks)[:n_steps], iterate.run
+        return rng.random(n_steps)
+    if sampling == "uniform":
+        return blocks[rng.integers(len(blocks), size=n_steps)]
+    return rng.permutation(blocks)[:n_steps]
+
+
+def _make_steps(iterate, sampling, draws, deadline):
+    run = iterate.run_by_gap if sampling == "gap" else iterate.run
     chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
-    for start in range(0, n_steps, chunk):
+    for start in range(0, len(draws), chunk):
         run(draws[start : start + chunk])
         if perf_counter() >= deadline:
             return
+
+
+def make_corrected_pass(iterate, sampling, rng, deadline=np.inf, team=None):
+    """One pass, and where steps are corrective, passes over the labelings at hand.
+
+    These come after the pass, and where the oracle is costly already during it.
+    """
+    if team is not None:
+        team.make_pass(rng, deadline)
+        make_passes_at_hand(iterate, rng, deadline, team)
+        return
+    draws = _draw(iterate, sampling, rng)
+    n_parts = CORRECTIONS_OF_COSTLY_PASS if _is_costly(iterate) else 1
+    for part in np.array_split(draws, n_parts):
+        _make_steps(iterate, sampling, part, deadline)
+        make_passes_at_hand(iterate, rng, deadline)
+        if perf_counter() >= deadline:
+            return
+
+
+def _is_costly(iterate):
+    """Whether calls of the oracle are what counts."""
+    if not iterate.is_corrective:
+        return False
+    return iterate.oracle.relative_cost >= EXPENSIVE_FOR_CACHE
 
 
 def make_acceleration(iterate, tol, at_once=False):
@@ -272,9 +303,8 @@ def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
     """Corrections over the labelings at hand, where that is what the iterate makes."""
     if not iterate.is_corrective:
         return
-    is_costly = iterate.oracle.relative_cost >= EXPENSIVE_FOR_CACHE
     n_passes, share = PASSES_AT_HAND, 0.0
-    if is_costly:
+    if _is_costly(iterate):
         n_passes, share = MOST_PASSES_AT_HAND, SHARE_AT_HAND
     enough = share * (iterate.known_gap - iterate.proximal_gap())
     make = partial(_make_pass_at_hand, iterate, iterate.movable_blocks)
@@ -287,10 +317,10 @@ def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
 
 
 def _make_pass_at_hand(iterate, blocks, rng, deadline):
+    # No step over the labelings at hand calls a structure in Python.
     order, gap = rng.permutation(blocks), 0.0
-    chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
-    for start in range(0, len(order), chunk):
-        gap += iterate.run_at_hand(order[start : start + chunk])
+    for start in range(0, len(order), CHUNK):
+        gap += iterate.run_at_hand(order[start : start + CHUNK])
         if perf_counter() >= deadline:
             break
     return gap

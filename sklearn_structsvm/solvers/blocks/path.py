@@ -8,8 +8,8 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks.bcfw import (
     certify,
     make_acceleration,
+    make_corrected_pass,
     make_pass,
-    make_passes_at_hand,
 )
 from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.loop import History
@@ -144,13 +144,13 @@ class _Steps:
             if self.accelerates and is_slow and iterate.kappa == 0.0:
                 accelerator.start()
             if iterate.kappa > 0.0:
-                options = {"deadline": self.deadline, "team": self.team}
-                make_pass(iterate, "permuted", "block", self.rng, **options)
-                make_passes_at_hand(iterate, self.rng, **options)
+                make_corrected_pass(
+                    iterate, "permuted", self.rng, self.deadline, self.team
+                )
                 accelerator.after_pass()
             else:
                 part = max(1, n // PART_OF_PASS)
-                make_pass(iterate, self.sampling, "block", self.rng, self.deadline, part)
+                make_pass(iterate, self.sampling, self.rng, self.deadline, part)
             if iterate.n_steps - self.refreshed >= self.steps_to_refresh:
                 self.certify()
                 self.refreshed = iterate.n_steps

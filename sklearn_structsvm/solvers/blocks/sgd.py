@@ -81,7 +81,7 @@ def run_sgd(
         return row, w, risk.lowest_gap
 
     return run_passes(
-        lambda deadline: make_pass(iterate, sampling, "block", rng, deadline),
+        lambda deadline: make_pass(iterate, sampling, rng, deadline),
         check,
         tol=tol,
         max_iter=max_iter,
