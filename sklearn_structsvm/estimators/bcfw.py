@@ -71,8 +71,8 @@ class BCFWClassifier(StructuredClassifier):
         of the passes where many are needed, as to high accuracy or for large C, and the
         gap is as true. "auto": once a dozen passes or more are foreseen, but not with
         ``sampling="gap"`` (of other than exact steps), `average` or
-        ``algorithm="batch"``. True: from the first pass on; exact steps wait until it
-        pays all the same, but for those on Dask collections, which never wait.
+        ``algorithm="batch"``. True: from the first pass on, as always on Dask
+        collections.
     cache : bool or "auto", default="auto"
         Whether to try the labelings found before, ahead of a call of the max-oracle.
         "auto": with other than corrective steps, which need none, where a call takes more

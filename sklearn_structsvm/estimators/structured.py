@@ -439,7 +439,7 @@ class StructuredClassifier(
                 run_exact,
                 ascent,
                 sampling="gap" if self.sampling == "auto" else self.sampling,
-                acceleration=self.acceleration is not False,
+                acceleration=self.acceleration,
                 gap_check_interval=self.gap_check_interval,
                 rng=self._rng(),
                 **limits,

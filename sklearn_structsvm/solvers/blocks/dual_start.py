@@ -56,7 +56,11 @@ class DualStart:
         # Rounds of parts need it at once, and do not solve a proximal problem as well.
         largest = RATIO if self.is_remote else LARGEST_RATIO_OF_EXACT_STEPS
         self.acceleration = Acceleration(
-            ascent, tol, largest_ratio=largest, at_once=self.is_remote
+            ascent,
+            tol,
+            largest_ratio=largest,
+            on_trial=not self.is_remote,
+            at_once=self.is_remote,
         )
 
     def move(self, deadline):

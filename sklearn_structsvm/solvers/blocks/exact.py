@@ -17,7 +17,7 @@ def run_exact(
     ascent,
     *,
     sampling="gap",
-    acceleration=True,
+    acceleration="auto",
     tol=1e-3,
     max_iter=1000,
     max_time=None,
@@ -38,8 +38,9 @@ def run_exact(
     sampling : {"gap", "uniform", "permuted"}
         "gap": sweeps over the examples in random order, which leave out those whose gap
         has been small, the more sweeps the longer it has.
-    acceleration : bool
-        Whether steps are accelerated, once many passes are foreseen.
+    acceleration : {"auto", True, False}
+        "auto": once many passes are foreseen, for as long as that brings more than plain
+        steps. True: from the first pass on.
     tol, max_iter, max_time, n_threads, rng, on_pass, history : as for `run_bcfw`
     gap_check_interval : int
         Passes between two checks of the true gap. One is also made where the gaps as
@@ -63,7 +64,11 @@ def run_exact(
     accelerator = None
     if acceleration:
         accelerator = Acceleration(
-            ascent, tol, largest_ratio=LARGEST_RATIO_OF_EXACT_STEPS
+            ascent,
+            tol,
+            largest_ratio=LARGEST_RATIO_OF_EXACT_STEPS,
+            on_trial=True,
+            at_once=acceleration is True,
         )
 
     def move(deadline):

@@ -155,6 +155,44 @@ def test_few_passes_are_not_accelerated_and_many_are():
     assert "centre" in many._dual_state["state"]
 
 
+class Scripted:
+    """An iterate whose gap falls by a factor in each pass, another one if accelerated."""
+
+    def __init__(self, plain, accelerated):
+        self.factors = [plain, accelerated]
+        self.lam, self.kappa = 1.0, 0.0
+        self.known_gap = self.dual_objective = 1.0
+
+    def set_kappa(self, kappa):
+        self.kappa = kappa
+
+    def extrapolate(self, beta):
+        pass
+
+    def make_pass(self):
+        self.known_gap *= self.factors[int(self.kappa > 0.0)]
+        self.dual_objective = 3.0
+
+
+@pytest.mark.parametrize("on_trial", [True, False])
+@pytest.mark.parametrize(("accelerated", "is_lost"), [(0.3, False), (0.6, True)])
+def test_what_brings_less_than_plain_steps_is_given_up(accelerated, is_lost, on_trial):
+    """With F = n (2 + gap) / 4 · log(gap / tol) foreseen, a plain pass brings 1/e."""
+    iterate = Scripted(0.9, accelerated)
+    accelerator = Acceleration(iterate, 1e-9, on_trial=on_trial)
+    were_accelerated = []
+    while iterate.known_gap > 1e-3:
+        iterate.make_pass()
+        accelerator.after_pass()
+        were_accelerated.append(iterate.kappa > 0.0)
+    assert True in were_accelerated
+    assert were_accelerated[-1] == (not (is_lost and on_trial))
+    # What was given up is not tried again.
+    assert np.count_nonzero(np.diff(were_accelerated)) == 1 + (is_lost and on_trial)
+    if is_lost and on_trial:
+        assert were_accelerated.count(True) == acceleration.TRIAL
+
+
 @pytest.mark.parametrize(
     "options", [{"sampling": "gap"}, {"average": True}, {"algorithm": "batch"}]
 )
