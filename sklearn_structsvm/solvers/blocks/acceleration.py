@@ -28,12 +28,12 @@ PATIENCE = 12
 # Of the ratio that is then left, until it is RATIO again.
 LOWERED = 0.3
 
-# After this many accelerated passes, and after each later one until the gap is SETTLED of
-# what it was, it must be where F plain passes would have brought it, or √(EXPECTED F)
-# where that is fewer. On text it is not: rows there have little in common, and plain steps
-# soon find all but the last of the dual solution. Elsewhere its logarithm has fallen by one
-# and a half times as much, up to ten. What comes later is no measure: plain passes then
-# bring less than was foreseen as well.
+# After this many accelerated passes, and after each later one until the gap is SETTLED
+# of what it was, it must be where F plain passes would have brought it, or √(EXPECTED F)
+# where that is fewer. On text it is not: rows there have little in common, and plain
+# steps soon find all but the last of the dual solution. Elsewhere its logarithm has
+# fallen by one and a half times as much, up to ten. What comes later is no measure:
+# plain passes then bring less than was foreseen as well.
 TRIAL = 6
 EXPECTED = 40.0
 SETTLED = 0.003
@@ -55,8 +55,8 @@ class Acceleration:
         Of λ' / λ.
     on_trial : bool
         Whether plain steps are made again where these bring less than was expected. For
-        exact steps: of others too little is foreseen, as in the first passes the labelings
-        are found that they go on with.
+        exact steps: what is foreseen of others is too little, as in their first passes
+        labelings are found that they then go on with.
     at_once : bool
         Whether to begin without a look at how fast plain steps are.
     """
