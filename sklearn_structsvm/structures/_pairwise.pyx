@@ -395,7 +395,7 @@ cdef class RelaxationOracle(PairwiseOracle):
     cdef RoofDuality roof
     cdef Py_ssize_t size
     # Where the parts stand in `work`, after the potentials of the marginals.
-    cdef Py_ssize_t single_at, vertices_at, reals_at, integers_at
+    cdef Py_ssize_t single_at, vertices_at, scratch_at
 
     def __init__(self, Features features, const signed char[:, ::1] Y,
                  const double[:, ::1] costs, double bias,
@@ -408,14 +408,12 @@ cdef class RelaxationOracle(PairwiseOracle):
         self.n_values = PARTS
         self.single_at = self.size
         self.vertices_at = self.single_at + self.k
-        self.reals_at = self.vertices_at + 3 * self.size
-        self.integers_at = self.reals_at + self.roof.n_reals
-        # No integer takes more room than a double.
-        self.work_size = self.integers_at + self.roof.n_integers
+        self.scratch_at = self.vertices_at + 3 * self.size
+        self.work_size = self.scratch_at + self.roof.scratch_size
         # A vertex is compared with the truth number by number. For the flow, capacities
         # are set and looked at for a last time, and in each phase twice.
         evaluation = CALL + 2.0 * self.size
-        search = 2.0 * (1 + FLOW_PHASES) * self.roof.n_reals
+        search = 2.0 * (1 + FLOW_PHASES) * (2.0 * self.k + 4.0 * self.n_pairs)
         self.relative_cost = (search + evaluation) / evaluation
         self.thread_safe = self.has_candidates = type(self) is RelaxationOracle
 
@@ -490,8 +488,7 @@ cdef class RelaxationOracle(PairwiseOracle):
         for j in range(self.k):
             single[j] = work[j] + lam * self._cost(i, j)
         self.roof.solve(
-            single, work + self.k, work + self.reals_at,
-            <Py_ssize_t*> (work + self.integers_at), z)
+            single, work + self.k, work + self.scratch_at, z)
         self._measure(i, work, z, score, loss)
 
     cdef void _measure(

@@ -1,26 +1,35 @@
-# Arcs of the doubled graph. Node `side * k + j` is Y_j on side 0 and 1 - Y_j on side 1;
-# slots first[j]:first[j + 1] are the pairs that label j is in, on both sides.
+# Labels and the pairs they are in: slots first[j] ... first[j + 1] are those of label j.
+# `other` is the second label of the pair, `reverse` the slot of the pair there.
 cdef struct Graph:
-    Py_ssize_t k
-    Py_ssize_t n_slots
-    const Py_ssize_t* first
-    const Py_ssize_t* other
-    const Py_ssize_t* reverse
-    const Py_ssize_t* pair
+    int n_labels
+    int n_pairs
+    const int* first
+    const int* other
+    const int* reverse
+    const int* pair
+
+
+cdef Py_ssize_t roof_scratch_size(Py_ssize_t n_labels, Py_ssize_t n_pairs) noexcept nogil
+cdef void roof(
+    const Graph* graph, const double* q, const double* J, double* scratch,
+    double* mu) noexcept nogil
+cdef double weight_of_both(double J, double left, double right) noexcept nogil
+cdef void round_off(
+    const Graph* graph, const double* q, const double* J, const double* mu,
+    double* labels, double* gains) noexcept nogil
 
 
 cdef class RoofDuality:
     cdef readonly Py_ssize_t k
-    # What `solve` is lent: this many doubles and this many integers.
-    cdef readonly Py_ssize_t n_reals
-    cdef readonly Py_ssize_t n_integers
-    cdef const Py_ssize_t[:, ::1] pairs
-    cdef const Py_ssize_t[::1] first, other, reverse, pair
+    # Doubles that `solve` is lent.
+    cdef readonly Py_ssize_t scratch_size
+    cdef const int[:, ::1] pairs
+    cdef const int[::1] first, other, reverse, pair
     cdef Graph graph
 
     cdef void solve(
-        self, const double* q, const double* J, double* reals, Py_ssize_t* integers,
+        self, const double* q, const double* J, double* scratch,
         double* z) noexcept nogil
     cdef void decode(
-        self, const double* q, const double* J, double* reals, Py_ssize_t* integers,
+        self, const double* q, const double* J, double* scratch,
         double* mu, double* labels, double* gains) noexcept nogil

@@ -15,8 +15,8 @@ end: roof duality (Hammer, Hansen and Simeone, 1984), in the form of Boros and H
 so that an arc and its reverse have the same capacity, and a node either a supply or a
 demand. Labels of weight 0 or 1 have that value in every best labeling: persistency.
 
-The flow is found by Dinic's algorithm. Capacities become exactly zero when they are
-used up, so that it ends whatever rounding does.
+Where no J_e is negative the two halves of the graph have nothing to do with each other,
+and one of them will do: its cut is a labeling, the best one, of the fewest labels.
 """
 import numpy as np
 
@@ -27,135 +27,123 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, fmax, fmin
 
 from sklearn_structsvm._contract._oracle cimport CHUNK
+from sklearn_structsvm.structures._max_flow cimport (
+    Network, find_max_flow, flow_scratch_size, on_source_side)
 
 # A label is flipped only for a gain beyond the rounding of sums, relative to the largest
 # one that can occur, so that no two flips undo each other.
 cdef double ROUNDING = 1e-13
 
 
-# A flow under construction: `capacity` of side * n_slots + slot is what is left.
-cdef struct Flow:
-    const Graph* graph
-    const double* J
-    double* supply
-    double* capacity
-    Py_ssize_t* level
-    Py_ssize_t* current
-    Py_ssize_t* queue
-    Py_ssize_t last_level
+def adjacency(Py_ssize_t k, pairs):
+    """The pairs of each label, as `Graph` has them.
+
+    Parameters
+    ----------
+    k : int
+    pairs : ndarray of shape (m, 2)
+        Labels, in [0, k).
+
+    Returns
+    -------
+    first : ndarray of shape (k + 1,), dtype intc
+    other, reverse, pair : ndarray of shape (2 m + 1,), dtype intc
+        One more than there are, so that each has an address.
+    """
+    m = len(pairs)
+    ends = np.asarray(pairs).ravel(order="F")
+    order = np.argsort(ends, kind="stable")
+    place = np.empty(2 * m, dtype=np.intc)
+    place[order] = np.arange(2 * m)
+    mates = (np.arange(2 * m) + m) % max(2 * m, 1)
+    first = np.searchsorted(ends[order], np.arange(k + 1))
+    slots = ends[mates][order], place[mates][order], order % max(m, 1)
+    return first.astype(np.intc), *(np.append(s, 0).astype(np.intc) for s in slots)
 
 
-cdef void attach(
-        Flow* flow, const Graph* graph, double* reals, Py_ssize_t* integers
-        ) noexcept nogil:
-    flow.graph = graph
-    flow.supply = reals
-    flow.capacity = reals + 2 * graph.k
-    flow.level = integers
-    flow.current = integers + 2 * graph.k
-    flow.queue = integers + 4 * graph.k
+cdef Py_ssize_t roof_scratch_size(
+        Py_ssize_t n_labels, Py_ssize_t n_pairs) noexcept nogil:
+    """Doubles that `roof` is lent: the network of both halves, and of its flow."""
+    cdef Py_ssize_t integers = 2 * n_labels + 1 + 8 * n_pairs
+    return (2 * n_labels + 4 * n_pairs
+            + (integers * sizeof(int) + flow_scratch_size(2 * n_labels)) // 8 + 2)
 
 
-cdef void prepare(
-        Flow* flow, const double* q, const double* J) noexcept nogil:
-    cdef const Graph* graph = flow.graph
-    cdef Py_ssize_t k = graph.k, j, slot
-    cdef double total
-    flow.J = J
-    for j in range(k):
-        total = q[j]
-        for slot in range(graph.first[j], graph.first[j + 1]):
-            total += 0.5 * J[graph.pair[slot]]
-            flow.capacity[slot] = 0.5 * fabs(J[graph.pair[slot]])
-            flow.capacity[graph.n_slots + slot] = flow.capacity[slot]
-        flow.supply[j] = total
-        flow.supply[k + j] = -total
-
-
-cdef bint find_levels(Flow* flow) noexcept nogil:
-    """Distances from supplies; whether there is a demand at one of them."""
-    cdef const Graph* graph = flow.graph
-    cdef Py_ssize_t k = graph.k, head = 0, tail = 0, v, u, slot, side, label
-    flow.last_level = -1
-    for v in range(2 * k):
-        flow.level[v] = -1
-        if flow.supply[v] > 0.0:
-            flow.level[v] = 0
-            flow.queue[tail] = v
-            tail += 1
-    while head < tail:
-        v = flow.queue[head]
-        head += 1
-        if flow.level[v] == flow.last_level:
-            break
-        side = v // k
-        label = v - side * k
-        for slot in range(graph.first[label], graph.first[label + 1]):
-            if flow.capacity[side * graph.n_slots + slot] > 0.0:
-                u = (side ^ (flow.J[graph.pair[slot]] < 0.0)) * k + graph.other[slot]
-                if flow.level[u] < 0:
-                    flow.level[u] = flow.level[v] + 1
-                    flow.queue[tail] = u
-                    tail += 1
-                    if flow.supply[u] < 0.0:
-                        flow.last_level = flow.level[u]
-    return flow.last_level >= 0
-
-
-cdef double push(Flow* flow, Py_ssize_t v, double amount) noexcept nogil:
-    """Send up to `amount` on from v to demands; what of it was sent."""
-    cdef const Graph* graph = flow.graph
-    cdef Py_ssize_t k = graph.k, side = v // k, label = v - side * k, to, u, at, slot
-    cdef double left = amount, sent
-    if flow.level[v] == flow.last_level:
-        if flow.supply[v] < 0.0:
-            sent = fmin(amount, -flow.supply[v])
-            flow.supply[v] += sent
-            return sent
-        return 0.0
-    while flow.current[v] < graph.first[label + 1]:
-        slot = flow.current[v]
-        at = side * graph.n_slots + slot
-        if flow.capacity[at] > 0.0:
-            to = side ^ (flow.J[graph.pair[slot]] < 0.0)
-            u = to * k + graph.other[slot]
-            if flow.level[u] == flow.level[v] + 1:
-                sent = push(flow, u, fmin(left, flow.capacity[at]))
-                if sent > 0.0:
-                    flow.capacity[at] -= sent
-                    flow.capacity[to * graph.n_slots + graph.reverse[slot]] += sent
-                    if sent == left:
-                        return amount
-                    left -= sent
-        flow.current[v] += 1
-    return amount - left
-
-
-cdef void cut(
-        Flow* flow, const double* q, const double* J, double* mu) noexcept nogil:
+cdef void roof(
+        const Graph* graph, const double* q, const double* J, double* scratch,
+        double* mu) noexcept nogil:
     """mu: the weights of the labels in a best point of the relaxation."""
-    cdef Py_ssize_t k = flow.graph.k, v, j
-    prepare(flow, q, J)
-    while find_levels(flow):
-        for v in range(2 * k):
-            flow.current[v] = flow.graph.first[v % k]
-        for v in range(2 * k):
-            if flow.supply[v] > 0.0 and flow.level[v] == 0:
-                flow.supply[v] -= push(flow, v, flow.supply[v])
-    # Nodes that supplies still reach are 1.
+    cdef int k = graph.n_labels, n_slots = 2 * graph.n_pairs, j, slot
+    cdef bint is_one_half = True
+    cdef double* capacity = scratch + 2 * k
+    cdef int* integers = <int*> (capacity + 2 * n_slots)
+    cdef void* flow
+    cdef Network network
+    for slot in range(graph.n_pairs):
+        is_one_half = is_one_half and J[slot] >= 0.0
     for j in range(k):
-        mu[j] = 0.5 * ((flow.level[j] >= 0) + (flow.level[k + j] < 0))
+        scratch[j] = q[j]
+        for slot in range(graph.first[j], graph.first[j + 1]):
+            scratch[j] += 0.5 * J[graph.pair[slot]]
+            capacity[slot] = 0.5 * fabs(J[graph.pair[slot]])
+    network.excess = scratch
+    network.capacity = capacity
+    if is_one_half:
+        flow = integers
+        network.n_nodes = k
+        network.first = graph.first
+        network.head = graph.other
+        network.mate = graph.reverse
+    else:
+        flow = integers + 2 * k + 2 + 4 * n_slots
+        double_up(graph, J, scratch, integers)
+        network.n_nodes = 2 * k
+        network.first = integers
+        network.head = integers + 2 * k + 1
+        network.mate = network.head + 2 * n_slots
+    find_max_flow(&network, flow)
+    for j in range(k):
+        # Nodes that supplies still reach are 1.
+        mu[j] = on_source_side(flow, j)
+        if not is_one_half:
+            mu[j] = 0.5 * (mu[j] + (not on_source_side(flow, k + j)))
+
+
+cdef void double_up(
+        const Graph* graph, const double* J, double* excess, int* first) noexcept nogil:
+    """The second half of the network, and its arcs; those of J < 0 lead across."""
+    cdef int k = graph.n_labels, n_slots = 2 * graph.n_pairs, j, slot, side, to
+    cdef double* capacity = excess + 2 * k
+    cdef int* head = first + 2 * k + 1
+    cdef int* mate = head + 2 * n_slots
+    for j in range(k):
+        excess[k + j] = -excess[j]
+        first[j] = graph.first[j]
+        first[k + j] = n_slots + graph.first[j]
+    first[2 * k] = 2 * n_slots
+    for slot in range(n_slots):
+        capacity[n_slots + slot] = capacity[slot]
+        for side in range(2):
+            to = side ^ (J[graph.pair[slot]] < 0.0)
+            head[side * n_slots + slot] = to * k + graph.other[slot]
+            mate[side * n_slots + slot] = to * n_slots + graph.reverse[slot]
+
+
+cdef double weight_of_both(double J, double left, double right) noexcept nogil:
+    """The best p for the weights of both labels of a pair."""
+    return fmin(left, right) if J > 0.0 else fmax(left + right - 1.0, 0.0)
 
 
 cdef void round_off(
         const Graph* graph, const double* q, const double* J, const double* mu,
         double* labels, double* gains) noexcept nogil:
-    """Labels of weight 1, then single flips while one of them gains.
+    """Labels of weight 1, then single flips, one label after another, while one gains.
 
     gains[l] is what label l adds to the score beside the other labels.
     """
-    cdef Py_ssize_t k = graph.k, j, slot, best
-    cdef double gain, highest, size = 0.0
+    cdef int k = graph.n_labels, j, slot
+    cdef double gain, sign, least = 0.0
+    cdef bint has_gained = True
     for j in range(k):
         labels[j] = mu[j] == 1.0
     for j in range(k):
@@ -164,21 +152,16 @@ cdef void round_off(
         for slot in range(graph.first[j], graph.first[j + 1]):
             gains[j] += J[graph.pair[slot]] * labels[graph.other[slot]]
             gain += fabs(J[graph.pair[slot]])
-        size = fmax(size, gain)
-    while True:
-        best = -1
-        highest = ROUNDING * size
+        least = fmax(least, ROUNDING * gain)
+    while has_gained:
+        has_gained = False
         for j in range(k):
-            gain = -gains[j] if labels[j] else gains[j]
-            if gain > highest:
-                highest = gain
-                best = j
-        if best < 0:
-            return
-        labels[best] = 1.0 - labels[best]
-        for slot in range(graph.first[best], graph.first[best + 1]):
-            gains[graph.other[slot]] += (
-                (2.0 * labels[best] - 1.0) * J[graph.pair[slot]])
+            sign = 1.0 - 2.0 * labels[j]
+            if sign * gains[j] > least:
+                has_gained = True
+                labels[j] = 1.0 - labels[j]
+                for slot in range(graph.first[j], graph.first[j + 1]):
+                    gains[graph.other[slot]] += sign * J[graph.pair[slot]]
 
 
 cdef class RoofDuality:
@@ -192,25 +175,14 @@ cdef class RoofDuality:
     """
 
     def __init__(self, Py_ssize_t k, pairs):
-        pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+        pairs = np.array(pairs, dtype=np.intc).reshape(-1, 2)
         check_indices("pairs", pairs, k)
-        m = len(pairs)
-        ends = pairs.ravel(order="F")
-        order = np.argsort(ends, kind="stable")
-        place = np.empty(2 * m, dtype=np.intp)
-        place[order] = np.arange(2 * m)
-        mates = (np.arange(2 * m) + m) % max(2 * m, 1)
         self.k = k
-        self.n_reals = 2 * k + 4 * m
-        self.n_integers = 6 * k
+        self.scratch_size = roof_scratch_size(k, len(pairs))
         self.pairs = pairs
-        self.first = np.searchsorted(ends[order], np.arange(k + 1)).astype(np.intp)
-        # One more, so that each has an address.
-        self.other = np.append(ends[mates][order], 0)
-        self.reverse = np.append(place[mates][order], 0)
-        self.pair = np.append(order % max(m, 1), 0)
-        self.graph.k = k
-        self.graph.n_slots = 2 * m
+        self.first, self.other, self.reverse, self.pair = adjacency(k, pairs)
+        self.graph.n_labels = <int> k
+        self.graph.n_pairs = <int> len(pairs)
         self.graph.first = &self.first[0]
         self.graph.other = &self.other[0]
         self.graph.reverse = &self.reverse[0]
@@ -234,29 +206,22 @@ cdef class RoofDuality:
         """
         cdef const double[::1] single = self._checked(q, self.k)
         cdef const double[::1] pairwise = self._checked(J, self.pairs.shape[0])
-        cdef double[::1] reals = np.empty(self.n_reals)
-        cdef Py_ssize_t[::1] integers = np.empty(self.n_integers, dtype=np.intp)
+        cdef double[::1] scratch = np.empty(self.scratch_size)
         result = np.empty(self.k + pairwise.shape[0])
         cdef double[::1] z = result
         with nogil:
             self.solve(&single[0], &pairwise[0] if pairwise.shape[0] else NULL,
-                       &reals[0], &integers[0], &z[0])
+                       &scratch[0], &z[0])
         return result
 
     cdef void solve(
-            self, const double* q, const double* J, double* reals, Py_ssize_t* integers,
+            self, const double* q, const double* J, double* scratch,
             double* z) noexcept nogil:
         """What `maximize` says, into z."""
-        cdef Py_ssize_t e, left, right
-        cdef Flow flow
-        attach(&flow, &self.graph, reals, integers)
-        cut(&flow, q, J, z)
+        cdef Py_ssize_t e
+        roof(&self.graph, q, J, scratch, z)
         for e in range(self.pairs.shape[0]):
-            left, right = self.pairs[e, 0], self.pairs[e, 1]
-            if J[e] > 0.0:
-                z[self.k + e] = fmin(z[left], z[right])
-            else:
-                z[self.k + e] = fmax(z[left] + z[right] - 1.0, 0.0)
+            z[self.k + e] = weight_of_both(J[e], z[self.pairs[e, 0]], z[self.pairs[e, 1]])
 
     def decode_all(self, q, J, int n_threads=1):
         """Labels of high score for each row of q.
@@ -287,9 +252,7 @@ cdef class RoofDuality:
         labels, gains = np.zeros((n, k)), np.zeros((n, k))
         cdef double[:, ::1] labels_out = labels, gains_out = gains
         cdef double[:, ::1] mu = np.zeros((n_threads, k))
-        cdef double[:, ::1] reals = np.empty((n_threads, self.n_reals))
-        cdef Py_ssize_t[:, ::1] integers = np.empty(
-            (n_threads, self.n_integers), dtype=np.intp)
+        cdef double[:, ::1] scratch = np.empty((n_threads, self.scratch_size))
         cdef const double* J_at = &pairwise[0] if pairwise.shape[0] else NULL
         for first in range(0, n, CHUNK):
             PyErr_CheckSignals()
@@ -297,18 +260,15 @@ cdef class RoofDuality:
             for i in prange(
                     first, stop, nogil=True, num_threads=n_threads, schedule="static"):
                 t = threadid()
-                self.decode(
-                    &single[i, 0], J_at, &reals[t, 0], &integers[t, 0], &mu[t, 0],
-                    &labels_out[i, 0], &gains_out[i, 0])
+                self.decode(&single[i, 0], J_at, &scratch[t, 0], &mu[t, 0],
+                            &labels_out[i, 0], &gains_out[i, 0])
         return labels, gains
 
     cdef void decode(
-            self, const double* q, const double* J, double* reals, Py_ssize_t* integers,
+            self, const double* q, const double* J, double* scratch,
             double* mu, double* labels, double* gains) noexcept nogil:
         """What `decode_all` says, of one row."""
-        cdef Flow flow
-        attach(&flow, &self.graph, reals, integers)
-        cut(&flow, q, J, mu)
+        roof(&self.graph, q, J, scratch, mu)
         round_off(&self.graph, q, J, mu, labels, gains)
 
     def _checked(self, values, Py_ssize_t n):

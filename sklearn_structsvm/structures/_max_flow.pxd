@@ -1,0 +1,25 @@
+# A network between two terminals. Node v is a source of excess[v] where that is
+# positive, and takes up -excess[v] where it is negative. Arcs first[v] ... first[v + 1]
+# lead from v to `head`, with a capacity, and each has a `mate`, the arc back. The flow
+# is found in place: excess and capacity are then what is left of them.
+cdef struct Network:
+    int n_nodes
+    const int* first
+    const int* head
+    const int* mate
+    double* excess
+    double* capacity
+
+
+# Of a node while the flow grows; see _max_flow.pyx.
+cdef struct Vertex:
+    int distance
+    int parent
+    int current
+    int listed
+    int next
+
+
+cdef Py_ssize_t flow_scratch_size(Py_ssize_t n_nodes) noexcept nogil
+cdef void find_max_flow(const Network* network, void* scratch) noexcept nogil
+cdef bint on_source_side(const void* scratch, Py_ssize_t v) noexcept nogil

@@ -1,0 +1,255 @@
+"""Maximum flow, and with it a minimum cut, by incremental breadth-first search.
+
+Two trees grow towards each other over arcs of some capacity left: S from all nodes with
+excess to give, T from all that take it. A node's `distance` is that to its terminal, d in
+S and -d in T, and exact: a tree holds all nodes within its radius, and grows by all that
+are one arc farther. Where an arc leads from S to T, flow is sent along it and the two
+branches; what that exhausts cuts nodes off. Such an orphan takes another parent of its
+distance less one, or else the nearest parent there is and a larger distance, or leaves
+its tree where that is beyond the radius. Orphans are seen to from the nearest to the
+farthest, each after those that may become its parents.
+
+As distances only grow, O(n² m) operations do whatever the capacities are [1]_: no flow
+is too small, and no rounding keeps it from ending, since what is used up becomes exactly
+zero. On images it takes a few looks at each arc.
+
+At the end S holds the nodes that can still be reached from excess: the smallest of all
+minimum cuts.
+
+.. [1] Goldberg, A., Hed, S., Kaplan, H., Tarjan, R. and Werneck, R. (2011). Maximum flows
+   by incremental breadth-first search. ESA 2011.
+"""
+
+# The parent of a node without one, of a node that is joined to a terminal itself, and of
+# one that has lost its parent and does not have another yet.
+cdef enum:
+    FREE = -1
+    ROOT = -2
+    ORPHAN = -3
+
+cdef enum:
+    SOURCE = 1
+    SINK = -1
+
+
+# A tree: its sign, how far it reaches, and its nodes at that distance, which lead on.
+cdef struct Tree:
+    int sign
+    int radius
+    int n_active
+    int n_next
+    int* active
+    int* next_active
+
+
+cdef struct Search:
+    const Network* network
+    Vertex* vertices
+    # The first orphan of each distance, and the range of distances that have one.
+    int* orphans
+    int nearest
+    int farthest
+
+
+cdef Py_ssize_t flow_scratch_size(Py_ssize_t n_nodes) noexcept nogil:
+    """Bytes that `find_max_flow` is lent."""
+    return n_nodes * sizeof(Vertex) + (5 * n_nodes + 2) * sizeof(int)
+
+
+cdef bint on_source_side(const void* scratch, Py_ssize_t v) noexcept nogil:
+    """Whether excess still reaches node v, once the flow is the largest."""
+    return (<const Vertex*> scratch)[v].distance > 0
+
+
+cdef void find_max_flow(const Network* network, void* scratch) noexcept nogil:
+    """Send as much excess as can be, in place."""
+    cdef int n = network.n_nodes, v
+    cdef Search search
+    cdef Tree source, sink
+    cdef int* numbers = <int*> (<char*> scratch + n * sizeof(Vertex))
+    search.network = network
+    search.vertices = <Vertex*> scratch
+    search.orphans = numbers
+    search.nearest, search.farthest = n + 1, 0
+    plant(&source, SOURCE, n, numbers + n + 2)
+    plant(&sink, SINK, n, numbers + 3 * n + 2)
+    for v in range(n + 2):
+        search.orphans[v] = FREE
+    for v in range(n):
+        search.vertices[v].distance = search.vertices[v].listed = 0
+        search.vertices[v].parent = FREE
+        if network.excess[v] != 0.0:
+            join(&search, &source if network.excess[v] > 0.0 else &sink, v, ROOT, 1)
+    shift(&source)
+    shift(&sink)
+    # Without a tree to meet, S takes in whatever else it reaches.
+    while source.n_active:
+        if 0 < sink.n_active < source.n_active:
+            grow(&search, &sink, &source)
+        else:
+            grow(&search, &source, &sink)
+
+
+cdef void plant(Tree* tree, int sign, int n, int* numbers) noexcept nogil:
+    tree.sign = sign
+    tree.radius = tree.n_active = tree.n_next = 0
+    tree.active = numbers
+    tree.next_active = numbers + n
+
+
+cdef void shift(Tree* tree) noexcept nogil:
+    """The tree holds all nodes at the next distance."""
+    tree.active, tree.next_active = tree.next_active, tree.active
+    tree.n_active = tree.n_next
+    tree.n_next = 0
+    tree.radius += 1
+
+
+cdef void join(
+        Search* search, Tree* tree, int v, int parent, int distance) noexcept nogil:
+    """Node v at this distance, by the arc `parent` to its parent."""
+    cdef Vertex* vertex = &search.vertices[v]
+    vertex.distance = tree.sign * distance
+    vertex.parent = vertex.current = parent
+    if distance < tree.radius or vertex.listed == vertex.distance:
+        return
+    vertex.listed = vertex.distance
+    if distance == tree.radius:
+        tree.active[tree.n_active] = v
+        tree.n_active += 1
+    else:
+        tree.next_active[tree.n_next] = v
+        tree.n_next += 1
+
+
+cdef inline double towards(
+        const Network* network, int sign, int slot) noexcept nogil:
+    """What is left of the arc from the terminal's side, for an arc to it."""
+    return network.capacity[network.mate[slot] if sign > 0 else slot]
+
+
+cdef void grow(Search* search, Tree* tree, Tree* other) noexcept nogil:
+    """Take in all free nodes one arc farther, sending flow where the trees meet."""
+    cdef const Network* network = search.network
+    cdef int i = 0, v, w, slot, at = tree.sign * tree.radius
+    while i < tree.n_active:
+        v = tree.active[i]
+        i += 1
+        slot = network.first[v]
+        while slot < network.first[v + 1] and search.vertices[v].distance == at:
+            w = network.head[slot]
+            if (search.vertices[w].distance * tree.sign > 0
+                    or towards(network, -tree.sign, slot) <= 0.0):
+                slot += 1
+            elif search.vertices[w].distance == 0:
+                join(search, tree, w, network.mate[slot], tree.radius + 1)
+                slot += 1
+            else:
+                send(search, tree, other,
+                     slot if tree.sign > 0 else network.mate[slot])
+    shift(tree)
+
+
+cdef void send(Search* search, Tree* growing, Tree* other, int slot) noexcept nogil:
+    """As much as goes through an arc from S to T and the branches at its ends."""
+    cdef const Network* network = search.network
+    cdef int start = network.head[network.mate[slot]], end = network.head[slot]
+    cdef double amount = network.capacity[slot]
+    amount = least_left(search, SOURCE, start, amount)
+    amount = least_left(search, SINK, end, amount)
+    network.capacity[slot] -= amount
+    network.capacity[network.mate[slot]] += amount
+    # The tree that grows has nodes one arc beyond its radius already.
+    use(search, growing.sign, start if growing.sign > 0 else end, amount)
+    adopt(search, growing, growing.radius + 1)
+    use(search, other.sign, start if other.sign > 0 else end, amount)
+    adopt(search, other, other.radius)
+
+
+cdef double least_left(
+        const Search* search, int sign, int v, double amount) noexcept nogil:
+    """Of an amount, what goes through the branch from v to its terminal."""
+    cdef int slot = search.vertices[v].parent
+    while slot != ROOT:
+        amount = min(amount, towards(search.network, sign, slot))
+        v = search.network.head[slot]
+        slot = search.vertices[v].parent
+    return min(amount, sign * search.network.excess[v])
+
+
+cdef void use(Search* search, int sign, int v, double amount) noexcept nogil:
+    """Send an amount through the branch of v; who is cut off becomes an orphan."""
+    cdef const Network* network = search.network
+    cdef int slot = search.vertices[v].parent, forth, back
+    while slot != ROOT:
+        forth = network.mate[slot] if sign > 0 else slot
+        back = slot if sign > 0 else network.mate[slot]
+        network.capacity[forth] -= amount
+        network.capacity[back] += amount
+        if network.capacity[forth] <= 0.0:
+            orphan(search, v)
+        v = network.head[slot]
+        slot = search.vertices[v].parent
+    network.excess[v] -= sign * amount
+    if sign * network.excess[v] <= 0.0:
+        orphan(search, v)
+
+
+cdef void orphan(Search* search, int v) noexcept nogil:
+    cdef Vertex* vertex = &search.vertices[v]
+    cdef int distance = abs(vertex.distance)
+    vertex.parent = ORPHAN
+    vertex.next = search.orphans[distance]
+    search.orphans[distance] = v
+    search.nearest = min(search.nearest, distance)
+    search.farthest = max(search.farthest, distance)
+
+
+cdef void adopt(Search* search, Tree* tree, int limit) noexcept nogil:
+    """Find parents for all orphans of a tree, within the limit, or leave them free."""
+    cdef int distance = search.nearest, v
+    while distance <= search.farthest:
+        v = search.orphans[distance]
+        if v == FREE:
+            distance += 1
+            continue
+        search.orphans[distance] = search.vertices[v].next
+        if not keep_distance(search, tree, v, distance):
+            move_away(search, tree, v, limit)
+    search.nearest, search.farthest = search.network.n_nodes + 1, 0
+
+
+cdef bint keep_distance(Search* search, Tree* tree, int v, int distance) noexcept nogil:
+    """Another parent one arc nearer, from the arc of the last one on."""
+    cdef const Network* network = search.network
+    cdef int slot, wanted = tree.sign * (distance - 1)
+    cdef Vertex* vertex = &search.vertices[v]
+    if distance == 1:
+        return False
+    for slot in range(vertex.current, network.first[v + 1]):
+        if (search.vertices[network.head[slot]].distance == wanted
+                and towards(network, tree.sign, slot) > 0.0):
+            vertex.parent = vertex.current = slot
+            return True
+    return False
+
+
+cdef void move_away(Search* search, Tree* tree, int v, int limit) noexcept nogil:
+    """The nearest parent of all, if within the limit; the children lose theirs."""
+    cdef const Network* network = search.network
+    cdef int slot, w, distance, nearest = limit, best = FREE
+    for slot in range(network.first[v], network.first[v + 1]):
+        w = network.head[slot]
+        distance = search.vertices[w].distance * tree.sign
+        if distance <= 0:
+            continue
+        if distance < nearest and towards(network, tree.sign, slot) > 0.0:
+            nearest = distance
+            best = slot
+        if search.vertices[w].parent == network.mate[slot]:
+            orphan(search, w)
+    if best != FREE:
+        join(search, tree, v, best, nearest + 1)
+    else:
+        search.vertices[v].distance = 0
+        search.vertices[v].parent = FREE
