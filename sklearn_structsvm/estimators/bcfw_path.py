@@ -10,7 +10,11 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, validate_params
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
-from sklearn_structsvm.estimators.problem import check_nothing_to_learn, make_problem
+from sklearn_structsvm.estimators.problem import (
+    check_nothing_to_learn,
+    make_problem,
+    refuse_bounds,
+)
 from sklearn_structsvm.estimators.structured import PROBLEM_CONSTRAINTS
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
 from sklearn_structsvm.solvers.blocks.path import regularization_path
@@ -162,6 +166,7 @@ acceleration, cache : as in `BCFWClassifier`
 
 def start_path(estimator, problem):
     """A fresh iterate, as a path begins with."""
+    refuse_bounds(problem.structure, "a path")
     iterate, _, _ = start_bcfw(
         problem.make_oracle(),
         problem.weights,

@@ -266,15 +266,21 @@ def example_weights(structure, X, y, sample_weight):
 
 
 def check_bounds(coef_bounds, structure):
-    """`coef_bounds` as two vectors of the length of w, or None.
+    """`coef_bounds`, within those of the structure, as two vectors of the length of w.
+
+    Returns
+    -------
+    tuple of two ndarrays, or None
+        None where there are neither.
 
     Raises
     ------
     ValueError
         For NaN, a shape other than that of `coef_`, or lower > upper.
     """
+    own = structure.weight_bounds()
     if coef_bounds is None:
-        return None
+        return own
     if len(coef_bounds) != 2:
         raise ValueError(
             f"coef_bounds must be a pair (lower, upper); got {len(coef_bounds)} item(s)."
@@ -297,6 +303,8 @@ def check_bounds(coef_bounds, structure):
             intercept = np.full_like(intercept, free)
         sides.append(structure.join_weights(side, intercept).astype(np.float64))
     lower, upper = sides
+    if own is not None:
+        lower, upper = np.maximum(lower, own[0]), np.minimum(upper, own[1])
     if (lower > upper).any():
         at = int(np.flatnonzero(lower > upper)[0])
         raise ValueError(
@@ -304,6 +312,15 @@ def check_bounds(coef_bounds, structure):
             f"{upper[at]} for weight {at}."
         )
     return lower, upper
+
+
+def refuse_bounds(structure, what):
+    """ValueError where a structure bounds its weights, for what does not keep to that."""
+    if structure.weight_bounds() is not None:
+        raise ValueError(
+            f"{type(structure).__name__} bounds its weights, which {what} does not keep "
+            "to: use BCFWClassifier, or a structure without bounds."
+        )
 
 
 def check_nothing_to_learn(problem):

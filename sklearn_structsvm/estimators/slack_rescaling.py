@@ -5,7 +5,12 @@ from numbers import Integral, Real
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm.distributed.dask_workers import holds_dask
-from sklearn_structsvm.estimators.problem import make_distributed_problem, make_problem
+from sklearn_structsvm.estimators.problem import (
+    check_bounds,
+    make_distributed_problem,
+    make_problem,
+    refuse_bounds,
+)
 from sklearn_structsvm.estimators.structured import (
     TRAINING_CONSTRAINTS,
     StructuredClassifier,
@@ -280,6 +285,7 @@ class SlackRescaledSSVM(StructuredClassifier):
                     data,
                     transaction,
                     average=self.average is True,
+                    bounds=check_bounds(None, problem.structure),
                     kind={"rescaling": self.rescaling},
                     sampling=self.sampling,
                     acceleration=self.acceleration,
@@ -292,19 +298,23 @@ class SlackRescaledSSVM(StructuredClassifier):
 
     def _fit_to_dask(self, data, transaction):
         with make_distributed_problem(self, *data) as problem:
+            bounds = check_bounds(None, problem.structure)
             if self.rescaling == "margin":
-                self._train_distributed(problem, data, transaction)
+                self._train_distributed(problem, data, transaction, bounds=bounds)
                 self.n_queries_ = self.n_oracle_calls_
                 return
             name = type(problem.structure).__name__
             check_search(problem.make_oracle(), self.search, name)
             options = {"search": self.search, "rtol": self.search_rtol}
             wrap = partial(SlackOracle, max_queries=self.max_queries, **options)
-            iterate = self._train_distributed(problem, data, transaction, wrap=wrap)
+            iterate = self._train_distributed(
+                problem, data, transaction, wrap=wrap, bounds=bounds
+            )
             self.n_queries_ = iterate.n_queries
 
     def _train_otherwise(self, problem, oracle, data, transaction):
         """By stochastic subgradients or cutting planes, which keep no state."""
+        refuse_bounds(problem.structure, f"solver={self.solver!r}")
         options = self._limits() | {"rng": self._rng()}
         if self.solver == "sgd":
             name, run = "SGD", run_sgd

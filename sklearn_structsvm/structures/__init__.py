@@ -8,6 +8,7 @@ from sklearn_structsvm.structures.flat import (
     MulticlassStructure,
     MultilabelStructure,
 )
+from sklearn_structsvm.structures.graph import GraphStructure, grid_edges
 from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
 from sklearn_structsvm.structures.pairwise import PairwiseMultilabelStructure
 from sklearn_structsvm.structures.tree import TreeStructure
@@ -15,6 +16,7 @@ from sklearn_structsvm.structures.tree import TreeStructure
 __all__ = [
     "BinaryStructure",
     "ChainStructure",
+    "GraphStructure",
     "HierarchicalStructure",
     "MulticlassStructure",
     "MultilabelStructure",
@@ -22,4 +24,5 @@ __all__ = [
     "Structure",
     "TreeStructure",
     "check_structure",
+    "grid_edges",
 ]

@@ -19,6 +19,7 @@ cdef class ChainOracle(BlockOracle):
     cdef double[:, ::1] nodes
     cdef double[:, :, ::1] edges
 
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) noexcept nogil
     cdef double counted_cost(self, Py_ssize_t n_edges)
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil

@@ -123,8 +123,11 @@ cdef class ChainOracle(BlockOracle):
         search = n_nodes * (row + k) + n_edges * (CALL + k * row)
         return (search + evaluation) / evaluation
 
-    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) noexcept nogil:
         return self.offsets[i + 1] - self.offsets[i]
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        return self.n_nodes(i)
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
         memcpy(labels, &self.y[self.offsets[i]], self.n_labels(i) * sizeof(int))
@@ -252,7 +255,7 @@ cdef class ChainOracle(BlockOracle):
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
         cdef Py_ssize_t k = self.k
-        score[0] = dot(self.n_labels(i) * k, work, &self.nodes[self.offsets[i], 0])
+        score[0] = dot(self.n_nodes(i) * k, work, &self.nodes[self.offsets[i], 0])
         if self.has_transition:
             score[0] += dot(k * k, work + self.max_labels * k, &self.edges[i, 0, 0])
         return 0
@@ -291,7 +294,7 @@ cdef class ChainOracle(BlockOracle):
                 add(k * k, c, &self.edges[i, 0, 0], edges)
         for j in range(n):
             if a[j] != 0.0:
-                self.add_corner(i, a[j], s + j * T, out)
+                self.add_corner(i, a[j], s + j * self.n_labels(i), out)
         if self.gram_at[i] < 0:
             norm = self.features.outer(start, stop, out, k, out + self.outer_at)
         if self.has_bias:
@@ -341,7 +344,7 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, double gamma, const double* direction
             ) except -1 nogil:
         cdef Py_ssize_t k = self.k
-        add(self.n_labels(i) * k, gamma, direction, &self.nodes[self.offsets[i], 0])
+        add(self.n_nodes(i) * k, gamma, direction, &self.nodes[self.offsets[i], 0])
         if self.has_transition:
             add(k * k, gamma, direction + self.edges_at, &self.edges[i, 0, 0])
         return 0
@@ -349,7 +352,7 @@ cdef class ChainOracle(BlockOracle):
     cdef int scatter(
             self, Py_ssize_t i, double coef, const double* direction,
             double* target) except -1 nogil:
-        cdef Py_ssize_t k = self.k, last = (self.n_labels(i) - 1) * k
+        cdef Py_ssize_t k = self.k, last = (self.n_nodes(i) - 1) * k
         if self.gram_at[i] >= 0:
             self.features.add_rows(self.offsets[i], self.offsets[i + 1], coef,
                                    direction, k, target)

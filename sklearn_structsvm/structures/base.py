@@ -257,6 +257,10 @@ class Structure(BaseEstimator):
         """What `n_weights_` should be."""
         return self.n_weights_
 
+    def weight_bounds(self):
+        """``(lower, upper)`` that the weights are kept within, or None."""
+        return None
+
     def split_weights(self, w):
         """``(coef_, intercept_)`` as an estimator has them; None for no intercept."""
         return w, None

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.structures import (
+    GraphStructure,
     HierarchicalStructure,
     PairwiseMultilabelStructure,
     TreeStructure,
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 KINDS = ("binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr")
 GRAPH = [("p", "a"), ("p", "b"), ("q", "b"), ("q", "c")]
 STRUCTURES = {
+    "cycles": GraphStructure(transition="symmetric"),
     "forest": HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
     "graph": HierarchicalStructure(GRAPH),
     "pairs": PairwiseMultilabelStructure(),
@@ -38,6 +40,11 @@ def data_of(kind):
     if kind == "tree":
         X, y = make_chains(8, n_features=3, n_classes=3, random_state=new_seed(0))
         return STRUCTURES[kind], [(x, np.arange(len(x)) - 1) for x in X], y
+    if kind == "cycles":
+        X, y = make_chains(8, n_features=3, n_classes=2, random_state=new_seed(0))
+        edges = [np.arange(len(x))[:, np.newaxis] - [0, 1] for x in X]
+        edges = [own % len(own) for own in edges]
+        return STRUCTURES[kind], list(zip(X, edges, strict=True)), y
     X, Y = make_multilabel(12, n_features=3, n_classes=3, random_state=new_seed(0))
     return STRUCTURES[kind], X, Y
 

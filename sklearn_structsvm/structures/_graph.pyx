@@ -1,0 +1,476 @@
+"""Oracle of graphs: labels of nodes, and scores of the pairs of labels along edges.
+
+With x_v the features of node v and z_e those of edge e, the weights are read as
+
+    [emission (n_features, k)] [bias (k,)] [transition (n_edge_features, n_pairs)],
+
+each part present or not. Which of the `n_pairs` weights of an edge feature belongs to
+the labels (a, b) of an edge's two ends, if any, is said by a table, so that Potts terms,
+symmetric and directed tables are one. Marginals of a block are those of its nodes, and
+Σ_e z_e ⊗ μ_e of its edges, of the length of their weights.
+
+*Forests* are decoded by max-sum from the leaves to the roots. *Other graphs of two
+labels* are decoded over the local polytope by roof duality (see _qpbo.pyx), which is
+exact where pairs attract. Its labelings may be half one label and half the other: then
+the third value, HALF, stands for it, and an edge between two such nodes has both labels
+equal, or both different, by a flag. The flags follow the labels of the nodes.
+"""
+import numpy as np
+
+from sklearn_structsvm._utils.borders import (
+    check_indices, check_shape, check_starts, restore)
+
+from libc.string cimport memcpy, memset
+
+from sklearn_structsvm._contract._oracle cimport CALL, LANES
+from sklearn_structsvm._utils._matrix._features cimport Features
+from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
+from sklearn_structsvm.structures._qpbo cimport (
+    Graph, roof, roof_scratch_size, round_off, weight_of_both)
+from sklearn_structsvm.structures._qpbo import adjacency
+
+
+cdef extern from "_utils/_vector.h" nogil:
+    void vector_add_max_plus(
+        Py_ssize_t k, const double* previous, const double* transition,
+        double* current) noexcept
+
+
+# The label of a node that is half one label and half the other.
+cdef enum:
+    HALF = 2
+
+# Of a maximum flow, how often each arc is looked at.
+cdef enum:
+    FLOW_LOOKS = 6
+
+
+cdef class GraphOracle(ChainOracle):
+    """Graphs over k labels, each of them a forest if there are more than two.
+
+    Parameters
+    ----------
+    features : Features
+        Rows of all nodes of all graphs; no columns where there is no emission.
+    offsets : ndarray of shape (n + 1,), dtype intp
+        The nodes of graph i are rows offsets[i]:offsets[i + 1]; none is empty.
+    edge_features : Features
+        Rows of all edges of all graphs; no columns where there is no transition.
+    edge_offsets : ndarray of shape (n + 1,), dtype intp
+        As `offsets`, of the edges.
+    edges : ndarray of shape (edge_offsets[n], 2), dtype intc
+        The two ends, counted from the graph's first node.
+    parents : list of n ndarrays or None
+        For a forest of the graph's T nodes, an array of shape (3, T): the nodes, children
+        before their parents; of each of these its parent, or -1; and the edge that leads
+        there. None for a graph with cycles.
+    y : ndarray of shape (offsets[n],), dtype intc
+        Label indices.
+    costs : ndarray of shape (k, k)
+        costs[truth, label], zero on the diagonal.
+    node_weights : ndarray of shape (offsets[n],)
+        What the cost of each node is multiplied by.
+    pair_of : ndarray of shape (k, k), dtype intc
+        The weight of the labels of an edge's first and second end; -1 for none.
+    bias : bool
+    relaxed : bool
+        Whether the labelings of graphs with cycles may be half integral. If not, they are
+        rounded: for predictions, not for training.
+    """
+
+    cdef Features edge_features
+    cdef const Py_ssize_t[::1] edge_offsets
+    cdef const int[:, ::1] ends
+    cdef const double[::1] node_weights
+    cdef const int[:, ::1] pair_of
+    cdef bint relaxed
+    cdef Py_ssize_t n_pairs, n_sums
+    # Of all nodes, what stands in `parents`; and where a graph has cycles.
+    cdef int[::1] order, parent, parent_edge
+    cdef const signed char[::1] has_cycle
+    # The slots of all nodes: see `Graph`.
+    cdef int[::1] first, other, reverse, pair
+    # Where the parts stand in w, in `work` and in a direction.
+    cdef Py_ssize_t pair_at, tables_at, weights_at, scratch_at, sums_at, delta_at
+    cdef double[:, ::1] sums
+
+    def __init__(self, Features features, const Py_ssize_t[::1] offsets,
+                 Features edge_features, const Py_ssize_t[::1] edge_offsets,
+                 const int[:, ::1] edges, list parents, const int[::1] y,
+                 const double[:, ::1] costs, const double[::1] node_weights,
+                 const int[:, ::1] pair_of, *, bint bias, bint relaxed):
+        super().__init__(
+            features, offsets, y, costs, bias=bias, first=False, last=False,
+            transition=False, normalize=False)
+        cdef Py_ssize_t k = self.k, n = self.n_blocks, most
+        cdef double search, evaluation
+        sizes = np.diff(offsets)
+        check_starts("edge_offsets", edge_offsets, n, edge_features.n_rows)
+        check_shape("edges", edges, edge_features.n_rows, 2)
+        check_shape("node_weights", node_weights, features.n_rows)
+        check_shape("pair_of", pair_of, k, k)
+        if len(parents) != n:
+            raise ValueError(f"parents must have {n} items; got {len(parents)}.")
+        for i in range(n):
+            check_indices("edges", edges[edge_offsets[i]:edge_offsets[i + 1]], sizes[i])
+        self.edge_features, self.edge_offsets, self.ends = (
+            edge_features, edge_offsets, edges)
+        self.node_weights, self.pair_of, self.relaxed = node_weights, pair_of, relaxed
+        self.n_pairs = np.asarray(pair_of).max() + 1
+        self._lay_out(parents)
+        self.n_values = max(k, HALF + 1)
+        self.pair_at = self.n_weights
+        self.n_sums = edge_features.n_features * self.n_pairs
+        self.n_weights += self.n_sums
+        most = int(np.diff(edge_offsets).max()) if n else 0
+        self.tables_at = self.work_size
+        self.weights_at = self.tables_at + most * self.n_pairs
+        self.scratch_at = self.weights_at + self.n_sums
+        self.work_size = self.scratch_at + max(
+            k * k, 4 * self.max_labels + most + roof_scratch_size(self.max_labels, most))
+        self.max_labels = max(
+            (int(self.n_labels(i)) for i in range(n)), default=0)
+        self.sums_at = self.direction_size
+        self.delta_at = self.sums_at + self.n_sums
+        self.direction_size = self.delta_at + most * self.n_pairs
+        evaluation = CALL * n + features.n_rows + edge_features.n_rows
+        search = features.n_rows * (2.0 * k + (k + LANES - 1) // LANES)
+        if np.any(self.has_cycle):
+            search += edge_features.n_rows * 2.0 * FLOW_LOOKS * 2
+        else:
+            search += edge_features.n_rows * (CALL + k * ((k + LANES - 1) // LANES))
+        self.relative_cost = (search + evaluation) / evaluation
+        self.thread_safe = type(self) is GraphOracle
+        self.has_candidates = False
+        self.sums = np.zeros((n, self.n_sums))
+
+    def _lay_out(self, parents):
+        """The order of forests, and the adjacency of the other graphs."""
+        n, offsets = self.n_blocks, np.asarray(self.offsets)
+        edges, edge_offsets = np.asarray(self.ends), np.asarray(self.edge_offsets)
+        order, parent, parent_edge = (
+            np.full(max(offsets[n], 1), -1, dtype=np.intc) for _ in range(3))
+        # Each graph has one more than it has nodes, or twice its edges.
+        first = np.zeros(offsets[n] + n + 1, dtype=np.intc)
+        other, reverse, pair = (
+            np.zeros(2 * edge_offsets[n] + n + 1, dtype=np.intc) for _ in range(3))
+        has_cycle = np.zeros(max(n, 1), dtype=np.int8)
+        for i in range(n):
+            nodes = slice(offsets[i], offsets[i + 1])
+            T, m = offsets[i + 1] - offsets[i], edge_offsets[i + 1] - edge_offsets[i]
+            if parents[i] is not None:
+                given = np.asarray(parents[i])
+                check_shape("parents", given, 3, T)
+                check_indices("parents", given[0], T)
+                check_indices("parents", given[1] + 1, T + 1)
+                check_indices("parents", given[2] + 1, m + 1)
+                order[nodes], parent[nodes], parent_edge[nodes] = given
+                continue
+            if self.k != 2:
+                raise ValueError("Graphs with cycles are decoded for two labels only.")
+            has_cycle[i] = True
+            own = adjacency(T, edges[edge_offsets[i]:edge_offsets[i + 1]])
+            first[offsets[i] + i:offsets[i + 1] + i + 1] = own[0]
+            slots = slice(2 * edge_offsets[i] + i, 2 * edge_offsets[i + 1] + i + 1)
+            other[slots], reverse[slots], pair[slots] = own[1:]
+        self.order, self.parent, self.parent_edge = order, parent, parent_edge
+        self.first, self.other, self.reverse, self.pair = first, other, reverse, pair
+        self.has_cycle = has_cycle
+
+    cdef Py_ssize_t n_edges(self, Py_ssize_t i) noexcept nogil:
+        return self.edge_offsets[i + 1] - self.edge_offsets[i]
+
+    cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
+        if self.relaxed and self.has_cycle[i]:
+            return self.n_nodes(i) + self.n_edges(i)
+        return self.n_nodes(i)
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        memset(labels, 0, self.n_labels(i) * sizeof(int))
+        memcpy(labels, &self.y[self.offsets[i]], self.n_nodes(i) * sizeof(int))
+        return 0
+
+    cdef const int* edge(self, Py_ssize_t i, Py_ssize_t e) noexcept nogil:
+        """Both ends of an edge."""
+        return &self.ends[self.edge_offsets[i] + e, 0]
+
+    # --------------------------------------------------------------- potentials
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        ChainOracle.potentials(self, i, w, work)
+        self._set_tables(i, w + self.pair_at, work)
+        return 0
+
+    cdef void _set_tables(
+            self, Py_ssize_t i, const double* weights, double* work) noexcept nogil:
+        """Scores of the pairs of labels of each edge, and the weights themselves."""
+        self.edge_features.scores(
+            self.edge_offsets[i], self.edge_offsets[i + 1], weights, self.n_pairs,
+            work + self.tables_at)
+        memcpy(work + self.weights_at, weights, self.n_sums * sizeof(double))
+
+    cdef double pair_score(
+            self, const double* work, Py_ssize_t e, int a, int b) noexcept nogil:
+        cdef int place = self.pair_of[a, b]
+        return work[self.tables_at + e * self.n_pairs + place] if place >= 0 else 0.0
+
+    cdef double edge_score(
+            self, Py_ssize_t i, const double* work, Py_ssize_t e, const int* labels
+            ) noexcept nogil:
+        """The score of an edge in a labeling that may be half integral."""
+        cdef const int* ends = self.edge(i, e)
+        cdef int a = labels[ends[0]], b = labels[ends[1]]
+        if not self.has_cycle[i] or (a != HALF and b != HALF):
+            return self.pair_score(work, e, a, b)
+        if a == HALF and b == HALF:
+            a = labels[self.n_nodes(i) + e]
+            return 0.5 * (self.pair_score(work, e, a, 1)
+                          + self.pair_score(work, e, 1 - a, 0))
+        if a == HALF:
+            return 0.5 * (self.pair_score(work, e, 0, b) + self.pair_score(work, e, 1, b))
+        return 0.5 * (self.pair_score(work, e, a, 0) + self.pair_score(work, e, a, 1))
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t k = self.k, v, e
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* ends
+        cdef double total = 0.0
+        for v in range(self.n_nodes(i)):
+            if labels[v] == y[v]:
+                continue
+            if self.has_cycle[i] and labels[v] == HALF:
+                total += 0.5 * (work[v * k + 1 - y[v]] - work[v * k + y[v]])
+            else:
+                total += work[v * k + labels[v]] - work[v * k + y[v]]
+        if self.n_sums:
+            for e in range(self.n_edges(i)):
+                ends = self.edge(i, e)
+                if labels[ends[0]] != y[ends[0]] or labels[ends[1]] != y[ends[1]]:
+                    total += (self.edge_score(i, work, e, labels)
+                              - self.pair_score(work, e, y[ends[0]], y[ends[1]]))
+        score[0] = total
+        loss[0] = self.loss(i, labels)
+        return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        cdef Py_ssize_t v, start = self.offsets[i]
+        cdef double total = 0.0
+        cdef int truth
+        for v in range(self.n_nodes(i)):
+            truth = self.y[start + v]
+            if self.has_cycle[i] and labels[v] == HALF:
+                total += 0.5 * self.node_weights[start + v] * self.costs[truth, 1 - truth]
+            elif labels[v] != truth:
+                total += self.node_weights[start + v] * self.costs[truth, labels[v]]
+        return total
+
+    # ----------------------------------------------------------------- decoding
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t k = self.k, start = self.offsets[i], v
+        cdef double* table = work + self.table_at
+        memcpy(table, work, self.n_nodes(i) * k * sizeof(double))
+        if lam != 0.0:
+            for v in range(self.n_nodes(i)):
+                add(k, lam * self.node_weights[start + v],
+                    &self.costs[self.y[start + v], 0], table + v * k)
+        if self.has_cycle[i]:
+            self._cut(i, work, labels)
+        else:
+            self._climb(i, work, labels)
+        return self.evaluate(i, work, labels, score, loss)
+
+    cdef void _climb(self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
+        """The best labels of a forest, from the table of its nodes."""
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), start = self.offsets[i]
+        cdef Py_ssize_t at, v, p, e
+        cdef double* table = work + self.table_at
+        cdef double* transition = work + self.scratch_at
+        cdef int c, d, best
+        cdef double value, highest
+        for at in range(T):
+            v, p = self.order[start + at], self.parent[start + at]
+            if p < 0 or self.n_sums == 0:
+                continue
+            e = self.parent_edge[start + at]
+            for c in range(k):
+                for d in range(k):
+                    transition[c * k + d] = self._link(i, work, e, v, c, d)
+            vector_add_max_plus(k, table + v * k, transition, table + p * k)
+        for at in range(T - 1, -1, -1):
+            v, p = self.order[start + at], self.parent[start + at]
+            e = self.parent_edge[start + at]
+            if self.n_sums == 0:
+                p = -1
+            best, highest = 0, 0.0
+            for c in range(k):
+                value = table[v * k + c]
+                if p >= 0:
+                    value += self._link(i, work, e, v, c, labels[p])
+                if c == 0 or value > highest:
+                    highest = value
+                    best = c
+            labels[v] = best
+
+    cdef double _link(
+            self, Py_ssize_t i, const double* work, Py_ssize_t e, Py_ssize_t child,
+            int c, int p) noexcept nogil:
+        """The score of edge e where `child` has label c, and its parent label p."""
+        if self.edge(i, e)[0] == child:
+            return self.pair_score(work, e, c, p)
+        return self.pair_score(work, e, p, c)
+
+    cdef void _cut(self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
+        """The best labels over the local polytope, or those rounded."""
+        cdef Py_ssize_t T = self.n_nodes(i), m = self.n_edges(i), v, e
+        cdef const double* table = work + self.table_at
+        cdef double* q = work + self.scratch_at
+        cdef double* mu = q + T
+        cdef double* rounded = mu + T
+        cdef double* gains = rounded + T
+        cdef double* J = gains + T
+        cdef const int* ends
+        cdef double none, first, second
+        cdef Graph graph
+        for v in range(T):
+            q[v] = table[2 * v + 1] - table[2 * v]
+        for e in range(m):
+            J[e] = 0.0
+            if self.n_sums == 0:
+                continue
+            ends = self.edge(i, e)
+            none = self.pair_score(work, e, 0, 0)
+            first = self.pair_score(work, e, 1, 0) - none
+            second = self.pair_score(work, e, 0, 1) - none
+            q[ends[0]] += first
+            q[ends[1]] += second
+            J[e] = self.pair_score(work, e, 1, 1) - none - first - second
+        graph.n_labels, graph.n_pairs = <int> T, <int> m
+        graph.first = &self.first[self.offsets[i] + i]
+        graph.other = &self.other[2 * self.edge_offsets[i] + i]
+        graph.reverse = &self.reverse[2 * self.edge_offsets[i] + i]
+        graph.pair = &self.pair[2 * self.edge_offsets[i] + i]
+        roof(&graph, q, J, J + m, mu)
+        if not self.relaxed:
+            round_off(&graph, q, J, mu, rounded, gains)
+            mu = rounded
+        for v in range(T):
+            labels[v] = HALF if mu[v] == 0.5 else <int> mu[v]
+        if self.relaxed:
+            for e in range(m):
+                ends = self.edge(i, e)
+                labels[T + e] = (labels[ends[0]] == HALF and labels[ends[1]] == HALF
+                                 and weight_of_both(J[e], 0.5, 0.5) > 0.0)
+
+    # ---------------------------------------------------------------- marginals
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        """delta += coef * (μ(labels) - μ(y_i)), of the nodes and of the edges."""
+        cdef Py_ssize_t k = self.k, v, e
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* ends
+        cdef double* edge
+        cdef int a, b
+        for v in range(self.n_nodes(i)):
+            if labels[v] == y[v]:
+                continue
+            if self.has_cycle[i] and labels[v] == HALF:
+                delta[v * k + 1 - y[v]] += 0.5 * coef
+                delta[v * k + y[v]] -= 0.5 * coef
+            else:
+                delta[v * k + labels[v]] += coef
+                delta[v * k + y[v]] -= coef
+        if self.n_sums == 0:
+            return
+        for e in range(self.n_edges(i)):
+            ends = self.edge(i, e)
+            a, b = labels[ends[0]], labels[ends[1]]
+            if a == y[ends[0]] and b == y[ends[1]]:
+                continue
+            edge = delta + self.delta_at + e * self.n_pairs
+            self._add_pair(-coef, y[ends[0]], y[ends[1]], edge)
+            if not self.has_cycle[i] or (a != HALF and b != HALF):
+                self._add_pair(coef, a, b, edge)
+            elif a == HALF and b == HALF:
+                a = labels[self.n_nodes(i) + e]
+                self._add_pair(0.5 * coef, a, 1, edge)
+                self._add_pair(0.5 * coef, 1 - a, 0, edge)
+            elif a == HALF:
+                self._add_pair(0.5 * coef, 0, b, edge)
+                self._add_pair(0.5 * coef, 1, b, edge)
+            else:
+                self._add_pair(0.5 * coef, a, 0, edge)
+                self._add_pair(0.5 * coef, a, 1, edge)
+
+    cdef void _add_pair(
+            self, double coef, int a, int b, double* edge) noexcept nogil:
+        cdef int place = self.pair_of[a, b]
+        if place >= 0:
+            edge[place] += coef
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        ChainOracle.block_score(self, i, work, score)
+        if self.n_sums:
+            score[0] += dot(self.n_sums, work + self.weights_at, &self.sums[i, 0])
+        return 0
+
+    cdef int direction(
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
+        cdef double* sums = out + self.sums_at
+        cdef double* delta = out + self.delta_at
+        if self.n_sums == 0:
+            return ChainOracle.direction(self, i, c, n, a, s, out, squared_norm)
+        memset(sums, 0, self.n_sums * sizeof(double))
+        memset(delta, 0, self.n_edges(i) * self.n_pairs * sizeof(double))
+        ChainOracle.direction(self, i, c, n, a, s, out, squared_norm)
+        if c != 0.0:
+            add(self.n_sums, c, &self.sums[i, 0], sums)
+        self.edge_features.add_rows(
+            self.edge_offsets[i], self.edge_offsets[i + 1], 1.0, delta, self.n_pairs,
+            sums)
+        if squared_norm != NULL:
+            squared_norm[0] += dot(self.n_sums, sums, sums)
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        ChainOracle.image(self, i, direction, work)
+        self._set_tables(i, direction + self.sums_at, work)
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        ChainOracle.move(self, i, gamma, direction)
+        if self.n_sums:
+            add(self.n_sums, gamma, direction + self.sums_at, &self.sums[i, 0])
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        ChainOracle.scatter(self, i, coef, direction, target)
+        add(self.n_sums, coef, direction + self.sums_at, target + self.pair_at)
+        return 0
+
+    def get_blocks(self):
+        return np.array(self.nodes), np.array(self.sums)
+
+    def set_blocks(self, blocks):
+        nodes, sums = blocks
+        restore("nodes of the blocks", self.nodes, nodes)
+        restore("edges of the blocks", self.sums, sums)
+
+    def scale_blocks(self, double rho):
+        np.asarray(self.nodes)[...] *= rho
+        np.asarray(self.sums)[...] *= rho

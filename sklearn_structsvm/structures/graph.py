@@ -1,0 +1,675 @@
+"""Labels of the nodes of any graph."""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_floats,
+    check_choice,
+    check_integer,
+)
+from sklearn_structsvm.structures import validation
+from sklearn_structsvm.structures._callback import CallbackOracle
+from sklearn_structsvm.structures._graph import GraphOracle
+from sklearn_structsvm.structures.base import as_list, as_object_array
+from sklearn_structsvm.structures.nodes import NodeStructure
+from sklearn_structsvm.structures.polytope import Polytope, load_highs
+
+TRANSITIONS = ("potts", "symmetric", "directed")
+# Weights of a vertex this close to 0 and 1 are of a labeling.
+INTEGRAL = 1e-9
+# A label is changed only for a gain beyond the rounding of sums.
+ROUNDING = 1e-13
+
+
+class GraphStructure(NodeStructure):
+    """A label for each node of a graph, those at the ends of an edge depending.
+
+    An example x is a tuple (features, edges) or (features, edges, edge_features): a row
+    of features for each of T nodes; a row of two nodes for each of m edges; and a row of
+    features for each edge, which are the number 1 where none are given. A labeling y is
+    an array of T labels. In training it may be a pair (labels, weights), with what an
+    error at each node counts, such as the pixels of a superpixel. With one-hot labels e
+    and the features z of the edges, ::
+
+        φ(x, y) = [ Σ_v x_v ⊗ e_{y_v},  Σ_v e_{y_v},
+                    Σ_{(u, v)} z_uv ⊗ t(y_u, y_v) ],
+
+    the emissions, a bias and the transitions, flattened one after another; each part can
+    be left out. t says what an edge sees of its labels: whether they are equal
+    ("potts"), which they are ("symmetric"), or which is the first and which the second
+    ("directed"). The loss is the Hamming distance or the sum of label costs over the
+    nodes, each times its weight.
+
+    How the best labeling is found depends on the graph:
+
+    - a forest: exactly, by max-sum, in O(T k²);
+    - two labels: by maximum flow [1]_, exactly where neighbours attract, that is where
+      t(0, 0) + t(1, 1) scores no less than t(0, 1) + t(1, 0) on any edge. `attractive`
+      keeps the weights where they do. Elsewhere the relaxation over the local polytope
+      takes the place of the labelings, by roof duality;
+    - more labels and cycles: over the local polytope, as a linear program, which needs
+      HiGHS (``pip install sklearn-structsvm[lp]``) and is for some hundred nodes.
+
+    In training with a relaxation its fractional labelings compete with the true ones
+    [2]_: the hinge is at least that of the labelings, and the certificate is one for the
+    relaxed problem. Predictions are rounded.
+
+    Parameters
+    ----------
+    emission, bias : bool, default=True
+        Which parts the model has.
+    transition : {"potts", "symmetric", "directed"} or False, default="potts"
+        What an edge sees of the labels of its ends; False for a model without edges.
+    attractive : bool, default=False
+        Whether equal labels at the ends of an edge may only be rewarded, and different
+        ones only be punished: the weights of pairs of equal labels are bounded by 0 from
+        below, all others of "symmetric" and "directed" by 0 from above. The features of
+        edges are then to be >= 0. For estimators that take `coef_bounds`.
+    normalize_loss : bool, default=True
+        Whether the loss of an example is divided by the sum of its nodes' weights.
+    label_costs : array-like of shape (n_classes, n_classes) or None
+        ``label_costs[truth, label]`` >= 0 of one node, zero on the diagonal, in the
+        order of ``classes_``; None for 1 off the diagonal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_features_in_ : int
+        Features of a node.
+    n_edge_features_ : int
+        Features of an edge; 1 where none are given.
+    n_weights_ : int
+        Length of φ.
+
+    See Also
+    --------
+    TreeStructure : Rooted trees, whose edges are alike.
+    ChainStructure : Sequences, where each position depends on the one before.
+    sklearn_structsvm.structures.grid_edges : The edges of a grid of pixels.
+
+    Notes
+    -----
+    An edge from a node to itself is an error. One that is given twice counts twice. A
+    node without edges is a node like others. Every node has a label in training: for
+    nodes whose label is not known, leave them and their edges out, or give them any label
+    and the weight 0 if it is good enough for their neighbours.
+
+    References
+    ----------
+    .. [1] Boros, E. and Hammer, P. (2002). Pseudo-Boolean optimization. Discrete
+       Applied Mathematics 123.
+    .. [2] Finley, T. and Joachims, T. (2008). Training structural SVMs when exact
+       inference is intractable. ICML 2008.
+
+    Examples
+    --------
+    Pixels of two small images, dark (0) and light (1), of which the light ones are the
+    object but for one that stands alone:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.structures import GraphStructure, grid_edges
+    >>> images = [
+    ...     np.array([[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, 1]]),
+    ...     np.array([[0, 0, 1, 1], [1, 0, 1, 1], [0, 0, 1, 1]]),
+    ... ]
+    >>> y = [image.ravel() for image in images]
+    >>> y[0][-1] = y[1][4] = 0
+    >>> X = [(image.reshape(-1, 1) - 0.5, grid_edges((3, 4))) for image in images]
+    >>> structure = GraphStructure(attractive=True)
+    >>> model = BCFWClassifier(structure, C=10.0, random_state=0).fit(X, y)
+    >>> model.predict(X)[0].reshape(3, 4)
+    array([[1, 1, 0, 0],
+           [1, 1, 0, 0],
+           [1, 1, 0, 0]])
+    """
+
+    _biases = ("bias",)
+    _item, _place = "graph", "node"
+    # A labeling of a relaxation has entries for each label of a node, and each pair of
+    # labels of an edge.
+    variable_length = True
+
+    def __init__(
+        self,
+        emission=True,
+        transition="potts",
+        bias=True,
+        attractive=False,
+        normalize_loss=True,
+        label_costs=None,
+    ):
+        self.emission = emission
+        self.transition = transition
+        self.bias = bias
+        self.attractive = attractive
+        self.normalize_loss = normalize_loss
+        self.label_costs = label_costs
+
+    def _features(self, x):
+        return x[0]
+
+    @property
+    def relaxed(self):
+        return self.has_cycles_
+
+    def check_data(self, X, y=None):
+        X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
+        words = {"part": "[0]", "place": "node"}
+        features = validation.check_items(
+            [x[0] for x in X], getattr(self, "n_features_in_", None), kind="graph",
+            **words,
+        )  # fmt: skip
+        edges = [
+            _check_edges(x[1], item.shape[0], i)
+            for i, (x, item) in enumerate(zip(X, features, strict=True))
+        ]
+        edge_features = _check_edge_features(
+            [x[2] for x in X], edges, getattr(self, "n_edge_features_", None)
+        )
+        if self.attractive:
+            _check_not_negative(edge_features)
+        X = list(zip(features, edges, edge_features, strict=True))
+        if y is None:
+            return X, None
+        labels, weights = zip(*map(_split, as_list(y, "y")), strict=True)
+        labels = validation.check_labels(list(labels), features, **words)
+        return X, [
+            own if w is None else (own, _check_weights(w, len(own), i))
+            for i, (own, w) in enumerate(zip(labels, weights, strict=True))
+        ]
+
+    def fit(self, X, y, *, classes=None, class_weight=None):
+        """Learn the classes and the numbers of features; see `NodeStructure.fit`."""
+        if self.transition is not False:
+            check_choice("transition", self.transition, TRANSITIONS)
+        self.n_edge_features_ = X[0][2].shape[1]
+        labels = [_split(y_i)[0] for y_i in y]
+        super().fit(X, labels, classes=classes, class_weight=class_weight)
+        self.has_cycles_ = bool(self.transition) and any(
+            parents is None for parents in map(_parents, X)
+        )
+        if self.has_cycles_ and len(self.classes_) > 2:
+            load_highs()
+        self._polytopes = {}
+        return self
+
+    def _parts(self):
+        k = len(self.classes_)
+        parts = [("emission", (self.n_features_in_, k)), ("bias", (k,))]
+        shape = (self.n_edge_features_, self._pair_of.max() + 1)
+        parts += [("transition", shape)]
+        return [(name, shape) for name, shape in parts if getattr(self, name)]
+
+    def _fitted_shapes(self):
+        return super()._fitted_shapes() | {"n_edge_features_": ()}
+
+    @property
+    def _pair_of(self):
+        """The weight of each pair of labels, shape (k, k); -1 for none."""
+        k = len(self.classes_)
+        if self.transition == "potts":
+            return (np.eye(k) - 1).astype(np.intc)
+        if self.transition == "symmetric":
+            places = np.zeros((k, k), dtype=np.intc)
+            upper = np.triu_indices(k)
+            places[upper] = places.T[upper] = np.arange(len(upper[0]))
+            return places
+        return np.arange(k * k, dtype=np.intc).reshape(k, k)
+
+    def weight_bounds(self):
+        """(lower, upper) of the weights for `attractive`, or None.
+
+        Returns
+        -------
+        tuple of two ndarrays of shape (`n_weights_`,)
+        """
+        if not (self.attractive and self.transition):
+            return None
+        lower, upper = np.full((2, self.n_weights_), [[-np.inf], [np.inf]])
+        n_pairs = self._pair_of.max() + 1
+        equal = np.isin(np.arange(n_pairs), np.diag(self._pair_of))
+        start = self.n_weights_ - self.n_edge_features_ * n_pairs
+        lower[start:] = np.tile(np.where(equal, 0.0, -np.inf), self.n_edge_features_)
+        upper[start:] = np.tile(np.where(equal, np.inf, 0.0), self.n_edge_features_)
+        return lower, upper
+
+    def weight_parts(self, w):
+        """The weights by name, as far as the model has them.
+
+        Parameters
+        ----------
+        w : ndarray of shape (`n_weights_`,)
+            Such as the `coef_` of an estimator.
+
+        Returns
+        -------
+        dict of ndarray
+            "emission" of shape (n_features, n_classes), "bias" of shape (n_classes,),
+            "transition" of shape (n_edge_features, n_classes, n_classes), the label of an
+            edge's first end first.
+        """
+        parts = super().weight_parts(w)
+        if self.transition:
+            places = self._pair_of
+            weights = np.where(places < 0, 0.0, parts["transition"][:, places])
+            parts["transition"] = weights
+        return parts
+
+    def make_oracle(self, X, y):
+        if not self._is_compiled(X):
+            return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
+        return self._graph_oracle(X, y, relaxed=True)
+
+    def _is_compiled(self, X):
+        """Whether no graph needs a linear program."""
+        if len(self.classes_) == 2 or not self.transition:
+            return True
+        return all(_parents(x) is not None for x in X)
+
+    def _graph_oracle(self, X, y, relaxed):
+        features, edges, edge_features = zip(*X, strict=True)
+        rows, offsets = validation.stack(features)
+        edge_rows, edge_offsets = validation.stack(edge_features)
+        is_alone = not self.transition
+        return GraphOracle(
+            as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
+            offsets,
+            as_features(edge_rows[:, :0] if is_alone else edge_rows),
+            edge_offsets,
+            np.concatenate(edges).astype(np.intc),
+            [_no_parents(x) if is_alone else _parents(x) for x in X],
+            self._encode(y, offsets),
+            self.label_costs_,
+            np.concatenate([self._node_weights(y_i) for y_i in y]),
+            self._pair_of,
+            bias=self.bias,
+            relaxed=relaxed,
+        )
+
+    def _node_weights(self, y):
+        """What an error at each node adds to the loss."""
+        labels, weights = _split(y)
+        weights = np.ones(len(labels)) if weights is None else weights
+        total = weights.sum()
+        return weights / total if self.normalize_loss and total > 0 else weights
+
+    def _encode(self, y, offsets=None):
+        return super()._encode([_split(y_i)[0] for y_i in y], offsets)
+
+    def unseen_labels(self, y):
+        return super().unseen_labels([_split(y_i)[0] for y_i in y])
+
+    def decode_batch(self, X, w, n_threads=1):
+        compiled = [self._is_compiled([x]) for x in X]
+        easy = [x for x, is_easy in zip(X, compiled, strict=True) if is_easy]
+        decoded = iter(())
+        if easy:
+            oracle = self._graph_oracle(easy, self._any_labels(easy), relaxed=False)
+            labels = self.classes_[oracle.decode(w, 0.0, n_threads)]
+            ends = np.cumsum([x[0].shape[0] for x in easy])
+            decoded = iter(np.split(labels, ends[:-1]))
+        return as_object_array(
+            [
+                next(decoded) if is_easy else self._rounded(x, w)
+                for x, is_easy in zip(X, compiled, strict=True)
+            ]
+        )
+
+    def decode(self, x, w):
+        (x,), _ = self.check_data([x])
+        return self.decode_batch([x], w)[0]
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        """argmax_y ⟨w, φ(x, y)⟩ + lam · loss(y_true, y), or the same over a relaxation.
+
+        Returns
+        -------
+        ndarray of shape (T,), or (T k + m k²,)
+            Labels; or, where the best point of the local polytope is no labeling, the
+            weights of the labels of each node, and then those of the pairs of labels of
+            each edge.
+        """
+        (x,), (y_true,) = self.check_data([x], [y_true])
+        if not self._is_compiled([x]):
+            theta, tables = self.potentials(x, w)
+            costs = self._node_weights(y_true)[:, np.newaxis]
+            theta += lam * costs * self.label_costs_[self._encode([y_true])]
+            return self._best_point(x, theta, tables, self._polytopes)
+        oracle = self._graph_oracle([x], [y_true], relaxed=True)
+        return self._named(oracle.decode(w, lam), x)
+
+    def joint_feature(self, x, y):
+        """φ(x, y); `y` may also be a point of the relaxation."""
+        (x,), _ = self.check_data([x])
+        nodes, pairs = self._marginals(x, y)
+        features, _, edge_features = x
+        parts = []
+        if self.emission:
+            parts.append(features.T @ nodes)
+        if self.bias:
+            parts.append(nodes.sum(axis=0))
+        if self.transition:
+            places = self._pair_of.ravel()
+            seen = np.zeros((len(pairs), places.max() + 1))
+            for pair in np.flatnonzero(places >= 0):
+                seen[:, places[pair]] += pairs[:, pair]
+            parts.append(edge_features.T @ seen)
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def loss(self, y_true, y):
+        """Costs of the wrong labels, times the weights of their nodes.
+
+        `y` may also be a point of the relaxation.
+        """
+        truth = self._encode([y_true])
+        costs = self._node_weights(y_true)[:, np.newaxis] * self.label_costs_[truth]
+        labels = _split(y)[0]
+        if _is_point(labels):
+            if len(labels) < costs.size:
+                raise ValueError(f"A point of {len(labels)} weights is too short.")
+            return float(labels[: costs.size] @ costs.ravel())
+        labels = self._encode([labels])
+        if len(truth) != len(labels):
+            raise ValueError(
+                f"Labelings of lengths {len(truth)} and {len(labels)} cannot be compared."
+            )
+        return float(np.take_along_axis(costs, labels[:, np.newaxis], axis=1).sum())
+
+    def score(self, y, y_pred, sample_weight=None):
+        """Share of the nodes that are right, each by its weight and its example's."""
+        y, weights = zip(*map(_split, y), strict=True)
+        pairs = zip(y, weights, strict=True)
+        weights = [np.ones(len(y_i)) if w is None else w for y_i, w in pairs]
+        if sample_weight is not None:
+            weights = [w * s for w, s in zip(weights, sample_weight, strict=True)]
+        pairs = zip(y, y_pred, strict=True)
+        is_right = [np.asarray(a) == np.asarray(b) for a, b in pairs]
+        weights = np.concatenate(weights)
+        return float(np.average(np.concatenate(is_right), weights=weights))
+
+    def potentials(self, x, w):
+        """Scores of the labels of nodes, and of the pairs of labels of edges.
+
+        Returns
+        -------
+        theta : ndarray of shape (T, n_classes)
+        tables : ndarray of shape (m, n_classes, n_classes)
+            The label of an edge's first end first.
+        """
+        ((features, edges, edge_features),), _ = self.check_data([x])
+        parts, k = self.weight_parts(w), len(self.classes_)
+        theta = np.zeros((features.shape[0], k))
+        if self.emission:
+            theta += features @ parts["emission"]
+        if self.bias:
+            theta += parts["bias"]
+        if not self.transition:
+            return theta, np.zeros((len(edges), k, k))
+        flat = parts["transition"].reshape(self.n_edge_features_, -1)
+        return theta, (edge_features @ flat).reshape(-1, k, k)
+
+    def _marginals(self, x, y):
+        """Weights of the labels of nodes, (T, k), and of pairs of edges, (m, k²)."""
+        features, edges, _ = x
+        T, m, k = features.shape[0], len(edges), len(self.classes_)
+        labels = _split(y)[0]
+        if _is_point(labels):
+            as_floats("y", labels, T * k + m * k * k)
+            return labels[: T * k].reshape(T, k), labels[T * k :].reshape(m, k * k)
+        _, (labels,) = self.check_data([x], [labels])
+        codes = self._encode([labels])
+        pairs = codes[edges[:, 0]] * k + codes[edges[:, 1]]
+        return np.eye(k)[codes], np.eye(k * k)[pairs]
+
+    def _named(self, decoded, x):
+        """A labeling of the oracle, or a point where it is half integral."""
+        T = x[0].shape[0]
+        half = decoded[:T] == 2
+        if len(self.classes_) != 2 or len(decoded) == T or not half.any():
+            return self.classes_[decoded[:T]]
+        nodes = np.where(half[:, np.newaxis], 0.5, np.eye(3)[decoded[:T], :2])
+        first, second = nodes[x[1]].swapaxes(0, 1)
+        pairs = first[:, :, np.newaxis] * second[:, np.newaxis]
+        both = half[x[1]].all(axis=1)
+        agree = decoded[T:].astype(bool)
+        pairs[both & agree] = np.eye(2) / 2
+        pairs[both & ~agree] = (1 - np.eye(2)) / 2
+        return np.append(nodes, pairs)
+
+    def _best_point(self, x, theta, tables, polytopes):
+        """A labeling, or a point of the local polytope of the largest score."""
+        T, edges = len(theta), x[1]
+        key = (T, edges.tobytes())
+        if key not in polytopes:
+            polytopes[key] = local_polytope(T, edges, len(self.classes_))
+        z = polytopes[key].maximize(np.append(theta, tables))
+        nodes = z[: theta.size].reshape(theta.shape)
+        if (np.abs(z - np.round(z)) <= INTEGRAL).all():
+            return self.classes_[nodes.argmax(axis=1)]
+        return z
+
+    def _rounded(self, x, w):
+        """Labels of the largest weight, each then changed while that gains."""
+        theta, tables = self.potentials(x, w)
+        point = self._best_point(x, theta, tables, {})
+        nodes, _ = self._marginals(x, point)
+        labels, edges = nodes.argmax(axis=1), x[1]
+        around = [[] for _ in theta]
+        for e, (a, b) in enumerate(edges.tolist()):
+            around[a].append((tables[e], b))
+            around[b].append((tables[e].T, a))
+        least = ROUNDING * (np.abs(theta).sum() + np.abs(tables).sum())
+        has_gained = True
+        while has_gained:
+            has_gained = False
+            for v, own in enumerate(theta):
+                scores = own + sum(table[:, labels[u]] for table, u in around[v])
+                best = scores.argmax()
+                if scores[best] > scores[labels[v]] + least:
+                    labels[v], has_gained = best, True
+        return self.classes_[labels]
+
+
+def grid_edges(shape, connectivity=4):
+    """The edges of a grid of pixels, numbered row by row.
+
+    Parameters
+    ----------
+    shape : tuple of two ints
+        Rows and columns.
+    connectivity : {4, 8}, default=4
+        Neighbours of a pixel: 8 with those across a corner.
+
+    Returns
+    -------
+    ndarray of shape (n_edges, 2), dtype intp
+        From left to right and from top to bottom; first those within rows, then those
+        within columns, then both diagonals.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.structures import grid_edges
+    >>> grid_edges((2, 2)).tolist()
+    [[0, 1], [2, 3], [0, 2], [1, 3]]
+    """
+    if connectivity not in (4, 8):
+        raise ValueError(f"connectivity must be 4 or 8; got {connectivity!r}.")
+    n_rows, n_columns = shape
+    for name, size in (("rows", n_rows), ("columns", n_columns)):
+        check_integer(name, size, 1)
+    at = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
+    ends = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
+    if connectivity == 8:
+        ends += [(at[:-1, :-1], at[1:, 1:]), (at[:-1, 1:], at[1:, :-1])]
+    return np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in ends])
+
+
+def local_polytope(T, edges, k):
+    """Marginals of T nodes and of their edges that agree, k labels each.
+
+    Of z = (μ_v(a), μ_e(a, b)) in [0, 1] with Σ_a μ_v(a) = 1, Σ_b μ_e(a, b) = μ_u(a) and
+    Σ_a μ_e(a, b) = μ_v(b) for each edge e = (u, v).
+
+    Returns
+    -------
+    Polytope
+    """
+    m = len(edges)
+    one, each = np.ones((1, k)), sparse.eye_array(k)
+    sums = sparse.kron(sparse.eye_array(T), one)
+    rows, b = [sparse.hstack([sums, sparse.csr_array((T, m * k * k))])], [np.ones(T)]
+    if m:
+        for end, marginal in (
+            (edges[:, 0], sparse.kron(each, one)),
+            (edges[:, 1], sparse.kron(one, each)),
+        ):
+            chosen = sparse.csr_array((np.ones(m), (np.arange(m), end)), shape=(m, T))
+            of_edges = sparse.kron(sparse.eye_array(m), marginal)
+            rows.append(sparse.hstack([-sparse.kron(chosen, each), of_edges]))
+            b.append(np.zeros(m * k))
+    A, b = sparse.vstack(rows), np.concatenate(b)
+    return Polytope(sparse.vstack([A, -A]), np.concatenate([b, -b]))
+
+
+def _split(y):
+    """Labels and weights of an item of y; None for no weights."""
+    if isinstance(y, (tuple, list)) and len(y) == 2 and np.ndim(y[0]) == 1:
+        return y[0], y[1]
+    return y, None
+
+
+def _is_point(y):
+    """Whether it is a point of the relaxation, not labels."""
+    return isinstance(y, np.ndarray) and y.dtype.kind == "f"
+
+
+def _as_parts(x, i):
+    """x as (features, edges, edge features or None)."""
+    if not isinstance(x, (tuple, list)) or len(x) not in (2, 3):
+        size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
+        raise ValueError(
+            f"X[{i}] must be a tuple (features, edges) or (features, edges, "
+            f"edge_features); got {type(x).__name__}{size}."
+        )
+    return (*x, None)[:3]
+
+
+def _check_edges(edges, n_nodes, i):
+    """Edges as an array of shape (m, 2), once they are seen to be of this many nodes."""
+    name = f"X[{i}][1]"
+    edges = as_array(name, edges)
+    if edges.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must hold two integers, the nodes of an edge, in each row; got an "
+            f"array of shape {edges.shape} and type {edges.dtype}."
+        )
+    bad = np.flatnonzero(((edges < 0) | (edges >= n_nodes)).any(axis=1))
+    if len(bad):
+        raise ValueError(
+            f"{name} has the edge {tuple(edges[bad[0]].tolist())}; the nodes of "
+            f"X[{i}][0] are 0 to {n_nodes - 1}."
+        )
+    bad = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if len(bad):
+        raise ValueError(
+            f"{name} has an edge from node {edges[bad[0], 0]} to itself: leave it out."
+        )
+    return np.ascontiguousarray(edges, dtype=np.intp)
+
+
+def _check_edge_features(given, edges, n_features):
+    """Features of the edges of each graph: ones where none are given."""
+    has_features = given[0] is not None
+    for i, item in enumerate(given):
+        if (item is not None) != has_features:
+            raise ValueError(
+                "All graphs must have features of edges, or none; "
+                f"X[{i}] has {'none' if item is None else 'some'}, X[0] has "
+                f"{'some' if has_features else 'none'}."
+            )
+    if not has_features:
+        if n_features not in (None, 1):
+            raise ValueError(
+                f"The edges of X have no features, but there were {n_features} in fit."
+            )
+        return [np.ones((len(own), 1)) for own in edges]
+    some = [i for i, own in enumerate(edges) if len(own)]
+    checked = iter(())
+    if some:
+        words = {"part": "[2]", "kind": "graph", "place": "edge"}
+        checked = iter(
+            validation.check_items([given[i] for i in some], n_features, **words)
+        )
+    result = []
+    for i, own in enumerate(edges):
+        item = next(checked) if len(own) else None
+        if item is not None and item.shape[0] != len(own):
+            raise ValueError(
+                f"X[{i}][2] has {item.shape[0]} rows for the {len(own)} edges of "
+                f"X[{i}][1]."
+            )
+        result.append(item)
+    known = [item.shape[1] for item in result if item is not None]
+    width = known[0] if known else n_features or np.shape(given[0])[-1]
+    is_sparse = any(sparse.issparse(item) for item in result)
+    none = sparse.csr_array((0, width)) if is_sparse else np.empty((0, width))
+    return [none if item is None else item for item in result]
+
+
+def _check_not_negative(edge_features):
+    for i, item in enumerate(edge_features):
+        values = item.data if sparse.issparse(item) else item
+        if (values < 0).any():
+            raise ValueError(
+                f"X[{i}][2] has the value {values[values < 0].flat[0]}: with "
+                "attractive=True the features of edges must be >= 0."
+            )
+
+
+def _check_weights(weights, n_nodes, i):
+    weights = as_floats(f"y[{i}][1]", weights, n_nodes)
+    if (weights < 0).any():
+        raise ValueError(f"y[{i}][1] has the weight {weights.min()}; weights are >= 0.")
+    return weights
+
+
+def _no_parents(x):
+    """As of `_parents`, for nodes whose edges do not matter."""
+    T = x[0].shape[0]
+    return np.stack([np.arange(T), np.full(T, -1), np.full(T, -1)])
+
+
+def _parents(x):
+    """What `GraphOracle` needs of a forest, or None where the graph has a cycle."""
+    T, edges = x[0].shape[0], x[1]
+    if len(edges) >= T:
+        return None
+    around = sparse.csr_array(
+        (
+            np.ones(2 * len(edges)),
+            (np.r_[edges[:, 0], edges[:, 1]], np.r_[edges[:, 1], edges[:, 0]]),
+        ),
+        shape=(T, T),
+    )
+    n_parts, part = connected_components(around, directed=False)
+    if len(edges) != T - n_parts:
+        return None
+    edge_of = {}
+    for e, (a, b) in enumerate(edges.tolist()):
+        edge_of[a, b] = edge_of[b, a] = e
+    order, parent = [], np.full(T, -1)
+    for root in np.unique(part, return_index=True)[1]:
+        own, above = breadth_first_order(around, root, directed=False)
+        order.append(own)
+        parent[own[1:]] = above[own[1:]]
+    order = np.concatenate(order)[::-1]
+    edge = [edge_of[v, p] if p >= 0 else -1 for v, p in enumerate(parent.tolist())]
+    return np.stack([order, parent[order], np.array(edge)[order]])

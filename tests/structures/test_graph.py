@@ -1,0 +1,554 @@
+"""GraphStructure against enumeration, linprog, chains, and as a user meets it."""
+
+import pickle
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from _cases import (
+    NAMES,
+    TOLERANCE,
+    Case,
+    check_batch_equals_single_calls,
+    check_it,
+    check_scores_of_the_solver,
+    costs,
+    few,
+    layouts,
+    quarters,
+    some,
+)
+from _estimators import assert_same_optimum
+from _problems import Problem, optimum
+from _references import Listed, Textbook, messy_csr, visits
+from _seeds import new_rng
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils import Bunch
+
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    GraphStructure,
+    check_structure,
+    grid_edges,
+)
+
+KINDS = ["potts", "symmetric", "directed"]
+
+
+def seen_by_edge(kind, a, b, k):
+    """One-hot: what an edge sees of its labels."""
+    if kind == "potts":
+        return np.array([float(a == b)])
+    if kind == "directed":
+        return np.eye(k * k)[a * k + b]
+    pairs = [(c, d) for c in range(k) for d in range(c, k)]
+    return np.eye(len(pairs))[pairs.index((min(a, b), max(a, b)))]
+
+
+def graph_feature(x, labels, k, kind):
+    features, edges, edge_features = x
+    parts = [features.T @ np.eye(k)[list(labels)], np.eye(k)[list(labels)].sum(axis=0)]
+    if kind:
+        edge_part = np.zeros((edge_features.shape[1], len(seen_by_edge(kind, 0, 0, k))))
+        for (u, v), z in zip(edges, edge_features, strict=True):
+            edge_part += np.outer(z, seen_by_edge(kind, labels[u], labels[v], k))
+        parts.append(edge_part)
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def list_graphs(X, y, weights, k, label_costs, normalize, kind):
+    label_costs = 1.0 - np.eye(k) if label_costs is None else label_costs
+    problem = Listed([], [], [], [])
+    for x, truth, weight in zip(X, y, weights, strict=True):
+        labelings = list(product(range(k), repeat=len(truth)))
+        total = weight.sum() if normalize and weight.sum() > 0 else 1.0
+        problem.labelings.append(labelings)
+        problem.truth.append(labelings.index(tuple(map(int, truth))))
+        phi = [graph_feature(x, labels, k, kind) for labels in labelings]
+        problem.phi.append(np.array(phi))
+        losses = [weight @ label_costs[truth, list(c)] / total for c in labelings]
+        problem.loss.append(np.array(losses))
+    return problem
+
+
+@st.composite
+def edges_of(draw, T, is_forest):
+    """Edges of T nodes, in any order and direction, or those of a forest."""
+    order = draw(st.permutations(range(T)))
+    if is_forest:
+        above = [draw(st.integers(-1, at - 1)) for at in range(T)]
+        chosen = [(order[at], order[a]) for at, a in enumerate(above) if a >= 0]
+    else:
+        pairs = list(combinations(order, 2))
+        # Some of them twice.
+        chosen = draw(st.lists(st.sampled_from(pairs), max_size=7)) if pairs else []
+    flips = [draw(st.booleans()) for _ in chosen]
+    turned = [
+        (b, a) if flip else (a, b) for (a, b), flip in zip(chosen, flips, strict=True)
+    ]
+    return np.array(turned, dtype=int).reshape(-1, 2)
+
+
+@st.composite
+def graph_cases(draw, k=None, is_forest=False):
+    k = draw(st.integers(2, 3)) if k is None else k
+    n, d, E = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    kind, given_E = draw(st.sampled_from([*KINDS, False])), draw(st.booleans())
+    sizes = [draw(st.integers(1, 4)) for _ in range(n)]
+    X, y, weights = [], [], []
+    for T in sizes:
+        edges = draw(edges_of(T, is_forest))
+        edge_features = draw(quarters((len(edges), E)))
+        if not given_E:
+            edge_features = np.ones((len(edges), 1))
+        X.append((draw(quarters((T, d))), edges, edge_features))
+        y.append(draw(hnp.arrays(int, T, elements=st.integers(0, k - 1))))
+        # Of sums that are exact when they divide.
+        weights.append(np.full(T, draw(st.sampled_from([0.0, 0.5, 2.0]))))
+    is_weighted = draw(st.booleans())
+    if not is_weighted:
+        weights = [np.ones(T) for T in sizes]
+    label_costs, normalize = draw(costs(k)), draw(st.booleans())
+    names = draw(st.permutations(draw(st.sampled_from(NAMES))))[:k]
+    classes, layout = np.sort(names), draw(layouts())
+    structure = GraphStructure(
+        transition=kind, normalize_loss=normalize, label_costs=label_costs
+    )
+    X_given = [(layout(x), e.tolist(), layout(z) if len(z) else z) for x, e, z in X]
+    if not given_E:
+        X_given = [x[:2] for x in X_given]
+    y_given = [classes[labels] for labels in y]
+    if is_weighted:
+        y_given = list(zip(y_given, weights, strict=True))
+    X_given, y_given = structure.check_data(X_given, y_given)
+    structure.fit(X_given, y_given, classes=names)
+    listed = list_graphs(X, y, weights, k, label_costs, normalize, kind)
+    return Case(
+        structure=structure,
+        X=X_given,
+        y=y_given,
+        items=X_given,
+        names=[[classes[list(c)] for c in all_c] for all_c in listed.labelings],
+        listed=listed,
+        w=draw(quarters(listed.d)),
+    )
+
+
+@some
+@given(graph_cases())
+def test_joint_feature_and_loss_are_those_of_the_definition(case):
+    for i, (x, y) in enumerate(zip(case.items, case.y, strict=True)):
+        for c, name in enumerate(case.names[i]):
+            feature = case.structure.joint_feature(x, name)
+            assert feature.shape == (case.structure.n_weights_,)
+            np.testing.assert_array_equal(feature, case.listed.phi[i][c])
+            loss = case.structure.loss(y, name)
+            assert abs(loss - case.listed.loss[i][c]) <= TOLERANCE
+
+
+@some
+@given(graph_cases(is_forest=True))
+def test_forests_are_decoded_exactly(case):
+    assert not case.structure.relaxed
+    check_scores_of_the_solver(case)
+    check_batch_equals_single_calls(case)
+    together = case.structure.decode_batch(case.X, case.w)
+    for x, labels in zip(case.X, together, strict=True):
+        np.testing.assert_array_equal(case.structure.decode(x, case.w), labels)
+
+
+@few
+@given(st.booleans().flatmap(lambda is_forest: graph_cases(is_forest=is_forest)))
+def test_it_is_what_training_takes_it_for(case):
+    check_it(case)
+
+
+def attracting(case):
+    """The case's weights, turned to where neighbours attract."""
+    lower, upper = clone(case.structure).set_params(attractive=True).fit(
+        case.X, case.y, classes=case.structure.classes_
+    ).weight_bounds() or (-np.inf, np.inf)
+    return np.clip(case.w, lower, upper)
+
+
+@some
+@given(graph_cases(k=2))
+def test_two_labels_are_decoded_exactly_where_they_attract(case):
+    structure, w = case.structure, attracting(case)
+    for i, (x, y) in enumerate(zip(case.X, case.y, strict=True)):
+        x = (x[0], x[1], abs(x[2]))
+        phi = [structure.joint_feature(x, name) for name in case.names[i]]
+        scores, losses = np.array(phi) @ w, case.listed.loss[i]
+        for lam in (0.0, 0.25, 1.0, 3.0):
+            found = structure.loss_augmented_decode(x, y, w, lam)
+            place = case.place(i, found)
+            values = scores + lam * losses
+            assert values[place] >= values.max() - 1e-12
+        assert scores[case.place(i, structure.decode(x, w))] >= scores.max() - 1e-12
+
+
+def relaxed_value(structure, x, y, w, lam):
+    """max ⟨w, φ⟩ + lam · loss over the local polytope, by a linear program of its own."""
+    theta, tables = structure.potentials(x, w)
+    k, edges = theta.shape[1], x[1]
+    truth = y[0] if isinstance(y, tuple) else y
+    for v, a in product(range(len(theta)), range(k)):
+        labels = np.array(truth)
+        labels[v] = structure.classes_[a]
+        theta[v, a] += lam * structure.loss(y, labels)
+    rows, b = [], []
+    size = theta.size + tables.size
+    place = np.arange(theta.size, size).reshape(tables.shape)
+    for v in range(len(theta)):
+        rows.append(np.isin(np.arange(size), v * k + np.arange(k)).astype(float))
+        b.append(1.0)
+    for e, (u, v) in enumerate(edges):
+        for a in range(k):
+            for own, node in ((place[e, a], u * k + a), (place[e, :, a], v * k + a)):
+                row = np.isin(np.arange(size), own).astype(float)
+                row[node] = -1.0
+                rows.append(row)
+                b.append(0.0)
+    c = np.append(theta, tables)
+    return -linprog(-c, A_eq=np.array(rows), b_eq=b, bounds=(0, None)).fun
+
+
+@some
+@given(graph_cases())
+def test_other_graphs_are_decoded_over_the_local_polytope(case):
+    structure = case.structure
+    for i, (x, y) in enumerate(zip(case.X, case.y, strict=True)):
+        for lam in (0.0, 1.0):
+            point = structure.loss_augmented_decode(x, y, case.w, lam)
+            value = structure.joint_feature(x, point) @ case.w
+            value += lam * structure.loss(y, point)
+            best = relaxed_value(structure, x, y, case.w, lam)
+            assert value == pytest.approx(best, abs=1e-7)
+            labelings = case.listed.phi[i] @ case.w + lam * case.listed.loss[i]
+            assert value >= labelings.max() - 1e-7
+        # No other label of a single node scores more than the predicted one.
+        labels = structure.decode(x, case.w)
+        score = structure.joint_feature(x, labels) @ case.w
+        for v, name in product(range(len(labels)), structure.classes_):
+            other = labels.copy()
+            other[v] = name
+            assert structure.joint_feature(x, other) @ case.w <= score + 1e-9
+
+
+def random_graphs(n=8, k=2, seed=0, sizes=(4, 7), n_edge_features=2):
+    """Cycles of nodes with a chord, and features of edges."""
+    rng = new_rng(seed)
+    X, y = [], []
+    for T in rng.integers(*sizes, size=n):
+        at = np.arange(T)
+        edges = np.vstack([np.column_stack([at, (at + 1) % T]), [[0, T // 2]]])
+        X.append(
+            (
+                rng.normal(size=(T, 2)),
+                edges,
+                rng.uniform(0.1, 1.0, size=(len(edges), n_edge_features)),
+            )
+        )
+        y.append(rng.integers(k, size=T))
+    y[0][:k] = np.arange(k)
+    return X, y
+
+
+@pytest.mark.parametrize("present", [np.asarray, messy_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_iterates_of_forests_are_those_of_the_textbook(kind, present):
+    X, y = random_graphs(k=3)
+    X = [(x, edges[: len(x) - 1], z[: len(x) - 1]) for x, edges, z in X]
+    structure = GraphStructure(transition=kind)
+    X_given, y = structure.check_data([(present(x), e, present(z)) for x, e, z in X], y)
+    structure.fit(X_given, y)
+    ones = [np.ones(len(y_i)) for y_i in y]
+    listed = list_graphs(X, y, ones, 3, None, True, kind)
+    solver = Problem(structure, X_given, y, listed).solver(0.05)
+    reference = Textbook(listed, 0.05).run(visits(8, passes=15))
+    solver.run(reference.visited)
+    scale = np.abs(reference.w).max()
+    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_optimum_where_neighbours_attract_is_that_of_all_labelings(kind):
+    """By cutting planes over the list, where the bounds do not bind."""
+    X, y = random_graphs()
+    # Neighbours are alike.
+    y = [np.sort(y_i) for y_i in y]
+    structure = GraphStructure(transition=kind, attractive=True)
+    model = BCFWClassifier(structure, C=0.02, tol=1e-8, max_iter=10**5, random_state=0)
+    model.fit(X, y)
+    lower, upper = model.structure_.weight_bounds()
+    assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
+    listed = list_graphs(X, y, [np.ones(len(y_i)) for y_i in y], 2, None, True, kind)
+    lam = 1.0 / (0.02 * len(X))
+    primal = listed.primal(model.coef_, lam) / lam
+    assert primal * lam == pytest.approx(model.objective_, rel=1e-9)
+    free = optimum(Problem(structure, X, y, listed), lam)
+    assert model.objective_ >= free - 1e-9
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_relaxed_fit_is_certified_and_bounds_the_hinge_of_labelings(kind, k):
+    X, y = random_graphs(k=k, sizes=(4, 5))
+    model = BCFWClassifier(
+        GraphStructure(transition=kind), C=0.5, tol=1e-4, max_iter=5000, random_state=0
+    ).fit(X, y)
+    assert model.structure_.relaxed and model.dual_gap_ <= 1e-4
+    listed = list_graphs(X, y, [np.ones(len(y_i)) for y_i in y], k, None, True, kind)
+    lam = 1.0 / (0.5 * len(X))
+    assert model.objective_ >= listed.primal(model.coef_, lam) - 1e-9
+    # No weights have a smaller objective than the dual one, of the labelings or not.
+    rng = new_rng(1)
+    for scale in (0.0, 0.1, 1.0):
+        w = model.coef_ + scale * rng.normal(size=len(model.coef_))
+        hinges = [
+            relaxed_value(model.structure_, x, y_i, w, 1.0)
+            - model.structure_.joint_feature(x, y_i) @ w
+            for x, y_i in zip(X, y, strict=True)
+        ]
+        assert 0.5 * lam * w @ w + np.mean(hinges) >= model.dual_objective_ - 1e-7
+
+
+def test_paths_have_the_optimum_of_chains():
+    rng = new_rng(0)
+    y = [rng.integers(3, size=T) for T in rng.integers(1, 7, size=12)]
+    X = [np.eye(3)[labels] + rng.normal(size=(len(labels), 3)) for labels in y]
+    at = [np.arange(len(x) - 1) for x in X]
+    graphs = [(x, np.column_stack([a, a + 1])) for x, a in zip(X, at, strict=True)]
+    chain = ChainStructure(first_bias=False, last_bias=False)
+    graph = GraphStructure(transition="directed")
+    options = {"C": 0.1, "tol": 1e-8, "max_iter": 10**5, "random_state": 0}
+    options |= {"step": "pairwise", "cache": False}
+    assert_same_optimum(
+        BCFWClassifier(graph, **options).fit(graphs, y),
+        BCFWClassifier(chain, **options).fit(X, y),
+        0.1 * len(X),
+    )
+
+
+def test_bounds_of_the_structure_and_of_the_user_both_hold():
+    X, y = random_graphs()
+    structure = GraphStructure(attractive=True)
+    model = BCFWClassifier(structure, C=10.0, random_state=0, coef_bounds=(-1.0, 0.25))
+    with_user = model.fit(X, y)
+    pairs = with_user.structure_.weight_parts(with_user.coef_)["transition"]
+    assert pairs.min() >= 0.0
+    assert with_user.coef_.min() >= -1.0 and with_user.coef_.max() <= 0.25
+    with pytest.raises(ValueError, match="lower bound above the upper one"):
+        model.set_params(coef_bounds=(-2.0, -1.0)).fit(X, y)
+
+
+def test_solvers_without_bounds_refuse_a_structure_that_has_some():
+    X, y = random_graphs()
+    structure = GraphStructure(attractive=True)
+    with pytest.raises(ValueError, match="which a path does not keep to"):
+        bcfw_path(X, y, structure=structure)
+    for solver in ("sgd", "cutting_plane"):
+        with pytest.raises(ValueError, match=f"solver='{solver}' does not keep"):
+            SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
+
+
+def test_slack_rescaling_is_certified_by_searches_that_ask_the_max_oracle():
+    X, y = random_graphs()
+    structure = GraphStructure(attractive=True)
+    model = SlackRescaledSSVM(structure, rescaling="margin", tol=1e-3, random_state=0)
+    assert model.fit(X, y).dual_gap_ <= 1e-3
+    assert model.structure_.weight_parts(model.coef_)["transition"].min() >= 0.0
+
+
+def test_edges_given_twice_count_twice_and_nodes_without_edges_are_nodes():
+    structure = GraphStructure(transition="directed")
+    X = [(np.eye(4)[:, :2], [[0, 1], [0, 1], [1, 0]])]
+    (x,), y = structure.check_data(X, [[0, 1, 1, 0]])
+    structure.fit([x], y)
+    parts = structure.weight_parts(structure.joint_feature(x, y[0]))
+    np.testing.assert_array_equal(parts["transition"][0], [[0, 2], [1, 0]])
+    np.testing.assert_array_equal(parts["bias"], [2, 2])
+
+
+def test_graphs_without_any_edges_are_those_of_single_nodes():
+    rng = new_rng(0)
+    x = rng.normal(size=(30, 3))
+    y = rng.integers(3, size=30)
+    none = np.empty((0, 2), dtype=int)
+    with_edges = BCFWClassifier(GraphStructure(), tol=1e-7, random_state=0, C=1.0)
+    without = BCFWClassifier(
+        GraphStructure(transition=False), tol=1e-7, random_state=0, C=1.0
+    )
+    X, Y = [(x[:10], []), (x[10:], none)], [y[:10], y[10:]]
+    with_edges.fit(X, Y), without.fit(X, Y)
+    # The last weight is that of the edges.
+    weights = with_edges.coef_[:-1], without.coef_
+    assert with_edges.coef_[-1] == 0.0
+    assert_same_optimum(with_edges, without, 2.0, weights)
+
+
+def test_what_a_node_weighs_counts_in_loss_and_score():
+    X, y = random_graphs()
+    weights = [np.where(np.arange(len(y_i)) == 0, 0.0, 2.0) for y_i in y]
+    Y = list(zip(y, weights, strict=True))
+    changed = [(np.append(1 - y_i[:1], y_i[1:]), w) for y_i, w in Y]
+    model = BCFWClassifier(GraphStructure(), C=1.0, tol=1e-3, random_state=0).fit(X, Y)
+    predictions = model.predict(X)
+    right = np.concatenate(
+        [(p == y_i)[1:] for p, y_i in zip(predictions, y, strict=True)]
+    )
+    assert model.score(X, Y) == pytest.approx(right.mean())
+    assert model.score(X, changed) == pytest.approx(right.mean())
+    for (y_i, w), other in zip(Y, changed, strict=True):
+        assert model.structure_.loss((y_i, w), other[0]) == 0.0
+
+
+def as_images(seed=0, n=6):
+    rng = new_rng(seed)
+    y = []
+    for _ in range(n):
+        image = np.zeros((6, 7), dtype=int)
+        row, column = rng.integers(0, 4, size=2)
+        image[row : row + 3, column : column + 3] = 1
+        y.append(np.array(["ground", "figure"])[image.ravel()])
+    noise = [0.7 * rng.normal(size=42) for _ in y]
+    light = [(y_i == "figure") + own for y_i, own in zip(y, noise, strict=True)]
+    X = [(own.reshape(-1, 1), grid_edges((6, 7))) for own in light]
+    return Bunch(X=X, y=y)
+
+
+def test_an_estimator_of_graphs_is_searched_cloned_scored_and_pickled():
+    images = as_images()
+    model = BCFWClassifier(GraphStructure(attractive=True), tol=1e-2, random_state=0)
+    search = GridSearchCV(model, {"structure__transition": KINDS, "C": [1.0]}, cv=2)
+    best = search.fit(images.X, images.y).best_estimator_
+    again = pickle.loads(pickle.dumps(best))
+    for one, other in zip(best.predict(images.X), again.predict(images.X), strict=True):
+        assert set(one) <= {"ground", "figure"}
+        np.testing.assert_array_equal(one, other)
+    check_structure(GraphStructure(attractive=False), images.X[:3], images.y[:3])
+
+
+def test_any_number_of_threads_predicts_the_same():
+    images = as_images()
+    model = BCFWClassifier(GraphStructure(), tol=1e-2, random_state=0)
+    model.fit(images.X, images.y)
+    one = model.predict(images.X)
+    for labels, other in zip(
+        model.set_params(n_jobs=2).predict(images.X), one, strict=True
+    ):
+        np.testing.assert_array_equal(labels, other)
+
+
+def test_sparse_features_have_the_optimum_of_dense_ones():
+    X, y = random_graphs(k=2)
+    as_csr = [(sparse.csr_array(x), e, sparse.csr_array(z)) for x, e, z in X]
+    model = BCFWClassifier(GraphStructure(), C=0.1, tol=1e-8, max_iter=10**5)
+    model.set_params(random_state=0)
+    assert_same_optimum(clone(model).fit(as_csr, y), clone(model).fit(X, y), 0.1 * len(X))
+
+
+def test_a_hundred_thousand_nodes_are_trained_on():
+    rng = new_rng(0)
+    truth = np.zeros((320, 320), dtype=int)
+    truth[40:200, 60:250] = 1
+    features = truth.reshape(-1, 1) + rng.normal(size=(320 * 320, 1))
+    X, y = [(features - 0.5, grid_edges((320, 320)))], [truth.ravel()]
+    structure = GraphStructure(attractive=True)
+    model = BCFWClassifier(structure, C=100.0, tol=0.02, random_state=0).fit(X, y)
+    # A threshold alone gets 69 % of them right.
+    assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_grid_edges_are_those_of_neighbours(connectivity):
+    edges = grid_edges((3, 4), connectivity)
+    places = np.array(list(product(range(3), range(4))))
+    pairs = {
+        (a, b)
+        for a, b in combinations(range(12), 2)
+        if np.abs(places[a] - places[b]).sum() == 1
+        or (connectivity == 8 and np.abs(places[a] - places[b]).max() == 1)
+    }
+    assert {tuple(sorted(edge)) for edge in edges.tolist()} == pairs
+    assert len(edges) == len(pairs)
+    assert grid_edges((1, 1)).shape == (0, 2)
+
+
+def test_grids_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="connectivity must be 4 or 8; got 6"):
+        grid_edges((2, 2), 6)
+    with pytest.raises(ValueError, match="columns must be"):
+        grid_edges((2, 0))
+
+
+ROWS, EDGES = np.ones((3, 2)), [[0, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (ROWS, r"X\[1\] must be a tuple \(features, edges\) or .* got ndarray"),
+        ((ROWS,), r"X\[1\] must be a tuple.* got tuple of 1 items"),
+        ((ROWS[0], EDGES), r"X\[1\]\[0\] must be 2-D"),
+        ((ROWS[:0], []), r"X\[1\]\[0\] is empty: a graph needs at least 1 node"),
+        ((ROWS * np.nan, EDGES), r"X\[1\]\[0\] contains NaN"),
+        ((ROWS, [[0, 3]]), r"X\[1\]\[1\] has the edge \(0, 3\); the nodes .* 0 to 2"),
+        ((ROWS, [[0, -1]]), r"has the edge \(0, -1\)"),
+        ((ROWS, [[1, 1]]), r"has an edge from node 1 to itself: leave it out"),
+        ((ROWS, [0, 1]), r"X\[1\]\[1\] must hold two integers"),
+        ((ROWS, [[0.0, 1.0]]), r"must hold two integers.* float64"),
+        ((ROWS, [[0, 1], [2]]), r"X\[1\]\[1\] must be an array"),
+        ((ROWS, EDGES, np.ones((2, 1))), r"All graphs must have features of edges, or"),
+    ],
+)
+def test_items_that_are_no_graphs_are_refused(x, message):
+    with pytest.raises(ValueError, match=message):
+        BCFWClassifier(GraphStructure()).fit([(ROWS, EDGES), x], [[0, 1, 1]] * 2)
+
+
+@pytest.mark.parametrize(
+    ("edge_features", "message"),
+    [
+        (np.ones((3, 1)), r"X\[1\]\[2\] has 3 rows for the 2 edges"),
+        (np.ones((2, 4)), r"X\[1\]\[2\] has 4 features.* 1 in X\[0\]\[2\]"),
+        (np.ones(2), r"X\[1\]\[2\] must be 2-D"),
+        (-np.ones((2, 1)), r"X\[1\]\[2\] has the value -1.0: with attractive=True"),
+        (None, r"X\[1\] has none, X\[0\] has some"),
+    ],
+)
+def test_features_of_edges_that_do_not_fit_are_refused(edge_features, message):
+    X = [(ROWS, EDGES, np.ones((2, 1))), (ROWS, EDGES, edge_features)]
+    with pytest.raises(ValueError, match=message):
+        BCFWClassifier(GraphStructure(attractive=True)).fit(X, [[0, 1, 1]] * 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 1], r"y\[1\] has 2 labels for the 3 nodes of X\[1\]\[0\]"),
+        ([0, 1, None], r"y\[1\] has the label None"),
+        ([0.0, 1.0, np.nan], r"y\[1\] has floating-point labels"),
+        (([0, 1, 1], [1.0, 1.0]), r"y\[1\]\[1\] must have shape"),
+        (([0, 1, 1], [1.0, -1.0, 1.0]), r"y\[1\]\[1\] has the weight -1.0"),
+        (([0, 1, 1], [1.0, np.inf, 1.0]), r"y\[1\]\[1\] must be finite"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        BCFWClassifier(GraphStructure()).fit([(ROWS, EDGES)] * 2, [[0, 1, 1], y])
+
+
+def test_parameters_that_are_none_are_refused():
+    X, y = [(ROWS, EDGES)] * 2, [[0, 1, 1]] * 2
+    with pytest.raises(ValueError, match="transition must be one of"):
+        BCFWClassifier(GraphStructure(transition="ising")).fit(X, y)
+    with pytest.raises(ValueError, match="at least one part"):
+        BCFWClassifier(GraphStructure(False, False, False)).fit(X, y)
