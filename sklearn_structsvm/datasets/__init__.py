@@ -4,6 +4,7 @@ from ._chunking import chunking_attributes
 from ._conll2000 import fetch_conll2000
 from ._generators import make_chains, make_hierarchical, make_multilabel
 from ._ocr import fetch_ocr_letters, load_ocr_letters
+from ._segmentation import make_segmentation
 
 __all__ = [
     "chunking_attributes",
@@ -13,4 +14,5 @@ __all__ = [
     "make_chains",
     "make_hierarchical",
     "make_multilabel",
+    "make_segmentation",
 ]

@@ -1,5 +1,6 @@
 """What is predicted: features, loss and decoding of each kind of output."""
 
+from sklearn_structsvm._utils.grids import grid_edges
 from sklearn_structsvm.structures.base import Structure
 from sklearn_structsvm.structures.chain import ChainStructure
 from sklearn_structsvm.structures.checks import check_structure
@@ -8,7 +9,7 @@ from sklearn_structsvm.structures.flat import (
     MulticlassStructure,
     MultilabelStructure,
 )
-from sklearn_structsvm.structures.graph import GraphStructure, grid_edges
+from sklearn_structsvm.structures.graph import GraphStructure
 from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
 from sklearn_structsvm.structures.pairwise import PairwiseMultilabelStructure
 from sklearn_structsvm.structures.tree import TreeStructure

@@ -9,7 +9,6 @@ from sklearn_structsvm._utils.borders import (
     as_array,
     as_floats,
     check_choice,
-    check_integer,
 )
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
@@ -474,40 +473,6 @@ class GraphStructure(NodeStructure):
                 if scores[best] > scores[labels[v]] + least:
                     labels[v], has_gained = best, True
         return self.classes_[labels]
-
-
-def grid_edges(shape, connectivity=4):
-    """The edges of a grid of pixels, numbered row by row.
-
-    Parameters
-    ----------
-    shape : tuple of two ints
-        Rows and columns.
-    connectivity : {4, 8}, default=4
-        Neighbours of a pixel: 8 with those across a corner.
-
-    Returns
-    -------
-    ndarray of shape (n_edges, 2), dtype intp
-        From left to right and from top to bottom; first those within rows, then those
-        within columns, then both diagonals.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.structures import grid_edges
-    >>> grid_edges((2, 2)).tolist()
-    [[0, 1], [2, 3], [0, 2], [1, 3]]
-    """
-    if connectivity not in (4, 8):
-        raise ValueError(f"connectivity must be 4 or 8; got {connectivity!r}.")
-    n_rows, n_columns = shape
-    for name, size in (("rows", n_rows), ("columns", n_columns)):
-        check_integer(name, size, 1)
-    at = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
-    ends = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
-    if connectivity == 8:
-        ends += [(at[:-1, :-1], at[1:, 1:]), (at[:-1, 1:], at[1:, :-1])]
-    return np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in ends])
 
 
 def local_polytope(T, edges, k):

@@ -1,0 +1,182 @@
+"""Images whose pixels, or superpixels, are to be labeled."""
+
+from numbers import Real
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+from scipy.spatial import cKDTree
+from sklearn.utils import Bunch, check_random_state, check_scalar
+
+from sklearn_structsvm._utils.borders import check_choice, check_integer
+from sklearn_structsvm._utils.grids import grid_edges
+
+# Shapes that are painted on each other, for each class but the first.
+SHAPES_PER_CLASS = 2
+
+
+def make_segmentation(
+    n_samples=20,
+    *,
+    shape=(24, 32),
+    n_classes=2,
+    kind="blobs",
+    size=4.0,
+    n_channels=3,
+    noise=1.0,
+    n_superpixels=None,
+    random_state=None,
+):
+    r"""Generate noisy images in which neighbours tend to have the same label.
+
+    The colour of a pixel is that of its label, plus noise:
+
+    .. math:: x_v \sim N(m_{y_v}, \text{noise}^2 I), \qquad m_k \sim N(0, I),
+
+    the :math:`m_k` the same in all images. Labels are "blobs", the largest of as many
+    smooth random fields as there are classes, or "shapes", discs and rectangles that lie
+    over each other on a ground of label 0. So a model of the neighbours beats one that
+    labels each pixel by itself, the more so the larger `noise` and `size`.
+
+    Parameters
+    ----------
+    n_samples : int, default=20
+        Number of images.
+
+    shape : tuple of two ints, default=(24, 32)
+        Rows and columns of pixels.
+
+    n_classes : int, default=2
+        Number of labels.
+
+    kind : {"blobs", "shapes"}, default="blobs"
+        What the labels look like.
+
+    size : float, default=4.0
+        How smooth the fields are, as the standard deviation of a Gaussian filter; or the
+        mean radius of a shape. In pixels.
+
+    n_channels : int, default=3
+        Colours of a pixel.
+
+    noise : float, default=1.0
+        Standard deviation of the noise of each colour.
+
+    n_superpixels : int or None, default=None
+        None: each pixel is a node, with edges to the 4 next to it. Else pixels are put
+        together to this many patches at most: those next to one of as many random
+        points. A patch has the mean colour, and the label that most of its pixels have.
+
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same images at every call.
+
+    Returns
+    -------
+    data : Bunch
+        X : list of n_samples tuples
+            For `GraphStructure`: features of shape (n_nodes, n_channels); edges of shape
+            (n_edges, 2); features of edges of shape (n_edges, 2), which are 1, and
+            exp(-d² / D) for a difference d of the colours and the mean D of all d² of
+            the image: how alike the two are.
+        y : list of n_samples ndarrays of shape (n_nodes,), int64
+            With superpixels, pairs of such an array and the numbers of pixels.
+        images : ndarray of shape (n_samples, n_rows, n_columns, n_channels)
+        labels : ndarray of shape (n_samples, n_rows, n_columns), int64
+            Of the pixels.
+        nodes : ndarray of shape (n_samples, n_rows, n_columns), int64
+            The node that each pixel belongs to: ``y_pred[nodes[i]]`` is an image of
+            labels.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not a number of its kind, or out of its range.
+
+    See Also
+    --------
+    sklearn_structsvm.structures.GraphStructure : What learns from them.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.datasets import make_segmentation
+    >>> data = make_segmentation(n_samples=5, n_superpixels=40, random_state=0)
+    >>> features, edges, edge_features = data.X[0]
+    >>> features.shape, edges.shape == edge_features.shape
+    ((40, 3), True)
+    >>> labels, sizes = data.y[0]
+    >>> labels[data.nodes[0]].shape, int(sizes.sum())
+    ((24, 32), 768)
+    """
+    check_integer("n_samples", n_samples, 1)
+    n_rows, n_columns = shape
+    check_integer("shape[0]", n_rows, 1)
+    check_integer("shape[1]", n_columns, 1)
+    check_integer("n_classes", n_classes, 2)
+    check_choice("kind", kind, ("blobs", "shapes"))
+    check_scalar(size, "size", Real, min_val=0, include_boundaries="neither")
+    check_integer("n_channels", n_channels, 1)
+    check_scalar(noise, "noise", Real, min_val=0)
+    if n_superpixels is not None:
+        check_integer("n_superpixels", n_superpixels, 1, n_rows * n_columns)
+    rng = check_random_state(random_state)
+    colours = rng.normal(size=(n_classes, n_channels))
+    draw = _blobs if kind == "blobs" else _shapes
+    labels = np.array([draw(shape, n_classes, size, rng) for _ in range(n_samples)])
+    images = colours[labels] + noise * rng.normal(size=(*labels.shape, n_channels))
+    nodes = np.broadcast_to(np.arange(n_rows * n_columns).reshape(shape), labels.shape)
+    if n_superpixels is not None:
+        nodes = np.array([_patches(shape, n_superpixels, rng) for _ in labels])
+    X, y = [], []
+    for image, own, node in zip(images, labels, nodes, strict=True):
+        sizes = np.bincount(node.ravel())
+        features = np.column_stack(
+            [np.bincount(node.ravel(), image[..., c].ravel()) for c in range(n_channels)]
+        )
+        features /= sizes[:, np.newaxis]
+        edges = _edges_of(node)
+        X.append((features, edges, _contrasts(features, edges)))
+        counts = np.zeros((len(sizes), n_classes))
+        np.add.at(counts, (node.ravel(), own.ravel()), 1)
+        label = counts.argmax(axis=1)
+        y.append(label if n_superpixels is None else (label, sizes.astype(np.float64)))
+    return Bunch(X=X, y=y, images=images, labels=labels, nodes=np.array(nodes))
+
+
+def _blobs(shape, n_classes, size, rng):
+    fields = [gaussian_filter(rng.normal(size=shape), size) for _ in range(n_classes)]
+    return np.argmax(fields, axis=0)
+
+
+def _shapes(shape, n_classes, size, rng):
+    labels = np.zeros(shape, dtype=np.int64)
+    places = np.indices(shape)
+    for label in np.repeat(np.arange(1, n_classes), SHAPES_PER_CLASS):
+        centre = rng.uniform(0, shape)
+        radii = size * rng.uniform(0.5, 1.5, size=2)
+        away = abs(places - centre[:, np.newaxis, np.newaxis])
+        away /= radii[:, np.newaxis, np.newaxis]
+        is_disc = rng.uniform() < 0.5
+        reach = (away**2).sum(axis=0) if is_disc else away.max(axis=0)
+        labels[reach <= 1] = label
+    return labels
+
+
+def _patches(shape, n_patches, rng):
+    """The nearest of this many random points, for each pixel, numbered without gaps."""
+    points = rng.uniform(0, shape, size=(n_patches, 2))
+    pixels = np.indices(shape).reshape(2, -1).T + 0.5
+    _, nearest = cKDTree(points).query(pixels)
+    return np.unique(nearest, return_inverse=True)[1].reshape(shape)
+
+
+def _edges_of(node):
+    """Pairs of nodes whose pixels touch, each once."""
+    pairs = node.ravel()[grid_edges(node.shape)]
+    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+    return np.unique(pairs, axis=0)
+
+
+def _contrasts(features, edges):
+    """1, and how alike the colours of both ends are."""
+    squares = ((features[edges[:, 0]] - features[edges[:, 1]]) ** 2).sum(axis=1)
+    mean = squares.mean() if squares.any() else 1.0
+    return np.column_stack([np.ones(len(edges)), np.exp(-squares / mean)])
