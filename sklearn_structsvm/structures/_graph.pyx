@@ -14,12 +14,19 @@ labels* are decoded over the local polytope by roof duality (see _qpbo.pyx), whi
 exact where pairs attract. Its labelings may be half one label and half the other: then
 the third value, HALF, stands for it, and an edge between two such nodes has both labels
 equal, or both different, by a flag. The flags follow the labels of the nodes.
+
+*Other graphs of more labels* are decoded by sequential tree-reweighted message passing
+(Kolmogorov, 2006): passes over the nodes, forth and back, move scores along the edges so
+that an upper bound of the best score never rises, and the labels that are read off
+become better as a rule. The best of them is not always the best labeling, but the bound
+holds: `upper_bound` knows it.
 """
 import numpy as np
 
 from sklearn_structsvm._utils.borders import (
     check_indices, check_shape, check_starts, restore)
 
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport CALL, LANES
@@ -40,13 +47,55 @@ cdef extern from "_utils/_vector.h" nogil:
 cdef enum:
     HALF = 2
 
+# How the graphs of a block are decoded.
+cdef enum:
+    FOREST = 0
+    CUT = 1
+    MESSAGES = 2
+
 # Of a maximum flow, how often each arc is looked at.
 cdef enum:
     FLOW_LOOKS = 6
 
+# Messages are passed forth and back at most this often, and no more once the bound has
+# fallen by less than this share of its distance to the labeling.
+cdef enum:
+    MAX_ROUNDS = 100
+cdef double LEAST_PROGRESS = 1e-3
+# Of a bound that the labeling attains, up to rounding.
+cdef double ROUNDING = 1e-13
+
+
+cdef void pass_potts(
+        Py_ssize_t k, const double* scores, double gain, double* message
+        ) noexcept nogil:
+    """message[d] = max_c scores[c] + gain [c = d]"""
+    cdef Py_ssize_t c, best = 0
+    cdef double second = -INFINITY
+    for c in range(1, k):
+        if scores[c] > scores[best]:
+            second = scores[best]
+            best = c
+        else:
+            second = max(second, scores[c])
+    for c in range(k):
+        message[c] = max(
+            scores[c] + gain, second if c == best else scores[best])
+
+
+cdef double lower_by_highest(Py_ssize_t k, double* x) noexcept nogil:
+    """Take off the largest entry, and return it."""
+    cdef Py_ssize_t c
+    cdef double highest = x[0]
+    for c in range(1, k):
+        highest = max(highest, x[c])
+    for c in range(k):
+        x[c] -= highest
+    return highest
+
 
 cdef class GraphOracle(ChainOracle):
-    """Graphs over k labels, each of them a forest if there are more than two.
+    """Graphs over k labels.
 
     Parameters
     ----------
@@ -85,13 +134,14 @@ cdef class GraphOracle(ChainOracle):
     cdef const int[:, ::1] pair_of
     cdef bint relaxed
     cdef Py_ssize_t n_pairs, n_sums
-    # Of all nodes, what stands in `parents`; and where a graph has cycles.
+    # Of all nodes, what stands in `parents`; and how a graph is decoded.
     cdef int[::1] order, parent, parent_edge
-    cdef const signed char[::1] has_cycle
+    cdef const signed char[::1] kind
     # The slots of all nodes: see `Graph`.
     cdef int[::1] first, other, reverse, pair
     # Where the parts stand in w, in `work` and in a direction.
-    cdef Py_ssize_t pair_at, tables_at, weights_at, scratch_at, sums_at, delta_at
+    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at
+    cdef Py_ssize_t sums_at, delta_at
     cdef double[:, ::1] sums
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
@@ -125,9 +175,11 @@ cdef class GraphOracle(ChainOracle):
         most = int(np.diff(edge_offsets).max()) if n else 0
         self.tables_at = self.work_size
         self.weights_at = self.tables_at + most * self.n_pairs
-        self.scratch_at = self.weights_at + self.n_sums
+        self.bound_at = self.weights_at + self.n_sums
+        self.scratch_at = self.bound_at + 1
         self.work_size = self.scratch_at + max(
-            k * k, 4 * self.max_labels + most + roof_scratch_size(self.max_labels, most))
+            k * k, self._message_size(most),
+            4 * self.max_labels + most + roof_scratch_size(self.max_labels, most))
         self.max_labels = max(
             (int(self.n_labels(i)) for i in range(n)), default=0)
         self.sums_at = self.direction_size
@@ -135,8 +187,10 @@ cdef class GraphOracle(ChainOracle):
         self.direction_size = self.delta_at + most * self.n_pairs
         evaluation = CALL * n + features.n_rows + edge_features.n_rows
         search = features.n_rows * (2.0 * k + (k + LANES - 1) // LANES)
-        if np.any(self.has_cycle):
+        if np.any(np.asarray(self.kind) == CUT):
             search += edge_features.n_rows * 2.0 * FLOW_LOOKS * 2
+        elif np.any(self.kind):
+            search += edge_features.n_rows * MAX_ROUNDS / 4 * 2.0 * k * k
         else:
             search += edge_features.n_rows * (CALL + k * ((k + LANES - 1) // LANES))
         self.relative_cost = (search + evaluation) / evaluation
@@ -154,7 +208,7 @@ cdef class GraphOracle(ChainOracle):
         first = np.zeros(offsets[n] + n + 1, dtype=np.intc)
         other, reverse, pair = (
             np.zeros(2 * edge_offsets[n] + n + 1, dtype=np.intc) for _ in range(3))
-        has_cycle = np.zeros(max(n, 1), dtype=np.int8)
+        kind = np.full(max(n, 1), FOREST, dtype=np.int8)
         for i in range(n):
             nodes = slice(offsets[i], offsets[i + 1])
             T, m = offsets[i + 1] - offsets[i], edge_offsets[i + 1] - edge_offsets[i]
@@ -166,22 +220,27 @@ cdef class GraphOracle(ChainOracle):
                 check_indices("parents", given[2] + 1, m + 1)
                 order[nodes], parent[nodes], parent_edge[nodes] = given
                 continue
-            if self.k != 2:
-                raise ValueError("Graphs with cycles are decoded for two labels only.")
-            has_cycle[i] = True
+            kind[i] = CUT if self.k == 2 else MESSAGES
             own = adjacency(T, edges[edge_offsets[i]:edge_offsets[i + 1]])
             first[offsets[i] + i:offsets[i + 1] + i + 1] = own[0]
             slots = slice(2 * edge_offsets[i] + i, 2 * edge_offsets[i + 1] + i + 1)
             other[slots], reverse[slots], pair[slots] = own[1:]
         self.order, self.parent, self.parent_edge = order, parent, parent_edge
         self.first, self.other, self.reverse, self.pair = first, other, reverse, pair
-        self.has_cycle = has_cycle
+        self.kind = kind
+
+    def _message_size(self, Py_ssize_t n_edges):
+        """Doubles that messages need beside the potentials."""
+        if not np.any(np.asarray(self.kind) == MESSAGES):
+            return 0
+        tables = 0 if self.n_pairs == 1 else 2 * n_edges * self.k * self.k
+        return 2 * self.k + n_edges * self.k + self.max_labels + tables
 
     cdef Py_ssize_t n_edges(self, Py_ssize_t i) noexcept nogil:
         return self.edge_offsets[i + 1] - self.edge_offsets[i]
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
-        if self.relaxed and self.has_cycle[i]:
+        if self.relaxed and self.kind[i] == CUT:
             return self.n_nodes(i) + self.n_edges(i)
         return self.n_nodes(i)
 
@@ -221,7 +280,7 @@ cdef class GraphOracle(ChainOracle):
         """The score of an edge in a labeling that may be half integral."""
         cdef const int* ends = self.edge(i, e)
         cdef int a = labels[ends[0]], b = labels[ends[1]]
-        if not self.has_cycle[i] or (a != HALF and b != HALF):
+        if self.kind[i] != CUT or (a != HALF and b != HALF):
             return self.pair_score(work, e, a, b)
         if a == HALF and b == HALF:
             a = labels[self.n_nodes(i) + e]
@@ -241,7 +300,7 @@ cdef class GraphOracle(ChainOracle):
         for v in range(self.n_nodes(i)):
             if labels[v] == y[v]:
                 continue
-            if self.has_cycle[i] and labels[v] == HALF:
+            if self.kind[i] == CUT and labels[v] == HALF:
                 total += 0.5 * (work[v * k + 1 - y[v]] - work[v * k + y[v]])
             else:
                 total += work[v * k + labels[v]] - work[v * k + y[v]]
@@ -261,7 +320,7 @@ cdef class GraphOracle(ChainOracle):
         cdef int truth
         for v in range(self.n_nodes(i)):
             truth = self.y[start + v]
-            if self.has_cycle[i] and labels[v] == HALF:
+            if self.kind[i] == CUT and labels[v] == HALF:
                 total += 0.5 * self.node_weights[start + v] * self.costs[truth, 1 - truth]
             elif labels[v] != truth:
                 total += self.node_weights[start + v] * self.costs[truth, labels[v]]
@@ -279,11 +338,19 @@ cdef class GraphOracle(ChainOracle):
             for v in range(self.n_nodes(i)):
                 add(k, lam * self.node_weights[start + v],
                     &self.costs[self.y[start + v], 0], table + v * k)
-        if self.has_cycle[i]:
+        if self.kind[i] == CUT:
             self._cut(i, work, labels)
+        elif self.kind[i] == MESSAGES:
+            self._pass_messages(i, work, labels)
         else:
             self._climb(i, work, labels)
         return self.evaluate(i, work, labels, score, loss)
+
+    cdef double upper_bound(
+            self, Py_ssize_t i, const double* work, double value) noexcept nogil:
+        if self.kind[i] == MESSAGES:
+            return max(value, work[self.bound_at])
+        return value
 
     cdef void _climb(self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
         """The best labels of a forest, from the table of its nodes."""
@@ -367,6 +434,141 @@ cdef class GraphOracle(ChainOracle):
                 labels[T + e] = (labels[ends[0]] == HALF and labels[ends[1]] == HALF
                                  and weight_of_both(J[e], 0.5, 0.5) > 0.0)
 
+    cdef void _pass_messages(
+            self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
+        """Good labels and a bound, from the table of the nodes."""
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), m = self.n_edges(i), v
+        cdef double* buffer = work + self.scratch_at
+        cdef double* messages = buffer + 2 * k
+        cdef int* found = <int*> (messages + m * k)
+        cdef double* tables = messages + m * k + T
+        cdef double bound, best = -INFINITY, score, least = INFINITY, before, away
+        cdef int c, d
+        memset(messages, 0, m * k * sizeof(double))
+        if self.n_pairs > 1:
+            # Of each edge its table and the transpose of that.
+            for v in range(m):
+                for c in range(k):
+                    for d in range(k):
+                        score = self.pair_score(work, v, c, d)
+                        tables[2 * v * k * k + c * k + d] = score
+                        tables[(2 * v + 1) * k * k + d * k + c] = score
+        for _ in range(MAX_ROUNDS):
+            self._sweep(i, work, True, tables, buffer, messages, found)
+            score = self._total(i, work, found)
+            if score > best:
+                best = score
+                memcpy(labels, found, T * sizeof(int))
+            before = least
+            bound = self._sweep(i, work, False, tables, buffer, messages, found)
+            least = min(least, bound)
+            score = self._total(i, work, found)
+            if score > best:
+                best = score
+                memcpy(labels, found, T * sizeof(int))
+            away = least - best
+            if away <= ROUNDING * fabs(best) or before - least <= LEAST_PROGRESS * away:
+                break
+        self._flip(i, work, buffer, labels)
+        # What is looked for is to be above the true labeling.
+        work[self.bound_at] = least - self._total(i, work, &self.y[self.offsets[i]])
+
+    cdef double _total(
+            self, Py_ssize_t i, const double* work, const int* labels) noexcept nogil:
+        """The score of a labeling by the table of the nodes."""
+        cdef const double* table = work + self.table_at
+        cdef const int* ends
+        cdef double total = 0.0
+        cdef Py_ssize_t v, e
+        for v in range(self.n_nodes(i)):
+            total += table[v * self.k + labels[v]]
+        for e in range(self.n_edges(i)):
+            ends = self.edge(i, e)
+            total += self.pair_score(work, e, labels[ends[0]], labels[ends[1]])
+        return total
+
+    cdef double _sweep(
+            self, Py_ssize_t i, const double* work, bint forth, const double* tables,
+            double* buffer, double* messages, int* labels) noexcept nogil:
+        """Messages from all nodes to those after them, in this order or the other one.
+
+        A message stays with its edge and points to the node that was last written to.
+        Returns the bound, which holds after a sweep of each kind.
+        """
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), at, v, u, e, slot, c
+        cdef const double* table = work + self.table_at
+        cdef const int* first = &self.first[self.offsets[i] + i]
+        cdef const int* other = &self.other[2 * self.edge_offsets[i] + i]
+        cdef const int* pair = &self.pair[2 * self.edge_offsets[i] + i]
+        cdef double* scores = buffer + k
+        cdef double* message
+        cdef double bound = 0.0, share
+        cdef int before, after
+        for at in range(T):
+            v = at if forth else T - 1 - at
+            memcpy(buffer, table + v * k, k * sizeof(double))
+            # Labels are chosen by those of the nodes before, and messages from the rest.
+            memcpy(scores, table + v * k, k * sizeof(double))
+            before = after = 0
+            for slot in range(first[v], first[v + 1]):
+                e, u = pair[slot], other[slot]
+                add(k, 1.0, messages + e * k, buffer)
+                if (u > v) == forth:
+                    after += 1
+                    add(k, 1.0, messages + e * k, scores)
+                else:
+                    before += 1
+                    for c in range(k):
+                        scores[c] += self._link(i, work, e, v, <int> c, labels[u])
+            labels[v] = 0
+            for c in range(1, k):
+                if scores[c] > scores[labels[v]]:
+                    labels[v] = <int> c
+            bound += lower_by_highest(k, buffer)
+            share = 1.0 / max(max(before, after), 1)
+            for slot in range(first[v], first[v + 1]):
+                e, u = pair[slot], other[slot]
+                if (u > v) != forth:
+                    continue
+                message = messages + e * k
+                for c in range(k):
+                    scores[c] = share * buffer[c] - message[c]
+                if self.n_pairs == 1:
+                    pass_potts(k, scores, work[self.tables_at + e], message)
+                else:
+                    memset(message, 0, k * sizeof(double))
+                    c = 2 * e + (self.edge(i, e)[0] != v)
+                    vector_add_max_plus(k, scores, tables + c * k * k, message)
+                bound += lower_by_highest(k, message)
+        return bound
+
+    cdef void _flip(
+            self, Py_ssize_t i, const double* work, double* scores, int* labels
+            ) noexcept nogil:
+        """Change single labels for as long as that gains."""
+        cdef Py_ssize_t k = self.k, v, slot, c, best
+        cdef const double* table = work + self.table_at
+        cdef const int* first = &self.first[self.offsets[i] + i]
+        cdef const int* other = &self.other[2 * self.edge_offsets[i] + i]
+        cdef const int* pair = &self.pair[2 * self.edge_offsets[i] + i]
+        cdef double least = ROUNDING * fabs(self._total(i, work, labels))
+        cdef bint has_gained = True
+        while has_gained:
+            has_gained = False
+            for v in range(self.n_nodes(i)):
+                memcpy(scores, table + v * k, k * sizeof(double))
+                for slot in range(first[v], first[v + 1]):
+                    for c in range(k):
+                        scores[c] += self._link(
+                            i, work, pair[slot], v, <int> c, labels[other[slot]])
+                best = labels[v]
+                for c in range(k):
+                    if scores[c] > scores[best]:
+                        best = c
+                if scores[best] > scores[labels[v]] + least:
+                    labels[v] = <int> best
+                    has_gained = True
+
     # ---------------------------------------------------------------- marginals
 
     cdef void add_corner(
@@ -381,7 +583,7 @@ cdef class GraphOracle(ChainOracle):
         for v in range(self.n_nodes(i)):
             if labels[v] == y[v]:
                 continue
-            if self.has_cycle[i] and labels[v] == HALF:
+            if self.kind[i] == CUT and labels[v] == HALF:
                 delta[v * k + 1 - y[v]] += 0.5 * coef
                 delta[v * k + y[v]] -= 0.5 * coef
             else:
@@ -396,7 +598,7 @@ cdef class GraphOracle(ChainOracle):
                 continue
             edge = delta + self.delta_at + e * self.n_pairs
             self._add_pair(-coef, y[ends[0]], y[ends[1]], edge)
-            if not self.has_cycle[i] or (a != HALF and b != HALF):
+            if self.kind[i] != CUT or (a != HALF and b != HALF):
                 self._add_pair(coef, a, b, edge)
             elif a == HALF and b == HALF:
                 a = labels[self.n_nodes(i) + e]

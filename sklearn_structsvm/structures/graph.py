@@ -18,6 +18,7 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.polytope import Polytope, load_highs
 
 TRANSITIONS = ("potts", "symmetric", "directed")
+INFERENCES = ("lp", "messages")
 # Weights of a vertex this close to 0 and 1 are of a labeling.
 INTEGRAL = 1e-9
 # A label is changed only for a gain beyond the rounding of sums.
@@ -51,7 +52,8 @@ class GraphStructure(NodeStructure):
       keeps the weights where they do. Elsewhere the relaxation over the local polytope
       takes the place of the labelings, by roof duality;
     - more labels and cycles: over the local polytope, as a linear program, which needs
-      HiGHS (``pip install sklearn-structsvm[lp]``) and is for some hundred nodes.
+      HiGHS (``pip install sklearn-structsvm[lp]``) and is for some hundred nodes; or by
+      passing messages [3]_, which is for many thousands, see `inference`.
 
     In training with a relaxation its fractional labelings compete with the true ones
     [2]_: the hinge is at least that of the labelings, and the certificate is one for the
@@ -68,6 +70,12 @@ class GraphStructure(NodeStructure):
         ones only be punished: the weights of pairs of equal labels are bounded by 0 from
         below, all others of "symmetric" and "directed" by 0 from above. The features of
         edges are then to be >= 0. For estimators that take `coef_bounds`.
+    inference : {"lp", "messages"}, default="lp"
+        How graphs with cycles and more than two labels are decoded. "lp" solves the
+        relaxation, so that training can reach any `tol`. "messages" finds labelings that
+        are good, and often the best, and an upper bound on all of them, by which
+        ``dual_gap_`` is a certificate for the labelings as well; but where bound and
+        labeling differ in the end, the gap does not get smaller than that.
     normalize_loss : bool, default=True
         Whether the loss of an example is divided by the sum of its nodes' weights.
     label_costs : array-like of shape (n_classes, n_classes) or None
@@ -104,6 +112,8 @@ class GraphStructure(NodeStructure):
        Applied Mathematics 123.
     .. [2] Finley, T. and Joachims, T. (2008). Training structural SVMs when exact
        inference is intractable. ICML 2008.
+    .. [3] Kolmogorov, V. (2006). Convergent tree-reweighted message passing for energy
+       minimization. IEEE Trans. Pattern Analysis and Machine Intelligence 28.
 
     Examples
     --------
@@ -140,6 +150,7 @@ class GraphStructure(NodeStructure):
         transition="potts",
         bias=True,
         attractive=False,
+        inference="lp",
         normalize_loss=True,
         label_costs=None,
     ):
@@ -147,6 +158,7 @@ class GraphStructure(NodeStructure):
         self.transition = transition
         self.bias = bias
         self.attractive = attractive
+        self.inference = inference
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
 
@@ -187,13 +199,14 @@ class GraphStructure(NodeStructure):
         """Learn the classes and the numbers of features; see `NodeStructure.fit`."""
         if self.transition is not False:
             check_choice("transition", self.transition, TRANSITIONS)
+        check_choice("inference", self.inference, INFERENCES)
         self.n_edge_features_ = X[0][2].shape[1]
         labels = [_split(y_i)[0] for y_i in y]
         super().fit(X, labels, classes=classes, class_weight=class_weight)
         self.has_cycles_ = bool(self.transition) and any(
             parents is None for parents in map(_parents, X)
         )
-        if self.has_cycles_ and len(self.classes_) > 2:
+        if self.has_cycles_ and len(self.classes_) > 2 and self.inference == "lp":
             load_highs()
         self._polytopes = {}
         return self
@@ -267,7 +280,7 @@ class GraphStructure(NodeStructure):
 
     def _is_compiled(self, X):
         """Whether no graph needs a linear program."""
-        if len(self.classes_) == 2 or not self.transition:
+        if len(self.classes_) == 2 or not self.transition or self.inference != "lp":
             return True
         return all(_parents(x) is not None for x in X)
 

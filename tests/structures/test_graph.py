@@ -38,6 +38,7 @@ from sklearn_structsvm.structures import (
     check_structure,
     grid_edges,
 )
+from sklearn_structsvm.structures._probe import Probe
 
 KINDS = ["potts", "symmetric", "directed"]
 
@@ -320,6 +321,66 @@ def test_a_relaxed_fit_is_certified_and_bounds_the_hinge_of_labelings(kind, k):
         assert 0.5 * lam * w @ w + np.mean(hinges) >= model.dual_objective_ - 1e-7
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_bound_all_labelings_and_the_relaxation(kind):
+    rng, n_exact = new_rng(0), 0
+    X, y = random_graphs(n=25, k=3, sizes=(3, 6))
+    structure = GraphStructure(transition=kind, inference="messages")
+    X, y = structure.check_data(X, y)
+    structure.fit(X, y)
+    oracle = structure.make_oracle(X, y)
+    for i, (x, y_i) in enumerate(zip(X, y, strict=True)):
+        w = rng.normal(size=structure.n_weights_)
+        listed = list_graphs([x], [y_i], [np.ones(len(y_i))], 3, None, True, kind)
+        for lam in (0.0, 1.0):
+            labels, score, loss, bound = Probe(oracle, i, w).best(lam)
+            values = listed.values(0, w, lam)
+            found = values[listed.labelings[0].index(tuple(labels.tolist()))]
+            assert score + lam * loss == pytest.approx(found, abs=1e-9)
+            assert bound >= values.max() - 1e-9
+            truth = structure.joint_feature(x, y_i) @ w
+            assert bound >= relaxed_value(structure, x, y_i, w, lam) - truth - 1e-7
+            n_exact += found >= values.max() - 1e-9
+    assert n_exact > 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_by_messages_is_certified_for_the_labelings(kind):
+    X, y = random_graphs(k=3, sizes=(4, 6))
+    model = BCFWClassifier(
+        GraphStructure(transition=kind, inference="messages"),
+        C=0.5,
+        tol=1e-3,
+        max_iter=100,
+        random_state=0,
+    ).fit(X, y)
+    listed = list_graphs(X, y, [np.ones(len(y_i)) for y_i in y], 3, None, True, kind)
+    lam = 1.0 / (0.5 * len(X))
+    assert model.objective_ >= listed.primal(model.coef_, lam) - 1e-9
+    assert model.dual_gap_ == pytest.approx(model.objective_ - model.dual_objective_)
+    best = optimum(Problem(model.structure_, X, y, listed), lam)
+    assert model.dual_objective_ <= best + 1e-9 <= model.objective_ + 2e-9
+    assert all(set(labels) <= {0, 1, 2} for labels in model.predict(X))
+
+
+def test_messages_reach_the_best_labels_of_an_image_of_many_labels():
+    """Which one node at a time does not."""
+    rng = new_rng(0)
+    truth = np.repeat(np.arange(6), 100).reshape(20, 30)
+    features = np.eye(6)[truth.ravel()] + 0.4 * rng.normal(size=(600, 6))
+    structure = GraphStructure(inference="messages")
+    X, y = structure.check_data([(features, grid_edges((20, 30)))], [truth.ravel()])
+    structure.fit(X, y)
+    w = np.concatenate([np.eye(6).ravel(), np.zeros(6), [0.3]])
+    labels, score, _, bound = Probe(structure.make_oracle(X, y), 0, w).best(0.0)
+    # To less than what one node is worth.
+    assert score <= bound + 1e-9 and bound <= score + 0.5
+    assert (features.argmax(axis=1) == truth.ravel()).mean() < 0.93
+    assert (labels == truth.ravel()).mean() > 0.97
+    np.testing.assert_array_equal(structure.decode(X[0], w), labels)
+
+
 def test_paths_have_the_optimum_of_chains():
     rng = new_rng(0)
     y = [rng.integers(3, size=T) for T in rng.integers(1, 7, size=12)]
@@ -550,5 +611,7 @@ def test_parameters_that_are_none_are_refused():
     X, y = [(ROWS, EDGES)] * 2, [[0, 1, 1]] * 2
     with pytest.raises(ValueError, match="transition must be one of"):
         BCFWClassifier(GraphStructure(transition="ising")).fit(X, y)
+    with pytest.raises(ValueError, match="inference must be one of"):
+        BCFWClassifier(GraphStructure(inference="magic")).fit(X, y)
     with pytest.raises(ValueError, match="at least one part"):
         BCFWClassifier(GraphStructure(False, False, False)).fit(X, y)
