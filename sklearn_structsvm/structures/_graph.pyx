@@ -676,3 +676,10 @@ cdef class GraphOracle(ChainOracle):
     def scale_blocks(self, double rho):
         np.asarray(self.nodes)[...] *= rho
         np.asarray(self.sums)[...] *= rho
+
+    def labeling_from_object(self, Py_ssize_t i, saved):
+        labels = super().labeling_from_object(i, saved)
+        T, name = self.n_nodes(i), f"labeling of example {i}"
+        check_indices(name, labels[:T], HALF + 1 if self.kind[i] == CUT else self.k)
+        check_indices(name, labels[T:], 2)
+        return labels

@@ -225,6 +225,8 @@ class GraphStructure(NodeStructure):
     def _pair_of(self):
         """The weight of each pair of labels, shape (k, k); -1 for none."""
         k = len(self.classes_)
+        if not self.transition:
+            return np.full((k, k), -1, dtype=np.intc)
         if self.transition == "potts":
             return (np.eye(k) - 1).astype(np.intc)
         if self.transition == "symmetric":
