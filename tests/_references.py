@@ -110,7 +110,7 @@ class Listed:
         return Listed(self.labelings, self.truth, phi, self.loss)
 
     def subgradient_bound(self, lam, n_steps):
-        """How far from the optimum stochastic subgradients are after so many steps.
+        """How far from the optimum stochastic subgradients are after this many steps.
 
         2 R² / (λ k), in expectation and of the average that weighs step k by k
         (Lacoste-Julien, Schmidt, Bach 2012).

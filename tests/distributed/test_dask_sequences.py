@@ -140,7 +140,7 @@ def test_rounds_of_parts_reach_the_optimum(kind):
 
 
 def divided(items, n_parts=3):
-    """A bag of so many parts, the last of them empty."""
+    """A bag of this many parts, the last of them empty."""
     items = list(items)
     parts = np.array_split(np.arange(len(items)), n_parts)
     lists = [dask.delayed([items[i] for i in part]) for part in parts]
