@@ -106,6 +106,9 @@ class GraphStructure(NodeStructure):
     nodes whose label is not known, leave them and their edges out, or give them any label
     and the weight 0 if it is good enough for their neighbours.
 
+    Slack rescaling has the searches that ask for nothing but the max-oracle:
+    ``search="binary"`` or ``"bisecting"`` of `SlackRescaledSSVM`.
+
     References
     ----------
     .. [1] Boros, E. and Hammer, P. (2002). Pseudo-Boolean optimization. Discrete
