@@ -177,17 +177,18 @@ def _fit_structure(structure, workers, classes=None, class_weight=None):
         fitted.fit(
             *structure.check_data([x], [y]), classes=classes, class_weight=class_weight
         )
+    names = ["n_features_in_", "n_edge_features_"]
+    if not structure.has_classes:
+        names.append("n_weights_")
     for k, other in enumerate(used):
-        mine, theirs = (
-            getattr(f, "n_features_in_", None) for f in (fitted, other.fitted)
-        )
-        if mine != theirs or (
-            not structure.has_classes and fitted.n_weights_ != other.fitted.n_weights_
-        ):
-            raise ValueError(
-                f"Parts of X differ: the first has {mine or fitted.n_weights_} features, "
-                f"and part {k} has {theirs or other.fitted.n_weights_}."
-            )
+        for name in names:
+            mine, theirs = (getattr(f, name, None) for f in (fitted, other.fitted))
+            if mine != theirs:
+                of_edges = " of edges" if "edge" in name else ""
+                raise ValueError(
+                    f"Parts of X differ: the first has {mine} features{of_edges}, and "
+                    f"part {k} has {theirs}."
+                )
     n = sum(s.n for s in used)
     return DaskSequences(fitted, total, n, workers, len(used), used[0].first)
 
@@ -229,7 +230,7 @@ def survey(examples):
         return Survey(0, 0.0, None, None, None, None)
     labels = counts = None
     if examples.fitted.has_classes:
-        joined = np.concatenate([np.asarray(y).ravel() for y in examples.y])
+        joined = examples.fitted.joined_labels(examples.y)
         labels, counts = unique(joined, "y", return_counts=True)
     first = examples.X[0], examples.y[0]
     weights = examples.weights

@@ -224,6 +224,10 @@ class Structure(BaseEstimator):
         losses = [self.loss(a, b) for a, b in zip(y, y_pred, strict=True)]
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
+    def joined_labels(self, y):
+        """All labels of many examples in one array, of a structure that has classes."""
+        return np.concatenate([np.asarray(y_i).ravel() for y_i in y])
+
     def unseen_labels(self, y):
         """Those in y, each once, that were not there in fit and so cannot be predicted.
 

@@ -319,6 +319,9 @@ class GraphStructure(NodeStructure):
     def _encode(self, y, offsets=None):
         return super()._encode([_split(y_i)[0] for y_i in y], offsets)
 
+    def joined_labels(self, y):
+        return super().joined_labels([_split(y_i)[0] for y_i in y])
+
     def unseen_labels(self, y):
         return super().unseen_labels([_split(y_i)[0] for y_i in y])
 

@@ -615,3 +615,23 @@ def test_parameters_that_are_none_are_refused():
         BCFWClassifier(GraphStructure(inference="magic")).fit(X, y)
     with pytest.raises(ValueError, match="at least one part"):
         BCFWClassifier(GraphStructure(False, False, False)).fit(X, y)
+
+
+def test_graphs_in_parts_have_the_optimum_of_graphs_in_memory():
+    bag = pytest.importorskip("dask.bag")
+    X, y = random_graphs()
+    Y = [(y_i, np.arange(1.0, len(y_i) + 1)) for y_i in y]
+    model = BCFWClassifier(
+        GraphStructure(attractive=True), C=0.1, tol=1e-5, max_iter=10**4, random_state=0
+    )
+    parts = [bag.from_sequence(items, npartitions=2) for items in (X, Y)]
+    far = clone(model).fit(*parts)
+    assert_same_optimum(far, clone(model).fit(X, Y), 0.1 * len(X))
+    for labels, other in zip(
+        far.predict(parts[0]).compute(), far.predict(X), strict=True
+    ):
+        np.testing.assert_array_equal(labels, other)
+    wider = [(x, e, np.column_stack([z, z])) for x, e, z in X]
+    mixed = bag.from_sequence([*X[:4], *wider[4:]], npartitions=2)
+    with pytest.raises(ValueError, match="has 4 features, but there were 2"):
+        model.fit(mixed, parts[1])
