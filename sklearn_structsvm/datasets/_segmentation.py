@@ -72,19 +72,19 @@ def make_segmentation(
     Returns
     -------
     data : Bunch
-        X : list of n_samples tuples
-            For `GraphStructure`: features of shape (n_nodes, n_channels); edges of shape
-            (n_edges, 2); features of edges of shape (n_edges, 2), which are 1, and
-            exp(-d² / D) for a difference d of the colours and the mean D of all d² of
-            the image: how alike the two are.
-        y : list of n_samples ndarrays of shape (n_nodes,), int64
-            With superpixels, pairs of such an array and the numbers of pixels.
-        images : ndarray of shape (n_samples, n_rows, n_columns, n_channels)
-        labels : ndarray of shape (n_samples, n_rows, n_columns), int64
-            Of the pixels.
-        nodes : ndarray of shape (n_samples, n_rows, n_columns), int64
-            The node that each pixel belongs to: ``y_pred[nodes[i]]`` is an image of
-            labels.
+        With these attributes:
+
+        - ``X``, a list of n_samples tuples for `GraphStructure`: features of shape
+          (n_nodes, n_channels); edges of shape (n_edges, 2); features of edges of shape
+          (n_edges, 2), which are 1, and exp(-d² / D) for a difference d of the colours
+          and the mean D of all d² of the image: how alike the two are.
+        - ``y``, a list of n_samples ndarrays of shape (n_nodes,), int64. With
+          superpixels, of pairs of such an array and the numbers of pixels.
+        - ``images``, an ndarray of shape (n_samples, n_rows, n_columns, n_channels).
+        - ``labels``, an ndarray of shape (n_samples, n_rows, n_columns), int64, of the
+          pixels.
+        - ``nodes``, an ndarray of the same shape: the node that each pixel belongs to.
+          ``y_pred[nodes[i]]`` is an image of labels.
 
     Raises
     ------
