@@ -37,12 +37,14 @@ autosummary_context = {
         "example_weights",
         "fit",
         "join_weights",
+        "joined_labels",
         "make_oracle",
         "potentials",
         "present_scores",
         "score",
         "split_weights",
         "unseen_labels",
+        "weight_bounds",
     ],
 }
 numpydoc_show_class_members = False

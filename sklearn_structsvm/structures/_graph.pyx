@@ -104,7 +104,7 @@ cdef class GraphOracle(ChainOracle):
     offsets : ndarray of shape (n + 1,), dtype intp
         The nodes of graph i are rows offsets[i]:offsets[i + 1]; none is empty.
     edge_features : Features
-        Rows of all edges of all graphs; no columns where there is no transition.
+        Rows of all edges of all graphs; none where there is no transition.
     edge_offsets : ndarray of shape (n + 1,), dtype intp
         As `offsets`, of the edges.
     edges : ndarray of shape (edge_offsets[n], 2), dtype intc
@@ -304,12 +304,11 @@ cdef class GraphOracle(ChainOracle):
                 total += 0.5 * (work[v * k + 1 - y[v]] - work[v * k + y[v]])
             else:
                 total += work[v * k + labels[v]] - work[v * k + y[v]]
-        if self.n_sums:
-            for e in range(self.n_edges(i)):
-                ends = self.edge(i, e)
-                if labels[ends[0]] != y[ends[0]] or labels[ends[1]] != y[ends[1]]:
-                    total += (self.edge_score(i, work, e, labels)
-                              - self.pair_score(work, e, y[ends[0]], y[ends[1]]))
+        for e in range(self.n_edges(i)):
+            ends = self.edge(i, e)
+            if labels[ends[0]] != y[ends[0]] or labels[ends[1]] != y[ends[1]]:
+                total += (self.edge_score(i, work, e, labels)
+                          - self.pair_score(work, e, y[ends[0]], y[ends[1]]))
         score[0] = total
         loss[0] = self.loss(i, labels)
         return 0
@@ -362,7 +361,7 @@ cdef class GraphOracle(ChainOracle):
         cdef double value, highest
         for at in range(T):
             v, p = self.order[start + at], self.parent[start + at]
-            if p < 0 or self.n_sums == 0:
+            if p < 0:
                 continue
             e = self.parent_edge[start + at]
             for c in range(k):
@@ -372,8 +371,6 @@ cdef class GraphOracle(ChainOracle):
         for at in range(T - 1, -1, -1):
             v, p = self.order[start + at], self.parent[start + at]
             e = self.parent_edge[start + at]
-            if self.n_sums == 0:
-                p = -1
             best, highest = 0, 0.0
             for c in range(k):
                 value = table[v * k + c]
@@ -407,9 +404,6 @@ cdef class GraphOracle(ChainOracle):
         for v in range(T):
             q[v] = table[2 * v + 1] - table[2 * v]
         for e in range(m):
-            J[e] = 0.0
-            if self.n_sums == 0:
-                continue
             ends = self.edge(i, e)
             none = self.pair_score(work, e, 0, 0)
             first = self.pair_score(work, e, 1, 0) - none
@@ -589,8 +583,6 @@ cdef class GraphOracle(ChainOracle):
             else:
                 delta[v * k + labels[v]] += coef
                 delta[v * k + y[v]] -= coef
-        if self.n_sums == 0:
-            return
         for e in range(self.n_edges(i)):
             ends = self.edge(i, e)
             a, b = labels[ends[0]], labels[ends[1]]

@@ -204,8 +204,7 @@ class GraphStructure(NodeStructure):
             check_choice("transition", self.transition, TRANSITIONS)
         check_choice("inference", self.inference, INFERENCES)
         self.n_edge_features_ = X[0][2].shape[1]
-        labels = [_split(y_i)[0] for y_i in y]
-        super().fit(X, labels, classes=classes, class_weight=class_weight)
+        super().fit(X, y, classes=classes, class_weight=class_weight)
         self.has_cycles_ = bool(self.transition) and any(
             parents is None for parents in map(_parents, X)
         )
@@ -290,17 +289,18 @@ class GraphStructure(NodeStructure):
         return all(_parents(x) is not None for x in X)
 
     def _graph_oracle(self, X, y, relaxed):
+        if not self.transition:
+            X = [(x[0], x[1][:0], x[2][:0]) for x in X]
         features, edges, edge_features = zip(*X, strict=True)
         rows, offsets = validation.stack(features)
         edge_rows, edge_offsets = validation.stack(edge_features)
-        is_alone = not self.transition
         return GraphOracle(
             as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
             offsets,
-            as_features(edge_rows[:, :0] if is_alone else edge_rows),
+            as_features(edge_rows),
             edge_offsets,
             np.concatenate(edges).astype(np.intc),
-            [_no_parents(x) if is_alone else _parents(x) for x in X],
+            list(map(_parents, X)),
             self._encode(y, offsets),
             self.label_costs_,
             np.concatenate([self._node_weights(y_i) for y_i in y]),
@@ -316,14 +316,8 @@ class GraphStructure(NodeStructure):
         total = weights.sum()
         return weights / total if self.normalize_loss and total > 0 else weights
 
-    def _encode(self, y, offsets=None):
-        return super()._encode([_split(y_i)[0] for y_i in y], offsets)
-
     def joined_labels(self, y):
         return super().joined_labels([_split(y_i)[0] for y_i in y])
-
-    def unseen_labels(self, y):
-        return super().unseen_labels([_split(y_i)[0] for y_i in y])
 
     def decode_batch(self, X, w, n_threads=1):
         compiled = [self._is_compiled([x]) for x in X]
@@ -625,12 +619,6 @@ def _check_weights(weights, n_nodes, i):
     if (weights < 0).any():
         raise ValueError(f"y[{i}][1] has the weight {weights.min()}; weights are >= 0.")
     return weights
-
-
-def _no_parents(x):
-    """As of `_parents`, for nodes whose edges do not matter."""
-    T = x[0].shape[0]
-    return np.stack([np.arange(T), np.full(T, -1), np.full(T, -1)])
 
 
 def _parents(x):

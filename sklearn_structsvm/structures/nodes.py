@@ -1,6 +1,6 @@
 """What structures with a label for each of several nodes have in common."""
 
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class NodeStructure(Structure):
         -------
         self
         """
-        labels = _joined(y)
+        labels = self.joined_labels(y)
         self.n_features_in_ = self._features(X[0]).shape[1]
         self.classes_ = learn_classes(labels, classes)
         weight = class_weight_vector(class_weight, self.classes_, labels)
@@ -124,9 +124,16 @@ class NodeStructure(Structure):
         """Token accuracy; an example's weight counts for each of its nodes."""
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
+    def joined_labels(self, y):
+        """All labels, one example after another."""
+        y = [np.asarray(y_i) for y_i in y]
+        if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
+            # numpy makes 1 to "1" beside "a".
+            y = [y_i.astype(object) for y_i in y]
+        return np.concatenate(y)
+
     def unseen_labels(self, y):
-        each = chain.from_iterable(np.asarray(y_i).tolist() for y_i in y)
-        return unseen(each, self.classes_)
+        return unseen(self.joined_labels(y).tolist(), self.classes_)
 
     def _any_labels(self, X):
         """Labels for an oracle that is only asked to decode."""
@@ -143,13 +150,4 @@ class NodeStructure(Structure):
             i = int(np.searchsorted(offsets, place, side="right")) - 1
             return f"{self._item} {i}, {self._place} {place - offsets[i]}"
 
-        return encode(_joined(y), self.classes_, where=where)
-
-
-def _joined(y):
-    """All labels, one sequence after another."""
-    y = [np.asarray(y_i) for y_i in y]
-    if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
-        # numpy makes 1 to "1" beside "a".
-        y = [y_i.astype(object) for y_i in y]
-    return np.concatenate(y)
+        return encode(self.joined_labels(y), self.classes_, where=where)
