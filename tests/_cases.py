@@ -217,6 +217,27 @@ def check_features_and_losses(case):
             assert abs(loss - case.listed.loss[i][c]) <= TOLERANCE
 
 
+def check_k_best(case, k):
+    for i, item in enumerate(case.items):
+        labelings, scores = case.structure.k_best(item, case.w, k)
+        all_scores = case.listed.phi[i] @ case.w
+        expected = np.sort(all_scores)[::-1][:k]
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
+        places = [case.place(i, labeling) for labeling in labelings]
+        assert len(set(places)) == len(places)
+        np.testing.assert_allclose(all_scores[places], scores, rtol=0, atol=TOLERANCE)
+
+
+def check_max_marginals(case):
+    for i, item in enumerate(case.items):
+        found = case.structure.max_marginals(item, case.w)
+        scores = case.listed.phi[i] @ case.w
+        labelings = np.array(case.listed.labelings[i])
+        for v, c in np.ndindex(*found.shape):
+            expected = scores[labelings[:, v] == c].max()
+            assert abs(found[v, c] - expected) <= TOLERANCE
+
+
 def check_batch_equals_single_calls(case):
     for lam in LAMS:
         together = case.oracle().decode(case.w, lam)

@@ -243,11 +243,13 @@ class StructuredClassifier(
 
     @available_if(_knows("k_best"))
     def predict_k_best(self, X, k=5):
-        """The k best labelings of each sequence, with their scores (chains only).
+        """The k best labelings of each example, with their scores.
+
+        Of chains, trees, and graphs without cycles.
 
         Parameters
         ----------
-        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
+        X : as in `fit`
         k : int
 
         Returns
@@ -268,9 +270,11 @@ class StructuredClassifier(
     def max_marginals(self, X):
         """For each position and class, the best score that has the class there.
 
+        Of chains, trees, and graphs without cycles.
+
         Parameters
         ----------
-        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
+        X : as in `fit`
 
         Returns
         -------

@@ -236,7 +236,9 @@ cdef class ChainOracle(BlockOracle):
         result.theta = work
         result.truth = &self.y[self.offsets[i]]
         result.costs = &self.costs[0, 0]
+        result.own_costs = False
         result.edge = work + self.max_labels * self.k if self.has_transition else NULL
+        result.edge_stride = 0
         return result
 
     cdef int candidates(

@@ -221,7 +221,9 @@ cdef Forest flips_of(Py_ssize_t k, const double* work) noexcept nogil:
     result.theta = work + k
     result.truth = NULL
     result.costs = work + 3 * k
+    result.own_costs = True
     result.edge = NULL
+    result.edge_stride = 0
     return result
 
 

@@ -6,13 +6,16 @@ cdef struct Forest:
     const Py_ssize_t* parent
     # Scores of the labels, n x k.
     const double* theta
-    # True labels, and costs[truth, label], k x k; where `truth` is NULL, it is 0 for
-    # all nodes and each has a row of its own, n x k.
+    # True labels; NULL where they are 0.
     const int* truth
+    # Each node's costs of its labels, n x k, or costs[truth, label], k x k.
     const double* costs
+    bint own_costs
     # Scores of the pairs of labels of a child and its parent, the child's first; NULL
-    # where there are none.
+    # where there are none. So many further stand those of the next node; 0 where all
+    # are alike.
     const double* edge
+    Py_ssize_t edge_stride
 
 
 cdef inline Py_ssize_t parent_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
@@ -29,14 +32,19 @@ cdef inline Py_ssize_t true_label(const Forest* forest, Py_ssize_t v) noexcept n
 
 
 cdef inline const double* costs_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
-    if forest.truth == NULL:
+    if forest.own_costs:
         return forest.costs + v * forest.k
-    return forest.costs + forest.truth[v] * forest.k
+    return forest.costs + true_label(forest, v) * forest.k
+
+
+cdef inline const double* edge_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
+    return forest.edge + v * forest.edge_stride
 
 
 cdef inline double true_edge(
         const Forest* forest, Py_ssize_t v, Py_ssize_t parent) noexcept nogil:
-    return forest.edge[true_label(forest, v) * forest.k + true_label(forest, parent)]
+    return edge_of(forest, v)[
+        true_label(forest, v) * forest.k + true_label(forest, parent)]
 
 
 cdef inline void fill(Py_ssize_t n, double value, double* x) noexcept nogil:

@@ -9,7 +9,8 @@ the labels (a, b) of an edge's two ends, if any, is said by a table, so that Pot
 symmetric and directed tables are one. Marginals of a block are those of its nodes, and
 Σ_e z_e ⊗ μ_e of its edges, of the length of their weights.
 
-*Forests* are decoded by max-sum from the leaves to the roots. *Other graphs of two
+*Forests* are decoded by max-sum from the leaves to the roots, and where all graphs are
+forests, slack rescaling has their Pareto fronts (see _pareto.pyx). *Other graphs of two
 labels* are decoded over the local polytope by roof duality (see _qpbo.pyx), which is
 exact where pairs attract. Its labelings may be half one label and half the other: then
 the third value, HALF, stands for it, and an edge between two such nodes has both labels
@@ -27,11 +28,14 @@ from sklearn_structsvm._utils.borders import (
     check_indices, check_shape, check_starts, restore)
 
 from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from sklearn_structsvm._contract._oracle cimport CALL, LANES
+from sklearn_structsvm._contract._oracle cimport CALL, LANES, Plane
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
+from sklearn_structsvm.structures._forest cimport Forest
+from sklearn_structsvm.structures._pareto cimport forest_front, forest_labels
 from sklearn_structsvm.structures._qpbo cimport (
     Graph, roof, roof_scratch_size, round_off, weight_of_both)
 from sklearn_structsvm.structures._qpbo import adjacency
@@ -134,13 +138,15 @@ cdef class GraphOracle(ChainOracle):
     cdef const int[:, ::1] pair_of
     cdef bint relaxed
     cdef Py_ssize_t n_pairs, n_sums
-    # Of all nodes, what stands in `parents`; and how a graph is decoded.
+    # Of all nodes, what stands in `parents`, and where the parent stands there; and how
+    # a graph is decoded.
     cdef int[::1] order, parent, parent_edge
+    cdef Py_ssize_t[::1] parent_place
     cdef const signed char[::1] kind
     # The slots of all nodes: see `Graph`.
     cdef int[::1] first, other, reverse, pair
     # Where the parts stand in w, in `work` and in a direction.
-    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at
+    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at, forest_at
     cdef Py_ssize_t sums_at, delta_at
     cdef double[:, ::1] sums
 
@@ -180,6 +186,11 @@ cdef class GraphOracle(ChainOracle):
         self.work_size = self.scratch_at + max(
             k * k, self._message_size(most),
             4 * self.max_labels + most + roof_scratch_size(self.max_labels, most))
+        self.has_candidates = type(self) is GraphOracle and not np.any(self.kind)
+        self.forest_at = self.work_size
+        if self.has_candidates:
+            # Memory that no page is taken for until it is asked for.
+            self.work_size += self.max_labels * ((k + 1) * (k + 1))
         self.max_labels = max(
             (int(self.n_labels(i)) for i in range(n)), default=0)
         self.sums_at = self.direction_size
@@ -195,7 +206,6 @@ cdef class GraphOracle(ChainOracle):
             search += edge_features.n_rows * (CALL + k * ((k + LANES - 1) // LANES))
         self.relative_cost = (search + evaluation) / evaluation
         self.thread_safe = type(self) is GraphOracle
-        self.has_candidates = False
         self.sums = np.zeros((n, self.n_sums))
 
     def _lay_out(self, parents):
@@ -204,6 +214,7 @@ cdef class GraphOracle(ChainOracle):
         edges, edge_offsets = np.asarray(self.ends), np.asarray(self.edge_offsets)
         order, parent, parent_edge = (
             np.full(max(offsets[n], 1), -1, dtype=np.intc) for _ in range(3))
+        parent_place = np.full(len(parent), -1)
         # Each graph has one more than it has nodes, or twice its edges.
         first = np.zeros(offsets[n] + n + 1, dtype=np.intc)
         other, reverse, pair = (
@@ -219,6 +230,10 @@ cdef class GraphOracle(ChainOracle):
                 check_indices("parents", given[1] + 1, T + 1)
                 check_indices("parents", given[2] + 1, m + 1)
                 order[nodes], parent[nodes], parent_edge[nodes] = given
+                # One more place, so that the parent -1 of a root stays what it is.
+                place = np.full(T + 1, -1)
+                place[given[0]] = np.arange(T)
+                parent_place[nodes] = place[given[1]]
                 continue
             kind[i] = CUT if self.k == 2 else MESSAGES
             own = adjacency(T, edges[edge_offsets[i]:edge_offsets[i + 1]])
@@ -226,6 +241,7 @@ cdef class GraphOracle(ChainOracle):
             slots = slice(2 * edge_offsets[i] + i, 2 * edge_offsets[i + 1] + i + 1)
             other[slots], reverse[slots], pair[slots] = own[1:]
         self.order, self.parent, self.parent_edge = order, parent, parent_edge
+        self.parent_place = parent_place
         self.first, self.other, self.reverse, self.pair = first, other, reverse, pair
         self.kind = kind
 
@@ -388,6 +404,67 @@ cdef class GraphOracle(ChainOracle):
         if self.edge(i, e)[0] == child:
             return self.pair_score(work, e, c, p)
         return self.pair_score(work, e, p, c)
+
+    # ---------------------------------------------------------- slack rescaling
+
+    cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
+        """The nodes of a forest in its order, as `_lay_down` has written them."""
+        cdef Py_ssize_t k = self.k, most = self.max_labels
+        cdef Forest result
+        result.n, result.k = self.n_nodes(i), k
+        result.theta = work + self.forest_at
+        result.costs = result.theta + most * k
+        result.edge = result.costs + most * k
+        result.truth = <const int*> (result.edge + most * k * k)
+        result.parent = &self.parent_place[self.offsets[i]]
+        result.own_costs = True
+        result.edge_stride = k * k
+        return result
+
+    cdef void _lay_down(self, Py_ssize_t i, double* work) noexcept nogil:
+        cdef Py_ssize_t k = self.k, start = self.offsets[i], at, v, e
+        cdef Forest forest = self.forest(i, work)
+        cdef double* theta = <double*> forest.theta
+        cdef double* costs = <double*> forest.costs
+        cdef double* edge = <double*> forest.edge
+        cdef int* truth = <int*> forest.truth
+        cdef int c, d
+        memset(costs, 0, forest.n * k * sizeof(double))
+        for at in range(forest.n):
+            v, e = self.order[start + at], self.parent_edge[start + at]
+            truth[at] = self.y[start + v]
+            memcpy(theta + at * k, work + v * k, k * sizeof(double))
+            add(k, self.node_weights[start + v], &self.costs[truth[at], 0],
+                costs + at * k)
+            for c in range(k):
+                for d in range(k):
+                    edge[(at * k + c) * k + d] = (
+                        0.0 if e < 0 else self._link(i, work, e, v, c, d))
+
+    cdef int candidates(
+            self, Py_ssize_t i, double one, double* work, Plane* plane
+            ) except -1 nogil:
+        cdef Forest forest
+        self._lay_down(i, work)
+        forest = self.forest(i, work)
+        return forest_front(&forest, one, 1.0, plane)
+
+    cdef int candidate(
+            self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
+            int* labels) except -1 nogil:
+        cdef Forest forest = self.forest(i, work)
+        cdef Py_ssize_t at
+        cdef int* found = <int*> malloc(forest.n * sizeof(int))
+        if found == NULL:
+            with gil:
+                raise MemoryError("no memory for a labeling")
+        forest_labels(&forest, plane, j, found)
+        for at in range(forest.n):
+            labels[self.order[self.offsets[i] + at]] = found[at]
+        free(found)
+        return 0
+
+    # -------------------------------------------------------------- relaxations
 
     cdef void _cut(self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
         """The best labels over the local polytope, or those rounded."""

@@ -1,4 +1,4 @@
-"""Decodings of one chain beyond its best labeling: k best, max-marginals.
+"""Decodings of one chain or forest beyond its best labeling: k best, max-marginals.
 
 A chain of T positions over K labels scores a labeling y by
 
@@ -11,8 +11,9 @@ how good its best completion is, and which label comes next.
 Without transitions the positions are independent: a multilabel problem with K = 2,
 a multiclass problem with T = 1. All potentials must be finite.
 
-`suffix_scores` and `complete` take forests as well: there y_{t-1} reads y_parent(t),
-the suffix of t is the tree below it, and a chain is the path with parent(t) = t - 1.
+In a forest y_{t-1} reads y_parent(t), the suffix of t is the tree below it, and a chain
+is the path with parent(t) = t - 1. Its parents come first, so that what follows a prefix
+are trees whose best scores add up. There may be transitions of each position's own.
 """
 from operator import index
 
@@ -23,6 +24,43 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 
+cdef struct Links:
+    # Of T positions over K labels: the parents, NULL for a chain; and the transitions,
+    # the parent's label first, NULL for none. So many further stand those of the next
+    # position; 0 where all are alike.
+    Py_ssize_t T
+    Py_ssize_t K
+    const Py_ssize_t* parents
+    const double* transition
+    Py_ssize_t stride
+
+
+cdef inline Py_ssize_t parent_of(const Links* links, Py_ssize_t t) noexcept nogil:
+    return t - 1 if links.parents == NULL else links.parents[t]
+
+
+cdef inline const double* table_of(const Links* links, Py_ssize_t t) noexcept nogil:
+    """The transitions that lead to position t; NULL for none."""
+    return NULL if links.transition == NULL else links.transition + t * links.stride
+
+
+cdef inline const double* row_of(
+        const Links* links, Py_ssize_t t, const int* labels) noexcept nogil:
+    """Those of its parent's label; NULL for none."""
+    cdef Py_ssize_t parent = parent_of(links, t)
+    if parent < 0 or links.transition == NULL:
+        return NULL
+    return table_of(links, t) + labels[parent] * links.K
+
+
+cdef double highest_of(Py_ssize_t K, const double* scores) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double highest = scores[0]
+    for c in range(1, K):
+        highest = scores[c] if scores[c] > highest else highest
+    return highest
+
+
 cdef void max_plus(
         Py_ssize_t K, const double* scores, const double* matrix,
         double* out) noexcept nogil:
@@ -31,9 +69,7 @@ cdef void max_plus(
     cdef double score, value
     cdef const double* row
     if matrix == NULL:
-        score = scores[0]
-        for p in range(1, K):
-            score = scores[p] if scores[p] > score else score
+        score = highest_of(K, scores)
         for c in range(K):
             out[c] = score
         return
@@ -48,21 +84,18 @@ cdef void max_plus(
 
 
 cdef void fill_suffixes(
-        Py_ssize_t T, Py_ssize_t K, const double* theta, const double* backward,
-        const Py_ssize_t* parents, double* suffix) noexcept nogil:
-    """S as in the module, given the transposed transitions."""
-    cdef Py_ssize_t t, c, parent
-    cdef double* row
-    memcpy(suffix, theta, T * K * sizeof(double))
-    # One row of room follows the table.
-    row = suffix + T * K
-    for t in range(T - 1, 0, -1):
-        parent = t - 1 if parents == NULL else parents[t]
+        const Links* backward, const double* theta, double* suffix, double* message
+        ) noexcept nogil:
+    """S as in the module, given the transposed transitions; K numbers of room."""
+    cdef Py_ssize_t K = backward.K, t, c, parent
+    memcpy(suffix, theta, backward.T * K * sizeof(double))
+    for t in range(backward.T - 1, 0, -1):
+        parent = parent_of(backward, t)
         if parent < 0:
             continue
-        max_plus(K, suffix + t * K, backward, row)
+        max_plus(K, suffix + t * K, table_of(backward, t), message)
         for c in range(K):
-            suffix[parent * K + c] += row[c]
+            suffix[parent * K + c] += message[c]
 
 
 cdef Py_ssize_t next_label(
@@ -85,19 +118,14 @@ cdef Py_ssize_t next_label(
 
 
 cdef void complete_from(
-        Py_ssize_t T, Py_ssize_t K, const double* transition,
-        const Py_ssize_t* parents, const double* suffix, Py_ssize_t start,
-        int* labels) noexcept nogil:
+        const Links* links, const double* suffix, Py_ssize_t start, int* labels
+        ) noexcept nogil:
     """The best labels from position `start` on, those before it given."""
-    cdef Py_ssize_t t, parent
+    cdef Py_ssize_t K = links.K, t
     cdef double score
-    cdef const double* row
-    for t in range(start, T):
-        parent = t - 1 if parents == NULL else parents[t]
-        row = NULL
-        if parent >= 0 and transition != NULL:
-            row = transition + labels[parent] * K
-        labels[t] = <int> next_label(K, row, suffix + t * K, INFINITY, -1, &score)
+    for t in range(start, links.T):
+        labels[t] = <int> next_label(
+            K, row_of(links, t, labels), suffix + t * K, INFINITY, -1, &score)
 
 
 cdef struct Candidate:
@@ -146,17 +174,19 @@ cdef Candidate pop(Candidate* heap, Py_ssize_t size) noexcept nogil:
 
 
 cdef void list_labelings(
-        Py_ssize_t T, Py_ssize_t K, Py_ssize_t m, const double* transition,
-        const double* suffix, Candidate* heap, int* labels,
-        double* scores) noexcept nogil:
+        const Links* links, Py_ssize_t m, const double* suffix, Candidate* heap,
+        int* labels, double* scores) noexcept nogil:
     """The m <= K**T best labelings; `heap` has room for 1 + m * T candidates."""
-    cdef Py_ssize_t i, t, own, size = 1
+    cdef Py_ssize_t T = links.T, K = links.K, i, t, own, size = 1
     cdef double score, found
     cdef const double* row
     cdef int* current
     cdef Candidate taken, child
     taken.parent = taken.position = 0
     taken.label = next_label(K, NULL, suffix, INFINITY, -1, &taken.score)
+    for t in range(1, T):
+        if parent_of(links, t) < 0:
+            taken.score += highest_of(K, suffix + t * K)
     heap[0] = taken
     for i in range(m):
         taken = pop(heap, size)
@@ -164,14 +194,12 @@ cdef void list_labelings(
         current = labels + i * T
         memcpy(current, labels + taken.parent * T, taken.position * sizeof(int))
         current[taken.position] = <int> taken.label
-        complete_from(T, K, transition, NULL, suffix, taken.position + 1, current)
+        complete_from(links, suffix, taken.position + 1, current)
         scores[i] = taken.score
         if i == m - 1:
             return
         for t in range(taken.position, T):
-            row = NULL
-            if t > 0 and transition != NULL:
-                row = transition + current[t - 1] * K
+            row = row_of(links, t, current)
             own = current[t]
             score = suffix[t * K + own] + (0.0 if row == NULL else row[own])
             child.label = next_label(K, row, suffix + t * K, score, own, &found)
@@ -188,7 +216,7 @@ def check_potentials(theta, transition):
     """Potentials as contiguous float64 arrays, copied only where they are not.
 
     ValueError where theta is not of shape (T, K) with T, K >= 1, transition neither
-    None nor of shape (K, K), or a score or a sum of them not finite.
+    None nor of shape (K, K) or (T, K, K), or a score or a sum of them not finite.
     """
     theta = np.require(theta, np.float64, "CA")
     if theta.ndim != 2 or 0 in theta.shape:
@@ -196,10 +224,11 @@ def check_potentials(theta, transition):
             f"theta must have shape (T, K) with T, K >= 1; got {theta.shape}.")
     if transition is not None:
         transition = np.require(transition, np.float64, "CA")
-        if transition.shape != (theta.shape[1], theta.shape[1]):
+        T, K = theta.shape
+        if transition.shape not in ((K, K), (T, K, K)):
             raise ValueError(
-                f"transition must have shape ({theta.shape[1]}, {theta.shape[1]}), "
-                f"as theta has {theta.shape[1]} labels; got {transition.shape}.")
+                f"transition must have shape ({K}, {K}), as theta has {K} labels, or "
+                f"({T}, {K}, {K}); got {transition.shape}.")
     # Nor may a sum of potentials overflow: infinite scores have no order.
     with np.errstate(over="ignore"):
         size = np.abs(theta).sum()
@@ -221,8 +250,9 @@ def suffix_scores(theta, transition, parents=None):
     ----------
     theta : array-like of shape (T, K)
         Scores of the labels, position by position; finite.
-    transition : array-like of shape (K, K), or None
-        Scores of pairs of labels, the previous one first.
+    transition : array-like of shape (K, K) or (T, K, K), or None
+        Scores of pairs of labels, the previous one first; of each position, if they
+        differ.
     parents : ndarray of shape (T,), intp, or None
         Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
@@ -244,19 +274,19 @@ def suffix_scores(theta, transition, parents=None):
     """
     theta, transition = check_potentials(theta, transition)
     cdef const double[:, ::1] nodes = theta
-    cdef const double[:, ::1] edges = _transposed(transition)
+    cdef const double[::1] edges = _flat(_transposed(transition))
     cdef const Py_ssize_t[::1] above = parents
-    cdef Py_ssize_t T = nodes.shape[0], K = nodes.shape[1]
-    result = np.empty((T + 1, K))
+    cdef Links backward = links_of(theta, transition, edges, above)
+    result, room = np.empty_like(theta), np.empty(backward.K)
     cdef double[:, ::1] suffix = result
+    cdef double[::1] message = room
     with nogil:
-        fill_suffixes(T, K, &nodes[0, 0], _pointer(edges),
-                      _places(above), &suffix[0, 0])
-    return result[:T]
+        fill_suffixes(&backward, &nodes[0, 0], &suffix[0, 0], &message[0])
+    return result
 
 
-def k_best(theta, transition, k):
-    """The k highest-scoring labelings of a chain, best first.
+def k_best(theta, transition, k, parents=None):
+    """The k highest-scoring labelings of a chain or forest, best first.
 
     The m = min(k, K**T) distinct labelings y of largest
 
@@ -271,10 +301,13 @@ def k_best(theta, transition, k):
     ----------
     theta : array-like of shape (T, K)
         Scores of the labels, position by position; finite.
-    transition : array-like of shape (K, K), or None
-        Scores of pairs of labels, the previous one first; None where there are none.
+    transition : array-like of shape (K, K) or (T, K, K), or None
+        Scores of pairs of labels, the previous one first, of each position if they
+        differ; None where there are none.
     k : int
         How many, at least 1.
+    parents : ndarray of shape (T,), intp, or None
+        Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
     Returns
     -------
@@ -306,10 +339,12 @@ def k_best(theta, transition, k):
     if k < 1:
         raise ValueError(f"k must be at least 1; got {k!r}.")
     theta, transition = check_potentials(theta, transition)
-    suffixes = suffix_scores(theta, transition)
+    suffixes = suffix_scores(theta, transition, parents)
     cdef const double[:, ::1] suffix = suffixes
-    cdef const double[:, ::1] edges = transition
-    cdef Py_ssize_t T = suffix.shape[0], K = suffix.shape[1]
+    cdef const double[::1] edges = _flat(transition)
+    cdef const Py_ssize_t[::1] above = parents
+    cdef Links links = links_of(theta, transition, edges, above)
+    cdef Py_ssize_t T = links.T, K = links.K
     # K ** bit_length(k) > k for K >= 2: no need of the huge number K ** T.
     cdef Py_ssize_t m = min(k, int(K) ** min(T, k.bit_length()))
     result, values = np.empty((m, T), dtype=np.intc), np.empty(m)
@@ -319,14 +354,13 @@ def k_best(theta, transition, k):
     if heap == NULL:
         raise MemoryError(f"No room for the {m} best labelings of {T} positions.")
     with nogil:
-        list_labelings(T, K, m, _pointer(edges), &suffix[0, 0], heap, &labels[0, 0],
-                       &scores[0])
+        list_labelings(&links, m, &suffix[0, 0], heap, &labels[0, 0], &scores[0])
         free(heap)
     return result, values
 
 
-def max_marginals(theta, transition):
-    """Best score of a labeling of a chain, by the label of each position.
+def max_marginals(theta, transition, parents=None):
+    """Best score of a labeling of a chain or forest, by the label of each position.
 
     M[t, c] = max over y with y_t = c of
     Σ_s theta[s, y_s] + Σ_{s >= 1} transition[y_{s-1}, y_s], by a forward and a
@@ -338,8 +372,11 @@ def max_marginals(theta, transition):
     ----------
     theta : array-like of shape (T, K)
         Scores of the labels, position by position; finite.
-    transition : array-like of shape (K, K), or None
-        Scores of pairs of labels, the previous one first; None where there are none.
+    transition : array-like of shape (K, K) or (T, K, K), or None
+        Scores of pairs of labels, the previous one first, of each position if they
+        differ; None where there are none.
+    parents : ndarray of shape (T,), intp, or None
+        Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
     Returns
     -------
@@ -358,20 +395,47 @@ def max_marginals(theta, transition):
            [2. , 2.5]])
     """
     theta, transition = check_potentials(theta, transition)
-    result = suffix_scores(theta, transition)
     cdef const double[:, ::1] nodes = theta
-    cdef const double[:, ::1] edges = transition
-    cdef double[:, ::1] table = result
-    cdef Py_ssize_t T = nodes.shape[0], K = nodes.shape[1], t, c
-    # prefix[0]: best scores up to the position before; prefix[1]: those of arriving.
-    cdef double[:, ::1] prefix = np.empty((2, K))
+    cdef const double[::1] edges = _flat(transition)
+    cdef const double[::1] turned = _flat(_transposed(transition))
+    cdef const Py_ssize_t[::1] above = parents
+    cdef Links links = links_of(theta, transition, edges, above)
+    cdef Links backward = links_of(theta, transition, turned, above)
+    cdef Py_ssize_t T = links.T, K = links.K, t, c, parent
+    # Of each position: the best scores of it and what is below; what its parent has
+    # without it and its earlier siblings; what it sends to the parent; and what it has
+    # of everything but itself and what is below, then with its earlier children too.
+    result, behind = np.array(theta), np.empty_like(theta)
+    messages, above_it = np.empty_like(theta), np.empty_like(theta)
+    cdef double[:, ::1] suffix = result, later = behind
+    cdef double[:, ::1] message = messages, outside = above_it
+    cdef double[::1] rest = np.empty(K)
+    cdef double trees = 0.0
     with nogil:
-        memcpy(&prefix[0, 0], &nodes[0, 0], K * sizeof(double))
-        for t in range(1, T):
-            max_plus(K, &prefix[0, 0], _pointer(edges), &prefix[1, 0])
+        for t in range(T - 1, -1, -1):
+            parent = parent_of(&links, t)
+            if parent < 0:
+                later[t, 0] = trees
+                trees += highest_of(K, &suffix[t, 0])
+                continue
+            max_plus(K, &suffix[t, 0], table_of(&backward, t), &message[t, 0])
             for c in range(K):
-                table[t, c] += prefix[1, c]
-                prefix[0, c] = prefix[1, c] + nodes[t, c]
+                later[t, c] = suffix[parent, c]
+                suffix[parent, c] += message[t, c]
+        trees = 0.0
+        for t in range(T):
+            parent = parent_of(&links, t)
+            if parent < 0:
+                for c in range(K):
+                    outside[t, c] = trees + later[t, 0]
+                trees += highest_of(K, &suffix[t, 0])
+            else:
+                for c in range(K):
+                    rest[c] = outside[parent, c] + later[t, c]
+                    outside[parent, c] += message[t, c]
+                max_plus(K, &rest[0], table_of(&links, t), &outside[t, 0])
+            for c in range(K):
+                suffix[t, c] += outside[t, c]
     return result
 
 
@@ -385,7 +449,7 @@ def complete(labels, start, suffix, transition, parents=None):
     start : int
     suffix : ndarray of shape (T, K), float64
         What `suffix_scores` gave.
-    transition : ndarray of shape (K, K), float64, or None
+    transition : ndarray of shape (K, K) or (T, K, K), float64, or None
     parents : ndarray of shape (T,), intp, or None
         As `suffix_scores` had them.
 
@@ -399,25 +463,29 @@ def complete(labels, start, suffix, transition, parents=None):
     array([1, 0], dtype=int32)
     """
     cdef int[::1] y = labels
-    cdef const double[:, ::1] table = suffix, edges = transition
+    cdef const double[:, ::1] table = suffix
+    cdef const double[::1] edges = _flat(transition)
     cdef const Py_ssize_t[::1] above = parents
+    cdef Links links = links_of(suffix, transition, edges, above)
     cdef Py_ssize_t first = start
     with nogil:
-        complete_from(table.shape[0], table.shape[1], _pointer(edges),
-                      _places(above), &table[0, 0], first, &y[0])
+        complete_from(&links, &table[0, 0], first, &y[0])
 
 
-cdef const double* _pointer(const double[:, ::1] matrix) noexcept nogil:
-    if matrix is None:
-        return NULL
-    return &matrix[0, 0]
+cdef Links links_of(
+        theta, transition, const double[::1] flat, const Py_ssize_t[::1] parents):
+    """What leads from position to position; its arrays have to outlive it."""
+    cdef Links links
+    links.T, links.K = theta.shape
+    links.parents = NULL if parents is None else &parents[0]
+    links.transition = NULL if flat is None else &flat[0]
+    links.stride = 0 if transition is None or transition.ndim == 2 else links.K * links.K
+    return links
 
 
-cdef const Py_ssize_t* _places(const Py_ssize_t[::1] parents) noexcept nogil:
-    if parents is None:
-        return NULL
-    return &parents[0]
+def _flat(transition):
+    return None if transition is None else transition.reshape(-1)
 
 
 def _transposed(transition):
-    return None if transition is None else np.ascontiguousarray(transition.T)
+    return None if transition is None else np.ascontiguousarray(transition.swapaxes(-1, -2))

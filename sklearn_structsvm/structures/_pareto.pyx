@@ -9,7 +9,7 @@ Kloft 2014 for chains). Of each node v, and of all below it, the *rows*
 
 are made of those of its children u, one child after another, as
 
-    F_v[a + b][c] = max F_v[a][c] + max_p (F_u[b][p] + edge[p, c]).
+    F_v[a + b][c] = max F_v[a][c] + max_p (F_u[b][p] + edge_u[p, c]).
 
 Scores are differences to those of the true labeling, and rows are the distinct sums of
 losses: integer costs make few of them, at most 1 + the largest loss. What keeps their
@@ -30,7 +30,7 @@ from libc.string cimport memcpy, memmove
 
 from sklearn_structsvm._contract._oracle cimport Plane, reserve_points, reserve_scratch
 from sklearn_structsvm.structures._forest cimport (
-    Forest, costs_of, fill, highest_of, parent_of, true_edge, true_label)
+    Forest, costs_of, edge_of, fill, highest_of, parent_of, true_edge, true_label)
 from sklearn_structsvm.structures._pareto_bound cimport (
     Messages, Point, bound_the_rest, find_multiplier, messages_at, rounding)
 
@@ -266,7 +266,7 @@ cdef void sort_pairs(
 cdef void send_messages(
         const Forest* forest, double* base, Py_ssize_t u, Py_ssize_t parent,
         Py_ssize_t rows, Py_ssize_t n_rows, double* out) noexcept nogil:
-    """max_p F_u[g][p] + edge[p, c] of all rows g of u, with the true edge taken off."""
+    """max_p F_u[g][p] + edge_u[p, c] of all rows g of u, the true edge taken off."""
     cdef Py_ssize_t k = forest.k, r, place
     cdef const Row* row = <const Row*> (base + rows)
     for r in range(n_rows):
@@ -275,11 +275,11 @@ cdef void send_messages(
             continue
         fill(k, -true_edge(forest, u, parent), out + r * k)
         if row[r].count == k:
-            vector_add_max_plus(k, base + row[r].at, forest.edge, out + r * k)
+            vector_add_max_plus(k, base + row[r].at, edge_of(forest, u), out + r * k)
         else:
             front_add_max_plus(
                 row[r].count, labels_of(base, &row[r]), k, base + row[r].at,
-                forest.edge, out + r * k)
+                edge_of(forest, u), out + r * k)
 
 
 cdef inline int* sources_of(double* base, const Row* row) noexcept nogil:
@@ -433,11 +433,10 @@ cdef bint of_one_size(const Forest* forest, double* largest) noexcept nogil:
 cdef int aim(
         const Forest* forest, double one, double largest, Plane* plane) except -1 nogil:
     """Find the multiplier, and what to drop with it; or the maximiser at once."""
-    cdef Py_ssize_t n = forest.n, k = forest.k, p, c
+    cdef Py_ssize_t n = forest.n, k = forest.k
     cdef Head* head = <Head*> plane.scratch
     cdef Py_ssize_t rest = head.used
-    cdef Py_ssize_t flipped_at = rest + 4 * n * k, buffer = flipped_at + k * k
-    cdef Py_ssize_t labels = buffer + k
+    cdef Py_ssize_t buffer = rest + 4 * n * k, labels = buffer + k * (k + 1)
     cdef Point best
     cdef double* base = memory(plane, labels + doubles(n * sizeof(int)))
     cdef Messages m = messages_at(forest, base + rest)
@@ -452,14 +451,10 @@ cdef int aim(
         head.labels = labels
         return 0
     head.least = 2.0 * sqrt(head.lam * best.incumbent) - rounding(forest, head.lam, one)
-    if forest.edge != NULL:
-        for p in range(k):
-            for c in range(k):
-                base[flipped_at + c * k + p] = forest.edge[p * k + c]
-    bound_the_rest(forest, best.value, m, base + flipped_at, base + buffer)
+    bound_the_rest(forest, best.value, m, base + buffer)
     head.rest = rest
     base[head.top_rest] = best.value
-    head.used = flipped_at
+    head.used = buffer
     return 0
 
 
@@ -572,7 +567,7 @@ cdef void forest_labels(
             for p in range(row.count):
                 score = base[row.at + p]
                 if v < n:
-                    score += forest.edge[
+                    score += edge_of(forest, u)[
                         (p if row.count == k else labels_of(base, row)[p]) * k + c]
                 if score > highest:
                     highest = score

@@ -23,6 +23,5 @@ cdef double find_multiplier(
     const Forest* forest, double one, double largest, Messages m, int* labels,
     Point* point) noexcept nogil
 cdef void bound_the_rest(
-    const Forest* forest, double value, Messages m, const double* flipped,
-    double* buffer) noexcept nogil
+    const Forest* forest, double value, Messages m, double* buffer) noexcept nogil
 cdef double rounding(const Forest* forest, double lam, double one) noexcept nogil

@@ -11,7 +11,7 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memcpy
 
 from sklearn_structsvm.structures._forest cimport (
-    Forest, costs_of, fill, highest_of, parent_of, true_edge, true_label)
+    Forest, costs_of, edge_of, fill, highest_of, parent_of, true_edge, true_label)
 
 
 cdef extern from "_utils/_vector.h" nogil:
@@ -48,6 +48,7 @@ cdef void best_labeling(
     cdef const double* cost
     cdef const double* theta
     cdef const double* below
+    cdef const double* edge
     for v in range(n):
         theta = forest.theta + v * k
         cost = costs_of(forest, v)
@@ -63,7 +64,8 @@ cdef void best_labeling(
             value += m.message[v * k]
             continue
         fill(k, -true_edge(forest, v, parent), m.message + v * k)
-        vector_add_max_plus(k, m.below + v * k, forest.edge, m.message + v * k)
+        vector_add_max_plus(
+            k, m.below + v * k, edge_of(forest, v), m.message + v * k)
         for c in range(k):
             m.below[parent * k + c] += m.message[v * k + c]
     for v in range(n - 1, -1, -1):
@@ -71,16 +73,16 @@ cdef void best_labeling(
         theta = forest.theta + v * k
         if parent < n:
             below = m.below + v * k
+            edge = edge_of(forest, v)
             best = 0
-            highest = below[0] + forest.edge[labels[parent]]
+            highest = below[0] + edge[labels[parent]]
             for c in range(1, k):
-                score = below[c] + forest.edge[c * k + labels[parent]]
+                score = below[c] + edge[c * k + labels[parent]]
                 if score > highest:
                     highest = score
                     best = c
             labels[v] = <int> best
-            h += forest.edge[best * k + labels[parent]] - true_edge(
-                forest, v, parent)
+            h += edge[best * k + labels[parent]] - true_edge(forest, v, parent)
         h += theta[labels[v]] - theta[true_label(forest, v)]
         g += costs_of(forest, v)[labels[v]]
     point.value = value
@@ -89,12 +91,15 @@ cdef void best_labeling(
 
 
 cdef void bound_the_rest(
-        const Forest* forest, double value, Messages m, const double* flipped,
-        double* buffer) noexcept nogil:
+        const Forest* forest, double value, Messages m, double* buffer) noexcept nogil:
     """From the roots to the leaves: rest[v][c], what is to be added to a row of v alone
-    where v has the label c, at most: everything but the node itself."""
-    cdef Py_ssize_t n = forest.n, k = forest.k, v, c, parent
+    where v has the label c, at most: everything but the node itself. The buffer has
+    room for k (k + 1)."""
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, c, p, parent
     cdef double* rest
+    cdef double* flipped = buffer + k
+    cdef const double* edge
+    cdef const double* last = NULL
     for v in range(n - 1, -1, -1):
         rest = m.rest + v * k
         parent = parent_of(forest, v)
@@ -104,6 +109,12 @@ cdef void bound_the_rest(
             for c in range(k):
                 buffer[c] = (m.rest[parent * k + c] + m.node[parent * k + c]
                              - m.message[v * k + c])
+            edge = edge_of(forest, v)
+            if edge != last:
+                last = edge
+                for p in range(k):
+                    for c in range(k):
+                        flipped[c * k + p] = edge[p * k + c]
             fill(k, -true_edge(forest, v, parent), rest)
             vector_add_max_plus(k, buffer, flipped, rest)
         for c in range(k):
@@ -113,6 +124,8 @@ cdef void bound_the_rest(
 cdef double rounding(const Forest* forest, double lam, double one) noexcept nogil:
     """More than the rounding error of any h + λ g here."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, c
+    cdef Py_ssize_t n_edges = 0 if forest.edge == NULL else (
+        (n if forest.edge_stride else 1) * k * k)
     cdef double size = fabs(one), theta, cost, edge = 0.0
     for v in range(n):
         theta = cost = 0.0
@@ -120,9 +133,8 @@ cdef double rounding(const Forest* forest, double lam, double one) noexcept nogi
             theta = max(theta, fabs(forest.theta[v * k + c]))
             cost = max(cost, costs_of(forest, v)[c])
         size += 2.0 * theta + lam * cost
-    if forest.edge != NULL:
-        for c in range(k * k):
-            edge = max(edge, fabs(forest.edge[c]))
+    for c in range(n_edges):
+        edge = max(edge, fabs(forest.edge[c]))
     return (16 + 8 * n) * epsilon * (size + 2.0 * n * edge)
 
 

@@ -5,7 +5,6 @@ import numpy as np
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
-from sklearn_structsvm.structures._k_best import k_best, max_marginals
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
 from sklearn_structsvm.structures.nodes import NodeStructure
@@ -156,20 +155,3 @@ class ChainStructure(NodeStructure):
         if self.last_bias:
             theta[-1] += parts["last_bias"]
         return theta, parts.get("transition")
-
-    def k_best(self, x, w, k):
-        """The k best labelings of one sequence, best first, and their scores.
-
-        Returns
-        -------
-        labelings : ndarray of shape (m, T)
-            m <= k: as many as there are.
-        scores : ndarray of shape (m,)
-            ⟨w, φ(x, y)⟩, decreasing.
-        """
-        labels, scores = k_best(*self.potentials(x, w), k)
-        return self.classes_[labels], scores
-
-    def max_marginals(self, x, w):
-        """Entry (t, c): the score of the best labeling of x that has class c at t."""
-        return max_marginals(*self.potentials(x, w))

@@ -106,8 +106,10 @@ class GraphStructure(NodeStructure):
     nodes whose label is not known, leave them and their edges out, or give them any label
     and the weight 0 if it is good enough for their neighbours.
 
-    Slack rescaling has the searches that ask for nothing but the max-oracle:
-    ``search="binary"`` or ``"bisecting"`` of `SlackRescaledSSVM`.
+    Slack rescaling is exact where all graphs are forests. Others have the searches that
+    ask for nothing but the max-oracle: ``search="bisecting"``, ``"binary"`` or
+    ``"sarawagi"`` of `SlackRescaledSSVM`. The k best labelings and max-marginals are of
+    forests only.
 
     References
     ----------
@@ -427,6 +429,28 @@ class GraphStructure(NodeStructure):
             return theta, np.zeros((len(edges), k, k))
         flat = parts["transition"].reshape(self.n_edge_features_, -1)
         return theta, (edge_features @ flat).reshape(-1, k, k)
+
+    def _from_the_roots(self, x, w):
+        edges = x[1] if self.transition else x[1][:0]
+        forest = _parents((x[0], edges))
+        if forest is None:
+            raise ValueError(
+                "The graph has a cycle: k best labelings and max-marginals are known of "
+                "forests only."
+            )
+        order, above, leading = forest[:, ::-1]
+        place = np.full(len(order) + 1, -1)
+        place[order] = np.arange(len(order))
+        theta, tables = self.potentials(x, w)
+        transition = None
+        if len(edges):
+            is_parent_first = edges[leading, 0] == above
+            transition = np.where(
+                is_parent_first[:, np.newaxis, np.newaxis],
+                tables[leading],
+                tables[leading].swapaxes(1, 2),
+            )
+        return order, theta[order], transition, place[above]
 
     def _marginals(self, x, y):
         """Weights of the labels of nodes, (T, k), and of pairs of edges, (m, k²)."""

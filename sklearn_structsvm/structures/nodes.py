@@ -13,6 +13,7 @@ from sklearn_structsvm._utils.labels import (
     unseen,
 )
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
+from sklearn_structsvm.structures._k_best import k_best, max_marginals
 from sklearn_structsvm.structures.base import Structure
 
 
@@ -107,6 +108,37 @@ class NodeStructure(Structure):
 
     def decode(self, x, w):
         return self._compiled_decode([x], w)[0]
+
+    def _from_the_roots(self, x, w):
+        """An order of the nodes, parents first, and potentials and parents in it.
+
+        As `_k_best` takes them; here those of a chain.
+        """
+        return slice(None), *self.potentials(x, w), None
+
+    def k_best(self, x, w, k):
+        """The k best labelings of one example, best first, and their scores.
+
+        Returns
+        -------
+        labelings : ndarray of shape (m, T)
+            m <= k: as many as there are.
+        scores : ndarray of shape (m,)
+            ⟨w, φ(x, y)⟩, decreasing.
+        """
+        order, theta, transition, parents = self._from_the_roots(x, w)
+        found, scores = k_best(theta, transition, k, parents)
+        labels = np.empty_like(found)
+        labels[:, order] = found
+        return self.classes_[labels], scores
+
+    def max_marginals(self, x, w):
+        """Entry (v, c): the score of the best labeling of x that has class c at v."""
+        order, *potentials = self._from_the_roots(x, w)
+        found = max_marginals(*potentials)
+        result = np.empty_like(found)
+        result[order] = found
+        return result
 
     def labelings(self, x):
         n_nodes = self._features(x).shape[0]

@@ -176,6 +176,11 @@ class TreeStructure(NodeStructure):
             theta[parents < 0] += parts["root_bias"]
         return theta, parts.get("transition")
 
+    def _from_the_roots(self, x, w):
+        theta, transition = self.potentials(x, w)
+        order, parents = _depth_first(x[1])
+        return order, theta[order], transition, parents
+
     def _labels_of(self, X, decoded):
         """Labels of each tree, from those of an oracle's rows."""
         offsets = np.cumsum([0] + [len(parents) for _, parents in X])

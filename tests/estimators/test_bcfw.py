@@ -201,7 +201,7 @@ def test_structured_outputs_have_no_decision_function(kind):
 
 @pytest.mark.parametrize("kind", [*FLAT, "custom"])
 @pytest.mark.parametrize("method", ["predict_k_best", "max_marginals"])
-def test_only_chains_have_k_best_labelings_and_max_marginals(kind, method):
+def test_only_nodes_have_k_best_labelings_and_max_marginals(kind, method):
     problem = make_problem(kind)
     for model in (problem.estimator(), problem.fitted()):
         assert not hasattr(model, method)

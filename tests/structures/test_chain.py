@@ -12,6 +12,8 @@ from _cases import (
     check_constrained_decoding,
     check_features_and_losses,
     check_it,
+    check_k_best,
+    check_max_marginals,
     check_scores_of_the_solver,
     few,
     some,
@@ -81,26 +83,13 @@ def test_constrained_decode_needs_no_transitions(case, angle):
 @some
 @given(chain_cases(), st.integers(1, 30))
 def test_the_k_best_labelings_are_those_of_the_sorted_list(case, k):
-    for i, item in enumerate(case.items):
-        labelings, scores = case.structure.k_best(item, case.w, k)
-        all_scores = case.listed.phi[i] @ case.w
-        expected = np.sort(all_scores)[::-1][:k]
-        np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
-        places = [case.place(i, labeling) for labeling in labelings]
-        assert len(set(places)) == len(places)
-        np.testing.assert_allclose(all_scores[places], scores, rtol=0, atol=TOLERANCE)
+    check_k_best(case, k)
 
 
 @some
 @given(chain_cases())
 def test_a_max_marginal_is_the_best_score_through_a_label(case):
-    for i, item in enumerate(case.items):
-        found = case.structure.max_marginals(item, case.w)
-        scores = case.listed.phi[i] @ case.w
-        labelings = np.array(case.listed.labelings[i])
-        for t, c in np.ndindex(*found.shape):
-            expected = scores[labelings[:, t] == c].max()
-            assert abs(found[t, c] - expected) <= TOLERANCE
+    check_max_marginals(case)
 
 
 @some

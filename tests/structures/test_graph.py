@@ -11,6 +11,8 @@ from _cases import (
     Case,
     check_batch_equals_single_calls,
     check_it,
+    check_k_best,
+    check_max_marginals,
     check_scores_of_the_solver,
     costs,
     few,
@@ -32,9 +34,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import Bunch
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
+from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
 from sklearn_structsvm.structures import (
     ChainStructure,
     GraphStructure,
+    TreeStructure,
     check_structure,
     grid_edges,
 )
@@ -163,6 +167,44 @@ def test_forests_are_decoded_exactly(case):
     together = case.structure.decode_batch(case.X, case.w)
     for x, labels in zip(case.X, together, strict=True):
         np.testing.assert_array_equal(case.structure.decode(x, case.w), labels)
+
+
+@some
+@given(graph_cases(is_forest=True), st.integers(1, 30))
+def test_the_k_best_labelings_of_forests_are_those_of_the_sorted_list(case, k):
+    check_k_best(case, k)
+
+
+@some
+@given(graph_cases(is_forest=True))
+def test_a_max_marginal_of_a_forest_is_the_best_score_through_a_label(case):
+    check_max_marginals(case)
+
+
+def test_k_best_labelings_and_max_marginals_are_of_forests_only():
+    X, y = random_graphs()
+    model = BCFWClassifier(GraphStructure(), tol=0.1, random_state=0).fit(X, y)
+    for ask in (model.predict_k_best, model.max_marginals):
+        with pytest.raises(ValueError, match="has a cycle"):
+            ask(X)
+    x, edges, z = X[0]
+    forest = [(x, edges[:2], z[:2])]
+    labelings, scores = model.predict_k_best(forest, k=3)
+    np.testing.assert_array_equal(labelings[0][0], model.predict(forest)[0])
+    marginals = model.max_marginals(forest)[0]
+    np.testing.assert_allclose(marginals.max(axis=1), scores[0][0], rtol=1e-12)
+
+
+@some
+@given(graph_cases(is_forest=True), st.sampled_from([1.0, 0.5]))
+def test_the_most_violating_labeling_of_a_forest_is_found(case, one):
+    oracle = case.oracle()
+    for i in range(case.listed.n):
+        g, f = case.listed.loss[i], case.listed.values(i, case.w, 0.0)
+        best = max(0.0, (g * (one + f)).max())
+        for search in ("exact", "angular"):
+            found = find_most_violating(oracle, i, case.w, search=search, one=one)
+            assert found.value == pytest.approx(best, rel=1e-9, abs=TOLERANCE)
 
 
 @few
@@ -420,12 +462,29 @@ def test_solvers_without_bounds_refuse_a_structure_that_has_some():
             SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
 
 
-def test_slack_rescaling_is_certified_by_searches_that_ask_the_max_oracle():
+def test_slack_rescaling_keeps_to_the_bounds():
     X, y = random_graphs()
     structure = GraphStructure(attractive=True)
-    model = SlackRescaledSSVM(structure, rescaling="margin", tol=1e-3, random_state=0)
-    assert model.fit(X, y).dual_gap_ <= 1e-3
-    assert model.structure_.weight_parts(model.coef_)["transition"].min() >= 0.0
+    for options in ({"rescaling": "margin"}, {"search": "bisecting"}):
+        model = SlackRescaledSSVM(structure, tol=0.05, random_state=0, **options)
+        assert model.fit(X, y).dual_gap_ <= 0.05
+        assert model.structure_.weight_parts(model.coef_)["transition"].min() >= 0.0
+
+
+def test_slack_rescaling_of_cycles_says_which_searches_it_has():
+    X, y = random_graphs()
+    with pytest.raises(ValueError, match="'bisecting', 'binary', 'sarawagi'"):
+        SlackRescaledSSVM(GraphStructure()).fit(X, y)
+
+
+def test_slack_rescaling_of_forests_is_that_of_trees():
+    X, y = random_graphs(n=12, k=3)
+    trees = [(x, np.maximum((np.arange(len(x)) - 1) // 2, -1)) for x, _, _ in X]
+    graphs = [(x, np.column_stack([above, np.arange(len(x))])[1:]) for x, above in trees]
+    options = {"tol": 1e-6, "max_iter": 10**4, "random_state": 0}
+    ours = SlackRescaledSSVM(GraphStructure(transition="directed"), **options)
+    other = SlackRescaledSSVM(TreeStructure(root_bias=False), **options)
+    assert_same_optimum(ours.fit(graphs, y), other.fit(trees, y), len(y))
 
 
 def test_edges_given_twice_count_twice_and_nodes_without_edges_are_nodes():

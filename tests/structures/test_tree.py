@@ -14,6 +14,8 @@ from _cases import (
     check_constrained_decoding,
     check_features_and_losses,
     check_it,
+    check_k_best,
+    check_max_marginals,
     check_scores_of_the_solver,
     costs,
     few,
@@ -172,6 +174,18 @@ def test_constrained_decode_finds_the_best_labeling_within_the_angle(case, angle
 @given(tree_cases(("emission", "bias"), DYADIC), angles())
 def test_constrained_decode_needs_no_transitions(case, angle):
     check_constrained_decoding(case, *angle)
+
+
+@some
+@given(tree_cases(), st.integers(1, 30))
+def test_the_k_best_labelings_are_those_of_the_sorted_list(case, k):
+    check_k_best(case, k)
+
+
+@some
+@given(tree_cases())
+def test_a_max_marginal_is_the_best_score_through_a_label(case):
+    check_max_marginals(case)
 
 
 @some
