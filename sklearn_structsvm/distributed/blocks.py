@@ -59,8 +59,8 @@ class Reply:
         Change of the weights, or Aα.
     loss : float
         Change of Σ p_i ℓ_i, or Σ p_i ℓ_i itself.
-    hinge, gap, lowest_gap : float
-        Σ p_i H_i, Σ g_i, and the smallest g_i.
+    hinge, gap, lowest_gap, bound_excess : float
+        Σ p_i H_i, Σ g_i, the smallest g_i, and how far bounds are above what was found.
     n_steps, n_oracle_calls, n_queries : int
     """
 
@@ -70,6 +70,7 @@ class Reply:
     hinge: float = 0.0
     gap: float = 0.0
     lowest_gap: float = 0.0
+    bound_excess: float = 0.0
     n_steps: int = 0
     n_oracle_calls: int = 0
     n_queries: int = 0
@@ -88,6 +89,7 @@ def merged(replies):
                 "loss",
                 "hinge",
                 "gap",
+                "bound_excess",
                 "n_steps",
                 "n_oracle_calls",
                 "n_queries",
@@ -245,8 +247,13 @@ def check(shard, message):
     """The gaps of the part at the weights."""
     is_new, iterate = shard.read(message), shard.iterate
     hinge, gap = iterate.check_gaps()
-    lowest_gap = iterate.block_gaps.min()
-    return shard.counted(is_new=is_new, hinge=hinge, gap=gap, lowest_gap=lowest_gap)
+    return shard.counted(
+        is_new=is_new,
+        hinge=hinge,
+        gap=gap,
+        lowest_gap=iterate.block_gaps.min(),
+        bound_excess=iterate.bound_excess,
+    )
 
 
 def dual_image(shard, message):
@@ -323,6 +330,7 @@ class DistributedBlocks(ProximalIterate):
             self.rebuild_weights()
             reply = self._tell(check, self.image.copy(), self.lam)
         self.gap = self.known_gap_of_blocks = reply.gap
+        self.bound_excess = reply.bound_excess
         self.block_gaps = np.array([reply.lowest_gap])
         return reply.hinge, reply.gap
 

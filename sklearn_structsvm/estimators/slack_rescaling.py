@@ -331,7 +331,7 @@ class SlackRescaledSSVM(StructuredClassifier):
 
     def _doubt(self, result):
         if self.rescaling == "margin" or self.search == "exact":
-            return ""
+            return super()._doubt(result)
         if self.search != "angular":
             return (
                 f"search={self.search!r} is inexact, and its bounds can leave a gap that "

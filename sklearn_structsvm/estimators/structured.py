@@ -526,6 +526,11 @@ class StructuredClassifier(
 
     def _doubt(self, result):
         """Why no solver may close the gap, in a sentence; empty for an exact oracle."""
+        if self.structure_.relaxed and result.status == "stalled":
+            return (
+                "No labeling that the structure finds is violated by more than tol; its "
+                "upper bounds on the others leave the rest, and no solver closes that."
+            )
         return ""
 
     def _dual_key(self, problem, kind):

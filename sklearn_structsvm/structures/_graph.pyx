@@ -20,7 +20,10 @@ equal, or both different, by a flag. The flags follow the labels of the nodes.
 (Kolmogorov, 2006): passes over the nodes, forth and back, move scores along the edges so
 that an upper bound of the best score never rises, and the labels that are read off
 become better as a rule. The best of them is not always the best labeling, but the bound
-holds: `upper_bound` knows it.
+holds: `upper_bound` knows it. Or by *expansion* (Boykov, Veksler and Zabih, 2001): one
+round of messages for a bound and labels to start from, and then, for one label after
+another, the best set of nodes that change to it, by roof duality, until none gains.
+Nodes that it does not settle stay as they are, by which no labels become worse.
 """
 import numpy as np
 
@@ -56,10 +59,16 @@ cdef enum:
     FOREST = 0
     CUT = 1
     MESSAGES = 2
+    EXPANSION = 3
 
 # Of a maximum flow, how often each arc is looked at.
 cdef enum:
     FLOW_LOOKS = 6
+
+# How often all labels are expanded, as a rule and at most.
+cdef enum:
+    EXPANSIONS = 3
+    MAX_EXPANSIONS = 100
 
 # Messages are passed forth and back at most this often, and no more once the bound has
 # fallen by less than this share of its distance to the labeling.
@@ -128,7 +137,9 @@ cdef class GraphOracle(ChainOracle):
     bias : bool
     relaxed : bool
         Whether the labelings of graphs with cycles may be half integral. If not, they are
-        rounded: for predictions, not for training.
+        rounded: for predictions, not for training, where the truth is known.
+    expands : bool
+        Whether graphs of more than two labels are decoded by expansion, not by messages.
     """
 
     cdef Features edge_features
@@ -136,7 +147,7 @@ cdef class GraphOracle(ChainOracle):
     cdef const int[:, ::1] ends
     cdef const double[::1] node_weights
     cdef const int[:, ::1] pair_of
-    cdef bint relaxed
+    cdef bint relaxed, expands
     cdef Py_ssize_t n_pairs, n_sums
     # Of all nodes, what stands in `parents`, and where the parent stands there; and how
     # a graph is decoded.
@@ -146,7 +157,7 @@ cdef class GraphOracle(ChainOracle):
     # The slots of all nodes: see `Graph`.
     cdef int[::1] first, other, reverse, pair
     # Where the parts stand in w, in `work` and in a direction.
-    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at, forest_at
+    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at, cut_at, forest_at
     cdef Py_ssize_t sums_at, delta_at
     cdef double[:, ::1] sums
 
@@ -154,7 +165,8 @@ cdef class GraphOracle(ChainOracle):
                  Features edge_features, const Py_ssize_t[::1] edge_offsets,
                  const int[:, ::1] edges, list parents, const int[::1] y,
                  const double[:, ::1] costs, const double[::1] node_weights,
-                 const int[:, ::1] pair_of, *, bint bias, bint relaxed):
+                 const int[:, ::1] pair_of, *, bint bias, bint relaxed,
+                 bint expands=False):
         super().__init__(
             features, offsets, y, costs, bias=bias, first=False, last=False,
             transition=False, normalize=False)
@@ -171,7 +183,8 @@ cdef class GraphOracle(ChainOracle):
             check_indices("edges", edges[edge_offsets[i]:edge_offsets[i + 1]], sizes[i])
         self.edge_features, self.edge_offsets, self.ends = (
             edge_features, edge_offsets, edges)
-        self.node_weights, self.pair_of, self.relaxed = node_weights, pair_of, relaxed
+        self.node_weights, self.pair_of = node_weights, pair_of
+        self.relaxed, self.expands = relaxed, expands
         self.n_pairs = np.asarray(pair_of).max() + 1
         self._lay_out(parents)
         self.n_values = max(k, HALF + 1)
@@ -183,9 +196,11 @@ cdef class GraphOracle(ChainOracle):
         self.weights_at = self.tables_at + most * self.n_pairs
         self.bound_at = self.weights_at + self.n_sums
         self.scratch_at = self.bound_at + 1
-        self.work_size = self.scratch_at + max(
-            k * k, self._message_size(most),
-            4 * self.max_labels + most + roof_scratch_size(self.max_labels, most))
+        self.cut_at = self.scratch_at + self._message_size(most)
+        self.work_size = max(
+            self.scratch_at + k * k,
+            self.cut_at + 4 * self.max_labels + most
+            + roof_scratch_size(self.max_labels, most))
         self.has_candidates = type(self) is GraphOracle and not np.any(self.kind)
         self.forest_at = self.work_size
         if self.has_candidates:
@@ -201,7 +216,9 @@ cdef class GraphOracle(ChainOracle):
         if np.any(np.asarray(self.kind) == CUT):
             search += edge_features.n_rows * 2.0 * FLOW_LOOKS * 2
         elif np.any(self.kind):
-            search += edge_features.n_rows * MAX_ROUNDS / 4 * 2.0 * k * k
+            rounds = 1.0 if expands else MAX_ROUNDS / 4
+            search += edge_features.n_rows * rounds * 2.0 * k * k
+            search += edge_features.n_rows * expands * EXPANSIONS * k * 2.0 * FLOW_LOOKS
         else:
             search += edge_features.n_rows * (CALL + k * ((k + LANES - 1) // LANES))
         self.relative_cost = (search + evaluation) / evaluation
@@ -235,7 +252,7 @@ cdef class GraphOracle(ChainOracle):
                 place[given[0]] = np.arange(T)
                 parent_place[nodes] = place[given[1]]
                 continue
-            kind[i] = CUT if self.k == 2 else MESSAGES
+            kind[i] = CUT if self.k == 2 else EXPANSION if self.expands else MESSAGES
             own = adjacency(T, edges[edge_offsets[i]:edge_offsets[i + 1]])
             first[offsets[i] + i:offsets[i + 1] + i + 1] = own[0]
             slots = slice(2 * edge_offsets[i] + i, 2 * edge_offsets[i + 1] + i + 1)
@@ -247,7 +264,7 @@ cdef class GraphOracle(ChainOracle):
 
     def _message_size(self, Py_ssize_t n_edges):
         """Doubles that messages need beside the potentials."""
-        if not np.any(np.asarray(self.kind) == MESSAGES):
+        if not np.any(np.asarray(self.kind) >= MESSAGES):
             return 0
         tables = 0 if self.n_pairs == 1 else 2 * n_edges * self.k * self.k
         return 2 * self.k + n_edges * self.k + self.max_labels + tables
@@ -355,15 +372,15 @@ cdef class GraphOracle(ChainOracle):
                     &self.costs[self.y[start + v], 0], table + v * k)
         if self.kind[i] == CUT:
             self._cut(i, work, labels)
-        elif self.kind[i] == MESSAGES:
-            self._pass_messages(i, work, labels)
-        else:
+        elif self.kind[i] == FOREST:
             self._climb(i, work, labels)
+        else:
+            self._pass_messages(i, work, labels)
         return self.evaluate(i, work, labels, score, loss)
 
     cdef double upper_bound(
             self, Py_ssize_t i, const double* work, double value) noexcept nogil:
-        if self.kind[i] == MESSAGES:
+        if self.kind[i] >= MESSAGES:
             return max(value, work[self.bound_at])
         return value
 
@@ -470,7 +487,7 @@ cdef class GraphOracle(ChainOracle):
         """The best labels over the local polytope, or those rounded."""
         cdef Py_ssize_t T = self.n_nodes(i), m = self.n_edges(i), v, e
         cdef const double* table = work + self.table_at
-        cdef double* q = work + self.scratch_at
+        cdef double* q = work + self.cut_at
         cdef double* mu = q + T
         cdef double* rounded = mu + T
         cdef double* gains = rounded + T
@@ -488,11 +505,7 @@ cdef class GraphOracle(ChainOracle):
             q[ends[0]] += first
             q[ends[1]] += second
             J[e] = self.pair_score(work, e, 1, 1) - none - first - second
-        graph.n_labels, graph.n_pairs = <int> T, <int> m
-        graph.first = &self.first[self.offsets[i] + i]
-        graph.other = &self.other[2 * self.edge_offsets[i] + i]
-        graph.reverse = &self.reverse[2 * self.edge_offsets[i] + i]
-        graph.pair = &self.pair[2 * self.edge_offsets[i] + i]
+        graph = self._graph(i)
         roof(&graph, q, J, J + m, mu)
         if not self.relaxed:
             round_off(&graph, q, J, mu, rounded, gains)
@@ -505,6 +518,15 @@ cdef class GraphOracle(ChainOracle):
                 labels[T + e] = (labels[ends[0]] == HALF and labels[ends[1]] == HALF
                                  and weight_of_both(J[e], 0.5, 0.5) > 0.0)
 
+    cdef Graph _graph(self, Py_ssize_t i) noexcept nogil:
+        cdef Graph graph
+        graph.n_labels, graph.n_pairs = <int> self.n_nodes(i), <int> self.n_edges(i)
+        graph.first = &self.first[self.offsets[i] + i]
+        graph.other = &self.other[2 * self.edge_offsets[i] + i]
+        graph.reverse = &self.reverse[2 * self.edge_offsets[i] + i]
+        graph.pair = &self.pair[2 * self.edge_offsets[i] + i]
+        return graph
+
     cdef void _pass_messages(
             self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
         """Good labels and a bound, from the table of the nodes."""
@@ -514,6 +536,7 @@ cdef class GraphOracle(ChainOracle):
         cdef int* found = <int*> (messages + m * k)
         cdef double* tables = messages + m * k + T
         cdef double bound, best = -INFINITY, score, least = INFINITY, before, away
+        cdef const int* truth = &self.y[self.offsets[i]]
         cdef int c, d
         memset(messages, 0, m * k * sizeof(double))
         if self.n_pairs > 1:
@@ -524,7 +547,7 @@ cdef class GraphOracle(ChainOracle):
                         score = self.pair_score(work, v, c, d)
                         tables[2 * v * k * k + c * k + d] = score
                         tables[(2 * v + 1) * k * k + d * k + c] = score
-        for _ in range(MAX_ROUNDS):
+        for _ in range(1 if self.kind[i] == EXPANSION else MAX_ROUNDS):
             self._sweep(i, work, True, tables, buffer, messages, found)
             score = self._total(i, work, found)
             if score > best:
@@ -540,9 +563,51 @@ cdef class GraphOracle(ChainOracle):
             away = least - best
             if away <= ROUNDING * fabs(best) or before - least <= LEAST_PROGRESS * away:
                 break
+        if self.kind[i] == EXPANSION:
+            self._expand(i, work, labels)
         self._flip(i, work, buffer, labels)
+        score = self._total(i, work, truth)
+        if self.relaxed and score > self._total(i, work, labels):
+            memcpy(labels, truth, T * sizeof(int))
         # What is looked for is to be above the true labeling.
-        work[self.bound_at] = least - self._total(i, work, &self.y[self.offsets[i]])
+        work[self.bound_at] = least - score
+
+    cdef void _expand(self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
+        """Change all the nodes to one label that gain by it together, label by label."""
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), m = self.n_edges(i), v, e
+        cdef const double* table = work + self.table_at
+        cdef double* q = work + self.cut_at
+        cdef double* mu = q + T
+        cdef int* found = <int*> (mu + T)
+        cdef double* J = mu + 2 * T
+        cdef const int* ends
+        cdef int a, b, c, unchanged = 0
+        cdef double none, first, second, score = self._total(i, work, labels), other
+        cdef double least = ROUNDING * fabs(score)
+        cdef Graph graph = self._graph(i)
+        for _ in range(MAX_EXPANSIONS):
+            for c in range(<int> k):
+                for v in range(T):
+                    q[v] = table[v * k + c] - table[v * k + labels[v]]
+                for e in range(m):
+                    ends = self.edge(i, e)
+                    a, b = labels[ends[0]], labels[ends[1]]
+                    none = self.pair_score(work, e, a, b)
+                    first = self.pair_score(work, e, c, b) - none
+                    second = self.pair_score(work, e, a, c) - none
+                    q[ends[0]] += first
+                    q[ends[1]] += second
+                    J[e] = self.pair_score(work, e, c, c) - none - first - second
+                roof(&graph, q, J, J + m, mu)
+                for v in range(T):
+                    found[v] = c if mu[v] == 1.0 else labels[v]
+                other = self._total(i, work, found)
+                unchanged += 1
+                if other > score + least:
+                    score, unchanged = other, 0
+                    memcpy(labels, found, T * sizeof(int))
+                if unchanged == k:
+                    return
 
     cdef double _total(
             self, Py_ssize_t i, const double* work, const int* labels) noexcept nogil:

@@ -18,7 +18,7 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.polytope import Polytope, load_highs
 
 TRANSITIONS = ("potts", "symmetric", "directed")
-INFERENCES = ("lp", "messages")
+INFERENCES = ("lp", "messages", "expansion")
 # Weights of a vertex this close to 0 and 1 are of a labeling.
 INTEGRAL = 1e-9
 # A label is changed only for a gain beyond the rounding of sums.
@@ -53,7 +53,8 @@ class GraphStructure(NodeStructure):
       takes the place of the labelings, by roof duality;
     - more labels and cycles: over the local polytope, as a linear program, which needs
       HiGHS (``pip install sklearn-structsvm[lp]``) and is for some hundred nodes; or by
-      passing messages [3]_, which is for many thousands, see `inference`.
+      passing messages [3]_ or expansion [4]_, which are for many thousands, see
+      `inference`.
 
     In training with a relaxation its fractional labelings compete with the true ones
     [2]_: the hinge is at least that of the labelings, and the certificate is one for the
@@ -70,12 +71,16 @@ class GraphStructure(NodeStructure):
         ones only be punished: the weights of pairs of equal labels are bounded by 0 from
         below, all others of "symmetric" and "directed" by 0 from above. The features of
         edges are then to be >= 0. For estimators that take `coef_bounds`.
-    inference : {"lp", "messages"}, default="lp"
+    inference : {"lp", "messages", "expansion"}, default="lp"
         How graphs with cycles and more than two labels are decoded. "lp" solves the
         relaxation, so that training can reach any `tol`. "messages" finds labelings that
         are good, and often the best, and an upper bound on all of them, by which
         ``dual_gap_`` is a certificate for the labelings as well; but where bound and
-        labeling differ in the end, the gap does not get smaller than that.
+        labeling differ in the end, the gap does not get smaller than that. "expansion"
+        is the fastest: labelings that no change of any nodes to one label makes better
+        (where neighbours attract), and a bound that holds but is rough. Where the gap
+        that is left is one of bounds, training ends with a `ConvergenceWarning` once no
+        labeling that is found is violated by more than `tol`.
     normalize_loss : bool, default=True
         Whether the loss of an example is divided by the sum of its nodes' weights.
     label_costs : array-like of shape (n_classes, n_classes) or None
@@ -119,6 +124,8 @@ class GraphStructure(NodeStructure):
        inference is intractable. ICML 2008.
     .. [3] Kolmogorov, V. (2006). Convergent tree-reweighted message passing for energy
        minimization. IEEE Trans. Pattern Analysis and Machine Intelligence 28.
+    .. [4] Boykov, Y., Veksler, O. and Zabih, R. (2001). Fast approximate energy
+       minimization via graph cuts. The same, 23.
 
     Examples
     --------
@@ -309,6 +316,7 @@ class GraphStructure(NodeStructure):
             self._pair_of,
             bias=self.bias,
             relaxed=relaxed,
+            expands=self.inference == "expansion",
         )
 
     def _node_weights(self, y):

@@ -14,7 +14,7 @@ cdef class BlockDual(ProximalIterate):
     # Masses α of the corners are what pairwise and away steps need; plain steps do
     # without, and then any corner may leave the cache.
     cdef bint keeps_corners, keeps_mass
-    cdef double[::1] loss_bar, gaps, hinges, means
+    cdef double[::1] loss_bar, gaps, hinges, means, excesses
     # Σ p_i ℓ_i has changed by this much since the last round of a part.
     cdef readonly double loss_change
     cdef SumTree tree
@@ -32,4 +32,4 @@ cdef class BlockDual(ProximalIterate):
     cdef int keep_at_most(self, Py_ssize_t i, Py_ssize_t most) except -1 nogil
     cdef int _check(
         self, Py_ssize_t i, const double* w, double lam, double* work,
-        int* labels, double* hinge, double* mean) except -1 nogil
+        int* labels, double* hinge, double* mean, double* excess) except -1 nogil

@@ -72,6 +72,7 @@ cdef class BlockDual(ProximalIterate):
         self.gaps = np.full(n, np.inf)
         self.hinges = np.zeros(n)
         self.means = np.zeros(n)
+        self.excesses = np.zeros(n)
         self.tree = SumTree(n)
         self.work = np.zeros(max(oracle.work_size, 1))
         self.first = np.zeros(max(oracle.direction_size, 1))
@@ -279,20 +280,26 @@ cdef class BlockDual(ProximalIterate):
 
     cdef int _check(
             self, Py_ssize_t i, const double* w, double lam, double* work,
-            int* labels, double* hinge, double* mean) except -1 nogil:
-        """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); loss times lam."""
-        cdef double score, loss
+            int* labels, double* hinge, double* mean, double* excess
+            ) except -1 nogil:
+        """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); loss times lam.
+
+        `excess` is what the bound is above the value of the labeling that was found.
+        """
+        cdef double score, loss, value
         self.oracle.potentials(i, w, work)
         self.oracle.block_score(i, work, &score)
         mean[0] = self.p[i] * (self.loss_bar[i] + score)
         self.oracle.max_oracle(i, lam, work, labels, &score, &loss)
-        hinge[0] = self.p[i] * self.oracle.upper_bound(i, work, score + lam * loss)
+        value = score + lam * loss
+        hinge[0] = self.p[i] * self.oracle.upper_bound(i, work, value)
+        excess[0] = hinge[0] - self.p[i] * value
         if not self.keeps_corners or self.corners.find(i, labels) < 0:
             self.oracle.release(i, labels)
         return 0
 
     def _pass(self, const double[::1] w, double lam, double[::1] hinges,
-              double[::1] means, int n_threads):
+              double[::1] means, double[::1] excesses, int n_threads):
         cdef Py_ssize_t i, n = self.oracle.n_blocks
         cdef Py_ssize_t n_work = self.work.shape[0], n_labels = self.labels.shape[0]
         cdef int t
@@ -305,13 +312,14 @@ cdef class BlockDual(ProximalIterate):
                 for i in range(n):
                     if self.p[i] > 0.0:
                         self._check(i, &w[0], lam, &work[0], &labels[0],
-                                    &hinges[i], &means[i])
+                                    &hinges[i], &means[i], &excesses[i])
         else:
             for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
                 if self.p[i] > 0.0:
                     t = threadid()
                     self._check(i, &w[0], lam, &work[t * n_work],
-                                &labels[t * n_labels], &hinges[i], &means[i])
+                                &labels[t * n_labels], &hinges[i], &means[i],
+                                &excesses[i])
         self.n_oracle_calls += self.n_active_blocks
 
     def check_gaps(self, int n_threads=1):
@@ -320,10 +328,11 @@ cdef class BlockDual(ProximalIterate):
         Each block's terms are stored and summed in their order, so that the
         result does not depend on the number of threads.
         """
-        self._pass(self.w, 1.0, self.hinges, self.means, n_threads)
+        self._pass(self.w, 1.0, self.hinges, self.means, self.excesses, n_threads)
         np.subtract(self.hinges, self.means, out=np.asarray(self.gaps))
         self.tree.rebuild(self.gaps)
         self.gap = np.sum(self.gaps)
+        self.bound_excess = np.sum(self.excesses)
         return float(np.sum(self.hinges)), self.gap
 
     def check_means(self):
@@ -341,8 +350,8 @@ cdef class BlockDual(ProximalIterate):
     def hinge(self, const double[::1] w, double lam=1.0, int n_threads=1):
         """Σ p_i max_y lam L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩ at any w."""
         check_shape("w", w, self.oracle.n_weights)
-        hinges = np.zeros(self.oracle.n_blocks)
-        self._pass(w, lam, hinges, np.zeros(self.oracle.n_blocks), n_threads)
+        hinges, means, excesses = np.zeros((3, self.oracle.n_blocks))
+        self._pass(w, lam, hinges, means, excesses, n_threads)
         return float(np.sum(hinges))
 
     def gram(self, Py_ssize_t i):

@@ -1,5 +1,7 @@
 cdef class ProximalIterate:
     cdef readonly double lam, kappa
+    # How far the oracle's bounds of the last check are above what it found.
+    cdef public double bound_excess
     # v, and w = clip(v), which without bounds is the same array.
     cdef double[::1] v, w
     # The centre z, and w at the last centre; empty as long as κ is 0.

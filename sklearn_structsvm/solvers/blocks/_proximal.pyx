@@ -52,6 +52,7 @@ cdef class ProximalIterate:
     def __init__(self, Py_ssize_t n_weights, double lam, lower=None, upper=None):
         self.lam = lam
         self.kappa = 0.0
+        self.bound_excess = 0.0
         self.v = np.zeros(n_weights)
         self.w = self.v
         self.z = self.w_before = np.zeros(0)

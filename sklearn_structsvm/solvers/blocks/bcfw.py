@@ -190,6 +190,8 @@ def run_bcfw(
     Returns
     -------
     SolverResult
+        "stalled" is where no labeling that the oracle finds is violated by more than
+        `tol`, but its upper bounds leave a larger gap.
 
     References
     ----------
@@ -212,12 +214,17 @@ def run_bcfw(
     )
 
     def move(deadline):
+        if iterate.bound_excess > 0.0:
+            gap = iterate.gap + iterate.proximal_gap()
+            if gap - iterate.bound_excess <= tol < gap:
+                return "stalled"
         if algorithm == "batch":
             iterate.run_batch()
         else:
             make_corrected_pass(iterate, sampling, rng, deadline, team)
         if accelerator is not None:
             accelerator.after_pass()
+        return None
 
     # Gaps that parts elsewhere have seen are those of weights of their own.
     is_remote = team is not None
