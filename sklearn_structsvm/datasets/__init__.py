@@ -5,6 +5,7 @@ from ._conll2000 import fetch_conll2000
 from ._generators import make_chains, make_hierarchical, make_multilabel
 from ._ocr import fetch_ocr_letters, load_ocr_letters
 from ._segmentation import make_segmentation
+from ._snakes import make_snakes
 
 __all__ = [
     "chunking_attributes",
@@ -15,4 +16,5 @@ __all__ = [
     "make_hierarchical",
     "make_multilabel",
     "make_segmentation",
+    "make_snakes",
 ]

@@ -1,0 +1,144 @@
+"""Snakes on images, whose parts look alike."""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils import Bunch, check_random_state, check_scalar
+
+from sklearn_structsvm._utils.borders import check_integer
+from sklearn_structsvm._utils.grids import grid_edges
+
+# (row, column) to the next cell, by the number of a direction: right, down, left, up.
+STEPS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
+
+# Walks that end too early before a snake goes row by row.
+ATTEMPTS = 100
+
+
+def make_snakes(n_samples=20, *, shape=(8, 8), n_parts=5, noise=0.3, random_state=None):
+    """Generate images of snakes, whose parts only their neighbours tell apart.
+
+    A snake winds over the image from its head, part 1, to its tail, part `n_parts`; the
+    ground has label 0. A cell shows whether it is ground, or else in which of four
+    directions the next part lies; that of the tail is random. So a cell by itself tells
+    where the snake is, and nothing of which part it is. It takes pairs of labels that
+    depend on directions, and all the labels together, as in [1]_.
+
+    Parameters
+    ----------
+    n_samples : int, default=20
+        Number of images.
+
+    shape : tuple of two ints, default=(8, 8)
+        Rows and columns of cells.
+
+    n_parts : int, default=5
+        Parts of a snake, each a cell; there are one more labels.
+
+    noise : float, default=0.3
+        Standard deviation of the noise of each of the five channels.
+
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same images at every call.
+
+    Returns
+    -------
+    data : Bunch
+        With these attributes:
+
+        - ``X``, a list of n_samples tuples for `GraphStructure`: the channels of shape
+          (n_cells, 5), ground, right, down, left and up; edges of shape (n_edges, 2), to
+          the right and down; features of edges of shape (n_edges, 3), which are 1, how
+          much the first cell points at the second, and the second at the first.
+        - ``y``, a list of n_samples ndarrays of shape (n_cells,), int64.
+        - ``images``, an ndarray of shape (n_samples, n_rows, n_columns, 5).
+        - ``labels``, an ndarray of shape (n_samples, n_rows, n_columns), int64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not a number of its kind, or out of its range.
+
+    See Also
+    --------
+    make_segmentation : Images whose neighbours tend to be alike.
+
+    References
+    ----------
+    .. [1] Nowozin, S., Rother, C., Bagon, S., Sharp, T., Yao, B. and Kohli, P. (2011).
+       Decision tree fields. ICCV 2011.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.datasets import make_snakes
+    >>> data = make_snakes(n_samples=1, shape=(3, 6), random_state=0)
+    >>> data.labels[0]
+    array([[0, 0, 0, 0, 0, 1],
+           [0, 0, 5, 4, 3, 2],
+           [0, 0, 0, 0, 0, 0]])
+    """
+    check_integer("n_samples", n_samples, 1)
+    n_rows, n_columns = shape
+    check_integer("shape[0]", n_rows, 1)
+    check_integer("shape[1]", n_columns, 1)
+    check_integer("n_parts", n_parts, 1, n_rows * n_columns)
+    check_scalar(noise, "noise", Real, min_val=0)
+    rng = check_random_state(random_state)
+    edges = grid_edges(shape)
+    # An edge leads to the right or down, which the cell there sees the other way round.
+    is_down = (np.arange(len(edges)) >= n_rows * (n_columns - 1)).astype(int)
+    X, y, images, labels = [], [], [], []
+    for _ in range(n_samples):
+        cells, directions = _snake(shape, n_parts, rng)
+        label, shown = np.zeros(shape, dtype=np.int64), np.zeros((*shape, 5))
+        shown[..., 0] = 1.0
+        at = tuple(cells.T)
+        label[at] = np.arange(1, n_parts + 1)
+        shown[at] = np.eye(5)[1 + directions]
+        image = shown + noise * rng.normal(size=shown.shape)
+        channels = image.reshape(-1, 5)
+        points = np.column_stack(
+            [
+                np.ones(len(edges)),
+                channels[edges[:, 0], 1 + is_down],
+                channels[edges[:, 1], 3 + is_down],
+            ]
+        )
+        X.append((channels, edges, points))
+        y.append(label.ravel())
+        images.append(image)
+        labels.append(label)
+    return Bunch(X=X, y=y, images=np.array(images), labels=np.array(labels))
+
+
+def _snake(shape, n_parts, rng):
+    """Cells of a path that does not cross itself, and the direction from each."""
+    for _ in range(ATTEMPTS):
+        cells = _wind(shape, n_parts, rng)
+        if len(cells) == n_parts:
+            break
+    else:
+        # Row by row there is always room.
+        rows, columns = np.indices(shape)
+        columns[1::2] = columns[1::2, ::-1]
+        cells = np.column_stack([rows.ravel(), columns.ravel()])[:n_parts]
+    cells = np.array(cells)
+    steps = np.diff(cells, axis=0)
+    directions = (steps[:, np.newaxis] == STEPS).all(axis=2).argmax(axis=1)
+    return cells, np.append(directions, rng.randint(4))
+
+
+def _wind(shape, n_parts, rng):
+    """A random walk over cells that are free, until there is none next to it."""
+    cells = [tuple(rng.randint(shape).tolist())]
+    while len(cells) < n_parts:
+        around = [tuple((np.array(cells[-1]) + step).tolist()) for step in STEPS]
+        free = [
+            (r, c)
+            for r, c in around
+            if 0 <= r < shape[0] and 0 <= c < shape[1] and (r, c) not in cells
+        ]
+        if not free:
+            break
+        cells.append(free[rng.randint(len(free))])
+    return cells
