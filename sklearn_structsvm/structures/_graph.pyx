@@ -157,7 +157,8 @@ cdef class GraphOracle(ChainOracle):
     # The slots of all nodes: see `Graph`.
     cdef int[::1] first, other, reverse, pair
     # Where the parts stand in w, in `work` and in a direction.
-    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at, cut_at, forest_at
+    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at, cut_at
+    cdef Py_ssize_t forest_at
     cdef Py_ssize_t sums_at, delta_at
     cdef double[:, ::1] sums
 

@@ -395,7 +395,6 @@ def max_marginals(theta, transition, parents=None):
            [2. , 2.5]])
     """
     theta, transition = check_potentials(theta, transition)
-    cdef const double[:, ::1] nodes = theta
     cdef const double[::1] edges = _flat(transition)
     cdef const double[::1] turned = _flat(_transposed(transition))
     cdef const Py_ssize_t[::1] above = parents
@@ -488,4 +487,6 @@ def _flat(transition):
 
 
 def _transposed(transition):
-    return None if transition is None else np.ascontiguousarray(transition.swapaxes(-1, -2))
+    if transition is None:
+        return None
+    return np.ascontiguousarray(transition.swapaxes(-1, -2))
