@@ -130,8 +130,8 @@ def row_numbers(X, names=None):
 
 
 def _column_names(X):
-    """Names of the columns of a data frame, pandas' or polars'; None where X is none."""
-    columns = getattr(X, "columns", None)
+    """Names of the columns of a table, pandas', polars' or Arrow's; None for no table."""
+    columns = getattr(X, "column_names", getattr(X, "columns", None))
     return None if columns is None or not hasattr(X, "shape") else list(columns)
 
 
@@ -144,8 +144,13 @@ def _numbers_of_frame(X, names):
     values = np.asarray(X)
     if _is_numeric(values):
         return values[:, places]
-    take = X.iloc if hasattr(X, "iloc") else X
-    return np.column_stack([_numbers(np.asarray(take[:, j])) for j in places])
+    return np.column_stack([_numbers(np.asarray(_column(X, j))) for j in places])
+
+
+def _column(table, j):
+    if hasattr(table, "iloc"):
+        return table.iloc[:, j]
+    return table.column(j) if hasattr(table, "column") else table[:, j]
 
 
 def _as_array(X):

@@ -1,0 +1,388 @@
+"""From tokens and tables to the sequences that structures take."""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["SequenceTransformer", "split_sequences"]
+
+
+def _transformer_has(name):
+    def check(self):
+        # An AttributeError of the transformer says more than one of ours.
+        getattr(self._inner, name)
+        return True
+
+    return check
+
+
+class SequenceTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+    """Apply a transformer of rows to the rows of all sequences.
+
+    The rows of all sequences are put below one another, the transformer sees them as it
+    would any other rows, and what it makes of them is cut into sequences again. So all
+    of scikit-learn's transformers serve sequences, in a pipeline and a search.
+
+    Parameters
+    ----------
+    transformer : estimator or None, default=None
+        Such as `DictVectorizer`, `FeatureHasher`, `StandardScaler`, `OneHotEncoder`,
+        `TfidfVectorizer`, a `ColumnTransformer` or a `Pipeline`. None: a `DictVectorizer`
+        for tokens as CRFsuite has them. A token is then a dict, whose strings become
+        features of their own (``{"word": "the"}`` is ``word=the``) and whose dicts are
+        read as ``{"next": {"word": "the"}}`` is ``next:word=the``; or a list of strings,
+        each a feature; or one string.
+
+    Attributes
+    ----------
+    transformer_ : estimator
+        The fitted transformer.
+    n_features_in_ : int
+        Columns of its rows, where it tells.
+    feature_names_in_ : ndarray of str
+        Their names, where it tells.
+
+    See Also
+    --------
+    split_sequences : Sequences from a table with a column that tells them apart.
+
+    Notes
+    -----
+    What comes out are views of one matrix: a list of arrays, CSR matrices, or, with
+    ``set_output``, of data frames.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.preprocessing import SequenceTransformer
+    >>> X = [
+    ...     [{"word": "the", "bias": 1.0}, {"word": "cat", "bias": 1.0}],
+    ...     [{"word": "a", "bias": 1.0}, {"word": "dog", "bias": 1.0}, {"word": "barks"}],
+    ... ]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
+    >>> model = make_pipeline(SequenceTransformer(), BCFWClassifier(random_state=0))
+    >>> model.fit(X, y).predict([[{"word": "the"}, {"word": "dog"}]])[0].tolist()
+    ['DET', 'NOUN']
+    >>> model[0].get_feature_names_out().tolist()
+    ['bias', 'word=a', 'word=barks', 'word=cat', 'word=dog', 'word=the']
+    """
+
+    def __init__(self, transformer=None):
+        self.transformer = transformer
+
+    @property
+    def _inner(self):
+        return getattr(self, "transformer_", self.transformer)
+
+    def fit(self, X, y=None, **params):
+        """Fit the transformer to all rows.
+
+        Parameters
+        ----------
+        X : sequence of n sequences
+            Each an array, a CSR matrix or a data frame with T_i rows, or a list of T_i
+            tokens.
+        y : sequence of n arrays of shape (T_i,), or None
+            For transformers that want labels of the rows; others than one label for each
+            row are left out.
+        **params : dict
+            For `fit` of the transformer.
+
+        Returns
+        -------
+        self
+        """
+        rows, lengths = self._join(X)
+        self._start().fit(rows, *_labels(y, lengths), **params)
+        return self
+
+    def fit_transform(self, X, y=None, **params):
+        """`fit`, and then `transform` of the same sequences."""
+        rows, lengths = self._join(X)
+        out = self._start().fit_transform(rows, *_labels(y, lengths), **params)
+        return _split(out, lengths)
+
+    def transform(self, X):
+        """Transform the rows of each sequence.
+
+        Parameters
+        ----------
+        X : sequence of n sequences
+            As in `fit`.
+
+        Returns
+        -------
+        list of n arrays, CSR matrices or data frames of T_i rows
+        """
+        check_is_fitted(self)
+        rows, lengths = self._join(X)
+        return _split(self.transformer_.transform(rows), lengths)
+
+    @available_if(_transformer_has("get_feature_names_out"))
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that come out."""
+        check_is_fitted(self)
+        return self.transformer_.get_feature_names_out(input_features)
+
+    def set_output(self, *, transform=None):
+        """What the sequences that come out are: see `set_output` of scikit-learn.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None
+
+        Returns
+        -------
+        self
+        """
+        if self.transformer is None:
+            if transform not in (None, "default"):
+                raise ValueError(
+                    "set_output needs a transformer whose output is dense, such as "
+                    "SequenceTransformer(DictVectorizer(sparse=False))."
+                )
+            return self
+        for transformer in {id(t): t for t in (self.transformer, self._inner)}.values():
+            transformer.set_output(transform=transform)
+        return self
+
+    def _start(self):
+        given = self.transformer
+        self.transformer_ = DictVectorizer() if given is None else clone(given)
+        return self.transformer_
+
+    def _join(self, X):
+        rows, lengths = join_sequences(X)
+        if self.transformer is None:
+            rows = list(map(_features_of, rows))
+        return rows, lengths
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "transformer_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
+
+    @property
+    def n_features_in_(self):
+        """Columns of the rows, where the transformer tells."""
+        return self._inner.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """Names of the columns of the rows, where the transformer tells."""
+        return self._inner.feature_names_in_
+
+
+def split_sequences(table, ids):
+    """Cut a table into sequences by what tells them apart.
+
+    Parameters
+    ----------
+    table : data frame (pandas or polars), Arrow table, array, CSR matrix or list
+        With one row a token: the features of all sequences, or the labels.
+    ids : array-like of shape (n_rows,), or str
+        Of which sequence each row is; a name is that of a column, which is left out.
+
+    Returns
+    -------
+    list
+        The rows of each sequence in their order, of the type of `table`; sequences in
+        the order of their first rows.
+
+    Raises
+    ------
+    ValueError
+        If `ids` is not of one number or string for each row, or no column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_structsvm.preprocessing import split_sequences
+    >>> table = pd.DataFrame(
+    ...     {"sentence": [1, 1, 2], "word": ["the", "cat", "barks"], "length": [3, 3, 5]}
+    ... )
+    >>> [frame.shape for frame in split_sequences(table, "sentence")]
+    [(2, 2), (1, 2)]
+    >>> split_sequences(["DET", "NOUN", "VERB"], table["sentence"])
+    [['DET', 'NOUN'], ['VERB']]
+    """
+    if isinstance(ids, str):
+        names = list(getattr(table, "column_names", getattr(table, "columns", ())))
+        if ids not in names:
+            raise ValueError(f"ids={ids!r} is no column of the table; it has {names}.")
+        ids, table = table[ids], _without(table, ids)
+    ids, n_rows = np.asarray(ids), _n_rows(table)
+    if ids.shape != (n_rows,):
+        raise ValueError(
+            f"ids must have one entry for each of the {n_rows} rows; got an array of "
+            f"shape {ids.shape}."
+        )
+    if n_rows == 0:
+        raise ValueError("The table is empty: at least one row is needed.")
+    _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    codes = rank[codes]
+    if (np.diff(codes) < 0).any():
+        table = _take(table, np.argsort(codes, kind="stable"))
+    return _split(table, np.bincount(codes))
+
+
+def join_sequences(X):
+    """The rows of all sequences below one another, and how many each has.
+
+    Returns
+    -------
+    rows : as the items of X are
+    lengths : ndarray of shape (n,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is one sequence, or holds items of several types, or one without rows.
+    """
+    _check_sequences(X)
+    items = list(X)
+    if not items:
+        raise ValueError("X is empty: at least one sequence is needed.")
+    first = items[0]
+    for i, item in enumerate(items):
+        if isinstance(item, (str, bytes, Mapping)) or not hasattr(item, "__len__"):
+            if not sparse.issparse(item):
+                raise TypeError(
+                    f"X[{i}] is {item!r}, a single token: X must be a list of sequences, "
+                    "each a list of tokens. One sequence is [sequence]."
+                )
+        if _kind(item) != _kind(first):
+            raise TypeError(
+                f"X[{i}] is of type {type(item).__name__}, and X[0] of type "
+                f"{type(first).__name__}: all sequences must be alike."
+            )
+        if _n_rows(item) == 0:
+            raise ValueError(f"X[{i}] is empty: a sequence needs at least 1 position.")
+    lengths = np.array(list(map(_n_rows, items)))
+    return _concatenated(items), lengths
+
+
+def _check_sequences(X):
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) == 2:
+        raise TypeError(
+            f"X is one {type(X).__name__} of shape {tuple(shape)}: it must be a list of "
+            "sequences. One sequence is [X]; split_sequences cuts a table into many."
+        )
+    if isinstance(X, (str, bytes, Mapping)) or not hasattr(X, "__len__"):
+        raise TypeError(f"X must be a list of sequences; got {type(X).__name__}.")
+
+
+def _kind(item):
+    if isinstance(item, (list, tuple)) or (
+        isinstance(item, np.ndarray) and item.ndim == 1
+    ):
+        return "tokens"
+    return "sparse" if sparse.issparse(item) else type(item)
+
+
+def _n_rows(item):
+    return item.shape[0] if hasattr(item, "shape") else len(item)
+
+
+def _concatenated(items):
+    first = items[0]
+    if _kind(first) == "tokens":
+        return list(chain.from_iterable(items))
+    if sparse.issparse(first):
+        return sparse.vstack(items, format="csr")
+    library = type(first).__module__.partition(".")[0]
+    if library == "pandas":
+        import pandas
+
+        return pandas.concat(items)
+    if library == "polars":
+        import polars
+
+        return polars.concat(items)
+    if library == "pyarrow":
+        import pyarrow
+
+        return pyarrow.concat_tables(items)
+    return np.concatenate(items)
+
+
+def _split(rows, lengths):
+    """Views of the rows, so many for each sequence."""
+    ends = np.cumsum(lengths).tolist()
+    pairs = list(zip([0, *ends[:-1]], ends, strict=True))
+    if sparse.issparse(rows):
+        rows = rows if rows.format == "csr" else rows.tocsr()
+        return [_csr_rows(rows, start, stop) for start, stop in pairs]
+    if hasattr(rows, "iloc"):
+        return [rows.iloc[start:stop] for start, stop in pairs]
+    if hasattr(rows, "column_names"):
+        return [rows.slice(start, stop - start) for start, stop in pairs]
+    return [rows[start:stop] for start, stop in pairs]
+
+
+def _csr_rows(matrix, start, stop):
+    first, last = matrix.indptr[[start, stop]]
+    result = type(matrix)((stop - start, matrix.shape[1]), dtype=matrix.dtype)
+    # Handed to the constructor, short views of long arrays would be copied.
+    result.data = matrix.data[first:last]
+    result.indices = matrix.indices[first:last]
+    result.indptr = matrix.indptr[start : stop + 1] - first
+    return result
+
+
+def _take(table, places):
+    if hasattr(table, "iloc"):
+        return table.iloc[places]
+    if hasattr(table, "column_names"):
+        return table.take(places)
+    if hasattr(table, "shape"):
+        return table[places]
+    return [table[place] for place in places.tolist()]
+
+
+def _without(table, name):
+    if hasattr(table, "iloc"):
+        return table.drop(columns=name)
+    return (
+        table.drop_columns(name) if hasattr(table, "drop_columns") else table.drop(name)
+    )
+
+
+def _labels(y, lengths):
+    """Arguments for `fit`: the labels of all rows, if that is what y is."""
+    if y is None or [np.shape(own) for own in y] != [(n,) for n in lengths.tolist()]:
+        return ()
+    return (np.concatenate([np.asarray(own) for own in y]),)
+
+
+def _features_of(token):
+    """A token as CRFsuite has it, as a dict for `DictVectorizer`."""
+    if isinstance(token, str):
+        return {token: 1.0}
+    if not isinstance(token, Mapping):
+        return Counter(token)
+    if not any(isinstance(value, Mapping) for value in token.values()):
+        return token
+    features = {}
+    for name, value in token.items():
+        if isinstance(value, Mapping):
+            value = _features_of(value)
+            features |= {f"{name}:{inner}": v for inner, v in value.items()}
+        else:
+            features[name] = value
+    return features

@@ -1,0 +1,271 @@
+"""SequenceTransformer and split_sequences: any transformer, any container, misuse."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+from _seeds import new_rng
+from joblib import parallel_config
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.preprocessing import SequenceTransformer, split_sequences
+from sklearn_structsvm.structures import ChainStructure
+
+WORDS = ["the", "cat", "dog", "barks", "a"]
+
+
+def dense(item):
+    return item.toarray() if sparse.issparse(item) else np.asarray(item)
+
+
+def draw_lengths(rng):
+    return rng.integers(1, 6, size=7)
+
+
+def cut(rows, lengths):
+    ends = np.cumsum(lengths)
+    return [rows[end - n : end] for end, n in zip(ends, lengths, strict=True)]
+
+
+def numbers(rng, n):
+    return rng.normal(size=(n, 3))
+
+
+def frames(rng, n):
+    frame = pd.DataFrame(numbers(rng, n), columns=["a", "b", "c"])
+    return frame.assign(word=rng.choice(WORDS, size=n))
+
+
+def words(rng, n):
+    return rng.choice(WORDS, size=n).tolist()
+
+
+def dicts(rng, n):
+    return [{"word": word, "length": len(word)} for word in words(rng, n)]
+
+
+TRANSFORMERS = {
+    "scaler": (StandardScaler(), numbers),
+    "csr": (
+        StandardScaler(with_mean=False),
+        lambda rng, n: sparse.csr_array(numbers(rng, n)),
+    ),
+    "pipeline": (make_pipeline(StandardScaler(), PCA(2)), numbers),
+    "dicts": (DictVectorizer(), dicts),
+    "dicts, dense": (DictVectorizer(sparse=False), dicts),
+    "hasher": (FeatureHasher(2**8), dicts),
+    "words": (TfidfVectorizer(analyzer="char"), words),
+    "one-hot": (OneHotEncoder(), lambda rng, n: np.array(words(rng, n))[:, np.newaxis]),
+    "columns": (
+        make_column_transformer(
+            (StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["word"])
+        ),
+        frames,
+    ),
+}
+each = pytest.mark.parametrize("name", TRANSFORMERS)
+
+
+@each
+def test_it_is_the_transformer_of_all_rows(name):
+    transformer, draw = TRANSFORMERS[name]
+    rng = new_rng(0)
+    lengths = draw_lengths(rng)
+    rows = draw(rng, lengths.sum())
+    X = cut(rows, lengths)
+    expected = dense(clone(transformer).fit_transform(rows))
+    model = SequenceTransformer(clone(transformer))
+    for made in (model.fit_transform(X), model.fit(X).transform(X)):
+        assert [item.shape[0] for item in made] == lengths.tolist()
+        np.testing.assert_allclose(np.concatenate(list(map(dense, made))), expected)
+    again = pickle.loads(pickle.dumps(clone(model).fit(X))).transform(X[1:3])
+    np.testing.assert_allclose(dense(again[0]), dense(made[1]))
+    if hasattr(model.transformer_, "get_feature_names_out"):
+        names = model.get_feature_names_out()
+        assert names.tolist() == model.transformer_.get_feature_names_out().tolist()
+
+
+@pytest.mark.parametrize("name", ["scaler", "dicts", "csr"])
+def test_what_comes_out_shares_the_memory_of_one_matrix(name):
+    transformer, draw = TRANSFORMERS[name]
+    rng = new_rng(0)
+    lengths = draw_lengths(rng)
+    made = SequenceTransformer(transformer).fit_transform(
+        cut(draw(rng, lengths.sum()), lengths)
+    )
+    for item in made:
+        values = item.data if sparse.issparse(item) else item
+        first = made[0].data if sparse.issparse(item) else made[0]
+        assert values.base is not None
+        assert np.shares_memory(values.base, first.base)
+
+
+def test_tokens_as_crfsuite_has_them_need_no_transformer():
+    rng = new_rng(0)
+    lengths = draw_lengths(rng)
+    tokens = words(rng, lengths.sum())
+    written = {
+        "strings": [[f"word={word}", "bias"] for word in tokens],
+        "dicts": [{"word": word, "bias": 1.0} for word in tokens],
+        "flags": [{f"word={word}": True, "bias": 1} for word in tokens],
+    }
+    made = {
+        name: SequenceTransformer().fit(cut(rows, lengths))
+        for name, rows in written.items()
+    }
+    for name, model in made.items():
+        assert (
+            model.get_feature_names_out().tolist()
+            == made["dicts"].get_feature_names_out().tolist()
+        )
+        for item, other in zip(
+            model.transform(cut(written[name], lengths)),
+            made["dicts"].transform(cut(written["dicts"], lengths)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(item.toarray(), other.toarray())
+
+
+def test_dicts_in_dicts_and_words_alone_are_features():
+    model = SequenceTransformer().fit(
+        [[{"next": {"word": "cat", "far": {"n": 2}}, "w": ["a", "b"]}, {"n": 3}]]
+    )
+    assert model.get_feature_names_out().tolist() == [
+        "n",
+        "next:far:n",
+        "next:word=cat",
+        "w=a",
+        "w=b",
+    ]
+    (made,) = SequenceTransformer().fit_transform([["the", "cat", "the"]])
+    np.testing.assert_array_equal(made.toarray(), [[0, 1], [1, 0], [0, 1]])
+    (twice,) = SequenceTransformer().fit_transform([[["a", "a", "b"]]])
+    np.testing.assert_array_equal(twice.toarray(), [[2, 1]])
+
+
+def test_a_transformer_sees_the_labels_of_the_rows():
+    rng = new_rng(0)
+    lengths = draw_lengths(rng)
+    rows = numbers(rng, lengths.sum())
+    labels = (rows[:, 1] > 0).astype(int)
+    model = SequenceTransformer(SelectKBest(k=1))
+    made = model.fit_transform(cut(rows, lengths), cut(labels, lengths))
+    np.testing.assert_array_equal(np.concatenate(made), rows[:, [1]])
+    # One label for each sequence is none of a row.
+    SequenceTransformer(StandardScaler()).fit(cut(rows, lengths), np.zeros(len(lengths)))
+
+
+def test_frames_come_out_where_they_are_asked_for():
+    transformer, draw = TRANSFORMERS["scaler"][0], frames
+    rng = new_rng(0)
+    lengths = draw_lengths(rng)
+    X = cut(draw(rng, lengths.sum())[["a", "b"]], lengths)
+    model = SequenceTransformer(clone(transformer)).set_output(transform="pandas")
+    made = clone(model).fit(X).transform(X)
+    assert [frame.shape for frame in made] == [(n, 2) for n in lengths]
+    assert made[0].columns.tolist() == ["a", "b"]
+    assert clone(model).fit(X).feature_names_in_.tolist() == ["a", "b"]
+    assert model.fit(X).n_features_in_ == 2
+    arrays = model.set_output(transform="default").transform(X)
+    assert isinstance(arrays[0], np.ndarray)
+    with pytest.raises(ValueError, match="sparse=False"):
+        SequenceTransformer().set_output(transform="pandas")
+
+
+def test_a_search_over_a_pipeline_of_dicts():
+    rng = new_rng(0)
+    lengths = np.full(24, 4)
+    tokens = dicts(rng, lengths.sum())
+    labels = np.array(["long" if t["length"] > 3 else "short" for t in tokens])
+    model = make_pipeline(
+        SequenceTransformer(DictVectorizer()),
+        BCFWClassifier(ChainStructure(), tol=0.01, random_state=0),
+    )
+    grid = {
+        "sequencetransformer__transformer__sparse": [True, False],
+        "bcfwclassifier__C": [1e-3, 1.0],
+    }
+    search = GridSearchCV(model, grid, cv=3, n_jobs=2)
+    with parallel_config("threading"):
+        search.fit(cut(tokens, lengths), cut(labels, lengths))
+    assert search.best_score_ == 1.0 and search.best_params_["bcfwclassifier__C"] == 1.0
+    unseen = search.predict([[{"word": "owl", "length": 3}, {"length": 5}]])
+    assert unseen[0].tolist() == ["short", "long"]
+
+
+@pytest.mark.parametrize(
+    "X, error, words",
+    [
+        ([], ValueError, "X is empty"),
+        (["the", "cat"], TypeError, r"X\[0\] is 'the', a single token.*\[sequence\]"),
+        ([{"a": 1}], TypeError, "a single token"),
+        ("the cat", TypeError, "list of sequences; got str"),
+        (np.zeros((3, 2)), TypeError, r"one ndarray of shape \(3, 2\).*\[X\]"),
+        (pd.DataFrame({"a": [1]}), TypeError, "split_sequences"),
+        ([[{"a": 1}], []], ValueError, r"X\[1\] is empty"),
+        ([np.zeros((2, 2)), [{"a": 1}]], TypeError, r"X\[1\] is of type list"),
+    ],
+)
+def test_what_is_no_list_of_sequences_is_an_error_that_says_what_to_write(
+    X, error, words
+):
+    with pytest.raises(error, match=words):
+        SequenceTransformer().fit(X)
+
+
+def tables(rng, n):
+    rows = frames(rng, n)
+    yield rows
+    yield rows[["a", "b"]].to_numpy()
+    yield sparse.csr_array(rows[["a", "b"]].to_numpy())
+    yield rows["word"].tolist()
+    yield rows["word"]
+    columns = {name: rows[name].to_numpy() for name in ("a", "b")}
+    yield polars.DataFrame(columns)
+    yield pyarrow.table(columns)
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_tables_are_cut_by_ids_and_joined_again(is_sorted):
+    rng = new_rng(0)
+    ids = np.repeat(["z", "b", "q"], [3, 1, 4])
+    if not is_sorted:
+        ids = rng.permutation(ids)
+    order = [*dict.fromkeys(ids.tolist())]
+    for table in tables(rng, len(ids)):
+        parts = split_sequences(table, ids)
+        assert len(parts) == 3
+        for name, part in zip(order, parts, strict=True):
+            values = part.toarray() if sparse.issparse(part) else np.asarray(part)
+            whole = table.toarray() if sparse.issparse(table) else np.asarray(table)
+            np.testing.assert_array_equal(values, whole[ids == name])
+            assert type(part) is type(table)
+
+
+def test_a_column_of_ids_is_named_and_left_out():
+    rng = new_rng(0)
+    frame = frames(rng, 5).assign(sentence=[4, 4, 1, 1, 1])
+    parts = split_sequences(frame, "sentence")
+    assert [part.shape for part in parts] == [(2, 4), (3, 4)]
+    assert "sentence" not in parts[0].columns
+    with pytest.raises(ValueError, match="'page' is no column"):
+        split_sequences(frame, "page")
+    with pytest.raises(ValueError, match="each of the 5 rows"):
+        split_sequences(frame, [1, 2])
+    with pytest.raises(ValueError, match="empty"):
+        split_sequences([], [])
+    parts = SequenceTransformer(TRANSFORMERS["columns"][0]).fit_transform(parts)
+    assert [part.shape[0] for part in parts] == [2, 3]
