@@ -177,19 +177,39 @@ def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS):
 
 
 class Textbook:
-    """Algorithms 1, 3, 4 and 9 of the BCFW paper with explicit w_i and α.
+    """Algorithms 1, 3, 4, 5 and 9 of the BCFW paper with explicit w_i and α.
 
-    With appendix G's safeguard: the plain step where it increases the dual more.
+    Parameters
+    ----------
+    safeguard : bool
+        That of appendix G: the plain step where it increases the dual more.
+    cache : (F, ν) or None
+        Of the cache-hit criterion of Algorithm 5; all labelings seen are kept.
 
     Attributes
     ----------
+    n_hits, n_calls : int
+        Of the cache, and of the oracle by steps.
     visited : ndarray
         The blocks of the last run, without those where labelings tie, of which rounding
         takes one: a pairwise step leaves two of a block alike, until another block moves.
+        Nor those whose cache is at the edge of a hit, or has such labelings.
     """
 
-    def __init__(self, listed, lam, p=None, step="fw", lower=-np.inf, upper=np.inf):
+    def __init__(
+        self,
+        listed,
+        lam,
+        p=None,
+        step="fw",
+        lower=-np.inf,
+        upper=np.inf,
+        safeguard=True,
+        cache=None,
+    ):
         self.listed, self.lam, self.step = listed, lam, step
+        self.safeguard, self.cache = safeguard, cache
+        self.n_hits = self.n_calls = 0
         self.p = listed.uniform if p is None else p
         self.lower, self.upper = lower, upper
         self.v = np.zeros(listed.d)
@@ -198,10 +218,44 @@ class Textbook:
         self.alpha = [np.zeros(len(loss)) for loss in listed.loss]
         for alpha, truth in zip(self.alpha, listed.truth, strict=True):
             alpha[truth] = 1.0
+        self.at_hand = [alpha > 0.0 for alpha in self.alpha]
 
     @property
     def w(self):
         return np.clip(self.v, self.lower, self.upper)
+
+    def gain(self, i, values, c):
+        """⟨α_i - e_c, ∇_i f⟩: the block's gap, if c is the best labeling."""
+        return self.p[i] * (values[c] - self.alpha[i] @ values)
+
+    def check_gaps(self):
+        """Take note of all block gaps, and of their sum."""
+        every = [self.listed.values(i, self.w) for i in range(self.listed.n)]
+        self.gaps = np.array(
+            [self.gain(i, values, values.argmax()) for i, values in enumerate(every)]
+        )
+        self.gap = self.gaps.sum()
+
+    def ask(self, i, values):
+        """The labeling that block i moves to; None where rounding decides on it."""
+        s = int(values.argmax())
+        if self.cache is not None:
+            F, nu = self.cache
+            hand = np.flatnonzero(self.at_hand[i])
+            c = hand[values[hand].argmax()]
+            gain = self.gain(i, values, c)
+            edge = max(F * self.gaps[i], nu / np.count_nonzero(self.p) * self.gap)
+            rounding = 1e-9 * self.listed.loss[i].max()
+            nearest = np.diff(np.sort(values[hand])[-2:]).min(initial=np.inf)
+            if abs(gain - edge) <= self.p[i] * rounding or nearest <= rounding:
+                return None
+            if gain > edge:
+                self.n_hits += 1
+                return c
+            self.gaps[i] = self.gain(i, values, s)
+            self.at_hand[i][s] = True
+        self.n_calls += 1
+        return s
 
     def corner(self, i, c):
         """w_s = p_i ψ_i(y) / λ and ℓ_s = p_i L_i(y)."""
@@ -223,7 +277,9 @@ class Textbook:
         nearest = np.concatenate([np.diff(best), np.diff(worst)]).min()
         if nearest <= 1e-9 * np.abs(values).max():
             return False
-        s = int(values.argmax())
+        s = self.ask(i, values)
+        if s is None:
+            return False
         active = np.flatnonzero(alpha > 0)
         a = active[values[active].argmin()]
         w_s, loss_s = self.corner(i, s)
@@ -242,7 +298,11 @@ class Textbook:
         if self.step == "away" and len(steps) > 1 and gains[0] > gains[1]:
             del steps[1]
         searched = [self.search(step, w) for step in steps]
-        best = int(np.argmax([progress for progress, _ in searched]))
+        # Where there is another kind of step it is that one, or with the safeguard the
+        # one that gets further.
+        best = len(steps) - 1
+        if self.safeguard:
+            best = int(np.argmax([progress for progress, _ in searched]))
         (dw, dl, dalpha, longest), gamma = steps[best], searched[best][1]
         self.v_blocks[i] += gamma * dw
         self.loss_blocks[i] += gamma * dl

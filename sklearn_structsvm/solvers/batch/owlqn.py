@@ -40,6 +40,7 @@ def run_owlqn(
     direction_tol=DIRECTION_TOL,
     max_directions=MAX_DIRECTIONS,
     w0=None,
+    rng=None,
     on_pass=None,
     history=None,
 ):
@@ -66,6 +67,10 @@ def run_owlqn(
         ε and k_max of Algorithm 2.
     w0 : ndarray of shape (d,) or None
         Zero by default.
+    rng : numpy.random.Generator or None
+        Draws the subgradient that a direction is first made from. None takes the one of
+        least size, as OWL-QN must; with others it soon finds no direction of descent,
+        where Algorithm 2 does (OWL-QNr and OWL-QN*r of [2]_).
     on_pass : callable or None
         Called after each iteration, as for `run_bcfw`.
     history : History or None
@@ -85,15 +90,14 @@ def run_owlqn(
     """
     if direction not in ("owlqn", "sub"):
         raise ValueError(f"direction must be 'owlqn' or 'sub'; got {direction!r}.")
-    objective = L1Risk(risk, lam, w0)
-    find = None
-    if direction == "sub":
-        options = {"tol": direction_tol, "max_directions": max_directions}
-
-        def find(multiply):
-            return descent_direction(objective, multiply, **options)[0]
-
-    method = _OrthantSteps(objective, LimitedMemory(risk.n_weights, buffer), find)
+    method = OrthantSteps(
+        L1Risk(risk, lam, w0, rng),
+        direction=direction,
+        buffer=buffer,
+        direction_tol=direction_tol,
+        max_directions=max_directions,
+    )
+    objective = method.objective
     return run_passes(
         lambda deadline: "stalled" if method.move() else None,
         lambda done: (objective.row(), objective.weights),
@@ -108,20 +112,30 @@ def run_owlqn(
 class L1Risk:
     """J(w) = λ ||w||₁ + R(w) at a point, for `descent_direction` too.
 
+    Parameters
+    ----------
+    risk : Logistic
+    lam : float
+        λ > 0.
+    w0 : ndarray of shape (d,) or None
+        Zero by default.
+    rng : numpy.random.Generator or None
+        Draws `gradient` among the subgradients.
+
     Attributes
     ----------
     weights, smooth_gradient : ndarray of shape (d,)
         w and the gradient of R.
     gradient : ndarray of shape (d,)
-        The subgradient of J of least size.
+        The subgradient of J of least size, or a random one.
     value, dual_objective : float
         `dual_objective` is the best lower bound so far.
     n_planes : int
         Evaluations of R with its gradient.
     """
 
-    def __init__(self, risk, lam, w0=None):
-        self.risk, self.lam = risk, lam
+    def __init__(self, risk, lam, w0=None, rng=None):
+        self.risk, self.lam, self.rng = risk, lam, rng
         self.n_planes = 0
         self.mean = None
         self.dual_objective = -np.inf
@@ -137,8 +151,11 @@ class L1Risk:
         self.coef, _ = self.risk.plane(scores)
         g = self.smooth_gradient = self.risk.gradient(self.coef)
         self.n_planes += 1
-        shrunk = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
-        self.gradient = np.where(w == 0.0, shrunk, g + self.lam * np.sign(w))
+        if self.rng is None:
+            at_zero = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
+        else:
+            at_zero = g + self.lam * self.rng.uniform(-1.0, 1.0, size=len(g))
+        self.gradient = np.where(w == 0.0, at_zero, g + self.lam * np.sign(w))
         self._average()
         bounds = self.risk.dual_values(
             [(coef, self._scale(g)) for coef, g in ((self.coef, g), self.mean)]
@@ -186,19 +203,46 @@ class L1Risk:
         }
 
 
-class _OrthantSteps(RestartedSteps):
-    """Iterations of OWL-QN, with directions found by `find` or projected."""
+class OrthantSteps(RestartedSteps):
+    """Iterations of OWL-QN or OWL-QN*, one at a time.
 
-    def __init__(self, objective, inverse, find):
-        self.objective, self.inverse, self.find = objective, inverse, find
+    Parameters
+    ----------
+    objective : L1Risk
+        Moved in place.
+    direction, buffer, direction_tol, max_directions
+        As for `run_owlqn`.
+
+    Attributes
+    ----------
+    n_directions : int
+        As of `QuasiNewtonSteps`.
+    """
+
+    def __init__(
+        self,
+        objective,
+        *,
+        direction="owlqn",
+        buffer=BUFFER,
+        direction_tol=DIRECTION_TOL,
+        max_directions=MAX_DIRECTIONS,
+    ):
+        self.objective, self.direction = objective, direction
+        self.inverse = LimitedMemory(len(objective.weights), buffer)
+        self.options = {"tol": direction_tol, "max_directions": max_directions}
+        self.n_directions = 0
 
     def _attempt(self):
         objective, inverse = self.objective, self.inverse
-        if self.find is None:
+        if self.direction == "owlqn":
             direction = -inverse.multiply(objective.gradient)
             direction[direction * objective.gradient >= 0.0] = 0.0
         else:
-            direction = self.find(inverse.multiply)
+            direction, _, n, _ = descent_direction(
+                objective, inverse.multiply, **self.options
+            )
+            self.n_directions += n - 1
         if not objective.slope(direction) < 0.0:
             return False
         # Without an estimate of the Hessian there is no length to believe in.

@@ -57,6 +57,9 @@ cdef class BlockFrankWolfe(BlockDual):
     step : {"fw", "pairwise", "away", "corrective"}
     cache_factor, cache_floor : float
         F and ν of the cache-hit criterion.
+    safeguard : bool
+        Whether pairwise and away steps give way to plain ones that get further (appendix
+        G).
     average : bool
         Whether to keep the weighted average of the iterates.
     """
@@ -65,14 +68,14 @@ cdef class BlockFrankWolfe(BlockDual):
     cdef double cache_factor, cache_floor, total_weight
     cdef str step_name
     cdef int kind
-    cdef bint average
+    cdef bint average, safeguard
     cdef double average_loss
     cdef double[::1] average_sum, second
 
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
                  str step="fw", Py_ssize_t cache_size=0, double cache_factor=0.25,
-                 double cache_floor=0.01, bint average=False, lower=None,
-                 upper=None, BlockFrankWolfe whole=None):
+                 double cache_floor=0.01, bint safeguard=True, bint average=False,
+                 lower=None, upper=None, BlockFrankWolfe whole=None):
         self.step_name = step
         self.kind = STEPS[step]
         super().__init__(
@@ -81,6 +84,7 @@ cdef class BlockFrankWolfe(BlockDual):
             whole=whole)
         self.cache_factor = cache_factor
         self.cache_floor = cache_floor
+        self.safeguard = safeguard
         self.total_weight = np.sum(weights)
         self.n_steps = self.n_cache_hits = 0
         self.average = average
@@ -184,7 +188,7 @@ cdef class BlockFrankWolfe(BlockDual):
         cdef double threshold, loss_change, fw_gain, alpha, one = 1.0, minus = -1.0
         cdef double scale = p * p / self.proximal_lam()
         cdef int taken = FRANK_WOLFE
-        cdef bint hit = False
+        cdef bint hit = False, has_other = False
 
         self.oracle.potentials(i, &self.w[0], work)
         self.oracle.block_score(i, work, &score)
@@ -245,6 +249,7 @@ cdef class BlockFrankWolfe(BlockDual):
         if n_active > 1:
             alpha = corners.alpha[away]
             if self.kind == PAIRWISE:
+                has_other = True
                 gain = p * (value - away_value)
                 self._pairwise_direction(i, s, away, &norm)
                 progress = line_search(gain, scale * norm, alpha, &gamma)
@@ -255,7 +260,8 @@ cdef class BlockFrankWolfe(BlockDual):
                 # least the mean of the others'. By rounding it is, close to the optimum,
                 # and then the step is as long as 1 / (1 - alpha), and so is the rounding.
                 progress = 0.0
-                if gain >= fw_gain and alpha <= 0.5:
+                has_other = gain >= fw_gain and alpha <= 0.5
+                if has_other:
                     self.oracle.direction(
                         i, 1.0, 1, &minus, corners.labels + away * n_labels,
                         &self.second[0], &norm)
@@ -263,7 +269,7 @@ cdef class BlockFrankWolfe(BlockDual):
                         gain, scale * norm, alpha / (1.0 - alpha), &gamma)
             # The safeguard of the paper's appendix G: the plain step where it
             # gets further, which inherits its convergence guarantee.
-            if progress > fw_progress:
+            if progress > fw_progress or (has_other and not self.safeguard):
                 taken = self.kind
                 chosen = &self.second[0]
                 if taken == PAIRWISE:
@@ -463,7 +469,8 @@ cdef class BlockFrankWolfe(BlockDual):
         return BlockFrankWolfe(
             self.oracle, weights, self.lam, step=self.step_name,
             cache_size=self.cache_size, cache_factor=self.cache_factor,
-            cache_floor=self.cache_floor, lower=self.lower if self.has_box else None,
+            cache_floor=self.cache_floor, safeguard=self.safeguard,
+            lower=self.lower if self.has_box else None,
             upper=self.upper if self.has_box else None, whole=self)
 
     def begin_pass_of(self, BlockFrankWolfe part):

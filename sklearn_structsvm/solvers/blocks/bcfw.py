@@ -52,6 +52,9 @@ def start_bcfw(
     step="auto",
     cache="auto",
     cache_size=CACHE_SIZE,
+    cache_factor=CACHE_FACTOR,
+    cache_floor=CACHE_FLOOR,
+    safeguard=True,
     average=False,
     bounds=None,
     state=None,
@@ -72,6 +75,16 @@ def start_bcfw(
         steps have no use for, or an average, pairwise steps take their place: as in the
         paper, which has a cache where the oracle is expensive.
     cache_size : int
+        Labelings kept for each block, beside those that have dual mass.
+    cache_factor, cache_floor : float
+        F and ν of the paper's cache-hit criterion: the best labeling at hand serves where
+        its gain is at least max(F g_i, ν/n g), for the block's gap when its oracle was
+        asked last and the whole gap when it was last checked. With either of them large
+        the oracle is asked each time, with both 0 hardly ever, and the gap does not close.
+    safeguard : bool
+        Whether pairwise and away steps give way to plain ones that increase the dual
+        more, by which they inherit their convergence (appendix G of the paper). False:
+        Algorithms 3 and 4 as printed.
     average : bool
     bounds : (lower, upper) of ndarray of shape (d,), or None
     state : dict or None
@@ -81,8 +94,8 @@ def start_bcfw(
     Raises
     ------
     ValueError
-        For step="exact", which is that of `run_exact` alone, and step="corrective" with a
-        cache.
+        For step="exact", which is that of `run_exact` alone, step="corrective" with a
+        cache, and for F or ν below 0 or not finite.
 
     Returns
     -------
@@ -96,6 +109,9 @@ def start_bcfw(
             "step='exact' makes single fits by BCFWClassifier; for a path, or C chosen "
             "along one, leave step='auto'."
         )
+    for name, value in (("cache_factor", cache_factor), ("cache_floor", cache_floor)):
+        if not 0.0 <= value < np.inf:
+            raise ValueError(f"{name} must be finite and at least 0; got {value!r}.")
     if step == "auto":
         expensive = oracle.relative_cost >= EXPENSIVE_FOR_STEPS
         if state is not None:
@@ -116,8 +132,9 @@ def start_bcfw(
         lam,
         step=step,
         cache_size=cache_size if cache else 0,
-        cache_factor=CACHE_FACTOR,
-        cache_floor=CACHE_FLOOR,
+        cache_factor=cache_factor,
+        cache_floor=cache_floor,
+        safeguard=safeguard,
         average=average,
         lower=lower,
         upper=upper,

@@ -191,6 +191,7 @@ def regularization_path(
     max_time=None,
     n_threads=1,
     rng=None,
+    on_breakpoint=None,
 ):
     """ε-approximate solutions for all λ (Algorithms 6 and 7 of [1]_).
 
@@ -222,6 +223,9 @@ def regularization_path(
         Seconds in all.
     n_threads : int
     rng : numpy.random.Generator
+    on_breakpoint : callable or None
+        Called with the iterate at each breakpoint, solved; what it takes counts as time
+        of the path.
 
     Returns
     -------
@@ -258,6 +262,8 @@ def regularization_path(
         while True:
             gap = iterate.known_gap if heuristic else history.rows[-1]["dual_gap"]
             points.add(iterate, gap)
+            if on_breakpoint is not None:
+                on_breakpoint(iterate)
             if bound == 0.0:
                 complete = True
                 break

@@ -7,9 +7,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm.risks import Logistic
-from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
-from sklearn_structsvm.solvers.batch.owlqn import L1Risk, _OrthantSteps, run_owlqn
-from sklearn_structsvm.solvers.batch.quasi_newton import descent_direction
+from sklearn_structsvm.solvers.batch.owlqn import L1Risk, OrthantSteps, run_owlqn
 from sklearn_structsvm.solvers.loop import History
 
 DIRECTIONS = ["owlqn", "sub"]
@@ -124,15 +122,47 @@ def test_a_poor_subgradient_stops_owlqn_but_not_its_variant():
     signs = new_rng(0).choice([-1.0, 1.0], size=15)
     objective.gradient = objective.smooth_gradient + 0.15 * signs
     start = objective.value
-    inverse = LimitedMemory(15, 5)
-    plain = -inverse.multiply(objective.gradient)
+    steps = OrthantSteps(objective, direction="sub", max_directions=100)
+    plain = -steps.inverse.multiply(objective.gradient)
     assert objective.slope(plain) > 0.0
-
-    def find(multiply):
-        return descent_direction(objective, multiply, max_directions=100)[0]
-
-    assert not _OrthantSteps(objective, inverse, find).move()
+    assert not steps.move()
     assert objective.value < start
+    assert steps.n_directions > 0
+
+
+def test_random_subgradients_are_subgradients():
+    X, y, s = data()
+    risk, lam = Logistic(X, y, s), 0.05
+    w = new_rng(1).normal(size=15) * (np.arange(15) % 3 == 0)
+    objective = L1Risk(risk, lam, w, new_rng(2))
+    rng = new_rng(3)
+    for _ in range(50):
+        other = w + rng.normal(size=15) * rng.choice([1e-3, 1.0])
+        below = objective.value + objective.gradient @ (other - w)
+        assert objective_at(risk, lam, other) >= below - 1e-12
+    redrawn = L1Risk(risk, lam, w, new_rng(4)).gradient
+    np.testing.assert_array_equal(redrawn[w != 0.0], objective.gradient[w != 0.0])
+    assert (redrawn[w == 0.0] != objective.gradient[w == 0.0]).all()
+
+
+def test_random_subgradients_stop_owlqn_but_not_its_variant():
+    """OWL-QNr and OWL-QN*r: section 7.3 and Figure 11 of Yu et al."""
+    X, y, s = data(n=200, d=30)
+    risk, lam = Logistic(X, y, s), 0.03
+    best = run_owlqn(risk, lam, tol=1e-8, max_iter=5000)
+    start = objective_at(risk, lam, np.zeros(30))
+    left = {}
+    for direction in DIRECTIONS:
+        found = run_owlqn(
+            risk, lam, direction=direction, rng=new_rng(0), tol=1e-6, max_iter=2000
+        )
+        left[direction] = (found.objective - best.objective) / (start - best.objective)
+        again = run_owlqn(
+            risk, lam, direction=direction, rng=new_rng(0), tol=1e-6, max_iter=2000
+        )
+        np.testing.assert_array_equal(again.solution, found.solution)
+    assert left["sub"] <= 0.01
+    assert left["sub"] < left["owlqn"]
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -6,7 +6,7 @@ from _problems import KINDS, PRESENTED, random_problem
 from _references import CHAIN_PARTS, Textbook, list_chains, random_chains, visits
 from _seeds import new_rng
 
-from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 
 LAM = 0.05
 N = 8
@@ -48,6 +48,80 @@ def test_iterates_under_sample_weights_are_those_of_the_textbook(kind, step):
     reference.run(blocks)
     mine.run(reference.visited)
     assert_same_weights(mine.weights, reference.w)
+
+
+@pytest.mark.parametrize("cache", [(0.25, 0.01), (0.9, 0.0), (0.05, 0.0), (0.0, 0.5)])
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cache_is_hit_where_algorithm_5_says(kind, step, cache):
+    problem, F, nu = random_problem(kind), *cache
+    mine, _, _ = start_bcfw(
+        problem.make_oracle(),
+        problem.listed.uniform,
+        LAM,
+        step=step,
+        cache=True,
+        cache_size=10**6,
+        cache_factor=F,
+        cache_floor=nu,
+    )
+    reference = Textbook(problem.listed, LAM, step=step, cache=cache)
+    for n_checks, blocks in enumerate(np.split(visits(N, passes=15), 5), start=1):
+        mine.check_gaps()
+        reference.check_gaps()
+        reference.run(blocks)
+        mine.run(reference.visited)
+        assert_same_weights(mine.weights, reference.w)
+        assert mine.n_cache_hits == reference.n_hits
+        assert mine.n_oracle_calls == reference.n_calls + N * n_checks
+    assert reference.n_hits > 0 and reference.n_calls > 0
+
+
+@pytest.mark.parametrize("step", ["pairwise", "away"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_safeguard_steps_are_algorithms_3_and_4_as_printed(kind, step):
+    problem = random_problem(kind)
+    for safeguard in (False, True):
+        mine, _, _ = start_bcfw(
+            problem.make_oracle(),
+            problem.listed.uniform,
+            LAM,
+            step=step,
+            cache=False,
+            safeguard=safeguard,
+        )
+        reference = Textbook(problem.listed, LAM, step=step, safeguard=safeguard)
+        reference.run(visits(N, passes=15))
+        mine.run(reference.visited)
+        assert_same_weights(mine.weights, reference.w)
+
+
+def test_the_floor_of_the_criterion_goes_from_no_hits_to_hits_wherever_something_is_gained():
+    problem, order = random_problem("chain"), visits(N, passes=20)
+
+    def after_passes(**options):
+        solver = problem.solver(0.005, **options)
+        solver.check_gaps()
+        solver.run(order)
+        return solver
+
+    plain = after_passes()
+    never = after_passes(cache_size=10**6, cache_floor=1e6)
+    assert never.n_cache_hits == 0
+    np.testing.assert_array_equal(never.weights, plain.weights)
+    free = after_passes(cache_size=10**6, cache_factor=0.0, cache_floor=0.0)
+    assert free.n_oracle_calls + free.n_cache_hits == plain.n_oracle_calls
+    assert free.n_oracle_calls < 0.5 * plain.n_oracle_calls
+
+
+@pytest.mark.parametrize("name", ["cache_factor", "cache_floor"])
+@pytest.mark.parametrize("value", [-0.1, np.inf, np.nan])
+def test_a_criterion_that_cannot_be_is_refused_by_name(name, value):
+    problem = random_problem("binary")
+    with pytest.raises(ValueError, match=f"{name} must be finite and at least 0; got"):
+        start_bcfw(
+            problem.make_oracle(), problem.listed.uniform, LAM, cache=True, **{name: value}
+        )
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])

@@ -229,6 +229,22 @@ def chains_solver(X, y, lam=1.0):
     return BlockFrankWolfe(oracle, np.full(len(X), 1 / len(X)), lam, step="pairwise")
 
 
+@pytest.mark.parametrize("heuristic", [False, True])
+def test_each_breakpoint_is_shown_as_it_is_solved(heuristic):
+    problem, seen = random_problem("chain"), []
+    path, _ = regularization_path(
+        problem.solver(1.0),
+        eps=EPS,
+        min_lambda=MIN_LAMBDA,
+        heuristic=heuristic,
+        rng=0,
+        on_breakpoint=lambda iterate: seen.append((iterate.lam, iterate.weights.copy())),
+    )
+    lambdas, coefs = zip(*seen, strict=True)
+    np.testing.assert_array_equal(lambdas, path.lambdas)
+    np.testing.assert_array_equal(coefs, path.coefs)
+
+
 def test_a_heuristic_path_is_cheaper_and_not_far_off():
     X, y = make_chains(n_samples=60, n_classes=3, random_state=new_seed(0))
     calls = []
