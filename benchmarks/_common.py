@@ -132,6 +132,12 @@ def reached(history, key, target):
     return float(history[key][below[0]]) if len(below) else np.inf
 
 
+def true_gap(iterate):
+    """Primal less dual objective, the gaps as last seen left as they are."""
+    w = iterate.weights
+    return iterate.hinge(w) - iterate.loss + iterate.lam * w @ w
+
+
 def print_table(header, rows):
     """A markdown table; floats with three digits, what was not reached as a dash."""
 
@@ -144,6 +150,30 @@ def print_table(header, rows):
     for line in lines:
         print("| " + " | ".join(map(cell, line)) + " |", flush=True)
     print()
+
+
+def make_axes(n_rows, n_columns):
+    """A grid of panels; imported late, the tables need no matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    size = (3.6 * n_columns, 3.1 * n_rows + 0.5)
+    return plt.subplots(
+        n_rows, n_columns, squeeze=False, layout="constrained", figsize=size
+    )
+
+
+def save_figure(figure, axes, path):
+    """Write it with grids and one legend, that of the first panel."""
+    for ax in axes.flat:
+        ax.grid(alpha=0.3)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    columns = min(len(labels), 2 * axes.shape[1])
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+    path.parent.mkdir(exist_ok=True, parents=True)
+    figure.savefig(path, dpi=110)
 
 
 def peak_megabytes():

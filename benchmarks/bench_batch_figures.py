@@ -22,7 +22,15 @@ from pathlib import Path
 from time import perf_counter
 
 from _batch import add_optimum_options, first_seconds, fit, load_problems, optimum
-from _common import HERE, fit_quietly, make_parser, np, print_table
+from _common import (
+    HERE,
+    fit_quietly,
+    make_axes,
+    make_parser,
+    np,
+    print_table,
+    save_figure,
+)
 from peers.linear_peer import objective
 from sklearn.svm import LinearSVC
 
@@ -159,29 +167,6 @@ def print_errors(runs):
     print_table(header, rows)
 
 
-def make_axes(n_rows, n_columns):
-    """A grid of panels; imported late, the tables need no matplotlib."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    size = (3.6 * n_columns, 3.1 * n_rows + 0.5)
-    return plt.subplots(
-        n_rows, n_columns, squeeze=False, layout="constrained", figsize=size
-    )
-
-
-def save(figure, axes, path):
-    for ax in axes.flat:
-        ax.grid(alpha=0.3)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    columns = min(len(labels), 2 * axes.shape[1])
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
-    path.parent.mkdir(exist_ok=True, parents=True)
-    figure.savefig(path, dpi=110)
-
-
 def plot_quasi_newton(kind, results, path, args):
     """Above the objective against seconds, below seconds against lambda."""
     figure, axes = make_axes(2, len(results))
@@ -199,7 +184,7 @@ def plot_quasi_newton(kind, results, path, args):
         axes[1, column].set(title=name, xlabel="$\\lambda$")
     axes[0, 0].set_ylabel("objective")
     axes[1, 0].set_ylabel(f"seconds to within {args.within:.0%}")
-    save(figure, axes, path)
+    save_figure(figure, axes, path)
 
 
 def plot_pragam(results, path):
@@ -221,7 +206,7 @@ def plot_pragam(results, path):
             ax.set_xlabel("iterations" if row == 0 else "seconds")
     for ax in axes[:, 0]:
         ax.set_ylabel("objective less optimum")
-    save(figure, axes, path)
+    save_figure(figure, axes, path)
 
 
 def main():

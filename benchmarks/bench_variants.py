@@ -1,8 +1,11 @@
 """The eight variants of the paper's figures: gap against passes and seconds.
 
 Gap or uniform sampling, Frank-Wolfe or pairwise steps, with or without cache, on
-OCR-small and OCR-large. A pass is n calls of the oracle, those of the gap checks
-included, which are a part of gap sampling.
+OCR-small and OCR-large. --sets conll: the sentences of CoNLL-2000. --sets shapes: in the
+size of HorseSeg-small, 147 generated images of shapes cut into at most 150 superpixels,
+with 500 random features of their noisy colours, 12 of pairs that touch, and minimum cuts
+for an oracle, which need bounds on the weights of pairs. A pass is n calls of the oracle,
+those of the gap checks included, which are a part of gap sampling.
 """
 
 import sys
@@ -10,7 +13,8 @@ from itertools import product
 
 from _common import (
     HERE,
-    chain_classifier,
+    BCFWClassifier,
+    ChainStructure,
     fit_quietly,
     load_ocr,
     make_parser,
@@ -19,6 +23,17 @@ from _common import (
     reached,
 )
 
+from sklearn_structsvm.datasets import fetch_conll2000, make_segmentation
+from sklearn_structsvm.structures import GraphStructure
+
+# The λ of the paper's figures 5 and 6 for the first three, and ones for the last that are
+# as far apart.
+LAMBDAS = {
+    "OCR-small": [0.1, 1e-3, 1e-4],
+    "OCR-large": [0.1, 1e-3, 1e-4],
+    "conll": [0.1, 1e-2, 1e-4],
+    "shapes": [1.0, 0.1, 0.01],
+}
 VARIANTS = [*product(("uniform", "gap"), ("fw", "pairwise"), (False, True))]
 COLORS = {
     ("uniform", "fw"): "tab:blue",
@@ -32,11 +47,44 @@ def variant_name(sampling, step, cache):
     return f"{sampling}, {step}{', cache' if cache else ''}"
 
 
-def run(X, y, lam, args):
+def load(name, data_home):
+    """Structure, X and y."""
+    if name == "shapes":
+        return GraphStructure(transition="potts", attractive=True), *make_shapes()
+    if name == "conll":
+        X, y = fetch_conll2000(data_home=data_home, return_X_y=True)
+    else:
+        X, y = load_ocr(name.removeprefix("OCR-"), data_home)
+    return ChainStructure(), X, y
+
+
+def make_shapes(n_samples=147, n_features=500):
+    """Graphs of superpixels: random cosines of colours, and how alike those of pairs are."""
+    data = make_segmentation(
+        n_samples, shape=(48, 64), kind="shapes", size=10.0, noise=2.0,
+        n_superpixels=150, random_state=0,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    frequencies = rng.standard_normal((3, n_features))
+    phases = rng.uniform(0.0, 2.0 * np.pi, n_features)
+    widths = 2.0 ** np.arange(-5, 6)
+    X = []
+    for colours, edges, *_ in data.X:
+        colours = colours[:, :3]
+        square = np.square(colours[edges[:, 0]] - colours[edges[:, 1]]).sum(axis=1)
+        alike = np.exp(-np.outer(square, widths))
+        pairs = np.hstack([np.ones((len(edges), 1)), alike])
+        features = np.cos(colours @ frequencies + phases) * np.sqrt(2.0 / n_features)
+        X.append((features, edges, pairs))
+    return X, data.y
+
+
+def run(structure, X, y, lam, args):
     """History of each variant, with passes counted by oracle calls."""
     histories = {}
     for sampling, step, cache in VARIANTS:
-        model = chain_classifier(
+        model = BCFWClassifier(
+            structure,
             C=1.0 / (lam * len(X)),
             sampling=sampling,
             step=step,
@@ -78,21 +126,24 @@ def plot(results, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    subsets = [*dict.fromkeys(subset for subset, _ in results)]
-    lams = [*dict.fromkeys(lam for _, lam in results)]
+    by_set = {}
+    for name, lam in results:
+        by_set.setdefault(name, []).append(lam)
+    n_columns = max(map(len, by_set.values()))
     efforts = ("passes", "seconds")
     figure, axes = plt.subplots(
-        2 * len(subsets),
-        len(lams),
+        2 * len(by_set),
+        n_columns,
         squeeze=False,
         layout="constrained",
-        figsize=(4.2 * len(lams), 5.6 * len(subsets)),
+        figsize=(4.2 * n_columns, 5.6 * len(by_set)),
     )
-    for (s, subset), (m, lam), (e, effort) in product(
-        enumerate(subsets), enumerate(lams), enumerate(efforts)
+    for (s, name), m, (e, effort) in product(
+        enumerate(by_set), range(n_columns), enumerate(efforts)
     ):
         ax = axes[2 * s + e, m]
-        for variant, history in results[subset, lam].items():
+        lam = by_set[name][m]
+        for variant, history in results[name, lam].items():
             positive = history["dual_gap"] > 0
             ax.loglog(
                 history[effort][positive],
@@ -102,7 +153,7 @@ def plot(results, path):
                 linewidth=1.3,
                 label=variant_name(*variant),
             )
-        ax.set(title=f"OCR-{subset}, $\\lambda$ = {lam:g}", xlabel=effort)
+        ax.set(title=f"{name}, $\\lambda$ = {lam:g}", xlabel=effort)
         ax.grid(alpha=0.3)
     for ax in axes[:, 0]:
         ax.set_ylabel("duality gap")
@@ -114,8 +165,10 @@ def plot(results, path):
 
 def main():
     parser = make_parser(__doc__)
-    parser.add_argument("--subsets", nargs="+", default=["small", "large"])
-    parser.add_argument("--lams", type=float, nargs="+", default=[0.1, 1e-3, 1e-4])
+    parser.add_argument(
+        "--sets", nargs="+", default=["OCR-small", "OCR-large"], choices=LAMBDAS
+    )
+    parser.add_argument("--lams", type=float, nargs="+", help="default: by set")
     parser.add_argument("--targets", type=float, nargs="+", default=[1e-1, 1e-2])
     parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--max-iter", type=int, default=2000)
@@ -128,10 +181,12 @@ def main():
     for target in args.targets:
         header += [f"passes to {target:g}", f"s to {target:g}", "times the plainest"]
     results = {}
-    for subset, lam in product(args.subsets, args.lams):
-        results[subset, lam] = run(*load_ocr(subset, args.data), lam, args)
-        print(f"OCR-{subset}, lambda = {lam:g}\n")
-        print_table(header, table_rows(results[subset, lam], args.targets))
+    for name in args.sets:
+        problem = load(name, args.data)
+        for lam in args.lams or LAMBDAS[name]:
+            results[name, lam] = run(*problem, lam, args)
+            print(f"{name}, lambda = {lam:g}\n")
+            print_table(header, table_rows(results[name, lam], args.targets))
     plot(results, HERE / args.figure)
 
 
