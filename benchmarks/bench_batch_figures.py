@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
-from _batch import add_optimum_options, first_seconds, fit, load_problems, optimum
+from _batch import CURVES, add_optimum_options, first_seconds, fit, load_problems, optimum
 from _common import (
     HERE,
     fit_quietly,
@@ -34,15 +34,6 @@ from _common import (
 from peers.linear_peer import objective
 from sklearn.svm import LinearSVC
 
-# By kind of problem: sets, and the lambda of the objective's curves. That of a9a,
-# letter and scene is the paper's; of the others the one of 1e-6, ..., 1e-1 with the
-# highest accuracy on a test set or, where there is none, on a fifth held out. (Of yeast,
-# W = 0 is all but optimal at each of them.)
-CURVES = {
-    "binary": {"a9a": 1e-5, "reuters_usa": 1e-4, "polarity": 1e-5, "ocr-2": 1e-4},
-    "multiclass": {"letter": 1e-6, "satimage": 1e-5, "reuters-58": 1e-4, "ocr-26": 1e-4},
-    "multilabel": {"scene": 1e-1, "reuters-10": 1e-4},
-}
 QUASI_NEWTON = {
     "SubLBFGS": {"color": "tab:red"},
     "SubLBFGS, hybrid": {"color": "tab:brown"},
