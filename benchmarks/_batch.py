@@ -166,6 +166,17 @@ def load_problems(names, data_home):
             yield Problem(name, X, y.astype(np.intc))
 
 
+def load_test(problem, data_home):
+    """The problem's training part, and (X, y) of its test set or of a fifth held out."""
+    if problem.name == "a9a":
+        path = data_file(data_home, "a9a", "X_test.npz")
+        return problem, (_csr(path), np.load(path.parent / "y_test.npy"))
+    order = np.random.default_rng(0).permutation(problem.n_samples)
+    test, train = np.split(order, [problem.n_samples // 5])
+    X, y = problem.X, problem.y
+    return problem._replace(X=X[train], y=y[train]), (X[test], y[test])
+
+
 def fit(method, problem, lam, *, tol, max_time, **params):
     """The method's classifier of `METHODS` fitted without an intercept."""
     kind, options = METHODS[method]
