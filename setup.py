@@ -85,8 +85,11 @@ def extensions():
     modules[SHARED] = f"{SHARED.replace('.', '/')}.c"
     return [
         Extension(
-            name, [source], include_dirs=[np.get_include(), PACKAGE],
-            define_macros=MACROS, depends=sorted(headers(Path(source))),
+            name,
+            [source],
+            include_dirs=[np.get_include(), PACKAGE],
+            define_macros=MACROS,
+            depends=sorted(headers(Path(source))),
         )
         for name, source in modules.items()
     ]

@@ -13,11 +13,11 @@ seconds, the best objective so far less the optimum, and the test accuracy of th
 that have it (of a9a's test set; of the others, of a fifth held out). ls-BMRM is there the
 variant that minimises between its last solution and the new plane, qp-BMRM the one that
 minimises over all planes, both without a line search of the objective; OCAS has it.
-Pragam-b has an intercept that is not regularised, and so an objective of its own. LIBLINEAR
-is LinearSVC, a fit for each number of passes. pegasos-n takes subgradients of all rows,
-with the projection; pegasos-1 of one row drawn, without it, and is looked at now and then,
-uncharged for that: an iteration is n of its steps. Written to figures/pragam_error.png and
-pragam_accuracy.png.
+Pragam-b has an intercept that is not regularised, and so an objective of its own.
+LIBLINEAR is LinearSVC, a fit for each number of passes. pegasos-n takes subgradients of
+all rows, with the projection; pegasos-1 of one row drawn, without it, and is looked at now
+and then, uncharged for that: an iteration is n of its steps. Written to
+figures/pragam_error.png and pragam_accuracy.png.
 
 No intercepts; one thread.
 """
@@ -143,7 +143,7 @@ class Trace:
         self.accuracy = np.nan
 
     def note(self, n_iter, seconds, objective, w, intercept=0.0, is_shown=True):
-        """Take in weights; those whose accuracy is not asked for may still be the best."""
+        """Take in weights, which may be the best even where they are not shown."""
         if objective < self.best:
             self.best = objective
             self.weights = np.array(w), intercept

@@ -10,7 +10,10 @@ A fit ends where its gap is --rtol of the objective. "steps": those of the hybri
 goes over to bundle steps, and of subLBFGS alone. Passes of a start in the dual, as the
 default has, are not among them.
 
-The last table has the seconds of the first problem's fits with n_jobs=2 and 1.
+A table has the seconds of the first problem's fits with n_jobs=2 and 1. With --workers 1 2
+another one follows, of the master and worker form that section 8 of Yu et al. proposes:
+wall seconds of as many iterations on a Dask cluster of so many processes, whose rows they
+have already, beside this process. --only-workers leaves out the rest.
 """
 
 import sys
@@ -82,6 +85,47 @@ def threads(problem, lam, args):
         yield [problem.name, method, *map(float, times), float(times[0] / times[1])]
 
 
+def by_workers(problem, lam, args):
+    """Iterations and wall seconds of one, in this process and on so many workers."""
+    import dask.array as da
+    from dask.distributed import Client, LocalCluster, wait
+
+    for method in args.steps:
+        # No gap is reached: all make as many iterations, and the first is not counted.
+        limits = {"tol": 0.0, "max_time": args.max_time, "max_iter": args.iterations}
+        history = fit(method, problem, lam, **limits).history_
+        alone = per_iteration(history)
+        yield [
+            problem.name,
+            method,
+            "this process",
+            int(history["n_iter"][-1]),
+            alone,
+            1.0,
+        ]
+        for count in args.workers:
+            options = {"n_workers": count, "threads_per_worker": 1}
+            with LocalCluster(**options) as cluster, Client(cluster):
+                rows = -(-problem.n_samples // count)
+                X = da.from_array(problem.X, chunks=(rows, -1)).persist()
+                y = da.from_array(problem.y, chunks=rows).persist()
+                wait([X, y])
+                history = fit(method, problem._replace(X=X, y=y), lam, **limits).history_
+            seconds = per_iteration(history)
+            yield [
+                problem.name, method, f"{count} workers", int(history["n_iter"][-1]),
+                seconds, alone / seconds,
+            ]  # fmt: skip
+
+
+def per_iteration(history):
+    """Wall seconds, from the first check after the start on."""
+    return float(
+        (history["seconds"][-1] - history["seconds"][1])
+        / (history["n_iter"][-1] - history["n_iter"][1])
+    )
+
+
 def main():
     parser = make_parser(__doc__)
     parser.add_argument(
@@ -95,8 +139,16 @@ def main():
     parser.add_argument("--max-time", type=float, default=60.0, help="of a fit")
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--repeats", type=int, default=10, help="of the products")
+    parser.add_argument("--workers", type=int, nargs="*", default=[])
+    parser.add_argument("--only-workers", action="store_true")
     args = parser.parse_args()
     dense = generated(args.samples)
+    if args.workers:
+        rows = by_workers(dense, args.lams[-1], args)
+        header = ["data", "steps", "where", "iterations", "s an iteration", "speed-up"]
+        print_table(header, rows)
+    if args.only_workers:
+        return
     rows = [
         [p.name, f"{lam:g}", method, *cost(method, p, lam, args)]
         for p in (dense, *load_problems(args.problems, args.data))

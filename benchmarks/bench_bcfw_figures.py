@@ -2,12 +2,12 @@
 
 staleness (Figure 1): plain steps by gap sampling, with a check of all block gaps after
     every 1, 5, 10 or 100 passes or never, beside uniform sampling. (a) the true gap; (b)
-    the sum of the block gaps as last seen, as a share of the true one (where the paper has
-    the inverse); (c) the factor that Theorem 2 promises for the gaps at hand, chi(g)^3 /
-    chi(C), C_i taken from the largest |psi_i| seen, as in the paper.
-cache (Figure 2): the same with a cache, F and nu of its criterion on a grid: (a) the share
-    of steps that hit, and the gap after --passes calls of the oracle for each example;
-    (b) the gap against passes in some of them.
+    the sum of the block gaps as last seen, as a share of the true one; (c) the factor that
+    Theorem 2 promises for the gaps at hand, chi(g)^3 / chi(C), C_i taken from the largest
+    |psi_i| seen, as in the paper.
+cache (Figure 2): the same with a cache, F and nu of its criterion on a grid, to as many
+    steps or calls of the oracle as --cache-passes has: (a) the share of steps that hit;
+    (b) the gap against passes for some of them.
 
 A pass is n calls of the oracle, those of the checks included; true gaps are measured
 beside the runs and not counted. Writes figures/bcfw_staleness.png and bcfw_cache.png.
@@ -58,7 +58,7 @@ def begin(problem, lam, **options):
 
 
 def run(iterate, sampling, refresh, passes, seed, look=lambda iterate: None):
-    """Rows (passes, true gap, gap as last seen, chi of the block gaps), ever farther apart.
+    """Rows (passes, true gap, gap as last seen, chi of the block gaps), thinned.
 
     Ends after `passes` times n calls, or after as many steps where fewer are called for.
     `look` is called at passes 0, 1, 2, 4, ...
@@ -91,7 +91,7 @@ def chi(x):
 
 
 class Radii:
-    """R_i^2, R_i the largest |psi_i(y)| of the labelings that were seen to violate most."""
+    """R_i^2, R_i the largest |psi_i(y)| of the labelings seen to violate most."""
 
     def __init__(self, problem):
         self.X, self.y = problem

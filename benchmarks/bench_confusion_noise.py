@@ -1,8 +1,8 @@
 """Unbalanced classes with noisy labels: Table 10 of Narasimhan et al. on letters.
 
-The paper has CIFAR-10 and a residual network, neither of which is here. In their place are
-images of the ten most frequent letters of OCR and a logistic regression of their pixels;
-all else is the paper's. Of the first five classes a tenth is kept; in training the labels
+The paper has CIFAR-10 and a residual network, neither of which is here. In their place
+are images of the ten most frequent letters of OCR and a logistic regression of their
+pixels; all else is the paper's. Of the first five classes a tenth is kept; in training the labels
 of the tenth are replaced by ones drawn from all ten; the test part is clean. The methods
 know the shares of the classes, but not of the noise:
 
@@ -59,7 +59,7 @@ OURS = {
 
 
 def load_images(data_home):
-    """Pixels and classes of the letters, as many of each class, the most frequent first."""
+    """Pixels, letters, the ten most frequent, and how many there are of each at least."""
     words, letters = fetch_ocr_letters(subset="all", data_home=data_home, return_X_y=True)
     X, letters = np.concatenate(words).astype(float), np.concatenate(letters)
     names, counts = np.unique(letters, return_counts=True)
@@ -91,7 +91,7 @@ def make_split(images, seed):
 
 
 def fit_forward(X, y, T):
-    """Weights of a logistic regression of clean labels, of which T[c, y] makes noisy ones.
+    """Class probabilities by a logistic regression of labels that T[c, y] makes noisy.
 
     1/2 ||W||² - Σ_i ln Σ_c softmax(Wᵀx_i)_c T[c, y_i], with intercepts that are free, as
     of scikit-learn's with C = 1.
@@ -121,7 +121,7 @@ def fit_forward(X, y, T):
 
 
 def transitions(split):
-    """Patrini et al.'s estimate: the probabilities at the surest example of each class."""
+    """Patrini et al.'s: the probabilities at the surest example of each class."""
     P = split.train.P
     return P[P.argmax(axis=0)]
 

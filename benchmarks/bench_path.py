@@ -5,8 +5,8 @@ every k-th, times k): what the path saves.
 
 With --kappas (Figure 7 of the paper): the path by plain steps with gap sampling, and by
 pairwise steps with gap sampling and a cache, as in the paper without acceleration, for
-each kappa: passes and seconds to each lambda; the heuristic path, seconds and the true gap
-of each breakpoint, which are measured beside it. Writes figures/path_kappa.png.
+each kappa: passes and seconds to each lambda; the heuristic path, seconds and the true
+gap of each breakpoint, which are measured beside it. Writes figures/path_kappa.png.
 """
 
 import sys

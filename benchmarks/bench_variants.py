@@ -59,7 +59,7 @@ def load(name, data_home):
 
 
 def make_shapes(n_samples=147, n_features=500):
-    """Graphs of superpixels: random cosines of colours, and how alike those of pairs are."""
+    """Graphs of superpixels: random cosines of colours, and how alike pairs are."""
     data = make_segmentation(
         n_samples, shape=(48, 64), kind="shapes", size=10.0, noise=2.0,
         n_superpixels=150, random_state=0,

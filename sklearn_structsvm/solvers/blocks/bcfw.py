@@ -79,8 +79,8 @@ def start_bcfw(
     cache_factor, cache_floor : float
         F and ν of the paper's cache-hit criterion: the best labeling at hand serves where
         its gain is at least max(F g_i, ν/n g), for the block's gap when its oracle was
-        asked last and the whole gap when it was last checked. With either of them large
-        the oracle is asked each time, with both 0 hardly ever, and the gap does not close.
+        asked last and the whole gap when it was last checked. With a large ν the oracle
+        is asked each time, with both 0 hardly ever.
     safeguard : bool
         Whether pairwise and away steps give way to plain ones that increase the dual
         more, by which they inherit their convergence (appendix G of the paper). False:

@@ -96,7 +96,7 @@ def test_without_the_safeguard_steps_are_algorithms_3_and_4_as_printed(kind, ste
         assert_same_weights(mine.weights, reference.w)
 
 
-def test_the_floor_of_the_criterion_goes_from_no_hits_to_hits_wherever_something_is_gained():
+def test_a_large_floor_has_no_hits_and_none_has_them_wherever_there_is_a_gain():
     problem, order = random_problem("chain"), visits(N, passes=20)
 
     def after_passes(**options):
@@ -118,10 +118,9 @@ def test_the_floor_of_the_criterion_goes_from_no_hits_to_hits_wherever_something
 @pytest.mark.parametrize("value", [-0.1, np.inf, np.nan])
 def test_a_criterion_that_cannot_be_is_refused_by_name(name, value):
     problem = random_problem("binary")
+    data = problem.make_oracle(), problem.listed.uniform, LAM
     with pytest.raises(ValueError, match=f"{name} must be finite and at least 0; got"):
-        start_bcfw(
-            problem.make_oracle(), problem.listed.uniform, LAM, cache=True, **{name: value}
-        )
+        start_bcfw(*data, cache=True, **{name: value})
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
