@@ -15,8 +15,8 @@ variant that minimises between its last solution and the new plane, qp-BMRM the 
 minimises over all planes, both without a line search of the objective; OCAS has it.
 Pragam-b has an intercept that is not regularised, and so an objective of its own.
 LIBLINEAR is LinearSVC, a fit for each number of passes. pegasos-n takes subgradients of
-all rows, with the projection; pegasos-1 of one row drawn, without it, and is looked at now
-and then, uncharged for that: an iteration is n of its steps. Written to
+all rows, with the projection; pegasos-1 of one row drawn, without it, and is looked at
+now and then, uncharged for that: an iteration is n of its steps. Written to
 figures/pragam_error.png and pragam_accuracy.png.
 
 No intercepts; one thread.
