@@ -10,10 +10,10 @@ A fit ends where its gap is --rtol of the objective. "steps": those of the hybri
 goes over to bundle steps, and of subLBFGS alone. Passes of a start in the dual, as the
 default has, are not among them.
 
-A table has the seconds of the first problem's fits with n_jobs=2 and 1. With --workers 1 2
-another one follows, of the master and worker form that section 8 of Yu et al. proposes:
-wall seconds of as many iterations on a Dask cluster of so many processes, whose rows they
-have already, beside this process. --only-workers leaves out the rest.
+The last table has the seconds of the first problem's fits with n_jobs=2 and 1. With
+--workers 1 2 another one comes first, of the master and worker form that section 8 of Yu
+et al. proposes: wall seconds of an iteration on a Dask cluster of so many processes, which
+have their rows already, beside this process. --only-workers leaves out the rest.
 """
 
 import sys

@@ -1,13 +1,16 @@
 """Figures 1 and 2 of the paper on BCFW: stale gaps, and the cache's two parameters.
 
+And what its safeguard is worth.
+
 staleness (Figure 1): plain steps by gap sampling, with a check of all block gaps after
     every 1, 5, 10 or 100 passes or never, beside uniform sampling. (a) the true gap; (b)
-    the sum of the block gaps as last seen, as a share of the true one; (c) the factor that
-    Theorem 2 promises for the gaps at hand, chi(g)^3 / chi(C), C_i taken from the largest
-    |psi_i| seen, as in the paper.
+    the sum of the block gaps as last seen, as a share of the true one; (c) the factor
+    that Theorem 2 promises for the gaps at hand, chi(g)^3 / chi(C), C_i taken from the
+    largest |psi_i| seen, as in the paper.
 cache (Figure 2): the same with a cache, F and nu of its criterion on a grid, to as many
     steps or calls of the oracle as --cache-passes has: (a) the share of steps that hit;
     (b) the gap against passes for some of them.
+safeguard (appendix G): pairwise and away steps with it and without, as printed.
 
 A pass is n calls of the oracle, those of the checks included; true gaps are measured
 beside the runs and not counted. Writes figures/bcfw_staleness.png and bcfw_cache.png.
@@ -214,6 +217,19 @@ def plot_cache(found, args, path):
     save_figure(figure, axes[:, 1:], path)
 
 
+def print_safeguard(problem, args):
+    """The true gap by passes, of pairwise and away steps."""
+    marks = [p for p in (10, 30, 100, 300) if p <= args.passes]
+    rows = []
+    for step in ("pairwise", "away"):
+        for safeguard in (True, False):
+            iterate = begin(problem, args.lam, step=step, safeguard=safeguard)
+            found = run(iterate, "gap", PASSES_BETWEEN_CHECKS, args.passes, args.seed)
+            name = f"{step}, {'with' if safeguard else 'without'} the safeguard"
+            rows.append([name, *(at(found, p, 1) for p in marks)])
+    print_table(["", *(f"gap, {p} passes" for p in marks)], rows)
+
+
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--subset", default="large", choices=["small", "large"])
@@ -222,20 +238,23 @@ def main():
     parser.add_argument("--cache-passes", type=int, default=100)
     parser.add_argument("--factors", type=float, nargs="+", default=FACTORS)
     parser.add_argument("--floors", type=float, nargs="+", default=FLOORS)
-    parser.add_argument("--only", choices=["staleness", "cache"])
+    parts = ["staleness", "cache", "safeguard"]
+    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--figures", default=str(HERE / "figures"), help="folder")
     args = parser.parse_args()
     problem = load_ocr(args.subset, args.data)
     print(f"OCR-{args.subset}, lambda = {args.lam:g}\n")
-    if args.only != "cache":
+    if "staleness" in args.parts:
         runs = staleness(problem, args)
         print_staleness(*runs, args)
         plot_staleness(*runs, Path(args.figures, "bcfw_staleness.png"))
-    if args.only != "staleness":
+    if "cache" in args.parts:
         found = cache_runs(problem, args)
         print_cache(found, args)
         plot_cache(found, args, Path(args.figures, "bcfw_cache.png"))
+    if "safeguard" in args.parts:
+        print_safeguard(problem, args)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 The paper has CIFAR-10 and a residual network, neither of which is here. In their place
 are images of the ten most frequent letters of OCR and a logistic regression of their
-pixels; all else is the paper's. Of the first five classes a tenth is kept; in training the labels
-of the tenth are replaced by ones drawn from all ten; the test part is clean. The methods
-know the shares of the classes, but not of the noise:
+pixels; all else is the paper's. Of the first five classes a tenth is kept; in training
+the labels of the tenth class are replaced by ones drawn from all ten; the test part is
+clean. The methods know the shares of the classes, but not of the noise:
 
 plug-in: the most probable class.
 noise correction: Patrini et al. (2017), a logistic regression whose loss sees each label
