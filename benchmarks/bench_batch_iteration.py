@@ -12,8 +12,8 @@ default has, are not among them.
 
 The last table has the seconds of the first problem's fits with n_jobs=2 and 1. With
 --workers 1 2 another one comes first, of the master and worker form that section 8 of Yu
-et al. proposes: wall seconds of an iteration on a Dask cluster of so many processes, which
-have their rows already, beside this process. --only-workers leaves out the rest.
+et al. proposes: wall seconds of an iteration on a Dask cluster of so many processes,
+which have their rows already, beside this process. --only-workers leaves out the rest.
 """
 
 import sys

@@ -206,7 +206,8 @@ def plot_cache(found, args, path):
                 column, row, f"{value:.0%}", ha="center", va="center", fontsize=7,
                 color="black" if value > 0.5 else "white",
             )  # fmt: skip
-    axes[0, 0].set_xticks(range(len(args.floors)), [f"{nu:g}" for nu in args.floors])
+    floors = [f"{nu:g}" for nu in args.floors]
+    axes[0, 0].set_xticks(range(len(floors)), floors, rotation=45)
     axes[0, 0].set_yticks(range(len(args.factors)), [f"{F:g}" for F in args.factors])
     axes[0, 0].set(title="(a) share of hits", xlabel="$\\nu$", ylabel="F")
     for (F, nu), regime in SHOWN.items():
