@@ -31,7 +31,10 @@ METHODS = {
     "subLBFGS alone": (SubLBFGSClassifier, {"solver": "sublbfgs"}),
     "BMRM, line search": (BMRMClassifier, {}),
     "BMRM": (BMRMClassifier, {"line_search": False}),
-    "BMRM, one variable": (BMRMClassifier, {"subproblem": "line"}),
+    "BMRM, one variable": (
+        BMRMClassifier,
+        {"subproblem": "line", "line_search": False},
+    ),
     "Pragam": (PragamClassifier, {}),
     "BCFW": (BCFWClassifier, {"random_state": 0}),
     "BCFW, pairwise": (BCFWClassifier, {"step": "pairwise", "random_state": 0}),

@@ -323,8 +323,11 @@ def plot_pragam(results, column_shown, label, path):
                 ax.semilogx(
                     run[key][shown], run[column_shown][shown], label=method, **style
                 )
+            # What pegasos-1 has before a tenth of a pass is another story.
+            ax.set_xlim(left=0.1 if row == 0 else 1e-3)
             if column_shown == "error":
                 ax.set_yscale("log")
+                ax.set_ylim(0.1 * min(ERRORS), 2.0)
             else:
                 last = runs["OCAS"]["accuracy"][-1]
                 ax.set_ylim(last - 0.1, last + 0.02)
