@@ -21,6 +21,7 @@ from _common import (
     np,
     print_table,
     reached,
+    write_png,
 )
 
 from sklearn_structsvm.datasets import fetch_conll2000, make_segmentation
@@ -160,7 +161,7 @@ def plot(results, path):
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
     path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=110)
+    write_png(figure, path)
 
 
 def main():
