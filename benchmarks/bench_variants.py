@@ -33,7 +33,7 @@ LAMBDAS = {
     "OCR-small": [0.1, 1e-3, 1e-4],
     "OCR-large": [0.1, 1e-3, 1e-4],
     "conll": [0.1, 1e-2, 1e-4],
-    "shapes": [1.0, 0.1, 0.01],
+    "shapes": [10.0, 1.0, 0.1],
 }
 VARIANTS = [*product(("uniform", "gap"), ("fw", "pairwise"), (False, True))]
 COLORS = {
