@@ -12,6 +12,7 @@ from sklearn_structsvm.structures.flat import (
 from sklearn_structsvm.structures.graph import GraphStructure
 from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
 from sklearn_structsvm.structures.pairwise import PairwiseMultilabelStructure
+from sklearn_structsvm.structures.pictorial import PictorialStructure
 from sklearn_structsvm.structures.tree import TreeStructure
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "MulticlassStructure",
     "MultilabelStructure",
     "PairwiseMultilabelStructure",
+    "PictorialStructure",
     "Structure",
     "TreeStructure",
     "check_structure",

@@ -219,6 +219,12 @@ def _check_parents(parents, n_nodes, i):
         raise ValueError(
             f"{name} has {len(parents)} parents for the {n_nodes} nodes of X[{i}][0]."
         )
+    return check_forest(name, parents)
+
+
+def check_forest(name, parents):
+    """Parents as intp, once they are seen to be those of a forest."""
+    n_nodes = len(parents)
     if parents.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must hold integers, -1 for a root; got dtype {parents.dtype}."
@@ -230,7 +236,7 @@ def _check_parents(parents, n_nodes, i):
             f"nodes 0 ... {n_nodes - 1}, or -1 for a root."
         )
     parents = parents.astype(np.intp)
-    at = np.flatnonzero(_depths(parents) < 0)
+    at = np.flatnonzero(depths_of(parents) < 0)
     if len(at):
         raise ValueError(
             f"{name} has a cycle: the ancestors of node {at[0]} never end at a root, "
@@ -239,7 +245,7 @@ def _check_parents(parents, n_nodes, i):
     return parents
 
 
-def _depths(parents):
+def depths_of(parents):
     """Ancestors of each node; -1 where a cycle makes them endless."""
     children = np.argsort(parents, kind="stable")
     starts = np.searchsorted(parents[children], np.arange(-1, len(parents) + 1))
@@ -267,7 +273,7 @@ def _deepest_first(X, offsets):
     order = np.empty(offsets[-1], dtype=np.intp)
     parents = np.empty(offsets[-1], dtype=np.intp)
     for (_, given), start, stop in zip(X, offsets[:-1], offsets[1:], strict=True):
-        own = np.argsort(-_depths(given), kind="stable")
+        own = np.argsort(-depths_of(given), kind="stable")
         # One more place, so that the parent -1 of a root stays what it is.
         place = np.full(stop - start + 1, -1)
         place[own] = np.arange(stop - start)
@@ -283,7 +289,7 @@ def _depth_first(parents):
     have some of their children before a place, and some after it.
     """
     children, sizes = [[] for _ in parents], np.ones(len(parents), dtype=np.intp)
-    for v in np.argsort(-_depths(parents), kind="stable").tolist():
+    for v in np.argsort(-depths_of(parents), kind="stable").tolist():
         if parents[v] >= 0:
             sizes[parents[v]] += sizes[v]
             children[parents[v]].append(v)

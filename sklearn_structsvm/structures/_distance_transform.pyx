@@ -1,0 +1,120 @@
+"""Distance transforms of scores on a grid, in time linear in its positions.
+
+For each position p of a parent the best score that a child can have somewhere on the grid,
+less the quadratic cost of its displacement:
+
+    out[p] = max_q scores[q] - cost(q - p - anchor),  cost(d) = linear · d + square · d².
+
+The cost is a sum over both axes, so that this is a transform of each row and then one of
+each column (Felzenszwalb and Huttenlocher, 2012). Along one axis, with p' = p + anchor,
+
+    scores[q] - cost(q - p') = g[q] + 2 square p' q + (a term of p' alone),
+    g[q] = scores[q] - linear q - square q²,
+
+the maximum of linear functions of p'. They are the highest somewhere just where (q, g[q])
+is a corner of the upper hull of all these points, which is known after one look at each
+of them, and the corner moves along the hull as p' grows. Felzenszwalb and Huttenlocher
+keep where two parabolas meet, for which `square` must be positive; the hull is the same
+whatever the sign. So the transform is exact for costs that are not convex as well: where
+`square` is negative the corner moves the other way, and where it is zero, not at all.
+"""
+import numpy as np
+
+from sklearn_structsvm._utils.borders import check_shape
+
+
+cdef double deformation_cost(
+        const Deformation* cost, double displacement) noexcept nogil:
+    cdef double d = displacement - cost.anchor
+    return d * (cost.linear + cost.square * d)
+
+
+cdef Py_ssize_t transform_scratch_size(Py_ssize_t n_rows, Py_ssize_t n_columns):
+    """Doubles that `raise_to_transform` needs."""
+    return n_rows * n_columns + 3 * max(n_rows, n_columns)
+
+
+cdef void transform_line(
+        Py_ssize_t n, const double* scores, const Deformation* cost, double* out,
+        Py_ssize_t out_stride, double* hull) noexcept nogil:
+    """The transform along one axis; `hull` has room for 2 n doubles."""
+    cdef double* place = hull
+    cdef double* height = hull + n
+    cdef double linear = cost.linear, square = cost.square, g, at, slope, d
+    cdef Py_ssize_t q, p, k, last = -1
+    for q in range(n):
+        at = <double> q
+        g = scores[q] - at * (linear + square * at)
+        # The last corner is none if it lies on or below the line from the one before it.
+        while last > 0 and (
+                (height[last] - height[last - 1]) * (at - place[last])
+                <= (g - height[last]) * (place[last] - place[last - 1])):
+            last -= 1
+        last += 1
+        place[last] = at
+        height[last] = g
+    k = 0 if square >= 0.0 else last
+    for p in range(n):
+        at = p + cost.anchor
+        slope = 2.0 * square * at
+        if square >= 0.0:
+            while k < last and (
+                    height[k + 1] + slope * place[k + 1] > height[k] + slope * place[k]):
+                k += 1
+        else:
+            while k > 0 and (
+                    height[k - 1] + slope * place[k - 1] > height[k] + slope * place[k]):
+                k -= 1
+        d = place[k] - at
+        out[p * out_stride] = scores[<Py_ssize_t> place[k]] - d * (linear + square * d)
+
+
+cdef void raise_to_transform(
+        Py_ssize_t n_rows, Py_ssize_t n_columns, const double* scores,
+        const Deformation* down, const Deformation* across, double gain, double* out,
+        double* scratch) noexcept nogil:
+    """out[p] = max(out[p], gain + the transform at p) for all p = (row, column)."""
+    cdef Py_ssize_t row, column
+    # Columns lie one after another here.
+    cdef double* turned = scratch
+    cdef double* line = turned + n_rows * n_columns
+    cdef double* hull = line + max(n_rows, n_columns)
+    cdef double value
+    for row in range(n_rows):
+        transform_line(
+            n_columns, scores + row * n_columns, across, turned + row, n_rows, hull)
+    for column in range(n_columns):
+        transform_line(n_rows, turned + column * n_rows, down, line, 1, hull)
+        for row in range(n_rows):
+            value = gain + line[row]
+            if value > out[row * n_columns + column]:
+                out[row * n_columns + column] = value
+
+
+def distance_transform(const double[:, ::1] scores, down, across):
+    """max_q scores[q] - cost_down(q_row - p_row) - cost_across(q_column - p_column).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_columns)
+    down, across : (anchor, linear, square)
+        cost(d) = linear · (d - anchor) + square · (d - anchor)² of a displacement d.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+    """
+    cdef Py_ssize_t n_rows = scores.shape[0], n_columns = scores.shape[1]
+    cdef Deformation vertical, horizontal
+    check_shape("down", down, 3)
+    check_shape("across", across, 3)
+    vertical.anchor, vertical.linear, vertical.square = down
+    horizontal.anchor, horizontal.linear, horizontal.square = across
+    result = np.full((n_rows, n_columns), -np.inf)
+    cdef double[:, ::1] out = result
+    cdef double[::1] scratch = np.empty(transform_scratch_size(n_rows, n_columns))
+    if n_rows and n_columns:
+        raise_to_transform(
+            n_rows, n_columns, &scores[0, 0], &vertical, &horizontal, 0.0,
+            &out[0, 0], &scratch[0])
+    return result

@@ -1,0 +1,447 @@
+"""Oracle of pictorial structures: parts on a grid, and springs between them.
+
+A part has a position of the grid and a type. With x_v(p) the features of part v at
+position p, δ = (p_v - p_u - anchor) / unit the displacement of a part from where its parent
+u expects it, and one-hot types e, the weights are read as
+
+    [unary (n_parts, T, n_features)] [bias (n_parts, T)] [compatibility (n_edges, T, T)]
+    [deformation (n_edges, T, T, 4)],
+
+the types of child and parent in this order, and the costs of δ_row, δ_row², δ_column and
+δ_column². The edges are those from the parts that have a parent, in the order of these. A
+labeling has one integer per part: (type · n_rows + row) · n_columns + column.
+
+The best one is found by max-sum from the leaves to the roots, messages by distance
+transforms (see _distance_transform.pyx): for each edge and pair of types two lines a
+position. Which child belongs to a parent is found on the way back, by one look at each of
+its positions and types, which is less than keeping where each maximum was.
+
+The dual state of a block is Σ_y α(y) (φ(x, y) - φ(x, y_i)) itself, of the length of w. Its
+marginals would be those of the positions of each part, n_parts · positions · T numbers, and
+of displacements besides; w has n_parts · T · n_features + n_parts · T + 5 n_edges · T². For
+14 parts on a grid of 32 x 32 with one type and a map each these are 14,336 and 93. As long
+as the positions are more than the types (and than 5 T² over the number of features), dual
+states are smaller than the maps of features.
+
+Nor are there potentials for all positions before `max_oracle` asks for them: the score of a
+labeling takes those of n_parts positions.
+"""
+import numpy as np
+
+from sklearn_structsvm._utils.borders import (
+    check_indices, check_shape, check_starts, restore)
+
+from libc.math cimport INFINITY, floor, sqrt
+from libc.string cimport memcpy, memset
+
+from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle
+from sklearn_structsvm._utils._matrix._features cimport Features
+from sklearn_structsvm.structures._chain cimport add, dot
+from sklearn_structsvm.structures._distance_transform cimport (
+    Deformation, deformation_cost, raise_to_transform, transform_scratch_size)
+
+
+# What a part costs that is off by d, of a radius r: [d > r], min(1, d / r) and
+# min(1, (d / r)²).
+COSTS = ("missed", "linear", "squared")
+
+cdef enum:
+    MISSED = 0
+    LINEAR = 1
+
+# Additions and comparisons of a distance transform along one axis, a position: g; two
+# tests of corners of the hull; two looks at the next corner; the value.
+cdef enum:
+    TRANSFORM = 16
+
+
+cdef double part_cost(int kind, double square, double radius) noexcept nogil:
+    """The cost of a part at this squared distance from the truth."""
+    if square == 0.0:
+        return 0.0
+    if kind == MISSED:
+        return 1.0 if square > radius * radius else 0.0
+    if square >= radius * radius:
+        return 1.0
+    square /= radius * radius
+    return sqrt(square) if kind == LINEAR else square
+
+
+cdef class PictorialOracle(BlockOracle):
+    """Trees of parts, each of T types, at positions of grids.
+
+    Parameters
+    ----------
+    features : Features
+        A row for each position of each map of features of each image, in this order.
+    shapes : ndarray of shape (n, 3), dtype intp
+        Maps, rows and columns of each image. It has as many maps as there are parts, or
+        one that all of them see.
+    starts : ndarray of shape (n + 1,), dtype intp
+        Where the rows of each image start.
+    parents : ndarray of shape (n_parts,), dtype intp
+        The parent of each part; -1 for a root.
+    order : ndarray of shape (n_parts,), dtype intp
+        All parts, children before their parents.
+    anchors : ndarray of shape (n_edges, T, T, 2)
+        Expected rows and columns from a parent to its child, types of the child first.
+    unit : float
+        What displacements are divided by.
+    y : ndarray of shape (n, n_parts), dtype intc
+        True labelings.
+    radii : ndarray of shape (n,)
+        Of the cost of a part.
+    cost : {"missed", "linear", "squared"}
+    normalize : bool
+        Whether the loss of an image is divided by the number of parts.
+    """
+
+    cdef Features features
+    cdef const Py_ssize_t[:, ::1] shapes
+    cdef const Py_ssize_t[::1] starts, parents, order
+    cdef Py_ssize_t[::1] edges
+    cdef const double[:, :, :, ::1] anchors
+    cdef const int[:, ::1] y
+    cdef const double[::1] radii
+    cdef double unit, loss_unit
+    cdef int cost
+    cdef Py_ssize_t n_parts, T
+    # Where the parts stand in w, and where in `work`, which begins with w, stand the score
+    # of the true labeling, the tables, a message and what transforms need.
+    cdef Py_ssize_t bias_at, pairs_at, costs_at
+    cdef Py_ssize_t truth_at, tables_at, message_at, scratch_at
+    cdef double[:, ::1] means
+
+    def __init__(self, Features features, const Py_ssize_t[:, ::1] shapes,
+                 const Py_ssize_t[::1] starts, const Py_ssize_t[::1] parents,
+                 const Py_ssize_t[::1] order, const double[:, :, :, ::1] anchors,
+                 double unit, const int[:, ::1] y, const double[::1] radii, *,
+                 cost, bint normalize):
+        cdef Py_ssize_t n = shapes.shape[0], n_parts = parents.shape[0]
+        cdef Py_ssize_t T = anchors.shape[1], n_edges, rows, columns, i
+        check_shape("shapes", shapes, n, 3)
+        check_starts("starts", starts, n, features.n_rows)
+        if (np.diff(starts) != np.prod(shapes, axis=1)).any():
+            raise ValueError("starts must be those of maps of these shapes.")
+        check_indices("shapes", shapes, features.n_rows + 1, 1)
+        if not np.isin(np.asarray(shapes)[:, 0], (1, n_parts)).all():
+            raise ValueError(f"Images must have 1 or {n_parts} maps.")
+        check_indices("parents", parents, n_parts, -1)
+        check_shape("order", order, n_parts)
+        place = np.full(n_parts + 1, n_parts)
+        if not np.array_equal(np.sort(order), np.arange(n_parts)):
+            raise ValueError("order must have each part once.")
+        place[np.asarray(order)] = np.arange(n_parts)
+        # That of a root is the last of these, which is after all.
+        if (place[np.asarray(parents)] <= place[:n_parts]).any():
+            raise ValueError("order must have children before their parents.")
+        has_parent = np.asarray(parents) >= 0
+        n_edges = int(has_parent.sum())
+        check_shape("anchors", anchors, n_edges, T, T, 2)
+        check_shape("y", y, n, n_parts)
+        check_shape("radii", radii, n)
+        self.features, self.shapes, self.starts = features, shapes, starts
+        self.parents, self.order = parents, order
+        self.edges = np.where(has_parent, np.cumsum(has_parent) - 1, -1)
+        self.anchors, self.unit = anchors, unit
+        self.y, self.radii, self.cost = y, radii, COSTS.index(cost)
+        self.loss_unit = 1.0 / n_parts if normalize else 1.0
+        self.n_parts, self.T = n_parts, T
+        self.n_blocks, self.max_labels = n, n_parts
+        areas = np.prod(np.asarray(shapes)[:, 1:], axis=1)
+        self.n_values = int(areas.max()) * T if n else 1
+        for i in range(n):
+            check_indices("y", y[i], int(areas[i]) * T)
+        self.bias_at = n_parts * features.n_features * T
+        self.pairs_at = self.bias_at + n_parts * T
+        self.costs_at = self.pairs_at + n_edges * T * T
+        self.n_weights = self.costs_at + 4 * n_edges * T * T
+        rows, columns = np.max(shapes, axis=0)[1:] if n else (1, 1)
+        self.truth_at = self.n_weights
+        self.tables_at = self.truth_at + 1
+        self.message_at = self.tables_at + n_parts * self.n_values
+        self.scratch_at = self.message_at + self.n_values // T
+        self.work_size = self.scratch_at + transform_scratch_size(rows, columns)
+        self.direction_size = self.n_weights
+        self._count_cost(areas, n_edges)
+        self.thread_safe = type(self) is PictorialOracle
+        self.means = np.zeros((n, self.n_weights))
+
+    def _count_cost(self, areas, Py_ssize_t n_edges):
+        cdef Py_ssize_t pairs = n_edges * self.T * self.T
+        cdef double scores, evaluation, search, mean
+        mean = float(np.mean(areas)) if len(areas) else 1.0
+        scores = (self.features.n_features + LANES - 1) // LANES
+        evaluation = CALL + self.n_parts * (CALL + scores) + 8.0 * n_edges
+        # Scores, transforms along both axes, messages added, and the way back.
+        search = mean * (
+            self.n_parts * self.T * (scores + 1.0) + pairs * (2.0 * TRANSFORM + 1.0)
+            + (n_edges + self.n_parts) * self.T)
+        self.relative_cost = (search + evaluation) / evaluation
+
+    cdef Py_ssize_t area(self, Py_ssize_t i) noexcept nogil:
+        return self.shapes[i, 1] * self.shapes[i, 2]
+
+    cdef Py_ssize_t first_row(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil:
+        """Of the features that a part sees."""
+        if self.shapes[i, 0] == 1:
+            return self.starts[i]
+        return self.starts[i] + part * self.area(i)
+
+    cdef Py_ssize_t unary_at(self, Py_ssize_t part, Py_ssize_t t) noexcept nogil:
+        """Where the weights of a part's features stand."""
+        return (part * self.T + t) * self.features.n_features
+
+    cdef void springs(
+            self, const double* w, Py_ssize_t edge, Py_ssize_t t, Py_ssize_t s,
+            Deformation* down, Deformation* across) noexcept nogil:
+        """What displacements cost, in positions, for types t of the child, s above."""
+        cdef const double* own = (
+            w + self.costs_at + 4 * ((edge * self.T + t) * self.T + s))
+        cdef double square = self.unit * self.unit
+        down.anchor = self.anchors[edge, t, s, 0]
+        down.linear = own[0] / self.unit
+        down.square = own[1] / square
+        across.anchor = self.anchors[edge, t, s, 1]
+        across.linear = own[2] / self.unit
+        across.square = own[3] / square
+
+    # --------------------------------------------------------------- potentials
+
+    cdef double score(
+            self, Py_ssize_t i, const double* w, const int* labels) noexcept nogil:
+        """⟨w, φ(x_i, labels)⟩"""
+        cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
+        cdef Py_ssize_t v, u, e, row, t, s, p, q
+        cdef Deformation down, across
+        cdef double own, total = 0.0
+        for v in range(self.n_parts):
+            t, q = labels[v] // area, labels[v] % area
+            row = self.first_row(i, v) + q
+            self.features.scores(row, row + 1, w + self.unary_at(v, t), 1, &own)
+            total += own + w[self.bias_at + v * T + t]
+            u, e = self.parents[v], self.edges[v]
+            if u >= 0:
+                s, p = labels[u] // area, labels[u] % area
+                self.springs(w, e, t, s, &down, &across)
+                total += w[self.pairs_at + (e * T + t) * T + s]
+                total -= deformation_cost(&down, q // columns - p // columns)
+                total -= deformation_cost(&across, q % columns - p % columns)
+        return total
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        memcpy(labels, &self.y[i, 0], self.n_parts * sizeof(int))
+        return 0
+
+    cdef int potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        memcpy(work, w, self.n_weights * sizeof(double))
+        work[self.truth_at] = self.score(i, work, &self.y[i, 0])
+        return 0
+
+    cdef int image(
+            self, Py_ssize_t i, const double* direction, double* work
+            ) except -1 nogil:
+        return self.potentials(i, direction, work)
+
+    cdef int evaluate(
+            self, Py_ssize_t i, const double* work, const int* labels,
+            double* score, double* loss) except -1 nogil:
+        score[0] = self.score(i, work, labels) - work[self.truth_at]
+        loss[0] = self.loss(i, labels)
+        return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        cdef Py_ssize_t area = self.area(i), columns = self.shapes[i, 2]
+        cdef Py_ssize_t v, p, q, down, across
+        cdef double total = 0.0
+        for v in range(self.n_parts):
+            p, q = self.y[i, v] % area, labels[v] % area
+            down, across = q // columns - p // columns, q % columns - p % columns
+            total += part_cost(
+                self.cost, <double> (down * down + across * across), self.radii[i])
+        return total * self.loss_unit
+
+    # ----------------------------------------------------------------- decoding
+
+    cdef void fill_table(
+            self, Py_ssize_t i, Py_ssize_t v, double lam, const double* work,
+            double* table) noexcept nogil:
+        """Scores and losses of a part, but for what all of its positions have alike."""
+        cdef Py_ssize_t T = self.T, first = self.first_row(i, v), area = self.area(i)
+        cdef Py_ssize_t n_rows = self.shapes[i, 1], n_columns = self.shapes[i, 2]
+        cdef Py_ssize_t row, column, t, p, down, across, reach
+        cdef Py_ssize_t true_row = self.y[i, v] % area // n_columns
+        cdef Py_ssize_t true_column = self.y[i, v] % area % n_columns
+        cdef double radius = self.radii[i], bias, gain
+        for t in range(T):
+            self.features.scores(
+                first, first + area, work + self.unary_at(v, t), 1, table + t * area)
+            if T > 1:
+                bias = work[self.bias_at + v * T + t]
+                for p in range(area):
+                    table[t * area + p] += bias
+        if lam == 0.0:
+            return
+        # Beyond the radius a part costs 1, wherever it is. (One more, as r² is rounded.)
+        reach = 1 + <Py_ssize_t> min(floor(radius), <double> max(n_rows, n_columns))
+        for row in range(max(0, true_row - reach), min(n_rows, true_row + reach + 1)):
+            down = row - true_row
+            for column in range(max(0, true_column - reach),
+                                min(n_columns, true_column + reach + 1)):
+                across = column - true_column
+                gain = lam * (1.0 - part_cost(
+                    self.cost, <double> (down * down + across * across), radius))
+                for t in range(T):
+                    table[t * area + row * n_columns + column] -= gain
+
+    cdef void send(
+            self, Py_ssize_t i, Py_ssize_t v, double* work, double* tables
+            ) noexcept nogil:
+        """Add to the table of a part's parent what the part can score."""
+        cdef Py_ssize_t T = self.T, area = self.area(i), t, s, p
+        cdef Py_ssize_t u = self.parents[v], e = self.edges[v]
+        cdef const double* table = tables + v * area * T
+        cdef double* above = tables + u * area * T
+        cdef double* message = work + self.message_at
+        cdef Deformation down, across
+        for s in range(T):
+            for p in range(area):
+                message[p] = -INFINITY
+            for t in range(T):
+                self.springs(work, e, t, s, &down, &across)
+                raise_to_transform(
+                    self.shapes[i, 1], self.shapes[i, 2], table + t * area, &down,
+                    &across, work[self.pairs_at + (e * T + t) * T + s], message,
+                    work + self.scratch_at)
+            for p in range(area):
+                above[s * area + p] += message[p]
+
+    cdef int best_below(
+            self, Py_ssize_t i, Py_ssize_t v, int label, double* work,
+            const double* tables) noexcept nogil:
+        """The first of a part's best labels where its parent has this one."""
+        cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
+        cdef Py_ssize_t e = self.edges[v], s = label // area, p = label % area
+        cdef Py_ssize_t t, row, column, at
+        cdef const double* table = tables + v * area * T
+        cdef double* costs = work + self.scratch_at
+        cdef Deformation down, across
+        cdef double value, base, highest = -INFINITY
+        cdef Py_ssize_t best = 0
+        for t in range(T):
+            self.springs(work, e, t, s, &down, &across)
+            for column in range(columns):
+                costs[column] = deformation_cost(&across, column - p % columns)
+            for row in range(self.shapes[i, 1]):
+                base = (work[self.pairs_at + (e * T + t) * T + s]
+                        - deformation_cost(&down, row - p // columns))
+                for column in range(columns):
+                    at = t * area + row * columns + column
+                    value = table[at] - costs[column] + base
+                    if value > highest:
+                        highest = value
+                        best = at
+        return <int> best
+
+    cdef int max_oracle(
+            self, Py_ssize_t i, double lam, double* work,
+            int* labels, double* score, double* loss) except -1 nogil:
+        cdef Py_ssize_t size = self.area(i) * self.T, v, j, at, best
+        cdef double* tables = work + self.tables_at
+        cdef const double* table
+        for v in range(self.n_parts):
+            self.fill_table(i, v, lam * self.loss_unit, work, tables + v * size)
+        for j in range(self.n_parts):
+            if self.parents[self.order[j]] >= 0:
+                self.send(i, self.order[j], work, tables)
+        for j in range(self.n_parts - 1, -1, -1):
+            v = self.order[j]
+            if self.parents[v] >= 0:
+                labels[v] = self.best_below(i, v, labels[self.parents[v]], work, tables)
+                continue
+            table = tables + v * size
+            best = 0
+            for at in range(1, size):
+                if table[at] > table[best]:
+                    best = at
+            labels[v] = <int> best
+        return self.evaluate(i, work, labels, score, loss)
+
+    # --------------------------------------------------------------- dual state
+
+    cdef int block_score(
+            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
+        score[0] = dot(self.n_weights, work, &self.means[i, 0])
+        return 0
+
+    cdef void add_feature(
+            self, Py_ssize_t i, double coef, const int* labels, double* out
+            ) noexcept nogil:
+        """out += coef · φ(x_i, labels)"""
+        cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
+        cdef Py_ssize_t v, u, e, t, s, p, q
+        cdef double* own
+        cdef double down, across, one = 1.0
+        for v in range(self.n_parts):
+            t, q = labels[v] // area, labels[v] % area
+            self.features.add_row(
+                self.first_row(i, v) + q, coef, &one, 1, out + self.unary_at(v, t))
+            out[self.bias_at + v * T + t] += coef
+            u, e = self.parents[v], self.edges[v]
+            if u < 0:
+                continue
+            s, p = labels[u] // area, labels[u] % area
+            out[self.pairs_at + (e * T + t) * T + s] += coef
+            own = out + self.costs_at + 4 * ((e * T + t) * T + s)
+            down = (q // columns - p // columns - self.anchors[e, t, s, 0]) / self.unit
+            across = (q % columns - p % columns - self.anchors[e, t, s, 1]) / self.unit
+            own[0] -= coef * down
+            own[1] -= coef * down * down
+            own[2] -= coef * across
+            own[3] -= coef * across * across
+
+    cdef int direction(
+            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
+            double* out, double* squared_norm) except -1 nogil:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        memset(out, 0, self.n_weights * sizeof(double))
+        for j in range(n):
+            if a[j] != 0.0:
+                self.add_feature(i, a[j], s + j * self.n_parts, out)
+                total += a[j]
+        if total != 0.0:
+            self.add_feature(i, -total, &self.y[i, 0], out)
+        if c != 0.0:
+            add(self.n_weights, c, &self.means[i, 0], out)
+        if squared_norm != NULL:
+            squared_norm[0] = dot(self.n_weights, out, out)
+        return 0
+
+    cdef int move(
+            self, Py_ssize_t i, double gamma, const double* direction
+            ) except -1 nogil:
+        add(self.n_weights, gamma, direction, &self.means[i, 0])
+        return 0
+
+    cdef int scatter(
+            self, Py_ssize_t i, double coef, const double* direction,
+            double* target) except -1 nogil:
+        add(self.n_weights, coef, direction, target)
+        return 0
+
+    def get_blocks(self):
+        return np.array(self.means)
+
+    def set_blocks(self, blocks):
+        restore("blocks", self.means, blocks)
+
+    def scale_blocks(self, double rho):
+        np.asarray(self.means)[...] *= rho
+
+    def labeling_from_object(self, Py_ssize_t i, saved):
+        labels = BlockOracle.labeling_from_object(self, i, saved)
+        # Grids differ in size.
+        check_indices(f"labeling of example {i}", labels, self.area(i) * self.T)
+        return labels

@@ -1,0 +1,435 @@
+"""Positions of parts on a grid, such as joints in an image."""
+
+from itertools import product
+
+import numpy as np
+from sklearn.utils import check_scalar
+
+from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_floats,
+    check_choice,
+    check_integer,
+    check_shape,
+)
+from sklearn_structsvm.structures._pictorial import COSTS, PictorialOracle
+from sklearn_structsvm.structures.base import Structure, as_list, as_object_array
+from sklearn_structsvm.structures.tree import check_forest, depths_of
+
+
+class PictorialStructure(Structure):
+    r"""Parts at positions of a grid, each held to its parent by a spring.
+
+    An example x is an array of shape (n_parts, n_rows, n_columns, n_features): for each
+    part what is known of each position, such as the response of a detector of the part;
+    or of shape (1, n_rows, n_columns, n_features), for features that all parts see.
+    Images may differ in size. A labeling y has a row for each part, (row, column), or
+    (row, column, type) with `n_types` > 1, such as an arm that hangs or is raised. With
+    one-hot types e and the displacement
+
+    .. math:: δ_v = (p_v - p_{u} - \text{anchor}) / \text{unit}
+
+    of a part from where its parent u expects it, the score of a labeling is a sum over
+    the parts v and over those that have a parent, ::
+
+        Σ_v ⟨w_v[type_v], x_v(p_v)⟩ + bias_v[type_v]
+        + Σ_{v, u} compatibility[type_v, type_u] - ⟨deformation[type_v, type_u],
+                                     (δ_row, δ_row², δ_column, δ_column²)⟩,
+
+    linear in the weights "unary", "bias", "compatibility" and "deformation", which are
+    flattened one after another. These are pictorial structures [1]_, and the pose model
+    of [2]_ with its types at the parts.
+
+    Decoding is exact, by max-sum from the leaves to the roots with distance transforms
+    [3]_: in O(n_parts · positions · n_types²). That holds for any weights; `convex` keeps
+    those of the squares from rewarding a part for being far from where it is expected.
+
+    Parameters
+    ----------
+    parents : array-like of shape (n_parts,)
+        The parent of each part, -1 for a root. There may be several roots.
+    n_types : int, default=1
+        Types of a part. They are given in y, and cost nothing in the loss; the biases
+        and compatibilities have no effect with a single one.
+    anchors : array-like of shape (n_edges, n_types, n_types, 2) or None
+        Rows and columns from a parent to its child, in the order of the parts that have a
+        parent, for each type of the child and then of the parent. None for the means in
+        the data; types that do not occur together have that of the edge.
+    convex : bool, default=True
+        Whether the weights of squared displacements are bounded by 0 from below, as in
+        Algorithms 8 and 9 of [2]_. For estimators that take `coef_bounds`.
+    cost : {"squared", "linear", "missed"}, default="squared"
+        What a part at the distance d from the truth costs: min(1, d² / radius²) as in
+        [2]_, min(1, d / radius), or 1 where d > radius and else 0.
+    radius : float, default=3.0
+        The distance from which on a part is wrong, in positions, or as a share of the
+        length of `reference`.
+    reference : pair of ints or None
+        Two parts whose distance in the true labeling is the unit of the radius, as a
+        shoulder and the hip on the other side; None for positions.
+    normalize_loss : bool, default=True
+        Whether the loss of an image is divided by the number of parts.
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_edges, n_types, n_types, 2)
+        Those given, or learnt.
+    unit_ : float
+        What displacements are divided by: their root mean square in the data, along one
+        axis, and at least 1.
+    n_features_in_ : int
+        Features of a position.
+    n_weights_ : int
+        Length of the weights.
+
+    See Also
+    --------
+    TreeStructure : Trees whose nodes have labels in place of positions.
+    sklearn_structsvm.datasets.make_poses : Stick figures to try it on.
+
+    Notes
+    -----
+    ``score`` of an estimator is the share of the parts within the radius, known as the
+    percentage of correct keypoints.
+
+    Slack rescaling has the searches that ask for nothing but the max-oracle:
+    ``search="binary"`` or ``"bisecting"`` of `SlackRescaledSSVM`.
+
+    On Dask collections the anchors and the unit are learnt from the first part of the
+    data; give anchors where parts are not alike.
+
+    References
+    ----------
+    .. [1] Felzenszwalb, P. and Huttenlocher, D. (2005). Pictorial structures for object
+       recognition. Int. J. of Computer Vision 61.
+    .. [2] Osokin, A. et al. (2016). Minding the gaps for block Frank-Wolfe optimization
+       of structured SVMs. ICML 2016, appendices H and I.4. (The maximum in its loss is
+       read as a minimum: the true labeling costs nothing.)
+    .. [3] Felzenszwalb, P. and Huttenlocher, D. (2012). Distance transforms of sampled
+       functions. Theory of Computing 8.
+
+    Examples
+    --------
+    A head above a body, and a detector of each that is misled by something brighter:
+
+    >>> import numpy as np
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.structures import PictorialStructure
+    >>> X, y = np.zeros((2, 2, 6, 8, 1)), np.array([[[1, 2], [3, 2]], [[2, 5], [4, 5]]])
+    >>> for x, (head, body) in zip(X, y):
+    ...     x[0, *head] = x[1, *body] = 1.0
+    ...     x[0, 5, 0] = 1.2
+    >>> structure = PictorialStructure(parents=[1, -1])
+    >>> model = BCFWClassifier(structure, C=10.0, random_state=0).fit(X, y)
+    >>> model.predict(X)[0].tolist()
+    [[1, 2], [3, 2]]
+    """
+
+    def __init__(
+        self,
+        parents,
+        n_types=1,
+        anchors=None,
+        convex=True,
+        cost="squared",
+        radius=3.0,
+        reference=None,
+        normalize_loss=True,
+    ):
+        self.parents = parents
+        self.n_types = n_types
+        self.anchors = anchors
+        self.convex = convex
+        self.cost = cost
+        self.radius = radius
+        self.reference = reference
+        self.normalize_loss = normalize_loss
+
+    def check_data(self, X, y=None):
+        parents = self._check_parameters()
+        X = as_list(X, "X")
+        if y is not None:
+            X, y = super().check_data(X, y)
+        n_features = getattr(self, "n_features_in_", None)
+        result, origin = [], "in X[0]" if n_features is None else "in fit"
+        for i, x in enumerate(X):
+            result.append(_check_maps(x, i, len(parents)))
+            n_features = result[0].shape[3] if n_features is None else n_features
+            if result[i].shape[3] != n_features:
+                raise ValueError(
+                    f"X[{i}] has {result[i].shape[3]} features, but there were "
+                    f"{n_features} {origin}."
+                )
+        if y is None:
+            return result, None
+        return result, [
+            self._check_labeling(f"y[{i}]", labeling, x)
+            for i, (labeling, x) in enumerate(zip(y, result, strict=True))
+        ]
+
+    def _check_parameters(self):
+        """The parents as an array, once all parameters are seen to be sound."""
+        parents = as_array("parents", self.parents)
+        check_shape("parents", parents, "n_parts")
+        if len(parents) == 0:
+            raise ValueError("parents is empty: at least one part is needed.")
+        check_integer("n_types", self.n_types, 1)
+        check_choice("cost", self.cost, COSTS)
+        check_scalar(self.radius, "radius", (int, float), min_val=0.0)
+        if not np.isfinite(self.radius):
+            raise ValueError(f"radius must be finite; got {self.radius!r}.")
+        if self.reference is not None:
+            check_shape("reference", self.reference, 2)
+            for part in self.reference:
+                check_integer("Each part of reference", part, 0, len(parents) - 1)
+        return check_forest("parents", parents)
+
+    def _check_labeling(self, name, labeling, x):
+        """Rows, columns and types as intp, within the grid of x."""
+        labeling = as_array(name, labeling)
+        n_parts, limits = len(self.parents), [*x.shape[1:3], self.n_types]
+        words = ("row", "column", "type")[: 2 + (self.n_types > 1)]
+        check_shape(name, labeling, n_parts, len(words))
+        if labeling.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} must hold integers, ({', '.join(words)}) of each part; got "
+                f"dtype {labeling.dtype}."
+            )
+        for word, column, limit in zip(words, labeling.T, limits, strict=False):
+            bad = np.flatnonzero((column < 0) | (column >= limit))
+            if len(bad):
+                raise ValueError(
+                    f"{name} has the {word} {column[bad[0]]} for part {bad[0]}; there "
+                    f"are 0 to {limit - 1}."
+                )
+        return labeling.astype(np.intp)
+
+    def fit(self, X, y):
+        """Learn the anchors, the unit and the number of features.
+
+        Parameters
+        ----------
+        X : list of n arrays of shape (n_parts or 1, n_rows, n_columns, n_features)
+        y : list of n arrays of shape (n_parts, 2), or (n_parts, 3) with several types
+
+        Returns
+        -------
+        self
+        """
+        children, above = self._edges
+        T, labelings = self.n_types, np.stack(y)
+        shape = len(children), T, T, 2
+        lengths = (labelings[:, children] - labelings[:, above])[:, :, :2]
+        pairs = self._types(labelings[:, children]), self._types(labelings[:, above])
+        if self.anchors is None:
+            anchors = np.empty(shape)
+            for e, own in enumerate(lengths.swapaxes(0, 1)):
+                anchors[e] = own.mean(axis=0)
+                for t, s in product(range(T), repeat=2):
+                    both = (pairs[0][:, e] == t) & (pairs[1][:, e] == s)
+                    if both.any():
+                        anchors[e, t, s] = own[both].mean(axis=0)
+        else:
+            anchors = np.array(as_floats("anchors", self.anchors, *shape))
+        self.anchors_ = anchors
+        displaced = lengths - anchors[np.arange(len(children)), *pairs]
+        self.unit_ = max(1.0, float(np.sqrt(np.mean(displaced**2)))) if shape[0] else 1.0
+        self.n_features_in_ = X[0].shape[3]
+        self.n_weights_ = self._count_weights()
+        return self
+
+    @property
+    def _edges(self):
+        """Children and parents of all edges."""
+        parents = np.asarray(self.parents)
+        children = np.flatnonzero(parents >= 0)
+        return children, parents[children]
+
+    def _types(self, labelings):
+        """Types of parts, in the last axis of labelings as `check_data` leaves them."""
+        if self.n_types == 1:
+            return np.zeros(labelings.shape[:-1], dtype=np.intp)
+        return labelings[..., 2]
+
+    def _parts(self):
+        """Names and shapes of the parts of the weights, in their order."""
+        n_parts, n_edges, T = len(self.parents), len(self._edges[0]), self.n_types
+        return [
+            ("unary", (n_parts, T, self.n_features_in_)),
+            ("bias", (n_parts, T)),
+            ("compatibility", (n_edges, T, T)),
+            ("deformation", (n_edges, T, T, 4)),
+        ]
+
+    def _count_weights(self):
+        return sum(int(np.prod(shape)) for _, shape in self._parts())
+
+    def _fitted_shapes(self):
+        n_edges, T = len(self._edges[0]), self.n_types
+        return {"n_features_in_": (), "anchors_": (n_edges, T, T, 2), "unit_": ()}
+
+    def weight_parts(self, w):
+        """The weights by name.
+
+        Parameters
+        ----------
+        w : ndarray of shape (`n_weights_`,)
+            Such as the `coef_` of an estimator.
+
+        Returns
+        -------
+        dict of ndarray
+            "unary" of shape (n_parts, n_types, n_features), "bias" of shape (n_parts,
+            n_types), "compatibility" of shape (n_edges, n_types, n_types), and
+            "deformation" of shape (n_edges, n_types, n_types, 4): what displacements
+            cost, in rows, squared rows, columns and squared columns. The edges are those
+            of the parts that have a parent, and the child's type comes first. They are
+            views of w, where that is a contiguous array of float64.
+        """
+        w = as_floats("w", w, self.n_weights_)
+        names, shapes = zip(*self._parts(), strict=True)
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        pieces = np.split(w, ends[:-1])
+        return {
+            name: piece.reshape(shape)
+            for name, piece, shape in zip(names, pieces, shapes, strict=True)
+        }
+
+    def weight_bounds(self):
+        """(lower, upper) of the weights for `convex`, or None.
+
+        Returns
+        -------
+        tuple of two ndarrays of shape (`n_weights_`,)
+        """
+        if not self.convex:
+            return None
+        is_square = np.zeros(self.n_weights_)
+        self.weight_parts(is_square)["deformation"][..., [1, 3]] = 1.0
+        return np.where(is_square, 0.0, -np.inf), np.full(self.n_weights_, np.inf)
+
+    def make_oracle(self, X, y):
+        shapes = np.array([x.shape[:3] for x in X], dtype=np.intp)
+        starts = np.concatenate([[0], np.cumsum(np.prod(shapes, axis=1))])
+        rows = np.concatenate([x.reshape(-1, x.shape[3]) for x in X])
+        parents = np.asarray(self.parents, dtype=np.intp)
+        return PictorialOracle(
+            as_features(rows),
+            shapes,
+            starts.astype(np.intp),
+            parents,
+            np.argsort(-depths_of(parents), kind="stable"),
+            self.anchors_,
+            self.unit_,
+            self._encode(y, shapes),
+            np.array([self._radius(labeling) for labeling in y]),
+            cost=self.cost,
+            normalize=self.normalize_loss,
+        )
+
+    def _encode(self, y, shapes):
+        """The integers of the oracle, one for each part."""
+        y, (n_rows, n_columns) = np.stack(y), shapes[:, 1:, np.newaxis].swapaxes(0, 1)
+        rows, columns = y[..., 0], y[..., 1]
+        return ((self._types(y) * n_rows + rows) * n_columns + columns).astype(np.intc)
+
+    def _radius(self, y_true):
+        if self.reference is None:
+            return float(self.radius)
+        a, b = self.reference
+        return float(self.radius * np.linalg.norm(y_true[a, :2] - y_true[b, :2]))
+
+    def decode_batch(self, X, w, n_threads=1):
+        oracle = self._compiled_oracle(X, self._any_labelings(X))
+        return self._decoded(X, oracle.decode(w, 0.0, n_threads))
+
+    def _any_labelings(self, X):
+        """Labelings for an oracle that is only asked to decode."""
+        return [np.zeros((len(self.parents), 3), dtype=np.intp)] * len(X)
+
+    def _decoded(self, X, labels):
+        """Labelings of images, from the integers of the oracle."""
+        labels, result = labels.reshape(len(X), -1), []
+        for x, own in zip(X, labels, strict=True):
+            shape = self.n_types, *x.shape[1:3]
+            types, rows, columns = np.unravel_index(own, shape)
+            parts = [rows, columns] + [types] * (self.n_types > 1)
+            result.append(np.column_stack(parts))
+        return as_object_array(result)
+
+    def decode(self, x, w):
+        (x,), _ = self.check_data([x])
+        return self._compiled_decode([x], w)[0]
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        X, y = self.check_data([x], [y_true])
+        return self._decoded(X, self._compiled_oracle(X, y).decode(w, lam))[0]
+
+    def joint_feature(self, x, y):
+        (x,), (y,) = self.check_data([x], [y])
+        phi = np.zeros(self.n_weights_)
+        parts = self.weight_parts(phi)
+        types, at = self._types(y), np.arange(len(y))
+        parts["unary"][at, types] = x[at if len(x) > 1 else 0, y[:, 0], y[:, 1]]
+        parts["bias"][at, types] = 1.0
+        children, above = self._edges
+        pairs = np.arange(len(children)), types[children], types[above]
+        length = (y[children] - y[above])[:, :2]
+        displaced = (length - self.anchors_[pairs]) / self.unit_
+        parts["compatibility"][pairs] = 1.0
+        parts["deformation"][pairs] = -np.stack([displaced, displaced**2], 2).reshape(
+            -1, 4
+        )
+        return phi
+
+    def loss(self, y_true, y):
+        costs = self._costs(self.cost, np.asarray(y_true), np.asarray(y))
+        return float(costs.mean() if self.normalize_loss else costs.sum())
+
+    def _costs(self, kind, y_true, y):
+        """What each part costs, in the operations of the oracle, to the last bit."""
+        squares = ((y - y_true)[:, :2] ** 2).sum(axis=1)
+        radius = self._radius(y_true)
+        if kind == "missed":
+            return (squares > radius * radius).astype(np.float64)
+        if radius == 0.0:
+            return (squares > 0).astype(np.float64)
+        costs = np.minimum(squares / (radius * radius), 1.0)
+        return np.sqrt(costs) if kind == "linear" else costs
+
+    def score(self, y, y_pred, sample_weight=None):
+        """Share of the parts within the radius; an example's weight is that of each."""
+        pairs = zip(y, y_pred, strict=True)
+        missed = [self._costs("missed", *map(np.asarray, pair)) for pair in pairs]
+        found = 1.0 - np.mean(missed, axis=1)
+        return float(np.average(found, weights=sample_weight))
+
+    def labelings(self, x):
+        places = [range(n) for n in x.shape[1:3]]
+        if self.n_types > 1:
+            places.append(range(self.n_types))
+        own = list(product(*places))
+        return map(np.array, product(own, repeat=len(self.parents)))
+
+
+def _check_maps(x, i, n_parts):
+    """Maps of features of an image, C-contiguous float64."""
+    name = f"X[{i}]"
+    x = as_array(name, x)
+    if x.ndim != 4:
+        raise ValueError(
+            f"{name} must have shape (n_parts, n_rows, n_columns, n_features), or 1 in "
+            f"place of n_parts; got shape {x.shape}."
+        )
+    if x.shape[0] not in (1, n_parts):
+        raise ValueError(
+            f"{name} has maps of {x.shape[0]} parts; parents has {n_parts}, and it may "
+            "have one that all of them see."
+        )
+    if 0 in x.shape:
+        raise ValueError(
+            f"{name} is empty, of shape {x.shape}: at least one position and one feature "
+            "are needed."
+        )
+    return as_floats(name, x, *x.shape)
