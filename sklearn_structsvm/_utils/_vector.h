@@ -1,4 +1,4 @@
-/* The two inner loops that no BLAS routine does, compiled for several widths of
+/* The inner loops that no BLAS routine does, compiled for several widths of
  * vector unit where the compiler and the C library can choose between them when the
  * program starts. Everywhere else they are plain loops. */
 #ifndef SKLEARN_STRUCTSVM_VECTOR_H
@@ -54,6 +54,52 @@ static void vector_add_max_plus(ptrdiff_t k, const double *previous,
         }
         for (ptrdiff_t c = 0; c < width; c++)
             current[start + c] += best[c];
+    }
+}
+
+/* For each row x and each p: out[p] = max_q x[q] + gains[k - 1 - q + p], for 2 k - 1 gains,
+ * k <= MAX_PLUS_WIDTH. */
+FOR_EACH_WIDTH
+static void vector_max_plus_rows(ptrdiff_t n, ptrdiff_t k, const double *x,
+                                 const double *gains, double *out)
+{
+    double best[MAX_PLUS_WIDTH];
+    for (ptrdiff_t row = 0; row < n; row++, x += k, out += k) {
+        for (ptrdiff_t p = 0; p < k; p++)
+            best[p] = x[0] + gains[k - 1 + p];
+        for (ptrdiff_t q = 1; q < k; q++) {
+            const double score = x[q];
+            const double *gain = gains + k - 1 - q;
+            for (ptrdiff_t p = 0; p < k; p++) {
+                const double value = score + gain[p];
+                best[p] = value > best[p] ? value : best[p];
+            }
+        }
+        for (ptrdiff_t p = 0; p < k; p++)
+            out[p] = best[p];
+    }
+}
+
+/* out[p * k + c] = max(out[p * k + c], max_q x[q * k + c] + gains[n - 1 - q + p]), for n
+ * rows of k <= MAX_PLUS_WIDTH columns. */
+FOR_EACH_WIDTH
+static void vector_raise_by_columns(ptrdiff_t n, ptrdiff_t k, const double *x,
+                                    const double *gains, double *out)
+{
+    double best[MAX_PLUS_WIDTH];
+    for (ptrdiff_t p = 0; p < n; p++, out += k) {
+        for (ptrdiff_t c = 0; c < k; c++)
+            best[c] = out[c];
+        for (ptrdiff_t q = 0; q < n; q++) {
+            const double gain = gains[n - 1 - q + p];
+            const double *row = x + q * k;
+            for (ptrdiff_t c = 0; c < k; c++) {
+                const double value = row[c] + gain;
+                best[c] = value > best[c] ? value : best[c];
+            }
+        }
+        for (ptrdiff_t c = 0; c < k; c++)
+            out[c] = best[c];
     }
 }
 

@@ -4,6 +4,7 @@ from ._chunking import chunking_attributes
 from ._conll2000 import fetch_conll2000
 from ._generators import make_chains, make_hierarchical, make_multilabel
 from ._ocr import fetch_ocr_letters, load_ocr_letters
+from ._poses import make_poses
 from ._segmentation import make_segmentation
 from ._snakes import make_snakes
 
@@ -15,6 +16,7 @@ __all__ = [
     "make_chains",
     "make_hierarchical",
     "make_multilabel",
+    "make_poses",
     "make_segmentation",
     "make_snakes",
 ]

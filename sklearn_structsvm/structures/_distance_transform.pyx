@@ -17,10 +17,22 @@ of them, and the corner moves along the hull as p' grows. Felzenszwalb and Hutte
 keep where two parabolas meet, for which `square` must be positive; the hull is the same
 whatever the sign. So the transform is exact for costs that are not convex as well: where
 `square` is negative the corner moves the other way, and where it is zero, not at all.
+
+A processor guesses at each turn whether the corner moves, and is often wrong. On grids of
+up to SHORT rows and columns it is faster to try all q for each p, several at a time.
 """
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_shape
+
+
+cdef extern from "_utils/_vector.h" nogil:
+    void vector_max_plus_rows(
+        Py_ssize_t n, Py_ssize_t k, const double* x, const double* gains,
+        double* out) noexcept
+    void vector_raise_by_columns(
+        Py_ssize_t n, Py_ssize_t k, const double* x, const double* gains,
+        double* out) noexcept
 
 
 cdef double deformation_cost(
@@ -69,11 +81,36 @@ cdef void transform_line(
         out[p * out_stride] = scores[<Py_ssize_t> place[k]] - d * (linear + square * d)
 
 
+cdef void tabulate(
+        Py_ssize_t n, const Deformation* cost, double gain, double* gains
+        ) noexcept nogil:
+    """gains[n - 1 - d] = gain - cost(d) of all displacements -n < d < n"""
+    cdef Py_ssize_t j
+    for j in range(2 * n - 1):
+        gains[j] = gain - deformation_cost(cost, <double> (n - 1 - j))
+
+
 cdef void raise_to_transform(
         Py_ssize_t n_rows, Py_ssize_t n_columns, const double* scores,
         const Deformation* down, const Deformation* across, double gain, double* out,
         double* scratch) noexcept nogil:
     """out[p] = max(out[p], gain + the transform at p) for all p = (row, column)."""
+    cdef double* gains = scratch + n_rows * n_columns
+    if max(n_rows, n_columns) > SHORT:
+        raise_by_hulls(
+            n_rows, n_columns, scores, down, across, gain, out, scratch)
+        return
+    tabulate(n_columns, across, 0.0, gains)
+    vector_max_plus_rows(n_rows, n_columns, scores, gains, scratch)
+    tabulate(n_rows, down, gain, gains)
+    vector_raise_by_columns(n_rows, n_columns, scratch, gains, out)
+
+
+cdef void raise_by_hulls(
+        Py_ssize_t n_rows, Py_ssize_t n_columns, const double* scores,
+        const Deformation* down, const Deformation* across, double gain, double* out,
+        double* scratch) noexcept nogil:
+    """The same for grids of any size."""
     cdef Py_ssize_t row, column
     # Columns lie one after another here.
     cdef double* turned = scratch

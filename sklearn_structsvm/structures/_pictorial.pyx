@@ -9,7 +9,7 @@ u expects it, and one-hot types e, the weights are read as
 
 the types of child and parent in this order, and the costs of δ_row, δ_row², δ_column and
 δ_column². The edges are those from the parts that have a parent, in the order of these. A
-labeling has one integer per part: (type · n_rows + row) · n_columns + column.
+labeling has three integers per part: its type, row and column.
 
 The best one is found by max-sum from the leaves to the roots, messages by distance
 transforms (see _distance_transform.pyx): for each edge and pair of types two lines a
@@ -38,7 +38,7 @@ from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport add, dot
 from sklearn_structsvm.structures._distance_transform cimport (
-    Deformation, deformation_cost, raise_to_transform, transform_scratch_size)
+    SHORT, Deformation, deformation_cost, raise_to_transform, transform_scratch_size)
 
 
 # What a part costs that is off by d, of a radius r: [d > r], min(1, d / r) and
@@ -49,10 +49,10 @@ cdef enum:
     MISSED = 0
     LINEAR = 1
 
-# Additions and comparisons of a distance transform along one axis, a position: g; two
-# tests of corners of the hull; two looks at the next corner; the value.
+# Additions and comparisons of a distance transform by hulls along one axis, a position:
+# g; two tests of corners of the hull; two looks at the next corner; the value.
 cdef enum:
-    TRANSFORM = 16
+    HULL = 16
 
 
 cdef double part_cost(int kind, double square, double radius) noexcept nogil:
@@ -87,8 +87,8 @@ cdef class PictorialOracle(BlockOracle):
         Expected rows and columns from a parent to its child, types of the child first.
     unit : float
         What displacements are divided by.
-    y : ndarray of shape (n, n_parts), dtype intc
-        True labelings.
+    y : ndarray of shape (n, n_parts, 3), dtype intc
+        Types, rows and columns.
     radii : ndarray of shape (n,)
         Of the cost of a part.
     cost : {"missed", "linear", "squared"}
@@ -101,7 +101,7 @@ cdef class PictorialOracle(BlockOracle):
     cdef const Py_ssize_t[::1] starts, parents, order
     cdef Py_ssize_t[::1] edges
     cdef const double[:, :, :, ::1] anchors
-    cdef const int[:, ::1] y
+    cdef const int[:, :, ::1] y
     cdef const double[::1] radii
     cdef double unit, loss_unit
     cdef int cost
@@ -115,10 +115,10 @@ cdef class PictorialOracle(BlockOracle):
     def __init__(self, Features features, const Py_ssize_t[:, ::1] shapes,
                  const Py_ssize_t[::1] starts, const Py_ssize_t[::1] parents,
                  const Py_ssize_t[::1] order, const double[:, :, :, ::1] anchors,
-                 double unit, const int[:, ::1] y, const double[::1] radii, *,
+                 double unit, const int[:, :, ::1] y, const double[::1] radii, *,
                  cost, bint normalize):
         cdef Py_ssize_t n = shapes.shape[0], n_parts = parents.shape[0]
-        cdef Py_ssize_t T = anchors.shape[1], n_edges, rows, columns, i
+        cdef Py_ssize_t T = anchors.shape[1], n_edges, rows, columns, largest, i
         check_shape("shapes", shapes, n, 3)
         check_starts("starts", starts, n, features.n_rows)
         if (np.diff(starts) != np.prod(shapes, axis=1)).any():
@@ -138,7 +138,7 @@ cdef class PictorialOracle(BlockOracle):
         has_parent = np.asarray(parents) >= 0
         n_edges = int(has_parent.sum())
         check_shape("anchors", anchors, n_edges, T, T, 2)
-        check_shape("y", y, n, n_parts)
+        check_shape("y", y, n, n_parts, 3)
         check_shape("radii", radii, n)
         self.features, self.shapes, self.starts = features, shapes, starts
         self.parents, self.order = parents, order
@@ -147,37 +147,46 @@ cdef class PictorialOracle(BlockOracle):
         self.y, self.radii, self.cost = y, radii, COSTS.index(cost)
         self.loss_unit = 1.0 / n_parts if normalize else 1.0
         self.n_parts, self.T = n_parts, T
-        self.n_blocks, self.max_labels = n, n_parts
+        self.n_blocks, self.max_labels = n, 3 * n_parts
         areas = np.prod(np.asarray(shapes)[:, 1:], axis=1)
-        self.n_values = int(areas.max()) * T if n else 1
         for i in range(n):
-            check_indices("y", y[i], int(areas[i]) * T)
+            self._check_labels("y", i, y[i])
         self.bias_at = n_parts * features.n_features * T
         self.pairs_at = self.bias_at + n_parts * T
         self.costs_at = self.pairs_at + n_edges * T * T
         self.n_weights = self.costs_at + 4 * n_edges * T * T
         rows, columns = np.max(shapes, axis=0)[1:] if n else (1, 1)
+        largest = int(areas.max()) if n else 1
+        self.n_values = max(T, rows, columns)
         self.truth_at = self.n_weights
         self.tables_at = self.truth_at + 1
-        self.message_at = self.tables_at + n_parts * self.n_values
-        self.scratch_at = self.message_at + self.n_values // T
+        self.message_at = self.tables_at + n_parts * T * largest
+        self.scratch_at = self.message_at + largest
         self.work_size = self.scratch_at + transform_scratch_size(rows, columns)
         self.direction_size = self.n_weights
-        self._count_cost(areas, n_edges)
+        self._count_cost(n_edges)
         self.thread_safe = type(self) is PictorialOracle
         self.means = np.zeros((n, self.n_weights))
 
-    def _count_cost(self, areas, Py_ssize_t n_edges):
-        cdef Py_ssize_t pairs = n_edges * self.T * self.T
-        cdef double scores, evaluation, search, mean
-        mean = float(np.mean(areas)) if len(areas) else 1.0
+    def _check_labels(self, name, Py_ssize_t i, labels):
+        """ValueError where the grid of image i has no such types, rows or columns."""
+        for column, limit in enumerate((self.T, self.shapes[i, 1], self.shapes[i, 2])):
+            check_indices(name, np.asarray(labels).reshape(-1, 3)[:, column], limit)
+
+    def _count_cost(self, Py_ssize_t n_edges):
+        cdef Py_ssize_t pairs = n_edges * self.T * self.T, n_rows, n_columns
+        cdef double scores, evaluation, search = 0.0, transform
         scores = (self.features.n_features + LANES - 1) // LANES
         evaluation = CALL + self.n_parts * (CALL + scores) + 8.0 * n_edges
-        # Scores, transforms along both axes, messages added, and the way back.
-        search = mean * (
-            self.n_parts * self.T * (scores + 1.0) + pairs * (2.0 * TRANSFORM + 1.0)
-            + (n_edges + self.n_parts) * self.T)
-        self.relative_cost = (search + evaluation) / evaluation
+        for _, n_rows, n_columns in np.asarray(self.shapes):
+            transform = 2.0 * HULL
+            if max(n_rows, n_columns) <= SHORT:
+                transform = 2.0 * (n_rows + n_columns) / LANES
+            # Scores, transforms along both axes, messages added, and the way back.
+            search += n_rows * n_columns * (
+                self.n_parts * self.T * (scores + 1.0) + pairs * (transform + 1.0)
+                + (n_edges + self.n_parts) * self.T)
+        self.relative_cost = 1.0 + search / (max(self.n_blocks, 1) * evaluation)
 
     cdef Py_ssize_t area(self, Py_ssize_t i) noexcept nogil:
         return self.shapes[i, 1] * self.shapes[i, 2]
@@ -212,31 +221,38 @@ cdef class PictorialOracle(BlockOracle):
             self, Py_ssize_t i, const double* w, const int* labels) noexcept nogil:
         """⟨w, φ(x_i, labels)⟩"""
         cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
-        cdef Py_ssize_t v, u, e, row, t, s, p, q
-        cdef Deformation down, across
-        cdef double own, total = 0.0
+        cdef Py_ssize_t n_features = self.features.n_features, v, e, row, pair
+        cdef Py_ssize_t to_next = 0 if self.shapes[i, 0] == 1 else area
+        cdef const int* own
+        cdef const int* above
+        cdef const double* costs
+        cdef double down, across, value, per_unit = 1.0 / self.unit, total = 0.0
         for v in range(self.n_parts):
-            t, q = labels[v] // area, labels[v] % area
-            row = self.first_row(i, v) + q
-            self.features.scores(row, row + 1, w + self.unary_at(v, t), 1, &own)
-            total += own + w[self.bias_at + v * T + t]
-            u, e = self.parents[v], self.edges[v]
-            if u >= 0:
-                s, p = labels[u] // area, labels[u] % area
-                self.springs(w, e, t, s, &down, &across)
-                total += w[self.pairs_at + (e * T + t) * T + s]
-                total -= deformation_cost(&down, q // columns - p // columns)
-                total -= deformation_cost(&across, q % columns - p % columns)
+            own = labels + 3 * v
+            row = self.starts[i] + v * to_next + own[1] * columns + own[2]
+            self.features.scores(
+                row, row + 1, w + (v * T + own[0]) * n_features, 1, &value)
+            total += value + w[self.bias_at + v * T + own[0]]
+            e = self.edges[v]
+            if e < 0:
+                continue
+            above = labels + 3 * self.parents[v]
+            pair = (e * T + own[0]) * T + above[0]
+            costs = w + self.costs_at + 4 * pair
+            down = (own[1] - above[1] - self.anchors[e, own[0], above[0], 0]) * per_unit
+            across = (own[2] - above[2] - self.anchors[e, own[0], above[0], 1]) * per_unit
+            total += (w[self.pairs_at + pair] - down * (costs[0] + costs[1] * down)
+                      - across * (costs[2] + costs[3] * across))
         return total
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
-        memcpy(labels, &self.y[i, 0], self.n_parts * sizeof(int))
+        memcpy(labels, &self.y[i, 0, 0], 3 * self.n_parts * sizeof(int))
         return 0
 
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
         memcpy(work, w, self.n_weights * sizeof(double))
-        work[self.truth_at] = self.score(i, work, &self.y[i, 0])
+        work[self.truth_at] = self.score(i, work, &self.y[i, 0, 0])
         return 0
 
     cdef int image(
@@ -252,14 +268,16 @@ cdef class PictorialOracle(BlockOracle):
         return 0
 
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
-        cdef Py_ssize_t area = self.area(i), columns = self.shapes[i, 2]
-        cdef Py_ssize_t v, p, q, down, across
+        cdef const int* truth = &self.y[i, 0, 0]
+        cdef Py_ssize_t v
+        cdef int down, across
         cdef double total = 0.0
         for v in range(self.n_parts):
-            p, q = self.y[i, v] % area, labels[v] % area
-            down, across = q // columns - p // columns, q % columns - p % columns
+            down = labels[3 * v + 1] - truth[3 * v + 1]
+            across = labels[3 * v + 2] - truth[3 * v + 2]
             total += part_cost(
-                self.cost, <double> (down * down + across * across), self.radii[i])
+                self.cost, <double> down * down + <double> across * across,
+                self.radii[i])
         return total * self.loss_unit
 
     # ----------------------------------------------------------------- decoding
@@ -271,8 +289,7 @@ cdef class PictorialOracle(BlockOracle):
         cdef Py_ssize_t T = self.T, first = self.first_row(i, v), area = self.area(i)
         cdef Py_ssize_t n_rows = self.shapes[i, 1], n_columns = self.shapes[i, 2]
         cdef Py_ssize_t row, column, t, p, down, across, reach
-        cdef Py_ssize_t true_row = self.y[i, v] % area // n_columns
-        cdef Py_ssize_t true_column = self.y[i, v] % area % n_columns
+        cdef Py_ssize_t true_row = self.y[i, v, 1], true_column = self.y[i, v, 2]
         cdef double radius = self.radii[i], bias, gain
         for t in range(T):
             self.features.scores(
@@ -317,55 +334,48 @@ cdef class PictorialOracle(BlockOracle):
             for p in range(area):
                 above[s * area + p] += message[p]
 
-    cdef int best_below(
-            self, Py_ssize_t i, Py_ssize_t v, int label, double* work,
-            const double* tables) noexcept nogil:
-        """The first of a part's best labels where its parent has this one."""
+    cdef void set_best(
+            self, Py_ssize_t i, Py_ssize_t v, double* work, const double* tables,
+            int* labels) noexcept nogil:
+        """The first of a part's best labels, where that of its parent is known."""
         cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
-        cdef Py_ssize_t e = self.edges[v], s = label // area, p = label % area
-        cdef Py_ssize_t t, row, column, at
+        cdef Py_ssize_t e = self.edges[v], t, row, column
         cdef const double* table = tables + v * area * T
+        cdef const int* above = labels + 3 * self.parents[v]
+        cdef int* own = labels + 3 * v
         cdef double* costs = work + self.scratch_at
         cdef Deformation down, across
-        cdef double value, base, highest = -INFINITY
-        cdef Py_ssize_t best = 0
+        cdef double value, base = 0.0, highest = -INFINITY
+        own[0] = own[1] = own[2] = 0
+        memset(costs, 0, columns * sizeof(double))
         for t in range(T):
-            self.springs(work, e, t, s, &down, &across)
-            for column in range(columns):
-                costs[column] = deformation_cost(&across, column - p % columns)
-            for row in range(self.shapes[i, 1]):
-                base = (work[self.pairs_at + (e * T + t) * T + s]
-                        - deformation_cost(&down, row - p // columns))
+            if e >= 0:
+                self.springs(work, e, t, above[0], &down, &across)
                 for column in range(columns):
-                    at = t * area + row * columns + column
-                    value = table[at] - costs[column] + base
+                    costs[column] = deformation_cost(&across, column - above[2])
+            for row in range(self.shapes[i, 1]):
+                if e >= 0:
+                    base = (work[self.pairs_at + (e * T + t) * T + above[0]]
+                            - deformation_cost(&down, row - above[1]))
+                for column in range(columns):
+                    value = table[column] - costs[column] + base
                     if value > highest:
                         highest = value
-                        best = at
-        return <int> best
+                        own[0], own[1], own[2] = <int> t, <int> row, <int> column
+                table += columns
 
     cdef int max_oracle(
             self, Py_ssize_t i, double lam, double* work,
             int* labels, double* score, double* loss) except -1 nogil:
-        cdef Py_ssize_t size = self.area(i) * self.T, v, j, at, best
+        cdef Py_ssize_t size = self.area(i) * self.T, v, j
         cdef double* tables = work + self.tables_at
-        cdef const double* table
         for v in range(self.n_parts):
             self.fill_table(i, v, lam * self.loss_unit, work, tables + v * size)
         for j in range(self.n_parts):
             if self.parents[self.order[j]] >= 0:
                 self.send(i, self.order[j], work, tables)
         for j in range(self.n_parts - 1, -1, -1):
-            v = self.order[j]
-            if self.parents[v] >= 0:
-                labels[v] = self.best_below(i, v, labels[self.parents[v]], work, tables)
-                continue
-            table = tables + v * size
-            best = 0
-            for at in range(1, size):
-                if table[at] > table[best]:
-                    best = at
-            labels[v] = <int> best
+            self.set_best(i, self.order[j], work, tables, labels)
         return self.evaluate(i, work, labels, score, loss)
 
     # --------------------------------------------------------------- dual state
@@ -379,27 +389,30 @@ cdef class PictorialOracle(BlockOracle):
             self, Py_ssize_t i, double coef, const int* labels, double* out
             ) noexcept nogil:
         """out += coef · φ(x_i, labels)"""
-        cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
-        cdef Py_ssize_t v, u, e, t, s, p, q
-        cdef double* own
+        cdef Py_ssize_t T = self.T, columns = self.shapes[i, 2], v, e, row, pair
+        cdef const int* own
+        cdef const int* above
+        cdef double* costs
         cdef double down, across, one = 1.0
         for v in range(self.n_parts):
-            t, q = labels[v] // area, labels[v] % area
+            own = labels + 3 * v
+            row = self.first_row(i, v) + own[1] * columns + own[2]
             self.features.add_row(
-                self.first_row(i, v) + q, coef, &one, 1, out + self.unary_at(v, t))
-            out[self.bias_at + v * T + t] += coef
-            u, e = self.parents[v], self.edges[v]
-            if u < 0:
+                row, coef, &one, 1, out + self.unary_at(v, own[0]))
+            out[self.bias_at + v * T + own[0]] += coef
+            e = self.edges[v]
+            if e < 0:
                 continue
-            s, p = labels[u] // area, labels[u] % area
-            out[self.pairs_at + (e * T + t) * T + s] += coef
-            own = out + self.costs_at + 4 * ((e * T + t) * T + s)
-            down = (q // columns - p // columns - self.anchors[e, t, s, 0]) / self.unit
-            across = (q % columns - p % columns - self.anchors[e, t, s, 1]) / self.unit
-            own[0] -= coef * down
-            own[1] -= coef * down * down
-            own[2] -= coef * across
-            own[3] -= coef * across * across
+            above = labels + 3 * self.parents[v]
+            pair = (e * T + own[0]) * T + above[0]
+            costs = out + self.costs_at + 4 * pair
+            down = (own[1] - above[1] - self.anchors[e, own[0], above[0], 0]) / self.unit
+            across = (own[2] - above[2] - self.anchors[e, own[0], above[0], 1]) / self.unit
+            out[self.pairs_at + pair] += coef
+            costs[0] -= coef * down
+            costs[1] -= coef * down * down
+            costs[2] -= coef * across
+            costs[3] -= coef * across * across
 
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
@@ -409,10 +422,10 @@ cdef class PictorialOracle(BlockOracle):
         memset(out, 0, self.n_weights * sizeof(double))
         for j in range(n):
             if a[j] != 0.0:
-                self.add_feature(i, a[j], s + j * self.n_parts, out)
+                self.add_feature(i, a[j], s + j * self.max_labels, out)
                 total += a[j]
         if total != 0.0:
-            self.add_feature(i, -total, &self.y[i, 0], out)
+            self.add_feature(i, -total, &self.y[i, 0, 0], out)
         if c != 0.0:
             add(self.n_weights, c, &self.means[i, 0], out)
         if squared_norm != NULL:
@@ -442,6 +455,5 @@ cdef class PictorialOracle(BlockOracle):
 
     def labeling_from_object(self, Py_ssize_t i, saved):
         labels = BlockOracle.labeling_from_object(self, i, saved)
-        # Grids differ in size.
-        check_indices(f"labeling of example {i}", labels, self.area(i) * self.T)
+        self._check_labels(f"labeling of example {i}", i, labels)
         return labels

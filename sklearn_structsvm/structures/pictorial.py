@@ -322,17 +322,16 @@ class PictorialStructure(Structure):
             np.argsort(-depths_of(parents), kind="stable"),
             self.anchors_,
             self.unit_,
-            self._encode(y, shapes),
+            self._encode(y),
             np.array([self._radius(labeling) for labeling in y]),
             cost=self.cost,
             normalize=self.normalize_loss,
         )
 
-    def _encode(self, y, shapes):
-        """The integers of the oracle, one for each part."""
-        y, (n_rows, n_columns) = np.stack(y), shapes[:, 1:, np.newaxis].swapaxes(0, 1)
-        rows, columns = y[..., 0], y[..., 1]
-        return ((self._types(y) * n_rows + rows) * n_columns + columns).astype(np.intc)
+    def _encode(self, y):
+        """Types, rows and columns, as the oracle takes them."""
+        y = np.stack(y)
+        return np.dstack([self._types(y), y[..., 0], y[..., 1]]).astype(np.intc)
 
     def _radius(self, y_true):
         if self.reference is None:
@@ -342,21 +341,16 @@ class PictorialStructure(Structure):
 
     def decode_batch(self, X, w, n_threads=1):
         oracle = self._compiled_oracle(X, self._any_labelings(X))
-        return self._decoded(X, oracle.decode(w, 0.0, n_threads))
+        return self._decoded(oracle.decode(w, 0.0, n_threads))
 
     def _any_labelings(self, X):
         """Labelings for an oracle that is only asked to decode."""
         return [np.zeros((len(self.parents), 3), dtype=np.intp)] * len(X)
 
-    def _decoded(self, X, labels):
-        """Labelings of images, from the integers of the oracle."""
-        labels, result = labels.reshape(len(X), -1), []
-        for x, own in zip(X, labels, strict=True):
-            shape = self.n_types, *x.shape[1:3]
-            types, rows, columns = np.unravel_index(own, shape)
-            parts = [rows, columns] + [types] * (self.n_types > 1)
-            result.append(np.column_stack(parts))
-        return as_object_array(result)
+    def _decoded(self, labels):
+        """Labelings, from the integers of the oracle."""
+        labels = labels.reshape(-1, len(self.parents), 3).astype(np.intp)
+        return as_object_array(list(labels[..., [1, 2, 0][: 2 + (self.n_types > 1)]]))
 
     def decode(self, x, w):
         (x,), _ = self.check_data([x])
@@ -364,7 +358,7 @@ class PictorialStructure(Structure):
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         X, y = self.check_data([x], [y_true])
-        return self._decoded(X, self._compiled_oracle(X, y).decode(w, lam))[0]
+        return self._decoded(self._compiled_oracle(X, y).decode(w, lam))[0]
 
     def joint_feature(self, x, y):
         (x,), (y,) = self.check_data([x], [y])
