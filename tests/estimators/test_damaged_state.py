@@ -9,11 +9,12 @@ from _seeds import new_seed
 from scipy import sparse
 
 from sklearn_structsvm import BCFWClassifier
-from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.datasets import make_chains, make_multilabel, make_poses
 from sklearn_structsvm.structures import (
     GraphStructure,
     HierarchicalStructure,
     PairwiseMultilabelStructure,
+    PictorialStructure,
     TreeStructure,
 )
 
@@ -26,6 +27,7 @@ STRUCTURES = {
     "forest": HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
     "graph": HierarchicalStructure(GRAPH),
     "pairs": PairwiseMultilabelStructure(),
+    "parts": PictorialStructure(make_poses(1).parents),
     "roof": PairwiseMultilabelStructure(inference="roof"),
     "tree": TreeStructure(),
 }
@@ -45,6 +47,9 @@ def data_of(kind):
         edges = [np.arange(len(x))[:, np.newaxis] - [0, 1] for x in X]
         edges = [own % len(own) for own in edges]
         return STRUCTURES[kind], list(zip(X, edges, strict=True)), y
+    if kind == "parts":
+        data = make_poses(5, shape=(9, 8), random_state=new_seed(0))
+        return STRUCTURES[kind], data.X, data.y
     X, Y = make_multilabel(12, n_features=3, n_classes=3, random_state=new_seed(0))
     return STRUCTURES[kind], X, Y
 
@@ -99,10 +104,14 @@ def test_a_structure_refuses_weights_of_another_length(kind, size):
 
 
 def set_label_costs(structure):
-    structure.label_costs_ = structure.label_costs_[:-1]
+    name = "label_costs_" if hasattr(structure, "label_costs_") else "anchors_"
+    setattr(structure, name, getattr(structure, name)[:-1])
 
 
 def set_classes(structure):
+    if not hasattr(structure, "classes_"):
+        structure.n_types += 1
+        return
     structure.classes_ = np.append(structure.classes_, structure.classes_[-1:])
 
 

@@ -21,7 +21,12 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
     bcfw_path,
 )
-from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
+from sklearn_structsvm.datasets import (
+    make_chains,
+    make_hierarchical,
+    make_multilabel,
+    make_poses,
+)
 from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.metrics import DemographicParity
 from sklearn_structsvm.structures import (
@@ -32,6 +37,7 @@ from sklearn_structsvm.structures import (
     MulticlassStructure,
     MultilabelStructure,
     PairwiseMultilabelStructure,
+    PictorialStructure,
     TreeStructure,
 )
 
@@ -74,6 +80,11 @@ def leaves(n=20):
     return X, Y
 
 
+def poses():
+    data = make_poses(8, shape=(12, 9), random_state=new_seed(0))
+    return data.X, data.y
+
+
 EDGES = make_hierarchical(20, n_nodes=8, n_leaves=5, random_state=new_seed(0))[2]
 
 
@@ -91,6 +102,7 @@ STRUCTURES = {
     "chain-letters": (ChainStructure(), partial(chains, 26)),
     "tree": (TreeStructure(), trees),
     "cycles": (GraphStructure(transition="directed"), cycles),
+    "parts": (PictorialStructure(make_poses(1).parents, convex=False), poses),
     "enumerate": (PAIRWISE(), labels),
     "roof": (PAIRWISE(inference="roof"), labels),
     "lp": (PAIRWISE(inference="lp"), partial(labels, 3, 8)),
@@ -133,7 +145,7 @@ def test_block_coordinate_frank_wolfe(kind):
 def test_slack_rescaling(kind, solver):
     structure, data = STRUCTURES[kind]
     short = {"max_iter": 3, "tol": 0.0} if kind in SLOW else SHORT
-    if kind == "cycles":
+    if kind in ("cycles", "parts"):
         short = short | {"search": "binary"}
     model = SlackRescaledSSVM(structure, solver=solver, random_state=0, **short)
     assert_repeated(model, *data())

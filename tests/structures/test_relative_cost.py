@@ -13,6 +13,7 @@ from sklearn_structsvm.structures import (
     MulticlassStructure,
     MultilabelStructure,
     PairwiseMultilabelStructure,
+    PictorialStructure,
     TreeStructure,
 )
 
@@ -57,6 +58,13 @@ def tree(k, length, n_roots=1):
     return structure.make_oracle(items, y)
 
 
+def pictures(n_parts, shape, n_types=1, n_features=1):
+    X = [np.ones((n_parts, *shape, n_features))] * N
+    y = [np.zeros((n_parts, 2 + (n_types > 1)), dtype=int)] * N
+    structure = PictorialStructure(np.arange(n_parts) - 1, n_types).fit(X, y)
+    return structure.make_oracle(X, y)
+
+
 def python(k):
     structure = PythonMulticlass(k).fit(list(X), [0] * N)
     return structure.make_oracle(list(X), [0] * N)
@@ -73,6 +81,9 @@ def python(k):
         [chain(5, length) for length in (1, 2, 8, 30)],
         [tree(5, 8, n_roots) for n_roots in (8, 4, 1)],
         [chain(5, 8, transition=False), chain(5, 8)],
+        [pictures(3, (k, k)) for k in (1, 2, 8, 30, 64, 65, 100)],
+        [pictures(k, (8, 8)) for k in (1, 2, 10)],
+        [pictures(3, (8, 8), n_types=k) for k in (1, 2, 5)],
         [pairwise(k, "enumerate") for k in (2, 4, 8, 14, 18)],
         [pairwise(k, "roof") for k in (3, 8, 30)],
         [pairwise(8, "roof", pairs="tree"), pairwise(8, "roof")],
@@ -83,7 +94,8 @@ def python(k):
         # From one kind to the next, for four labels or classes.
         [
             multilabel(4), multiclass(4), hierarchy(4), chain(4, 8),
-            pairwise(8, "enumerate"), chain(26, 8), pairwise(14, "enumerate"), python(4),
+            pairwise(8, "enumerate"), chain(26, 8), pairwise(14, "enumerate"),
+            pictures(10, (80, 80)), python(4),
         ],
     ],
 )  # fmt: skip
@@ -99,6 +111,16 @@ def test_viterbi_counts_its_additions():
     # four vectors each, a call each, and 8 rows of costs and of labels on the way back.
     scored, found = 8 + 15, 7 * (26 * 4 + 8) + 8 * (4 + 26)
     assert chain(26, 8).relative_cost == pytest.approx((scored + found) / scored)
+
+
+def test_distance_transforms_count_their_additions():
+    # 8 of a call, and of each of 3 parts, a term each and 8 of each of 2 edges, to be
+    # scored; at each of 24 positions 3 scores with their losses; for both edges additions
+    # and comparisons for 10 rows and columns, 8 at a time, a message, and the way back.
+    scored = 8 + 3 * (8 + 1) + 2 * 8
+    found = 24 * (3 * 2 + 2 * (2 * 10 / 8 + 1) + 2 + 3)
+    cost = pictures(3, (4, 6)).relative_cost
+    assert cost == pytest.approx((scored + found) / scored)
 
 
 def test_nodes_in_a_row_cost_what_a_chain_costs():
@@ -138,6 +160,9 @@ def test_a_search_costs_more_than_a_call(oracle, search):
         (tree(3, 8), "corrective", False),
         (tree(50, 30), "corrective", True),
         (hierarchy(15), "corrective", False),
+        (pictures(3, (2, 2)), "fw", False),
+        (pictures(3, (12, 12)), "corrective", False),
+        (pictures(10, (32, 32)), "corrective", True),
         (pairwise(4, "enumerate"), "corrective", False),
         (pairwise(18, "enumerate"), "corrective", True),
         (pairwise(20, "roof"), "corrective", False),
