@@ -41,10 +41,15 @@ COLORS = {
     ("uniform", "pairwise"): "tab:green",
     ("gap", "fw"): "tab:orange",
     ("gap", "pairwise"): "tab:red",
+    ("auto", "auto"): "black",
 }
+# What the estimator does where it is told nothing.
+DEFAULT = ("auto", "auto", "auto")
 
 
 def variant_name(sampling, step, cache):
+    if (sampling, step, cache) == DEFAULT:
+        return "default"
     return f"{sampling}, {step}{', cache' if cache else ''}"
 
 
@@ -80,16 +85,16 @@ def make_shapes(n_samples=147, n_features=500):
     return X, data.y
 
 
-def run(structure, X, y, lam, args):
+def run(structure, X, y, lam, args, variants=VARIANTS):
     """History of each variant, with passes counted by oracle calls."""
     histories = {}
-    for sampling, step, cache in VARIANTS:
+    for sampling, step, cache in variants:
         model = BCFWClassifier(
             structure,
             C=1.0 / (lam * len(X)),
             sampling=sampling,
             step=step,
-            acceleration=False,
+            acceleration="auto" if sampling == "auto" else False,
             cache=cache,
             tol=args.tol,
             max_iter=args.max_iter,
@@ -121,7 +126,10 @@ def table_rows(histories, targets):
 
 
 def plot(results, path):
-    """One panel a problem and measure of effort, one line a variant."""
+    """One panel a problem and measure of effort, one line a variant.
+
+    `results` has the histories of each problem's name and λ.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -150,7 +158,7 @@ def plot(results, path):
                 history[effort][positive],
                 history["dual_gap"][positive],
                 color=COLORS[variant[:2]],
-                linestyle="--" if variant[2] else "-",
+                linestyle="--" if variant[2] is True else "-",
                 linewidth=1.3,
                 label=variant_name(*variant),
             )

@@ -47,7 +47,7 @@ print(f"found, one at a time: {structure.score(data.y[test], alone):.3f}")
 # The best positions of all joints together are found exactly, and ``dual_gap_`` is a
 # certificate: no other weights make the objective smaller by more than that.
 
-model = BCFWClassifier(structure, C=0.1, tol=0.02, random_state=0)
+model = BCFWClassifier(structure, C=1.0, tol=0.02, random_state=0)
 model.fit(data.X[train], data.y[train])
 together = model.predict(data.X[test])
 print(f"found, all together: {model.score(data.X[test], data.y[test]):.3f}")

@@ -76,8 +76,9 @@ class PictorialStructure(Structure):
     anchors_ : ndarray of shape (n_edges, n_types, n_types, 2)
         Those given, or learnt.
     unit_ : float
-        What displacements are divided by: their root mean square in the data, along one
-        axis, and at least 1.
+        What displacements are divided by: the root mean square of those, along one axis,
+        of two random positions of a grid of the data, and at least 1. So they are of the
+        order of 1 in the labelings that compete with the true one.
     n_features_in_ : int
         Features of a position.
     n_weights_ : int
@@ -97,7 +98,7 @@ class PictorialStructure(Structure):
     ``search="binary"`` or ``"bisecting"`` of `SlackRescaledSSVM`.
 
     On Dask collections the anchors and the unit are learnt from the first part of the
-    data; give anchors where parts are not alike.
+    data; give anchors where parts of it are not alike.
 
     References
     ----------
@@ -217,27 +218,30 @@ class PictorialStructure(Structure):
         -------
         self
         """
-        children, above = self._edges
-        T, labelings = self.n_types, np.stack(y)
-        shape = len(children), T, T, 2
-        lengths = (labelings[:, children] - labelings[:, above])[:, :, :2]
-        pairs = self._types(labelings[:, children]), self._types(labelings[:, above])
+        shape = len(self._edges[0]), self.n_types, self.n_types, 2
         if self.anchors is None:
-            anchors = np.empty(shape)
-            for e, own in enumerate(lengths.swapaxes(0, 1)):
-                anchors[e] = own.mean(axis=0)
-                for t, s in product(range(T), repeat=2):
-                    both = (pairs[0][:, e] == t) & (pairs[1][:, e] == s)
-                    if both.any():
-                        anchors[e, t, s] = own[both].mean(axis=0)
+            self.anchors_ = self._mean_displacements(np.stack(y), shape)
         else:
-            anchors = np.array(as_floats("anchors", self.anchors, *shape))
-        self.anchors_ = anchors
-        displaced = lengths - anchors[np.arange(len(children)), *pairs]
-        self.unit_ = max(1.0, float(np.sqrt(np.mean(displaced**2)))) if shape[0] else 1.0
+            self.anchors_ = np.array(as_floats("anchors", self.anchors, *shape))
+        sides = np.array([x.shape[1:3] for x in X])
+        self.unit_ = max(1.0, float(np.sqrt(np.mean((sides**2 - 1) / 6.0))))
         self.n_features_in_ = X[0].shape[3]
         self.n_weights_ = self._count_weights()
         return self
+
+    def _mean_displacements(self, labelings, shape):
+        children, above = self._edges
+        displaced = (labelings[:, children] - labelings[:, above])[:, :, :2]
+        types = self._types(labelings)
+        result = np.empty(shape)
+        for e, (child, parent) in enumerate(zip(children, above, strict=True)):
+            own = displaced[:, e]
+            result[e] = own.mean(axis=0)
+            for t, s in product(range(self.n_types), repeat=2):
+                both = (types[:, child] == t) & (types[:, parent] == s)
+                if both.any():
+                    result[e, t, s] = own[both].mean(axis=0)
+        return result
 
     @property
     def _edges(self):

@@ -328,7 +328,7 @@ def test_types_are_learned_and_anchors_are_means():
         t = k % 2
         root = rng.integers(3, 6, size=2)
         child = root + [(0, -2), (2, 0)][t]
-        x = 0.3 * rng.normal(size=(2, 9, 9, 2))
+        x = 0.1 * rng.normal(size=(2, 9, 9, 2))
         x[0, *root, 0] += 1.0
         x[1, *child, t] += 1.0
         X.append(x)
@@ -339,7 +339,7 @@ def test_types_are_learned_and_anchors_are_means():
     np.testing.assert_allclose(anchors[0, :, 0], [[0, -2], [2, 0]])
     # No parent is of type 1: its anchors are those of the edge.
     np.testing.assert_allclose(anchors[0, :, 1], [[1, -1], [1, -1]])
-    assert model.structure_.unit_ == 1.0
+    assert model.structure_.unit_ == pytest.approx(np.sqrt(80 / 6))
     predicted = np.stack([*model.predict(X)])
     assert (predicted == np.stack(y)).all(axis=(1, 2)).mean() > 0.9
     again = clone(structure).set_params(anchors=anchors + 1.0).fit(X, y)
