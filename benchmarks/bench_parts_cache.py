@@ -1,12 +1,13 @@
 """What a cache saves where the oracle is costly: joints of the Leeds Sports Poses.
 
 The eight variants of the paper's figures, and the library's default, on pictorial
-structures: 14 joints on a grid, with maps of scores generated around them, as the images
-are not at hand. A map has a blob at the joint (half as high where it is hidden), one at the
-same joint of the other side, blobs anywhere, and noise. With several types, those of a part
-are clusters of its displacements from its parent. The loss is that of the paper, its radius
-the distance of the left shoulder and the right hip; "found" is the share of the joints of
-test images within a fifth of it, by the last weights of the default.
+structures: 14 joints on a grid, with maps of scores generated around them, as the
+images are not at hand. A map has a blob at the joint (half as high where it is hidden),
+one at the same joint of the other side, blobs anywhere, and noise. With several types,
+those of a part are clusters of its displacements from its parent. The loss is that of
+the paper, its radius the distance of the left shoulder and the right hip; "found" is
+the share of the joints of test images within a fifth of it, by the last weights of the
+default.
 
 A pass is n calls of the oracle, those of the gap checks included. Seconds are of the
 processor, as are those of the calls in the first table.
@@ -31,7 +32,6 @@ from sklearn.cluster import KMeans
 
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.structures import PictorialStructure
-from sklearn_structsvm.structures._distance_transform import distance_transform
 
 # Ankles, knees and hips; wrists, elbows and shoulders; neck and head.
 PARENTS = [1, 2, 8, 9, 3, 4, 7, 8, 12, 12, 9, 10, -1, 12]
@@ -88,12 +88,15 @@ def structure_of(n_types, radius=1.0):
     return PictorialStructure(PARENTS, n_types, radius=radius, reference=TORSO)
 
 
-def call_rows(X, joints, types, repeats):
-    """Milliseconds of a call of the oracle, with what it declares."""
+def call_rows(sizes, types, repeats=7):
+    """A call of the oracle on 10 random images, for one grid and number of types."""
     rng = np.random.default_rng(0)
-    for n_types in types:
+    for size, n_types in product(sizes, types):
+        X = list(rng.normal(size=(10, len(PARENTS), size, size, 1)))
+        joints = rng.integers(size, size=(len(X), len(PARENTS), 2))
+        kinds = rng.integers(n_types, size=(len(X), len(PARENTS), n_types > 1))
         structure = structure_of(n_types)
-        checked = structure.check_data(X, list(with_types(joints, n_types, len(X))))
+        checked = structure.check_data(X, list(np.dstack([joints, kinds])))
         structure.fit(*checked)
         oracle = structure.make_oracle(*checked)
         w = np.abs(rng.normal(size=structure.n_weights_))
@@ -101,30 +104,17 @@ def call_rows(X, joints, types, repeats):
         for _ in range(repeats):
             start = process_time()
             oracle.decode(w, 1.0)
-            seconds.append(process_time() - start)
-        a_call = np.median(seconds) / len(X)
-        n_transforms = sum(p >= 0 for p in PARENTS) * n_types**2
-        positions = X[0][0].size
+            seconds.append((process_time() - start) / len(X))
+        a_call = np.median(seconds)
+        n_transforms = sum(parent >= 0 for parent in PARENTS) * n_types**2
         yield [
+            f"{size} x {size}",
             n_types,
             structure.n_weights_,
             1e3 * a_call,
-            1e9 * a_call / (n_transforms * positions),
+            1e9 * a_call / (n_transforms * size**2),
             float(oracle.relative_cost),
         ]
-
-
-def transform_rows(sizes, repeats):
-    """Nanoseconds a position of one transform."""
-    rng = np.random.default_rng(0)
-    for size in sizes:
-        scores, cost = rng.normal(size=(size, size)), (0.5, 0.01, 0.05)
-        seconds = []
-        for _ in range(repeats):
-            start = perf_counter()
-            distance_transform(scores, cost, cost)
-            seconds.append(perf_counter() - start)
-        yield [f"{size} x {size}", 1e9 * min(seconds) / scores.size]
 
 
 def run_in_process_time(*arguments):
@@ -162,6 +152,8 @@ def main():
     parser.add_argument("--problems", nargs="+", default=["100x4", "1000x1"],
                         help="images x types")  # fmt: skip
     parser.add_argument("--size", type=int, default=32, help="rows and columns")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 32, 64, 128, 256])
+    parser.add_argument("--types", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--lams", type=float, nargs="+", default=[1.0, 0.1, 0.01])
     parser.add_argument("--targets", type=float, nargs="+", default=[1e-1, 1e-2])
     parser.add_argument("--tol", type=float, default=1e-4)
@@ -180,12 +172,8 @@ def main():
     places = np.r_[:1000, 1000 : 1000 + args.test]
     X = [maps_of(joints[i], is_hidden[i], args.size, rng) for i in places]
     joints = joints[places]
-    types = sorted({int(problem.split("x")[1]) for problem in args.problems})
-    print_table(
-        ["types", "weights", "a call, ms", "ns a transform's position", "declared"],
-        call_rows(X[:50], joints[:50], types, 5),
-    )
-    print_table(["grid", "ns a position"], transform_rows((16, 32, 64, 65, 128, 256), 20))
+    header = ["grid", "types", "weights", "a call, ms", "ns a position", "declared"]
+    print_table(header, call_rows(args.sizes, args.types))
     header = ["", "last gap"]
     for target in args.targets:
         header += [f"passes to {target:g}", f"s to {target:g}", "times the plainest"]

@@ -2,17 +2,17 @@
 Finding the joints of a figure
 ==============================
 
-A detector of hands looks at a few pixels, and takes many things for a hand. What tells the
-right one is that a hand is at the end of an arm. This example trains a pictorial structure:
-parts with scores at every position of an image, and springs between them. It is compared
-with the detectors alone.
+A detector of hands looks at a few pixels, and takes many things for a hand. What tells
+the right one is that a hand is at the end of an arm. This example trains a pictorial
+structure: parts with scores at every position of an image, and springs between them. It
+is compared with the detectors alone.
 """
 
 # %%
 # The data
 # --------
-# An example is a map for each of 11 joints: how much each position looks like it. Each map
-# has a blob at the joint, two more where it is not, and noise.
+# An example is a map for each of 11 joints: how much each position looks like it. Each
+# map has a blob at the joint, two more where it is not, and noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,8 +54,8 @@ print(f"found, all together: {model.score(data.X[test], data.y[test]):.3f}")
 print(f"objective {model.objective_:.3f}, at most {model.dual_gap_:.3f} above optimal")
 
 # %%
-# Four figures that were not seen in training. The background is the highest of all maps at
-# each position: what there is to be confused by.
+# Four figures that were not seen in training. The background is the highest of all maps
+# at each position: what there is to be confused by.
 
 
 def draw(ax, joints, color):
@@ -83,10 +83,10 @@ plt.show()
 # %%
 # What was learned
 # ----------------
-# An edge has a place where the child is expected, and costs of being elsewhere, by row and by
-# column. Drawn are, for the mean figure, the ellipses within which that is less than half
-# of what a joint that is wholly wrong costs. ``convex=True``, the default, keeps
-# the costs of the squares from being negative.
+# An edge has a place where the child is expected, and costs of being elsewhere, by row
+# and by column. Drawn are, for the mean figure, the ellipses within which that is less
+# than half of what a joint that is wholly wrong costs. ``convex=True``, the default,
+# keeps the costs of the squares from being negative.
 
 parts = model.structure_.weight_parts(model.coef_)
 children = [v for v, parent in enumerate(data.parents) if parent >= 0]

@@ -1,25 +1,27 @@
 """Distance transforms of scores on a grid, in time linear in its positions.
 
-For each position p of a parent the best score that a child can have somewhere on the grid,
-less the quadratic cost of its displacement:
+For each position p of a parent the best score that a child can have somewhere on the
+grid, less the quadratic cost of its displacement:
 
     out[p] = max_q scores[q] - cost(q - p - anchor),  cost(d) = linear · d + square · d².
 
-The cost is a sum over both axes, so that this is a transform of each row and then one of
-each column (Felzenszwalb and Huttenlocher, 2012). Along one axis, with p' = p + anchor,
+The cost is a sum over both axes, so that this is a transform of each row and then one
+of each column (Felzenszwalb and Huttenlocher, 2012). Along one axis, with p' = p +
+anchor,
 
     scores[q] - cost(q - p') = g[q] + 2 square p' q + (a term of p' alone),
     g[q] = scores[q] - linear q - square q²,
 
-the maximum of linear functions of p'. They are the highest somewhere just where (q, g[q])
-is a corner of the upper hull of all these points, which is known after one look at each
-of them, and the corner moves along the hull as p' grows. Felzenszwalb and Huttenlocher
-keep where two parabolas meet, for which `square` must be positive; the hull is the same
-whatever the sign. So the transform is exact for costs that are not convex as well: where
-`square` is negative the corner moves the other way, and where it is zero, not at all.
+the maximum of linear functions of p'. They are the highest somewhere just where (q,
+g[q]) is a corner of the upper hull of all these points, which is known after one look
+at each of them, and the corner moves along the hull as p' grows. Felzenszwalb and
+Huttenlocher keep where two parabolas meet, for which `square` must be positive; the
+hull is the same whatever the sign. So the transform is exact for costs that are not
+convex as well: where `square` is negative the corner moves the other way, and where it
+is zero, not at all.
 
-A processor guesses at each turn whether the corner moves, and is often wrong. On grids of
-up to SHORT rows and columns it is faster to try all q for each p, several at a time.
+A processor guesses at each turn whether the corner moves, and is often wrong. On grids
+of up to SHORT rows and columns it is faster to try all q for each p, several at a time.
 """
 import numpy as np
 

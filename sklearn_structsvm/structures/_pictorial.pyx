@@ -1,30 +1,30 @@
 """Oracle of pictorial structures: parts on a grid, and springs between them.
 
 A part has a position of the grid and a type. With x_v(p) the features of part v at
-position p, δ = (p_v - p_u - anchor) / unit the displacement of a part from where its parent
-u expects it, and one-hot types e, the weights are read as
+position p, δ = (p_v - p_u - anchor) / unit the displacement of a part from where its
+parent u expects it, and one-hot types e, the weights are read as
 
     [unary (n_parts, T, n_features)] [bias (n_parts, T)] [compatibility (n_edges, T, T)]
     [deformation (n_edges, T, T, 4)],
 
-the types of child and parent in this order, and the costs of δ_row, δ_row², δ_column and
-δ_column². The edges are those from the parts that have a parent, in the order of these. A
-labeling has three integers per part: its type, row and column.
+the types of child and parent in this order, and the costs of δ_row, δ_row², δ_column
+and δ_column². The edges are those from the parts that have a parent, in the order of
+these. A labeling has three integers per part: its type, row and column.
 
 The best one is found by max-sum from the leaves to the roots, messages by distance
 transforms (see _distance_transform.pyx): for each edge and pair of types two lines a
-position. Which child belongs to a parent is found on the way back, by one look at each of
-its positions and types, which is less than keeping where each maximum was.
+position. Which child belongs to a parent is found on the way back, by one look at each
+of its positions and types, which is less than keeping where each maximum was.
 
-The dual state of a block is Σ_y α(y) (φ(x, y) - φ(x, y_i)) itself, of the length of w. Its
-marginals would be those of the positions of each part, n_parts · positions · T numbers, and
-of displacements besides; w has n_parts · T · n_features + n_parts · T + 5 n_edges · T². For
-14 parts on a grid of 32 x 32 with one type and a map each these are 14,336 and 93. As long
-as the positions are more than the types (and than 5 T² over the number of features), dual
-states are smaller than the maps of features.
+The dual state of a block is Σ_y α(y) (φ(x, y) - φ(x, y_i)) itself, of the length of w.
+Its marginals would be those of the positions of each part, n_parts · positions · T
+numbers, and of displacements besides; w has n_parts · T · n_features + n_parts · T + 5
+n_edges · T². For 14 parts on a grid of 32 x 32 with one type and a map each these are
+14,336 and 93. As long as the positions are more than the types (and than 5 T² over the
+number of features), dual states are smaller than the maps of features.
 
-Nor are there potentials for all positions before `max_oracle` asks for them: the score of a
-labeling takes those of n_parts positions.
+Nor are there potentials for all positions before `max_oracle` asks for them: the score
+of a labeling takes those of n_parts positions.
 """
 import numpy as np
 
@@ -106,8 +106,8 @@ cdef class PictorialOracle(BlockOracle):
     cdef double unit, loss_unit
     cdef int cost
     cdef Py_ssize_t n_parts, T
-    # Where the parts stand in w, and where in `work`, which begins with w, stand the score
-    # of the true labeling, the tables, a message and what transforms need.
+    # Where the parts stand in w; and where in `work`, which begins with w, stand the
+    # score of the true labeling, the tables, a message and what transforms need.
     cdef Py_ssize_t bias_at, pairs_at, costs_at
     cdef Py_ssize_t truth_at, tables_at, message_at, scratch_at
     cdef double[:, ::1] means
@@ -239,8 +239,10 @@ cdef class PictorialOracle(BlockOracle):
             above = labels + 3 * self.parents[v]
             pair = (e * T + own[0]) * T + above[0]
             costs = w + self.costs_at + 4 * pair
-            down = (own[1] - above[1] - self.anchors[e, own[0], above[0], 0]) * per_unit
-            across = (own[2] - above[2] - self.anchors[e, own[0], above[0], 1]) * per_unit
+            down = own[1] - above[1] - self.anchors[e, own[0], above[0], 0]
+            across = own[2] - above[2] - self.anchors[e, own[0], above[0], 1]
+            down *= per_unit
+            across *= per_unit
             total += (w[self.pairs_at + pair] - down * (costs[0] + costs[1] * down)
                       - across * (costs[2] + costs[3] * across))
         return total
@@ -393,7 +395,7 @@ cdef class PictorialOracle(BlockOracle):
         cdef const int* own
         cdef const int* above
         cdef double* costs
-        cdef double down, across, one = 1.0
+        cdef double down, across, one = 1.0, per_unit = 1.0 / self.unit
         for v in range(self.n_parts):
             own = labels + 3 * v
             row = self.first_row(i, v) + own[1] * columns + own[2]
@@ -406,8 +408,10 @@ cdef class PictorialOracle(BlockOracle):
             above = labels + 3 * self.parents[v]
             pair = (e * T + own[0]) * T + above[0]
             costs = out + self.costs_at + 4 * pair
-            down = (own[1] - above[1] - self.anchors[e, own[0], above[0], 0]) / self.unit
-            across = (own[2] - above[2] - self.anchors[e, own[0], above[0], 1]) / self.unit
+            down = own[1] - above[1] - self.anchors[e, own[0], above[0], 0]
+            across = own[2] - above[2] - self.anchors[e, own[0], above[0], 1]
+            down *= per_unit
+            across *= per_unit
             out[self.pairs_at + pair] += coef
             costs[0] -= coef * down
             costs[1] -= coef * down * down

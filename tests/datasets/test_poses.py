@@ -29,7 +29,9 @@ def test_without_noise_and_distractors_a_map_is_highest_at_the_joint():
 
 def test_the_same_seed_makes_the_same_poses():
     seed = new_seed(0)
-    one, same, other = (make_poses(random_state=s, **SIZES) for s in (seed, seed, seed + 1))
+    one, same, other = (
+        make_poses(random_state=s, **SIZES) for s in (seed, seed, seed + 1)
+    )
     np.testing.assert_array_equal(one.X, same.X)
     np.testing.assert_array_equal(one.y, same.y)
     assert (np.array(one.X) != np.array(other.X)).any()

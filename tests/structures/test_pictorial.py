@@ -306,9 +306,7 @@ def test_large_grids_have_the_best_labeling_of_a_double_loop(shape):
         if convex:
             squares[:] = abs(squares)
         labels = structure.decode(X[0], w)
-        own, below = (
-            w[part] * X[0][part, ..., 0] + w[2 + part] for part in range(2)
-        )
+        own, below = (w[part] * X[0][part, ..., 0] + w[2 + part] for part in range(2))
         best = -np.inf
         for row, column in product(*map(range, shape)):
             d = np.indices(shape) - np.array([row + 3.5, column - 2.0]).reshape(2, 1, 1)
@@ -382,7 +380,9 @@ def test_an_estimator_of_poses_is_searched_cloned_scored_and_pickled():
         np.testing.assert_array_equal(one, third)
     # Each part at its brightest position does worse.
     alone = [
-        np.column_stack(np.unravel_index(x[..., 0].reshape(len(x), -1).argmax(1), (18, 14)))
+        np.column_stack(
+            np.unravel_index(x[..., 0].reshape(len(x), -1).argmax(1), (18, 14))
+        )
         for x in data.X
     ]
     assert best.score(data.X, data.y) > best.structure_.score(data.y, alone)
@@ -413,7 +413,9 @@ def test_a_labeling_off_the_grid_of_its_image_is_refused():
     oracle = structure.fit(X, y).make_oracle(X, y)
     last = np.array([0, 1, 2] * 2 + [0, 3, 3], dtype=np.intc)
     np.testing.assert_array_equal(oracle.labeling_from_object(1, last), last)
-    with pytest.raises(ValueError, match=r"labeling of example 0 must be .* \[0, 2\); got 3"):
+    with pytest.raises(
+        ValueError, match=r"labeling of example 0 must be .* \[0, 2\); got 3"
+    ):
         oracle.labeling_from_object(0, last)
 
 
@@ -421,7 +423,9 @@ def test_poses_in_parts_have_the_optimum_of_poses_in_memory():
     bag = pytest.importorskip("dask.bag")
     X, y = pictures(n=8)
     structure = PictorialStructure([-1, 0, 1], anchors=np.zeros((2, 1, 1, 2)))
-    model = BCFWClassifier(structure, step="corrective", C=0.1, tol=1e-5, max_iter=10**4, random_state=0)
+    model = BCFWClassifier(
+        structure, step="corrective", C=0.1, tol=1e-5, max_iter=10**4, random_state=0
+    )
     # The unit is learnt from the first part.
     X, y = X + X, y + y
     far = clone(model).fit(*[bag.from_sequence(items, npartitions=2) for items in (X, y)])
