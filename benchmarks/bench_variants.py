@@ -164,6 +164,7 @@ def plot(results, path):
             )
         ax.set(title=f"{name}, $\\lambda$ = {lam:g}", xlabel=effort)
         ax.grid(alpha=0.3)
+        ax.minorticks_off()
     for ax in axes[:, 0]:
         ax.set_ylabel("duality gap")
     handles, labels = axes[0, 0].get_legend_handles_labels()

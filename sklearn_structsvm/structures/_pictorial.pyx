@@ -138,6 +138,8 @@ cdef class PictorialOracle(BlockOracle):
         has_parent = np.asarray(parents) >= 0
         n_edges = int(has_parent.sum())
         check_shape("anchors", anchors, n_edges, T, T, 2)
+        if not unit > 0.0:
+            raise ValueError(f"unit must be positive; got {unit}.")
         check_shape("y", y, n, n_parts, 3)
         check_shape("radii", radii, n)
         self.features, self.shapes, self.starts = features, shapes, starts

@@ -1,6 +1,7 @@
 """Positions of parts on a grid, such as joints in an image."""
 
 from itertools import product
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import check_scalar
@@ -177,7 +178,7 @@ class PictorialStructure(Structure):
             raise ValueError("parents is empty: at least one part is needed.")
         check_integer("n_types", self.n_types, 1)
         check_choice("cost", self.cost, COSTS)
-        check_scalar(self.radius, "radius", (int, float), min_val=0.0)
+        check_scalar(self.radius, "radius", Real, min_val=0.0)
         if not np.isfinite(self.radius):
             raise ValueError(f"radius must be finite; got {self.radius!r}.")
         if self.reference is not None:

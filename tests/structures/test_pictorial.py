@@ -419,6 +419,15 @@ def test_a_labeling_off_the_grid_of_its_image_is_refused():
         oracle.labeling_from_object(0, last)
 
 
+@pytest.mark.parametrize("unit", [0.0, -1.0, np.nan])
+def test_a_unit_that_is_none_is_refused(unit):
+    X, y = pictures(n=2)
+    model = BCFWClassifier(PictorialStructure([-1, 0, 1]), tol=0.1, random_state=0)
+    model.fit(X, y).structure_.unit_ = unit
+    with pytest.raises(ValueError, match="unit_? must be"):
+        model.predict(X)
+
+
 def test_poses_in_parts_have_the_optimum_of_poses_in_memory():
     bag = pytest.importorskip("dask.bag")
     X, y = pictures(n=8)
