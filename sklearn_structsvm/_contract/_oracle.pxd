@@ -37,6 +37,7 @@ cdef class BlockOracle:
     cdef readonly bint thread_safe
     cdef readonly bint has_candidates
     cdef readonly bint has_constrained
+    cdef readonly bint has_marginals
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil
@@ -50,6 +51,9 @@ cdef class BlockOracle:
         double* score, double* loss) except -1 nogil
     cdef double upper_bound(
         self, Py_ssize_t i, const double* work, double value) noexcept nogil
+    cdef int soft_oracle(
+        self, Py_ssize_t i, double lam, double temperature, double* work,
+        double* value, double* loss) except -1 nogil
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil
     cdef int candidates(
         self, Py_ssize_t i, double one, double* work, Plane* plane) except -1 nogil

@@ -26,6 +26,14 @@ The solver calls, for block i and weights w:
 ``mark``         pages[j // PAGE] = 1 for the coordinates j that Δ touches, or for all
 ``release``      the solver will not name this labeling again
 
+and, where it `has_marginals`,
+
+``soft_oracle``  ν_i = Σ_y P(y) (μ(y) - μ(y_i)) for P(y) in proportion to
+                 exp(H(y) / temperature), with H what `max_oracle` maximises; the soft
+                 maximum temperature · log(mean of exp(H(y) / temperature) over all y),
+                 and Σ_y P(y) L_i(y); where the temperature is infinite P is uniform, and
+                 the soft maximum no number
+
 With `image`, the scores of labelings are the inner products of their joint features with
 that of Δ: a row of the Gram matrix of an example's labelings.
 
@@ -120,12 +128,12 @@ cdef class BlockOracle:
         The integers of a labeling are below it.
     thread_safe : bool
         Whether distinct blocks may be asked at once from several threads.
-    has_candidates, has_constrained : bool
-        Whether it answers `candidates`, and `constrained_oracle`.
+    has_candidates, has_constrained, has_marginals : bool
+        Whether it answers `candidates`, `constrained_oracle` and `soft_oracle`.
 
     Notes
     -----
-    The last three are what a class claims of its own methods. Those of the package claim
+    The last four are what a class claims of its own methods. Those of the package claim
     it for themselves and not for their subclasses, whose methods they do not know: a
     subclass says in its `__init__`, after that of its parent, what is true of it.
     """
@@ -156,6 +164,11 @@ cdef class BlockOracle:
     cdef double upper_bound(
             self, Py_ssize_t i, const double* work, double value) noexcept nogil:
         return value
+
+    cdef int soft_oracle(
+            self, Py_ssize_t i, double lam, double temperature, double* work,
+            double* value, double* loss) except -1 nogil:
+        return missing(self, "soft_oracle")
 
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
         return missing(self, "loss")

@@ -64,7 +64,8 @@ class BatchClassifier(StructuredClassifier):
     """A linear classifier that minimises a regularised risk over all rows at once.
 
     A subclass has the parameters of `BATCH_CONSTRAINTS`, perhaps `warm_start`, and says
-    in `_solver` what minimises a risk.
+    in `_solver` what minimises a risk. One that `takes_sequences` has the parameter
+    `structure`, and says in `_train_structure` what is done with another than rows.
     """
 
     threshold_: float
@@ -104,7 +105,9 @@ class BatchClassifier(StructuredClassifier):
     def _fit(self, X, y, sample_weight, transaction):
         self._check_combination()
         problem = self._make_problem(X, y, sample_weight)
-        self._train(problem, (X, y, sample_weight), transaction)
+        has_risk = isinstance(self.structure, str) and problem.structure.flat
+        train = self._train if has_risk else self._train_structure
+        train(problem, (X, y, sample_weight), transaction)
 
     def _make_problem(self, X, y, sample_weight):
         data = X, y, sample_weight
@@ -125,6 +128,28 @@ class BatchClassifier(StructuredClassifier):
 
     def _check_combination(self):
         """ValueError for parameters that contradict each other, whatever the data."""
+        if not isinstance(self.structure, str):
+            self._check_for_structure(type(self.structure).__name__)
+
+    def _for_rows(self):
+        """Names of parameters that only the risks know, whether set, and why not."""
+        return [
+            ("loss", self.loss != "hinge", "see SlackRescaledSSVM for their slacks"),
+            ("label_costs", self.label_costs is not None, "a structure has its own loss"),
+        ]
+
+    def _check_for_structure(self, structure):
+        """ValueError for what only the risks know."""
+        for name, is_set, reason in self._for_rows():
+            if is_set:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is for rows whose structure is read "
+                    f"from y, and not for {structure}: {reason}."
+                )
+
+    def _train_structure(self, problem, data, transaction):
+        """As `_train`, of a structure that was named or read from sequences."""
+        raise NotImplementedError
 
     def _train(self, problem, data, transaction):
         limits = self._limits()
@@ -171,9 +196,10 @@ class BatchClassifier(StructuredClassifier):
             if not self.takes_sequences:
                 raise ValueError(
                     f"{type(self).__name__} needs one row of X for each example, and X "
-                    "holds a 2-D item for each: BCFWClassifier, SlackRescaledSSVM and "
-                    "BMRMClassifier take sequences."
+                    "holds a 2-D item for each: BCFWClassifier, SlackRescaledSSVM, "
+                    "BMRMClassifier and PragamClassifier take sequences."
                 )
+            self._check_for_structure("sequences")
             return structure
         if self.loss == "logistic":
             if not isinstance(structure, BinaryStructure):

@@ -216,15 +216,6 @@ class BMRMClassifier(BatchClassifier):
         """
         return self._fit_or_restore(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, transaction):
-        self._check_combination()
-        problem = self._make_problem(X, y, sample_weight)
-        data = (X, y, sample_weight)
-        if isinstance(self.structure, str) and problem.structure.flat:
-            self._train(problem, data, transaction)
-        else:
-            self._train_structure(problem, data, transaction)
-
     def _train_structure(self, problem, data, transaction):
         solve = partial(
             run_cutting_plane,
@@ -237,31 +228,18 @@ class BMRMClassifier(BatchClassifier):
         )
         self._run(problem, data, transaction, solve, "Cutting planes")
 
-    def _check_combination(self):
-        if not isinstance(self.structure, str):
-            self._check_for_structure(type(self.structure).__name__)
-
     def _read_structure(self, X, y, classes):
         structure = super()._read_structure(X, y, classes)
-        if not structure.flat:
-            self._check_for_structure("sequences")
-        elif self.formulation != "one-slack":
+        if structure.flat and self.formulation != "one-slack":
             raise ValueError(
                 f"formulation={self.formulation!r} needs a structure to ask for outputs: "
                 "name it, as in structure=MulticlassStructure()."
             )
         return structure
 
-    def _check_for_structure(self, structure):
-        """ValueError for what only the risks know."""
-        for name, is_set, reason in (
-            ("loss", self.loss != "hinge", "see SlackRescaledSSVM for their slacks"),
+    def _for_rows(self):
+        return [
+            *super()._for_rows(),
             ("subproblem", self.subproblem != "qp", "all planes are minimised over"),
-            ("label_costs", self.label_costs is not None, "a structure has its own loss"),
             ("warm_start", self.warm_start, "cutting planes start from nothing"),
-        ):
-            if is_set:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is for rows whose structure is read "
-                    f"from y, and not for {structure}: {reason}."
-                )
+        ]

@@ -13,12 +13,14 @@ import numpy as np
 from sklearn_structsvm._utils.borders import (
     check_indices, check_shape, check_starts, restore)
 
+from libc.math cimport log
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
 from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark_range
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle, Plane
-from sklearn_structsvm.structures._forest cimport Forest
+from sklearn_structsvm.structures._forest cimport Forest, parent_of, true_edge
+from sklearn_structsvm.structures._marginals cimport forest_marginals, marginals_room
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
 
@@ -93,9 +95,10 @@ cdef class ChainOracle(BlockOracle):
         longest = int(np.diff(offsets).max()) if self.n_blocks else 0
         self.max_labels = longest
         self.n_values = k
-        # work: θ of the nodes, the transitions, the table of Viterbi.
+        # work: θ of the nodes, the transitions, the table of Viterbi, room for marginals.
         self.table_at = longest * k + k * k
-        self.work_size = self.table_at + longest * k
+        self.room_at = self.table_at + longest * k
+        self.work_size = self.room_at + marginals_room(longest, k)
         # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
         # a product with their Gram matrix, and X'Δ for the others.
         self.grams, self.gram_at = features.grams(offsets)
@@ -106,6 +109,7 @@ cdef class ChainOracle(BlockOracle):
         self.direction_size = self.outer_at + features.outer_size(offsets, k)
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
         self.thread_safe = self.has_candidates = type(self) is ChainOracle
+        self.has_marginals = type(self) is ChainOracle
         self.nodes = np.zeros((features.n_rows, k))
         self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
 
@@ -240,6 +244,31 @@ cdef class ChainOracle(BlockOracle):
         result.edge = work + self.max_labels * self.k if self.has_transition else NULL
         result.edge_stride = 0
         return result
+
+    cdef int soft_oracle(
+            self, Py_ssize_t i, double lam, double temperature, double* work,
+            double* value, double* loss) except -1 nogil:
+        cdef Forest forest = self.forest(i, work)
+        cdef Py_ssize_t start = self.offsets[i], k = self.k, v, parent
+        cdef double unit = lam * self.loss_unit(i), score = 0.0, cost = 0.0
+        cdef double* nodes = &self.nodes[start, 0]
+        cdef double* edges = &self.edges[i, 0, 0] if self.has_transition else NULL
+        cdef double log_mean = forest_marginals(
+            &forest, unit, temperature, work + self.room_at, nodes, edges)
+        cdef int truth
+        log_mean -= forest.n * log(<double> k)
+        for v in range(forest.n):
+            truth = self.y[start + v]
+            cost += dot(k, &self.costs[truth, 0], nodes + v * k)
+            score += forest.theta[v * k + truth]
+            nodes[v * k + truth] -= 1.0
+            parent = parent_of(&forest, v)
+            if parent < forest.n:
+                score += true_edge(&forest, v, parent)
+                edges[truth * k + self.y[start + parent]] -= 1.0
+        value[0] = temperature * log_mean - score
+        loss[0] = cost * self.loss_unit(i)
+        return 0
 
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane

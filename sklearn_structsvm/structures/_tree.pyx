@@ -70,6 +70,7 @@ cdef class TreeOracle(ChainOracle):
         self.has_first = False
         self.has_root = root
         self.thread_safe = self.has_candidates = type(self) is TreeOracle
+        self.has_marginals = type(self) is TreeOracle
         self.parents = parents
         self.relative_cost = self.counted_cost(
             np.count_nonzero(np.asarray(parents) >= 0))
@@ -150,6 +151,21 @@ cdef class TreeOracle(ChainOracle):
         if self.has_transition:
             result.edge = work + self.flipped_at
         return result
+
+    cdef int soft_oracle(
+            self, Py_ssize_t i, double lam, double temperature, double* work,
+            double* value, double* loss) except -1 nogil:
+        cdef Py_ssize_t k = self.k, p, c
+        cdef double* edges
+        ChainOracle.soft_oracle(self, i, lam, temperature, work, value, loss)
+        if self.has_transition:
+            # A forest has the child's label first, a block the parent's.
+            edges = &self.edges[i, 0, 0]
+            for p in range(k):
+                for c in range(p):
+                    edges[p * k + c], edges[c * k + p] = (
+                        edges[c * k + p], edges[p * k + c])
+        return 0
 
     cdef void add_corner(
             self, Py_ssize_t i, double coef, const int* labels,

@@ -11,6 +11,8 @@ import pytest
 import sklearn
 from _checks import generated_checks
 from _estimators import assert_same_optimum, however_near
+from _forests import KINDS as FOREST_KINDS
+from _forests import random_forests
 from _references import list_chains, random_chains
 from _seeds import new_rng, new_seed
 from scipy import sparse
@@ -38,7 +40,12 @@ from sklearn_structsvm import (
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.risks.hinge import HingeRisk
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
-from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    GraphStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+)
 from sklearn_structsvm.structures.ranking import best_threshold
 
 CLASSES = [SubLBFGSClassifier, BMRMClassifier, PragamClassifier]
@@ -615,6 +622,66 @@ def test_bmrm_over_a_named_flat_structure_is_bmrm_over_a_risk():
     assert not hasattr(structure, "classes_")
 
 
+@however_near
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("kind", FOREST_KINDS)
+def test_pragam_over_chains_and_trees_is_bcfw_over_them(kind, layout):
+    structure, X, y, _ = random_forests(kind, n=12, layout=layout, label_costs=True)
+    weights = new_rng(2).uniform(0.5, 2.0, 12)
+    weights[3] = 0.0
+    shared = {"C": 0.2, "class_weight": {0: 2.0}}
+    peer = BCFWClassifier(structure, tol=1e-7, random_state=0, **shared)
+    peer.fit(X, y, weights)
+    model = PragamClassifier(structure=structure, tol=1e-3, **shared).fit(X, y, weights)
+    assert 0.0 <= model.dual_gap_ <= 1e-3
+    assert model.dual_objective_ <= peer.objective_ + 1e-9
+    assert peer.dual_objective_ - 1e-9 <= model.objective_ <= peer.objective_ + 1e-3
+    assert model.coef_.shape == (structure.n_weights_,)
+    assert not hasattr(model, "intercept_")
+    assert len(model.predict(X)) == len(X)
+    assert 0.0 <= model.score(X, y) <= 1.0
+
+
+def test_pragam_reads_sequences_as_chains():
+    X, y = make_chains(15, n_features=4, n_classes=3, random_state=new_seed(0))
+    read, named = (
+        PragamClassifier(structure=structure, C=0.1, tol=0.01).fit(X, y)
+        for structure in ("auto", ChainStructure())
+    )
+    np.testing.assert_array_equal(read.coef_, named.coef_)
+    assert isinstance(read.structure_, ChainStructure)
+    with pytest.warns(ConvergenceWarning, match="Pragam stopped at max_iter=2"):
+        cut = PragamClassifier(C=0.1, max_iter=2).fit(X, y)
+    assert cut.dual_gap_ > 0.001
+    np.testing.assert_array_equal(cut.history_["n_iter"], [0, 1, 2])
+    assert (cut.history_["n_oracle_calls"] % len(X) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "structure", [MulticlassStructure(), MultilabelStructure(), GraphStructure()], ids=str
+)
+def test_pragam_names_the_structures_that_have_marginals(structure):
+    X, y = make_data("multiclass")
+    if isinstance(structure, MultilabelStructure):
+        y = np.eye(3, dtype=int)[np.arange(len(X)) % 3]
+    if isinstance(structure, GraphStructure):
+        X, y = [(x[np.newaxis], np.empty((0, 2), dtype=int)) for x in X], y[:, np.newaxis]
+    model = PragamClassifier(structure=structure)
+    with pytest.raises(TypeError, match="ChainStructure and TreeStructure have them"):
+        model.fit(X, y)
+    assert not hasattr(model, "coef_")
+
+
+def test_pragam_refuses_a_structure_that_bounds_its_weights():
+    class Attractive(ChainStructure):
+        def weight_bounds(self):
+            return np.zeros(self.n_weights_), np.full(self.n_weights_, np.inf)
+
+    X, y = make_chains(5, random_state=new_seed(0))
+    with pytest.raises(ValueError, match="which PragamClassifier does not keep to"):
+        PragamClassifier(structure=Attractive()).fit(X, y)
+
+
 # Warm starts.
 
 WARM = [
@@ -744,9 +811,11 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
             for model in (
                 SubLBFGSClassifier(),
                 SubLBFGSClassifier("logistic", penalty="l1"),
-                PragamClassifier(),
             )
         ),
+        (PragamClassifier(loss="slack_hinge"), "chain", "not for sequences"),
+        (PragamClassifier(structure=ChainStructure(), label_costs=COSTS), "chain",
+         "not for ChainStructure: a structure has its own loss"),
         (BMRMClassifier(formulation="n-slack"), "binary", "needs a structure"),
         (BMRMClassifier(loss="slack_hinge"), "chain", "not for sequences"),
         (BMRMClassifier(ChainStructure(), label_costs=COSTS), "chain", "its own loss"),

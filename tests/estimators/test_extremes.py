@@ -282,7 +282,9 @@ def test_weights_of_zero_for_all_classes_are_refused(cls):
             cls(class_weight=zero).fit(*data)
 
 
-@pytest.mark.parametrize("cls", [BCFWClassifier, SlackRescaledSSVM, BMRMClassifier])
+@pytest.mark.parametrize(
+    "cls", [BCFWClassifier, SlackRescaledSSVM, BMRMClassifier, PragamClassifier]
+)
 def test_no_examples_are_refused_by_name(cls):
     with pytest.raises(ValueError, match="X is empty"):
         cls().fit([], [])

@@ -159,6 +159,12 @@ def test_cutting_planes(kind, formulation):
     assert_repeated(model, *data())
 
 
+@pytest.mark.parametrize("kind", ["chain", "chain-letters", "tree"])
+def test_excessive_gaps(kind):
+    structure, data = STRUCTURES[kind]
+    assert_repeated(PragamClassifier(structure=structure, **SHORT), *data())
+
+
 @pytest.mark.parametrize("kind", [kind for kind in STRUCTURES if kind not in SLOW])
 def test_C_chosen_along_paths(kind):
     structure, data = STRUCTURES[kind]

@@ -134,14 +134,14 @@ def test_a_subclass_in_python_claims_nothing_either():
     X, y = [np.ones((2, 1))], [[0, 1]]
     structure = ChainStructure().fit(X, y)
     oracle = structure.make_oracle(X, y)
-    assert oracle.has_candidates and oracle.thread_safe
+    assert oracle.has_candidates and oracle.has_marginals and oracle.thread_safe
     rows, offsets = np.ones((2, 1)), np.array([0, 2])
     quiet = Quiet(
         as_features(rows), offsets, np.array([0, 1], dtype=np.intc),
         structure.label_costs_, bias=True, first=True, last=True, transition=True,
         normalize=True,
     )  # fmt: skip
-    assert not quiet.has_candidates and not quiet.thread_safe
+    assert not (quiet.has_candidates or quiet.has_marginals or quiet.thread_safe)
 
 
 class Reference(MulticlassStructure):

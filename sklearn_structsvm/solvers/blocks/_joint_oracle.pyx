@@ -42,7 +42,7 @@ cdef class JointOracle:
     cdef Py_ssize_t[::1] places
     cdef const Py_ssize_t[::1] starts
     cdef int[::1] labels
-    cdef double[::1] values, losses, known_values, direction
+    cdef double[::1] values, soft_values, losses, known_values, direction
 
     def __init__(self, BlockOracle oracle, const double[::1] weights,
                  Py_ssize_t cache_size=0, CornerSets known=None):
@@ -59,6 +59,7 @@ cdef class JointOracle:
         self.labels = np.zeros(max(self.starts[n], 1), dtype=np.intc)
         self.values = np.zeros(n)
         self.losses = np.zeros(n)
+        self.soft_values = np.zeros(n)
         self.known_values = np.zeros(n)
         self.direction = np.zeros(max(oracle.direction_size, 1))
 
@@ -90,6 +91,33 @@ cdef class JointOracle:
         self._pass(w, False, n_threads)
         self.n_oracle_calls += np.count_nonzero(self.p)
         return self._mean(self.values)
+
+    def soften(self, const double[::1] w, double temperature, int n_threads=1):
+        """The risk R(w) as by `ask`, and its smooth lower bound.
+
+        That is the mean of the soft maxima. The oracle's blocks become the distributions
+        that attain them: see `soft_plane`.
+
+        Returns
+        -------
+        risk, soft_risk : float
+        """
+        self._pass(w, False, n_threads, temperature)
+        self.n_oracle_calls += np.count_nonzero(self.p)
+        return self._mean(self.values), self._mean(self.soft_values)
+
+    def soft_plane(self):
+        """(a, b) of those distributions: the gradient of the smooth bound, and a loss."""
+        cdef BlockOracle oracle = self.oracle
+        cdef Py_ssize_t i
+        a = np.zeros(oracle.n_weights)
+        cdef double[::1] target = a
+        with nogil:
+            for i in range(oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    oracle.direction(i, 1.0, 0, NULL, NULL, &self.direction[0], NULL)
+                    oracle.scatter(i, self.p[i], &self.direction[0], &target[0])
+        return a, self._mean(self.losses)
 
     def recall(self, const double[::1] w, int n_threads=1):
         """The largest plane at w of the labelings in the cache; its value.
@@ -148,7 +176,8 @@ cdef class JointOracle:
         # Summed in the order of the blocks, whatever the number of threads.
         return float(np.sum(np.multiply(self.p, values)))
 
-    def _pass(self, const double[::1] w, bint from_cache, int n_threads):
+    def _pass(self, const double[::1] w, bint from_cache, int n_threads,
+              double temperature=0.0):
         cdef Py_ssize_t i, first, stop, n = self.oracle.n_blocks
         cdef int t
         check_shape("w", w, self.oracle.n_weights)
@@ -161,17 +190,17 @@ cdef class JointOracle:
                 with nogil:
                     for i in range(first, stop):
                         if self.p[i] > 0.0:
-                            self._answer(i, &w[0], from_cache, &work[0, 0])
+                            self._answer(i, &w[0], from_cache, temperature, &work[0, 0])
                 continue
             for i in prange(
                     first, stop, nogil=True, num_threads=n_threads, schedule="static"):
                 if self.p[i] > 0.0:
                     t = threadid()
-                    self._answer(i, &w[0], from_cache, &work[t, 0])
+                    self._answer(i, &w[0], from_cache, temperature, &work[t, 0])
 
     cdef int _answer(
-            self, Py_ssize_t i, const double* w, bint from_cache, double* work
-            ) except -1 nogil:
+            self, Py_ssize_t i, const double* w, bint from_cache, double temperature,
+            double* work) except -1 nogil:
         cdef int* labels = &self.labels[self.starts[i]]
         cdef double score, loss
         self.oracle.potentials(i, w, work)
@@ -181,6 +210,9 @@ cdef class JointOracle:
         self.oracle.max_oracle(i, 1.0, work, labels, &score, &loss)
         self.losses[i] = loss
         self.values[i] = self.oracle.upper_bound(i, work, score + loss)
+        if temperature > 0.0:
+            self.oracle.soft_oracle(
+                i, 1.0, temperature, work, &self.soft_values[i], &self.losses[i])
         return 0
 
     cdef int _find_best_known(self, Py_ssize_t i, const double* work) except -1 nogil:

@@ -1,0 +1,57 @@
+"""Random chains and trees with all their labelings written out."""
+
+import numpy as np
+from _references import Listed, messy_csr, random_costs
+from _seeds import new_rng
+
+from sklearn_structsvm.structures import ChainStructure, TreeStructure
+
+KINDS = ("chain", "tree")
+
+
+def random_forests(kind, seed=0, *, n=6, k=3, longest=3, layout="dense", **params):
+    """A fitted structure, checked X and y, and the same as a `Listed`.
+
+    Parameters
+    ----------
+    params : dict
+        Of the structure; label_costs=True draws them.
+    """
+    rng = new_rng(seed)
+    lengths = rng.integers(1, longest + 1, n)
+    X = [rng.standard_normal((T, 2)) for T in lengths]
+    if layout == "csr":
+        X = [messy_csr(x) for x in X]
+    y = [rng.integers(k, size=T) for T in lengths]
+    if params.get("label_costs") is True:
+        params = params | {"label_costs": random_costs(k, rng)}
+    structure = ChainStructure(**params) if kind == "chain" else TreeStructure(**params)
+    if kind == "tree":
+        X = [(x, random_parents(len(labels), rng)) for x, labels in zip(X, y, strict=True)]
+    X, y = structure.check_data(X, y)
+    structure.fit(X, y, classes=range(k))
+    return structure, X, y, listed(structure, X, y)
+
+
+def random_parents(T, rng):
+    """Of T nodes in any order, a few of them roots."""
+    order, parents = rng.permutation(T), np.full(T, -1)
+    for at in range(1, T):
+        above = rng.integers(-1, at)
+        parents[order[at]] = order[above] if above >= 0 else -1
+    return parents
+
+
+def listed(structure, X, y):
+    problem = Listed([], [], [], [])
+    for x, truth in zip(X, y, strict=True):
+        labelings = [tuple(map(int, labels)) for labels in structure.labelings(x)]
+        problem.labelings.append(labelings)
+        problem.truth.append(labelings.index(tuple(map(int, truth))))
+        problem.phi.append(
+            np.array([structure.joint_feature(x, labels) for labels in labelings])
+        )
+        problem.loss.append(
+            np.array([structure.loss(truth, labels) for labels in labelings])
+        )
+    return problem
