@@ -103,7 +103,7 @@ def main():
         for label, lam in (("0.01", 0.01), ("1/n", 1.0 / n)):
             optimum = None
             for method, model in methods(structure, args):
-                tol = 1e-4 if optimum is None else TARGETS[-1] * optimum
+                tol = 1e-5 if optimum is None else TARGETS[-1] * optimum
                 start = process_time()
                 fit_quietly(model.set_params(C=1.0 / (lam * n), tol=tol), X, y)
                 seconds = process_time() - start

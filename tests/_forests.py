@@ -27,7 +27,7 @@ def random_forests(kind, seed=0, *, n=6, k=3, longest=3, layout="dense", **param
         params = params | {"label_costs": random_costs(k, rng)}
     structure = ChainStructure(**params) if kind == "chain" else TreeStructure(**params)
     if kind == "tree":
-        X = [(x, random_parents(len(labels), rng)) for x, labels in zip(X, y, strict=True)]
+        X = [(x, random_parents(x.shape[0], rng)) for x in X]
     X, y = structure.check_data(X, y)
     structure.fit(X, y, classes=range(k))
     return structure, X, y, listed(structure, X, y)

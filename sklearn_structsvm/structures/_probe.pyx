@@ -98,6 +98,17 @@ cdef class Probe:
             free_plane(&plane)
         return found
 
+    def soft(self, double temperature):
+        """The soft maximum of score + loss, and the means of score and loss there."""
+        cdef double value = 0.0, loss = 0.0, score = 0.0
+        blocks = self.oracle.get_blocks()
+        self.begin()
+        self.oracle.soft_oracle(
+            self.i, 1.0, temperature, &self.work[0], &value, &loss)
+        score = self.block_score()
+        self.oracle.set_blocks(blocks)
+        return value, score, loss
+
     def constrained(self, double lam, double alpha, double beta, bint strict_alpha=False,
                     bint strict_beta=True, double one=1.0):
         """The answer of the constrained oracle, (labels, score, loss), or None."""

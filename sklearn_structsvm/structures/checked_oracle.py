@@ -83,6 +83,8 @@ class CheckedBlock:
         if self.oracle.has_candidates:
             for one in ONES:
                 self.check_candidates(one)
+        if self.oracle.has_marginals and self.example.is_complete:
+            self.check_soft_oracle()
         if self.oracle.has_constrained:
             method = f"constrained_oracle of {self.name}"
             check_constrained(self.example, self.w, rng, self.ask_constrained, method)
@@ -172,6 +174,21 @@ class CheckedBlock:
         self.expect("block_score once halved", probe.block_score(), score, self.tol)
         self.oracle.set_blocks(before)
         self.expect("block_score once restored", probe.block_score(), 0.0, self.tol)
+
+    def check_soft_oracle(self):
+        """Against the probabilities of all labelings, hot and cold."""
+        values = self.scores + self.losses
+        for share in (1.0, 0.01):
+            temperature = share * (np.ptp(values) or 1.0)
+            P = np.exp((values - values.max()) / temperature)
+            soft = values.max() + temperature * np.log(P.mean())
+            P /= P.sum()
+            found = self.probe.soft(temperature)
+            expected = soft, P @ self.scores, P @ self.losses
+            tol = (self.tol + self.loss_tol) / share
+            words = ("soft maximum", "mean score", "mean loss")
+            for what, one, other in zip(words, found, expected, strict=True):
+                self.expect(f"{what} of soft_oracle", one, other, tol)
 
     def check_candidates(self, one):
         """That one of them has the largest product, and each is a labeling."""

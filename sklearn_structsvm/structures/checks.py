@@ -29,7 +29,7 @@ def check_structure(structure, X, y, *, labelings=None, n_trials=5, random_state
     arguments as they are; that parameters survive `sklearn.base.clone`. An oracle that
     the structure's own `make_oracle` returns, a compiled one as a rule, is compared with
     these methods, operation by operation, and so are its claims `has_candidates`,
-    `has_constrained` and `thread_safe`.
+    `has_constrained`, `has_marginals` and `thread_safe`.
 
     The best labeling is known where all labelings of an example are listed, by
     `labelings` or by the structure's method of that name, and are not more than 1000.

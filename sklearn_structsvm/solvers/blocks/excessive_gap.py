@@ -33,7 +33,7 @@ from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.loop import run_passes
 
 # An estimate of the Lipschitz constant with which the condition fails grows by this, and
-# shrinks by the other after each step that it holds for: one sweep in seven is made again.
+# shrinks by the other after each step that it holds for: one sweep in seven is repeated.
 GROWTH = 1.2
 DECAY = 0.97
 
@@ -103,8 +103,8 @@ def run_excessive_gap(
     """
     if not oracle.has_marginals:
         raise TypeError(
-            f"{type(oracle).__name__} has no marginals, which the excessive gap technique "
-            "needs."
+            f"{type(oracle).__name__} has no marginals, which the excessive gap "
+            "technique needs."
         )
     method = ExcessiveGap(oracle, weights, lam, n_threads)
     return run_passes(
@@ -230,6 +230,6 @@ def check_finite(*values):
     """ValueError for what no step could mend."""
     if not np.isfinite(values).all():
         raise ValueError(
-            "The squared length of a joint feature overflows: scale the features down, or "
-            "try a smaller C."
+            "The squared length of a joint feature overflows: scale the features down, "
+            "or try a smaller C."
         )

@@ -129,12 +129,12 @@ def test_an_example_of_weight_two_is_the_same_as_two(kind):
     counts[0] = 2
     rows = np.repeat(np.arange(problem.n), counts)
     X, y = [problem.X[i] for i in rows], [problem.y[i] for i in rows]
-    settings = {"tol": 0.0, "max_iter": 20}
-    weighted = run_excessive_gap(
-        problem.make_oracle(), counts / counts.sum(), 0.1, **settings
-    )
-    repeated = run_excessive_gap(
-        problem.structure.make_oracle(X, y), np.full(len(y), 1.0 / len(y)), 0.1, **settings
+    weighted, repeated = (
+        run_excessive_gap(oracle, p / p.sum(), 0.1, tol=0.0, max_iter=20)
+        for oracle, p in (
+            (problem.make_oracle(), counts),
+            (problem.structure.make_oracle(X, y), np.ones(len(y))),
+        )
     )
     for column in ("objective", "dual_objective"):
         np.testing.assert_allclose(
@@ -159,7 +159,8 @@ def test_runs_are_the_same_bit_for_bit_whatever_the_threads(kind):
 
 def test_where_nothing_costs_anything_no_weights_are_the_optimum():
     problem = problem_of("chain", label_costs=np.zeros((3, 3)))
-    result = run_excessive_gap(problem.make_oracle(), problem.listed.uniform, 0.1, tol=0.0)
+    p = problem.listed.uniform
+    result = run_excessive_gap(problem.make_oracle(), p, 0.1, tol=0.0)
     assert (result.status, result.n_iter, result.gap) == ("converged", 0, 0.0)
     assert not result.solution.any()
 
