@@ -31,8 +31,8 @@ and, where it `has_marginals`,
 ``soft_oracle``  ν_i = Σ_y P(y) (μ(y) - μ(y_i)) for P(y) in proportion to
                  exp(H(y) / temperature), with H what `max_oracle` maximises; the soft
                  maximum temperature · log(mean of exp(H(y) / temperature) over all y),
-                 and Σ_y P(y) L_i(y); where the temperature is infinite P is uniform, and
-                 the soft maximum no number
+                 and Σ_y P(y) L_i(y); an infinite temperature makes P uniform, and the
+                 soft maximum a mean
 
 With `image`, the scores of labelings are the inner products of their joint features with
 that of Δ: a row of the Gram matrix of an example's labelings.

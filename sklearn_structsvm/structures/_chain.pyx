@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_structsvm._utils.borders import (
     check_indices, check_shape, check_starts, restore)
 
-from libc.math cimport log
+from libc.math cimport INFINITY, log
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
@@ -253,10 +253,13 @@ cdef class ChainOracle(BlockOracle):
         cdef double unit = lam * self.loss_unit(i), score = 0.0, cost = 0.0
         cdef double* nodes = &self.nodes[start, 0]
         cdef double* edges = &self.edges[i, 0, 0] if self.has_transition else NULL
-        cdef double log_mean = forest_marginals(
+        cdef double log_z = forest_marginals(
             &forest, unit, temperature, work + self.room_at, nodes, edges)
+        cdef double mean = dot(forest.n * k, forest.theta, nodes)
+        if forest.edge != NULL:
+            mean += dot(k * k, forest.edge, edges)
         cdef int truth
-        log_mean -= forest.n * log(<double> k)
+        cdef double soft = temperature * (log_z - forest.n * log(<double> k))
         for v in range(forest.n):
             truth = self.y[start + v]
             cost += dot(k, &self.costs[truth, 0], nodes + v * k)
@@ -266,7 +269,9 @@ cdef class ChainOracle(BlockOracle):
             if parent < forest.n:
                 score += true_edge(&forest, v, parent)
                 edges[truth * k + self.y[start + parent]] -= 1.0
-        value[0] = temperature * log_mean - score
+        if temperature == INFINITY:
+            soft = mean + unit * cost
+        value[0] = soft - score
         loss[0] = cost * self.loss_unit(i)
         return 0
 

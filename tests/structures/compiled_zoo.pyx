@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from libc.math cimport exp, log
+
 from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane, reserve_points
 
 
@@ -324,3 +326,52 @@ cdef class WithLooseAngles(WithAngles):
             int* labels, double* score, double* loss) except? -1 nogil:
         return WithAngles.constrained_oracle(
             self, i, lam, alpha, beta, False, strict_beta, one, work, labels, score, loss)
+
+
+cdef class WithMarginals(Minimal):
+    def __init__(self, X, y, k):
+        super().__init__(X, y, k)
+        self.has_marginals = True
+
+    cdef int soft_oracle(
+            self, Py_ssize_t i, double lam, double temperature, double* work,
+            double* value, double* loss) except -1 nogil:
+        cdef Py_ssize_t c
+        cdef int truth = self.y[i]
+        cdef double top = 0.0, total = 0.0
+        for c in range(self.k):
+            self.nu[i, c] = work[c] - work[truth] + lam * (c != truth)
+            top = max(top, self.nu[i, c])
+        for c in range(self.k):
+            self.nu[i, c] = exp((self.nu[i, c] - top) / temperature)
+            total += self.nu[i, c]
+        for c in range(self.k):
+            self.nu[i, c] /= total
+        loss[0] = 1.0 - self.nu[i, truth]
+        self.nu[i, truth] -= 1.0
+        value[0] = top + temperature * log(total / self.k)
+        return 0
+
+
+cdef class WithSumsForMeans(WithMarginals):
+    """Whose soft maxima exceed the largest value."""
+
+    cdef int soft_oracle(
+            self, Py_ssize_t i, double lam, double temperature, double* work,
+            double* value, double* loss) except -1 nogil:
+        WithMarginals.soft_oracle(self, i, lam, temperature, work, value, loss)
+        value[0] += temperature * log(<double> self.k)
+        return 0
+
+
+cdef class WithColdMarginals(WithMarginals):
+    """Whose marginals are those of another temperature."""
+
+    cdef int soft_oracle(
+            self, Py_ssize_t i, double lam, double temperature, double* work,
+            double* value, double* loss) except -1 nogil:
+        cdef double soft = 0.0
+        WithMarginals.soft_oracle(self, i, lam, temperature, work, &soft, loss)
+        WithMarginals.soft_oracle(self, i, lam, 0.5 * temperature, work, value, loss)
+        value[0] = soft
+        return 0

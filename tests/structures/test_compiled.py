@@ -181,7 +181,7 @@ def classes():
     return new_rng().standard_normal((9, 3)), np.arange(9) % 3
 
 
-@pytest.mark.parametrize("oracle", ["Minimal", "WithCandidates", "WithAngles"])
+@pytest.mark.parametrize("oracle", ["Minimal", "WithCandidates", "WithAngles", "WithMarginals"])
 def test_an_oracle_from_nothing_but_the_list_of_the_guide_passes(compiled, oracle):
     Compiled.module = compiled["compiled_zoo"]
     X, y = classes()
@@ -231,6 +231,21 @@ def test_a_broken_oracle_is_caught(compiled, oracle, message):
     Compiled.module = compiled["compiled_zoo"]
     with pytest.raises((ValueError, NotImplementedError), match=message):
         check_structure(Compiled(oracle), *classes(), random_state=new_seed())
+
+
+@pytest.mark.parametrize(
+    ("oracle", "message"),
+    [
+        ("WithSumsForMeans", "soft maximum of soft_oracle by WithSumsForMeans"),
+        ("WithColdMarginals", "mean (score|loss) of soft_oracle by WithColdMarginals"),
+    ],
+)
+def test_soft_maxima_are_held_against_all_labelings(compiled, oracle, message):
+    Compiled.module = compiled["compiled_zoo"]
+    options = {"labelings": lambda x: range(3), "random_state": new_seed()}
+    check_structure(Compiled("WithMarginals"), *classes(), **options)
+    with pytest.raises(ValueError, match=message):
+        check_structure(Compiled(oracle), *classes(), **options)
 
 
 def test_candidates_that_know_nothing_of_a_restriction_are_caught(compiled):

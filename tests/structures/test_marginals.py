@@ -68,7 +68,11 @@ def test_soft_maxima_and_marginals_are_those_of_all_labelings(kind, params):
 def test_an_infinite_temperature_makes_all_labelings_as_probable(kind):
     structure, X, y, listed = random_forests(kind)
     risk = JointOracle(structure.make_oracle(X, y), listed.uniform)
-    risk.soften(new_rng(0).standard_normal(listed.d), np.inf)
+    w = new_rng(0).standard_normal(listed.d)
+    hard, soft = risk.soften(w, np.inf)
+    assert hard == pytest.approx(listed.hinge(w), abs=1e-12)
+    mean = np.mean([listed.values(i, w).mean() for i in range(listed.n)])
+    assert soft == pytest.approx(mean, abs=1e-12)
     means = [listed.delta(i).mean(axis=0) for i in range(listed.n)]
     np.testing.assert_allclose(risk.soft_plane()[0], np.mean(means, axis=0), atol=1e-13)
 
