@@ -181,7 +181,9 @@ def classes():
     return new_rng().standard_normal((9, 3)), np.arange(9) % 3
 
 
-@pytest.mark.parametrize("oracle", ["Minimal", "WithCandidates", "WithAngles", "WithMarginals"])
+@pytest.mark.parametrize(
+    "oracle", ["Minimal", "WithCandidates", "WithAngles", "WithMarginals"]
+)
 def test_an_oracle_from_nothing_but_the_list_of_the_guide_passes(compiled, oracle):
     Compiled.module = compiled["compiled_zoo"]
     X, y = classes()
