@@ -29,11 +29,18 @@ def grid_edges(shape, connectivity=4):
     """
     if connectivity not in (4, 8):
         raise ValueError(f"connectivity must be 4 or 8; got {connectivity!r}.")
-    n_rows, n_columns = shape
-    for name, size in (("rows", n_rows), ("columns", n_columns)):
-        check_integer(name, size, 1)
+    n_rows, n_columns = check_grid(shape)
     at = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
     ends = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
     if connectivity == 8:
         ends += [(at[:-1, :-1], at[1:, 1:]), (at[:-1, 1:], at[1:, :-1])]
     return np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in ends])
+
+
+def check_grid(shape):
+    """(rows, columns) of a grid; ValueError or TypeError where it has no places."""
+    if np.shape(shape) != (2,):
+        raise ValueError(f"shape must be (rows, columns); got {shape!r}.")
+    for name, size in zip(("rows", "columns"), shape, strict=True):
+        check_integer(f"The number of {name} of shape", size, 1)
+    return tuple(shape)

@@ -7,6 +7,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_integer
+from sklearn_structsvm._utils.grids import check_grid
 
 # Each joint with the one that it hangs on, and where it is from there: the direction in
 # degrees, 0 downwards and 90 to the right; its standard deviation; the length, in heights
@@ -83,9 +84,7 @@ def make_poses(
     ((11, 32, 24, 1), (11, 2), ['neck', 'head'])
     """
     check_integer("n_samples", n_samples, 1)
-    n_rows, n_columns = shape
-    check_integer("shape[0]", n_rows, 1)
-    check_integer("shape[1]", n_columns, 1)
+    n_rows, n_columns = check_grid(shape)
     check_integer("n_distractors", n_distractors, 0)
     check_scalar(noise, "noise", Real, min_val=0)
     rng = check_random_state(random_state)

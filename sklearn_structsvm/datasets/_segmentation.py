@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_choice, check_integer
-from sklearn_structsvm._utils.grids import grid_edges
+from sklearn_structsvm._utils.grids import check_grid, grid_edges
 
 # Shapes that are painted on each other, for each class but the first.
 SHAPES_PER_CLASS = 2
@@ -107,9 +107,7 @@ def make_segmentation(
     ((24, 32), 768)
     """
     check_integer("n_samples", n_samples, 1)
-    n_rows, n_columns = shape
-    check_integer("shape[0]", n_rows, 1)
-    check_integer("shape[1]", n_columns, 1)
+    n_rows, n_columns = check_grid(shape)
     check_integer("n_classes", n_classes, 2)
     check_choice("kind", kind, ("blobs", "shapes"))
     check_scalar(size, "size", Real, min_val=0, include_boundaries="neither")

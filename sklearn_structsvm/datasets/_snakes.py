@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_integer
-from sklearn_structsvm._utils.grids import grid_edges
+from sklearn_structsvm._utils.grids import check_grid, grid_edges
 
 # (row, column) to the next cell, by the number of a direction: right, down, left, up.
 STEPS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
@@ -78,9 +78,7 @@ def make_snakes(n_samples=20, *, shape=(8, 8), n_parts=5, noise=0.3, random_stat
            [0, 0, 0, 0, 0, 0]])
     """
     check_integer("n_samples", n_samples, 1)
-    n_rows, n_columns = shape
-    check_integer("shape[0]", n_rows, 1)
-    check_integer("shape[1]", n_columns, 1)
+    n_rows, n_columns = check_grid(shape)
     check_integer("n_parts", n_parts, 1, n_rows * n_columns)
     check_scalar(noise, "noise", Real, min_val=0)
     rng = check_random_state(random_state)

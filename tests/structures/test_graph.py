@@ -650,8 +650,11 @@ def test_grid_edges_are_those_of_neighbours(connectivity):
 def test_grids_that_are_none_are_refused():
     with pytest.raises(ValueError, match="connectivity must be 4 or 8; got 6"):
         grid_edges((2, 2), 6)
-    with pytest.raises(ValueError, match="columns must be"):
+    with pytest.raises(ValueError, match="number of columns of shape must be"):
         grid_edges((2, 0))
+    for shape in (4, (1, 2, 3), None, "ab"):
+        with pytest.raises(ValueError, match=r"shape must be \(rows, columns\); got"):
+            grid_edges(shape)
 
 
 ROWS, EDGES = np.ones((3, 2)), [[0, 1], [1, 2]]
