@@ -38,6 +38,7 @@ cdef class BlockOracle:
     cdef readonly bint has_candidates
     cdef readonly bint has_constrained
     cdef readonly bint has_marginals
+    cdef readonly bint has_sums
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil
@@ -64,6 +65,15 @@ cdef class BlockOracle:
         self, Py_ssize_t i, double lam, double alpha, double beta,
         bint strict_alpha, bint strict_beta, double one, double* work,
         int* labels, double* score, double* loss) except? -1 nogil
+    cdef Py_ssize_t n_factors(self, Py_ssize_t i) noexcept nogil
+    cdef int true_factors(
+        self, Py_ssize_t i, double odds, double* factors) except -1 nogil
+    cdef int log_sum(
+        self, Py_ssize_t i, double* work, double* value) except -1 nogil
+    cdef int tilt(
+        self, Py_ssize_t i, double gamma, double* work, const double* factors,
+        double* tilted, double* out, double* squared_norm, double* slope,
+        double* entropy) except -1 nogil
     cdef int block_score(
         self, Py_ssize_t i, const double* work, double* score) except -1 nogil
     cdef int direction(

@@ -48,6 +48,16 @@ and g = L_i(y):
 ``constrained_oracle``  argmax h + lam g over β h < g <= α h, false where there is none;
                  where `has_constrained`
 
+and conditional random fields (see `solvers.blocks.crf`), where `has_sums`. There α_i(y) is
+proportional to exp ⟨η_i, μ(y)⟩, with log factors η_i of the shape of θ_i, which the
+caller keeps in `n_factors(i)` doubles:
+
+``true_factors``  η of a distribution in which the labels of y_i have these log odds
+``log_sum``      log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩
+``tilt``         with η' = η + gamma (θ_i - η), the direction Δ = ν' - ν_i from the
+                 marginals at hand to those of η', its squared norm where it is asked for,
+                 the slope ⟨θ_i - η, Δ⟩ and the entropy of the distribution of η'
+
 `work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
 by the caller, zero at first, one of each per thread; their content is private.
 A labeling is `n_labels(i)` integers in [0, `n_values`), and several follow one another.
@@ -128,8 +138,9 @@ cdef class BlockOracle:
         The integers of a labeling are below it.
     thread_safe : bool
         Whether distinct blocks may be asked at once from several threads.
-    has_candidates, has_constrained, has_marginals : bool
-        Whether it answers `candidates`, `constrained_oracle` and `soft_oracle`.
+    has_candidates, has_constrained, has_marginals, has_sums : bool
+        Whether it answers `candidates`, `constrained_oracle`, `soft_oracle`, and the
+        calls of conditional random fields.
 
     Notes
     -----
@@ -188,6 +199,23 @@ cdef class BlockOracle:
             bint strict_alpha, bint strict_beta, double one, double* work,
             int* labels, double* score, double* loss) except? -1 nogil:
         return missing(self, "constrained_oracle")
+
+    cdef Py_ssize_t n_factors(self, Py_ssize_t i) noexcept nogil:
+        return 0
+
+    cdef int true_factors(
+            self, Py_ssize_t i, double odds, double* factors) except -1 nogil:
+        return missing(self, "true_factors")
+
+    cdef int log_sum(
+            self, Py_ssize_t i, double* work, double* value) except -1 nogil:
+        return missing(self, "log_sum")
+
+    cdef int tilt(
+            self, Py_ssize_t i, double gamma, double* work, const double* factors,
+            double* tilted, double* out, double* squared_norm, double* slope,
+            double* entropy) except -1 nogil:
+        return missing(self, "tilt")
 
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
@@ -284,6 +312,54 @@ cdef class BlockOracle:
                 self.max_oracle(i, lam, &work[t, 0], &labels[starts[i]],
                                 &terms[t, 0], &terms[t, 1])
         return result
+
+    def log_loss(self, weights, w, int n_threads=1):
+        """Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ and its gradient, where `has_sums`.
+
+        The dual state is to be as new: what is summed up is the change of the marginals.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_blocks,)
+            p_i; blocks of weight 0 are left alone.
+        w : array-like of shape (n_weights,)
+        n_threads : int
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n_weights,)
+
+        Raises
+        ------
+        ValueError
+            If a shape is another, or w not finite.
+        """
+        cdef Py_ssize_t i, first, stop, n = self.n_blocks
+        cdef const double[::1] p = as_floats("weights", weights, n)
+        cdef const double[::1] at = as_floats("w", w, self.n_weights)
+        cdef int t
+        n_threads = max(1, min(n_threads, n)) if self.thread_safe else 1
+        cdef Py_ssize_t n_factors = max([self.n_factors(i) for i in range(n)] + [1])
+        cdef double[:, ::1] work = np.zeros((n_threads, max(self.work_size, 1)))
+        cdef double[:, ::1] moved = np.zeros((n_threads, max(self.direction_size, 1)))
+        cdef double[:, ::1] tilted = np.zeros((n_threads, n_factors))
+        cdef double[::1] uniform = np.zeros(n_factors)
+        gradients, values = np.zeros((n_threads, self.n_weights)), np.zeros((n, 2))
+        cdef double[:, ::1] gradient = gradients, terms = values
+        for first in range(0, n, CHUNK):
+            PyErr_CheckSignals()
+            stop = min(first + CHUNK, n)
+            for i in prange(
+                    first, stop, nogil=True, num_threads=n_threads, schedule="static"):
+                if p[i] > 0.0:
+                    t = threadid()
+                    self.potentials(i, &at[0], &work[t, 0])
+                    # From η = 0 to θ, and so the slope is ⟨θ, Δ⟩.
+                    self.tilt(i, 1.0, &work[t, 0], &uniform[0], &tilted[t, 0],
+                              &moved[t, 0], NULL, &terms[i, 0], &terms[i, 1])
+                    self.scatter(i, p[i], &moved[t, 0], &gradient[t, 0])
+        return float(np.dot(p, values.sum(axis=1))), gradients.sum(axis=0)
 
     def get_blocks(self):
         """Copy of the dual state of all blocks (picklable)."""

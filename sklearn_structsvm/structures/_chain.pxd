@@ -11,7 +11,9 @@ cdef class ChainOracle(BlockOracle):
     cdef Py_ssize_t k
     cdef bint has_bias, has_first, has_last, has_transition, normalize
     # Where the parts stand in w (meaningful where present) and in `work`.
-    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, room_at
+    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, room_at, sums_at
+    # Whether `forest` has its pairs the other way around than the weights have them.
+    cdef bint is_flipped
     # Where the parts stand in a direction: nodes at 0, then these.
     cdef Py_ssize_t edges_at, sum_at, product_at, outer_at
     cdef const double[::1] grams
@@ -26,6 +28,12 @@ cdef class ChainOracle(BlockOracle):
     cdef void add_corner(
         self, Py_ssize_t i, double coef, const int* labels,
         double* delta) noexcept nogil
+    cdef double true_score(self, Py_ssize_t i, const double* work) noexcept nogil
+    cdef double sums(
+        self, Py_ssize_t i, const double* theta, const double* transition,
+        double* work, double* nodes, double* edges) noexcept nogil
+    cdef int complete(
+        self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil
 
 
 cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil

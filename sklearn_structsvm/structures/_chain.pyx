@@ -11,9 +11,10 @@ marginals of a block are T x k for its nodes and the sum k x k of its edges.
 import numpy as np
 
 from sklearn_structsvm._utils.borders import (
-    check_indices, check_shape, check_starts, restore)
+    as_floats, check_indices, check_shape, check_starts, restore)
 
 from libc.math cimport INFINITY, log
+from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
@@ -23,12 +24,22 @@ from sklearn_structsvm.structures._forest cimport Forest, parent_of, true_edge
 from sklearn_structsvm.structures._marginals cimport forest_marginals, marginals_room
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
+from sklearn_structsvm.structures._sum_product cimport sum_product, sum_room
 
 
 cdef extern from "_utils/_vector.h" nogil:
     void vector_add_max_plus(
         Py_ssize_t k, const double* previous, const double* transition,
         double* current) noexcept
+
+
+cdef extern from "structures/_sum_product.h" nogil:
+    void vector_mix(
+        Py_ssize_t n, double gamma, const double* x, const double* y,
+        double* out) noexcept
+    double vector_move_to(
+        Py_ssize_t n, const double* x, const double* y, const double* nu,
+        double* z) noexcept
 
 
 cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil:
@@ -39,6 +50,13 @@ cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept no
 cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil:
     cdef int size = <int> n, one = 1
     return ddot(&size, <double*> x, &one, <double*> y, &one)
+
+
+cdef void transpose(Py_ssize_t k, const double* x, double* out) noexcept nogil:
+    cdef Py_ssize_t a, b
+    for a in range(k):
+        for b in range(k):
+            out[b * k + a] = x[a * k + b]
 
 
 cdef void gram_product(
@@ -99,6 +117,10 @@ cdef class ChainOracle(BlockOracle):
         self.table_at = longest * k + k * k
         self.room_at = self.table_at + longest * k
         self.work_size = self.room_at + marginals_room(longest, k)
+        # And the sums, or the pairs the other way around and then the sums.
+        self.sums_at = self.work_size
+        self.work_size = self.sums_at + 2 * k * k + sum_room(longest, k)
+        self.is_flipped = False
         # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
         # a product with their Gram matrix, and X'Δ for the others.
         self.grams, self.gram_at = features.grams(offsets)
@@ -110,6 +132,7 @@ cdef class ChainOracle(BlockOracle):
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
         self.thread_safe = self.has_candidates = type(self) is ChainOracle
         self.has_marginals = type(self) is ChainOracle
+        self.has_sums = type(self) is ChainOracle
         self.nodes = np.zeros((features.n_rows, k))
         self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
 
@@ -288,6 +311,129 @@ cdef class ChainOracle(BlockOracle):
         forest_labels(&forest, plane, j, labels)
         return 0
 
+    cdef Py_ssize_t n_factors(self, Py_ssize_t i) noexcept nogil:
+        return (self.n_nodes(i) + self.has_transition * self.k) * self.k
+
+    cdef int true_factors(
+            self, Py_ssize_t i, double odds, double* factors) except -1 nogil:
+        cdef Py_ssize_t t
+        memset(factors, 0, self.n_factors(i) * sizeof(double))
+        for t in range(self.n_nodes(i)):
+            factors[t * self.k + self.y[self.offsets[i] + t]] = odds
+        return 0
+
+    cdef int log_sum(
+            self, Py_ssize_t i, double* work, double* value) except -1 nogil:
+        cdef Forest forest = self.forest(i, work)
+        value[0] = sum_product(&forest, work + self.sums_at, NULL, NULL)
+        value[0] -= self.true_score(i, work)
+        return 0
+
+    cdef double true_score(self, Py_ssize_t i, const double* work) noexcept nogil:
+        """⟨θ_i, μ(y_i)⟩."""
+        cdef Forest forest = self.forest(i, work)
+        cdef Py_ssize_t v, p
+        cdef double total = 0.0
+        for v in range(forest.n):
+            total += forest.theta[v * forest.k + forest.truth[v]]
+            p = parent_of(&forest, v)
+            if p < forest.n:
+                total += true_edge(&forest, v, p)
+        return total
+
+    cdef double sums(
+            self, Py_ssize_t i, const double* theta, const double* transition,
+            double* work, double* nodes, double* edges) noexcept nogil:
+        """log Z of these potentials, and their marginals; see `sum_product`."""
+        cdef Forest forest = self.forest(i, work)
+        cdef double* flipped = work + self.sums_at
+        cdef double* pairs = flipped + self.k * self.k
+        cdef double* room = pairs + self.k * self.k
+        cdef double log_z
+        forest.theta = theta
+        if not self.has_transition:
+            return sum_product(&forest, room, nodes, NULL)
+        forest.edge = transition
+        if not self.is_flipped:
+            return sum_product(&forest, room, nodes, edges)
+        transpose(self.k, transition, flipped)
+        forest.edge = flipped
+        log_z = sum_product(&forest, room, nodes, pairs)
+        transpose(self.k, pairs, edges)
+        return log_z
+
+    cdef int tilt(
+            self, Py_ssize_t i, double gamma, double* work, const double* factors,
+            double* tilted, double* out, double* squared_norm, double* slope,
+            double* entropy) except -1 nogil:
+        cdef Forest forest = self.forest(i, work)
+        cdef Py_ssize_t k = self.k, size = forest.n * k, v, p
+        cdef const int* y = forest.truth
+        cdef const double* transition = work + self.max_labels * k
+        cdef double* edges = out + self.edges_at
+        vector_mix(size, gamma, factors, work, tilted)
+        if self.has_transition:
+            vector_mix(k * k, gamma, factors + size, transition, tilted + size)
+        entropy[0] = self.sums(i, tilted, tilted + size, work, out, edges)
+        entropy[0] -= dot(size, tilted, out)
+        for v in range(forest.n):
+            out[v * k + y[v]] -= 1.0
+        slope[0] = vector_move_to(
+            size, factors, work, &self.nodes[self.offsets[i], 0], out)
+        if self.has_transition:
+            entropy[0] -= dot(k * k, tilted + size, edges)
+            for v in range(forest.n):
+                p = parent_of(&forest, v)
+                if p < forest.n and self.is_flipped:
+                    edges[y[p] * k + y[v]] -= 1.0
+                elif p < forest.n:
+                    edges[y[v] * k + y[p]] -= 1.0
+            slope[0] += vector_move_to(
+                k * k, factors + size, transition, &self.edges[i, 0, 0], edges)
+        return self.complete(i, out, squared_norm)
+
+    def marginals(self, w, int n_threads=1):
+        """Probabilities of the labels of all nodes of all blocks, given the weights.
+
+        Parameters
+        ----------
+        w : array-like of shape (n_weights,)
+        n_threads : int
+
+        Returns
+        -------
+        nodes : ndarray of shape (Σ_i n_labels(i), k)
+        entropies : ndarray of shape (n_blocks,)
+            Of the distributions over the labelings.
+        log_sums : ndarray of shape (n_blocks,)
+            log Z_i - ⟨θ_i, μ(y_i)⟩, which is -log of the probability of y_i.
+        """
+        cdef Py_ssize_t i, j, n = self.n_blocks, k = self.k, size
+        cdef const double[::1] weights = as_floats("w", w, self.n_weights)
+        nodes, entropies, log_sums = (
+            np.zeros((self.offsets[n], k)), np.zeros(n), np.zeros(n))
+        cdef double[:, ::1] probabilities = nodes
+        cdef double[::1] entropy = entropies, log_sum = log_sums
+        cdef int t
+        n_threads = max(1, min(n_threads, n)) if self.thread_safe else 1
+        cdef double[:, ::1] work = np.zeros((n_threads, self.work_size))
+        cdef double[:, ::1] pairs = np.zeros((n_threads, k * k))
+        cdef const double* transition
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+            t = threadid()
+            self.potentials(i, &weights[0], &work[t, 0])
+            transition = &work[t, self.max_labels * k]
+            size = self.n_nodes(i) * k
+            j = self.offsets[i]
+            log_sum[i] = self.sums(
+                i, &work[t, 0], transition, &work[t, 0], &probabilities[j, 0],
+                &pairs[t, 0])
+            entropy[i] = log_sum[i] - dot(size, &work[t, 0], &probabilities[j, 0])
+            if self.has_transition:
+                entropy[i] = entropy[i] - dot(k * k, transition, &pairs[t, 0])
+            log_sum[i] = log_sum[i] - self.true_score(i, &work[t, 0])
+        return nodes, entropies, log_sums
+
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
         cdef Py_ssize_t k = self.k
@@ -315,12 +461,8 @@ cdef class ChainOracle(BlockOracle):
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
             double* out, double* squared_norm) except -1 nogil:
-        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
-        cdef Py_ssize_t k = self.k, T = stop - start, t, j
+        cdef Py_ssize_t start = self.offsets[i], k = self.k, T = self.n_nodes(i), j
         cdef double* edges = out + self.edges_at
-        cdef double* total = out + self.sum_at
-        cdef double* product = out + self.product_at
-        cdef double norm = 0.0
         memset(out, 0, T * k * sizeof(double))
         if self.has_transition:
             memset(edges, 0, k * k * sizeof(double))
@@ -331,6 +473,17 @@ cdef class ChainOracle(BlockOracle):
         for j in range(n):
             if a[j] != 0.0:
                 self.add_corner(i, a[j], s + j * self.n_labels(i), out)
+        return self.complete(i, out, squared_norm)
+
+    cdef int complete(
+            self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil:
+        """What a direction has beside Δ itself, and its squared norm."""
+        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
+        cdef Py_ssize_t k = self.k, T = stop - start, t, j
+        cdef double* edges = out + self.edges_at
+        cdef double* total = out + self.sum_at
+        cdef double* product = out + self.product_at
+        cdef double norm = 0.0
         if self.gram_at[i] < 0:
             norm = self.features.outer(start, stop, out, k, out + self.outer_at)
         if self.has_bias:

@@ -9,6 +9,11 @@ cdef class FlatOracle(BlockOracle):
     cdef double[:, ::1] nu
     cdef const double[::1] row_norms
 
+    cdef double distribute(
+        self, const double* factors, double* marginals) noexcept nogil
+    cdef void subtract_truth(self, Py_ssize_t i, double* marginals) noexcept nogil
+    cdef void find_norm(
+        self, Py_ssize_t i, const double* out, double* squared_norm) noexcept nogil
     cdef void add_corner(
         self, Py_ssize_t i, double coef, const int* labels,
         double* delta) noexcept nogil

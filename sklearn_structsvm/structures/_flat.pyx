@@ -9,6 +9,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import check_indices, check_shape, restore
 
+from libc.math cimport exp, fabs, log1p
 from scipy.linalg.cython_blas cimport ddot
 
 from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark_range
@@ -55,16 +56,47 @@ cdef class FlatOracle(BlockOracle):
         score[0] = ddot(&k, <double*> work, &one, &self.nu[i, 0], &one)
         return 0
 
+    cdef Py_ssize_t n_factors(self, Py_ssize_t i) noexcept nogil:
+        return self.k
+
+    cdef int tilt(
+            self, Py_ssize_t i, double gamma, double* work, const double* factors,
+            double* tilted, double* out, double* squared_norm, double* slope,
+            double* entropy) except -1 nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            tilted[c] = factors[c] + gamma * (work[c] - factors[c])
+        entropy[0] = self.distribute(tilted, out)
+        self.subtract_truth(i, out)
+        slope[0] = 0.0
+        for c in range(self.k):
+            out[c] -= self.nu[i, c]
+            slope[0] += (work[c] - factors[c]) * out[c]
+        self.find_norm(i, out, squared_norm)
+        return 0
+
+    cdef double distribute(
+            self, const double* factors, double* marginals) noexcept nogil:
+        """Marginals of the distribution that has these log factors; its entropy."""
+
+    cdef void subtract_truth(self, Py_ssize_t i, double* marginals) noexcept nogil:
+        """marginals -= μ(y_i)."""
+
+    cdef void find_norm(
+            self, Py_ssize_t i, const double* out, double* squared_norm) noexcept nogil:
+        cdef int k = <int> self.k, one = 1
+        if squared_norm != NULL:
+            squared_norm[0] = self.row_norms[i] * ddot(
+                &k, <double*> out, &one, <double*> out, &one)
+
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
             double* out, double* squared_norm) except -1 nogil:
         cdef Py_ssize_t j
-        cdef int k = <int> self.k, one = 1
         for j in range(self.k):
             out[j] = c * self.nu[i, j]
         self.add_corners(i, n, a, s, out)
-        if squared_norm != NULL:
-            squared_norm[0] = self.row_norms[i] * ddot(&k, out, &one, out, &one)
+        self.find_norm(i, out, squared_norm)
         return 0
 
     cdef void add_corners(
@@ -159,10 +191,48 @@ cdef class MulticlassOracle(FlatOracle):
         # Each class is looked at once, and then the best one is evaluated.
         self.relative_cost = (CALL + self.k) / <double> CALL
         self.thread_safe = self.has_candidates = type(self) is MulticlassOracle
+        self.has_sums = type(self) is MulticlassOracle
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
         labels[0] = self.y[i]
         return 0
+
+    cdef int true_factors(
+            self, Py_ssize_t i, double odds, double* factors) except -1 nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            factors[c] = odds if c == self.y[i] else 0.0
+        return 0
+
+    cdef int log_sum(
+            self, Py_ssize_t i, double* work, double* value) except -1 nogil:
+        cdef Py_ssize_t c, best = 0
+        cdef double rest = 0.0
+        for c in range(1, self.k):
+            best = c if work[c] > work[best] else best
+        for c in range(self.k):
+            if c != best:
+                rest += exp(work[c] - work[best])
+        value[0] = log1p(rest) + (work[best] - work[self.y[i]])
+        return 0
+
+    cdef double distribute(
+            self, const double* factors, double* marginals) noexcept nogil:
+        cdef Py_ssize_t c, best = 0
+        cdef double rest = 0.0, mean = 0.0
+        for c in range(1, self.k):
+            best = c if factors[c] > factors[best] else best
+        for c in range(self.k):
+            marginals[c] = exp(factors[c] - factors[best])
+            if c != best:
+                rest += marginals[c]
+        for c in range(self.k):
+            marginals[c] /= 1.0 + rest
+            mean += marginals[c] * (factors[c] - factors[best])
+        return log1p(rest) - mean
+
+    cdef void subtract_truth(self, Py_ssize_t i, double* marginals) noexcept nogil:
+        marginals[self.y[i]] -= 1.0
 
     cdef void add_corner(
             self, Py_ssize_t i, double coef, const int* labels,
@@ -256,12 +326,47 @@ cdef class MultilabelOracle(FlatOracle):
         # Each label is looked at once to decide on it, and once to evaluate it.
         self.relative_cost = (CALL + 2 * self.k) / <double> (CALL + self.k)
         self.thread_safe = self.has_candidates = type(self) is MultilabelOracle
+        self.has_sums = type(self) is MultilabelOracle
 
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
         cdef Py_ssize_t c
         for c in range(self.k):
             labels[c] = self.Y[i, c]
         return 0
+
+    cdef int true_factors(
+            self, Py_ssize_t i, double odds, double* factors) except -1 nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            factors[c] = odds if self.Y[i, c] else -odds
+        return 0
+
+    cdef int log_sum(
+            self, Py_ssize_t i, double* work, double* value) except -1 nogil:
+        cdef Py_ssize_t c
+        cdef double gain
+        value[0] = 0.0
+        for c in range(self.k):
+            gain = -work[c] if self.Y[i, c] else work[c]
+            value[0] += max(gain, 0.0) + log1p(exp(-fabs(gain)))
+        return 0
+
+    cdef double distribute(
+            self, const double* factors, double* marginals) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef double entropy = 0.0, other, share
+        for c in range(self.k):
+            # The probability of the less probable of the two.
+            other = exp(-fabs(factors[c]))
+            share = other / (1.0 + other)
+            marginals[c] = 1.0 / (1.0 + other) if factors[c] > 0.0 else share
+            entropy += log1p(other) + share * fabs(factors[c])
+        return entropy
+
+    cdef void subtract_truth(self, Py_ssize_t i, double* marginals) noexcept nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            marginals[c] -= self.Y[i, c]
 
     cdef void add_corner(
             self, Py_ssize_t i, double coef, const int* labels,

@@ -71,6 +71,8 @@ cdef class TreeOracle(ChainOracle):
         self.has_root = root
         self.thread_safe = self.has_candidates = type(self) is TreeOracle
         self.has_marginals = type(self) is TreeOracle
+        self.has_sums = type(self) is TreeOracle
+        self.is_flipped = True
         self.parents = parents
         self.relative_cost = self.counted_cost(
             np.count_nonzero(np.asarray(parents) >= 0))
@@ -183,12 +185,11 @@ cdef class TreeOracle(ChainOracle):
                 edges[labels[p] * k + labels[v]] += coef
                 edges[y[p] * k + y[v]] -= coef
 
-    cdef int direction(
-            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
-            double* out, double* squared_norm) except -1 nogil:
+    cdef int complete(
+            self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil:
         cdef Py_ssize_t start = self.offsets[i], k = self.k, u
         cdef double* roots = out + self.root_sum_at
-        ChainOracle.direction(self, i, c, n, a, s, out, squared_norm)
+        ChainOracle.complete(self, i, out, squared_norm)
         if self.has_root:
             memset(roots, 0, k * sizeof(double))
             for u in range(self.n_labels(i)):

@@ -103,6 +103,9 @@ class Structure(BaseEstimator):
     # `slack_augmented_decode`: True for a class that defines it.
     has_constrained_decode = False
     has_slack_augmented_decode = False
+    # Whether sums over all labelings can be computed, which conditional random fields
+    # need: True for a class that defines `marginals`, and has an oracle that `has_sums`.
+    has_sums = False
 
     def __init_subclass__(cls, **kwargs):
         """Let a subclass inherit nothing that its own methods have made untrue."""
@@ -278,6 +281,7 @@ class Structure(BaseEstimator):
 CLAIMS = {
     "has_constrained_decode": "constrained_decode",
     "has_slack_augmented_decode": "slack_augmented_decode",
+    "has_sums": "marginals",
 }
 
 
@@ -287,7 +291,8 @@ def _places(cls, name):
 
 
 def _place(cls, name):
-    return _places(cls, name)[0]
+    """The first of them; after all parents where there is none."""
+    return min(_places(cls, name), default=len(cls.__mro__))
 
 
 def _has_new_decoders(cls, claim):

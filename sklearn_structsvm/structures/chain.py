@@ -7,10 +7,10 @@ from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.nodes import NodeStructure
+from sklearn_structsvm.structures.nodes import ForestSums, NodeStructure
 
 
-class ChainStructure(NodeStructure):
+class ChainStructure(ForestSums, NodeStructure):
     """A label for each position of a sequence, adjacent ones depending on each other.
 
     With x_t the features of position t and one-hot labels e, ::
@@ -100,9 +100,12 @@ class ChainStructure(NodeStructure):
 
     def decode_batch(self, X, w, n_threads=1):
         oracle = self._compiled_oracle(X, self._any_labels(X))
-        labels = self.classes_[oracle.decode(w, 0.0, n_threads)]
+        return self._split_nodes(X, self.classes_[oracle.decode(w, 0.0, n_threads)])
+
+    def _split_nodes(self, X, rows):
+        """Rows of all positions, sequence by sequence."""
         bounds = np.cumsum([x.shape[0] for x in X])[:-1]
-        return as_object_array(np.split(labels, bounds))
+        return as_object_array(np.split(rows, bounds))
 
     def joint_feature(self, x, y):
         (x,), (y,) = self.check_data([x], [y])

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 from scipy import sparse
+from scipy.special import entr, expit, log_expit, log_softmax, softmax
 from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -163,6 +164,29 @@ class _SingleLabel(FlatStructure):
     def unseen_labels(self, y):
         return unseen(np.ravel(y).tolist(), self.classes_)
 
+    def marginals(self, X, w, n_threads=1):
+        """Probabilities of the classes, p(y) ∝ exp ⟨w, φ(x, y)⟩; (n_samples, n_classes)."""
+        return softmax(self._class_scores(X, w), axis=1)
+
+    def entropies(self, X, w, n_threads=1):
+        """Entropy of the distribution over the classes of each example, (n_samples,)."""
+        return entr(self.marginals(X, w)).sum(axis=1)
+
+    def log_probabilities(self, X, y, w, n_threads=1):
+        """log p(y_i) of each example, (n_samples,); -inf for unseen labels."""
+        logs = log_softmax(self._class_scores(X, w), axis=1)
+        places = {label: c for c, label in enumerate(self.classes_.tolist())}
+        codes = np.array([places.get(label, -1) for label in np.ravel(y).tolist()])
+        return np.where(codes < 0, -np.inf, logs[np.arange(len(codes)), codes])
+
+    def least_costly(self, marginals):
+        """Labels of least expected cost, of what `marginals` returned."""
+        return self.classes_[(marginals @ self.label_costs_).argmin(axis=1)]
+
+    def _class_scores(self, X, w):
+        """⟨w, φ(x, y)⟩ of all classes."""
+        return self.decision_function(X, w)
+
     def example_weights(self, y):
         if self._class_weight is None:
             return None
@@ -213,6 +237,10 @@ class BinaryStructure(_SingleLabel):
         indicator = self._encode(y)[:, np.newaxis].astype(np.int8)
         costs = np.array([[self.label_costs_[0, 1], self.label_costs_[1, 0]]])
         return MultilabelOracle(as_features(X), indicator, costs, self.bias_)
+
+    def _class_scores(self, X, w):
+        scores = self.decision_function(X, w)
+        return np.column_stack([np.zeros(len(scores)), scores])
 
     def _predict(self, scores):
         return (scores[:, 0] > 0.0).astype(np.intc)
@@ -397,6 +425,26 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
 
     def _marginals(self, Y):
         return self._encode(np.asarray([Y]))[0].astype(np.float64)
+
+    def marginals(self, X, w, n_threads=1):
+        """Probabilities of the labels, of shape (n_samples, n_labels)."""
+        return expit(self.decision_function(X, w))
+
+    def entropies(self, X, w, n_threads=1):
+        """Entropy of the distribution over the indicators of each example."""
+        scores = self.decision_function(X, w)
+        return (entr(expit(scores)) + entr(expit(-scores))).sum(axis=1)
+
+    def log_probabilities(self, X, y, w, n_threads=1):
+        """log p(y_i) of the indicator of each example, (n_samples,)."""
+        signs = 2.0 * self._encode(np.asarray(y)) - 1.0
+        return log_expit(signs * self.decision_function(X, w)).sum(axis=1)
+
+    def least_costly(self, marginals):
+        """Indicators of least expected cost, of what `marginals` returned."""
+        costs = self.label_costs_
+        is_cheaper = marginals * costs[:, 1] > (1.0 - marginals) * costs[:, 0]
+        return self._labels(is_cheaper)
 
     def _tables(self, scores, truth):
         theta = np.column_stack([np.zeros(self._k), scores])

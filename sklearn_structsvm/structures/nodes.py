@@ -14,7 +14,7 @@ from sklearn_structsvm._utils.labels import (
 )
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
-from sklearn_structsvm.structures.base import Structure
+from sklearn_structsvm.structures.base import Structure, as_object_array
 
 
 class NodeStructure(Structure):
@@ -183,3 +183,45 @@ class NodeStructure(Structure):
             return f"{self._item} {i}, {self._place} {place - offsets[i]}"
 
         return encode(self.joined_labels(y), self.classes_, where=where)
+
+
+class ForestSums:
+    """Sums over the labelings of nodes that make a forest, of a `NodeStructure`.
+
+    A subclass says by `_split_nodes` how an oracle's rows are those of the examples.
+    """
+
+    def marginals(self, X, w, n_threads=1):
+        """Probabilities of the classes of each node, p(y) being ∝ exp ⟨w, φ(x, y)⟩.
+
+        Returns
+        -------
+        ndarray of shape (n,), dtype object
+            Item i has shape (T_i, n_classes).
+        """
+        nodes, _, _ = self._sums(X, self._any_labels(X), w, n_threads)
+        return self._split_nodes(X, nodes)
+
+    def entropies(self, X, w, n_threads=1):
+        """Entropy of the distribution over the labelings of each example, (n,)."""
+        return self._sums(X, self._any_labels(X), w, n_threads)[1]
+
+    def log_probabilities(self, X, y, w, n_threads=1):
+        """log p(y_i) of the labeling of each example, (n,); -inf for unseen labels."""
+        is_unseen = np.zeros(len(X), dtype=bool)
+        if self.unseen_labels(y):
+            is_unseen[:] = [bool(self.unseen_labels([y_i])) for y_i in y]
+            others = self._any_labels(X)
+            y = [
+                b if is_new else a for a, b, is_new in zip(y, others, is_unseen, strict=True)
+            ]
+        log_sums = self._sums(X, y, w, n_threads)[2]
+        return np.where(is_unseen, -np.inf, np.minimum(-log_sums, 0.0))
+
+    def least_costly(self, marginals):
+        """Labelings of least expected loss, of what `marginals` returned."""
+        best = [(nodes @ self.label_costs_).argmin(axis=1) for nodes in marginals]
+        return as_object_array([self.classes_[labels] for labels in best])
+
+    def _sums(self, X, y, w, n_threads):
+        return self._compiled_oracle(X, y).marginals(w, n_threads)

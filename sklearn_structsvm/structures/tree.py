@@ -7,10 +7,10 @@ from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
 from sklearn_structsvm.structures.base import as_list, as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.nodes import NodeStructure
+from sklearn_structsvm.structures.nodes import ForestSums, NodeStructure
 
 
-class TreeStructure(NodeStructure):
+class TreeStructure(ForestSums, NodeStructure):
     """A label for each node of a tree, those of a node and its parent depending.
 
     An example x is a pair (features, parents): a row of features for each of T nodes,
@@ -122,7 +122,7 @@ class TreeStructure(NodeStructure):
 
     def decode_batch(self, X, w, n_threads=1):
         oracle = self._compiled_oracle(X, self._any_labels(X))
-        return self._labels_of(X, oracle.decode(w, 0.0, n_threads))
+        return self._split_nodes(X, self.classes_[oracle.decode(w, 0.0, n_threads)])
 
     def joint_feature(self, x, y):
         ((features, parents),), (y,) = self.check_data([x], [y])
@@ -142,7 +142,7 @@ class TreeStructure(NodeStructure):
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
         X, y = self.check_data([x], [y_true])
         oracle = self._compiled_oracle(X, y)
-        return self._labels_of(X, oracle.decode(w, lam))[0]
+        return self._split_nodes(X, self.classes_[oracle.decode(w, lam)])[0]
 
     def constrained_decode(
         self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
@@ -181,12 +181,11 @@ class TreeStructure(NodeStructure):
         order, parents = _depth_first(x[1])
         return order, theta[order], transition, parents
 
-    def _labels_of(self, X, decoded):
-        """Labels of each tree, from those of an oracle's rows."""
+    def _split_nodes(self, X, rows):
+        """An oracle's rows tree by tree, those of the nodes in their given order."""
         offsets = np.cumsum([0] + [len(parents) for _, parents in X])
         order, _ = _deepest_first(X, offsets)
-        labels = self.classes_[_put_back(decoded, order)]
-        return as_object_array(np.split(labels, offsets[1:-1]))
+        return as_object_array(np.split(_put_back(rows, order), offsets[1:-1]))
 
 
 def _check_pairs(X):

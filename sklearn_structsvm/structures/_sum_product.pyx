@@ -1,0 +1,215 @@
+"""Sums over the labelings of a forest: log-partition function and marginals.
+
+With the score f(y) = Σ_v theta[v, y_v] + Σ_v edge[y_v, y_parent(v)], a labeling has the
+probability exp(f(y)) / Z. Messages go up from the leaves,
+
+    m_v(c)   = exp(theta[v, c]) Π_{children u} s_u(c),
+    s_v(q)   = Σ_c m_v(c) exp(edge[c, q]),
+
+and probabilities b_v of the nodes come down from the roots, b_v = m_v there, with
+
+    r_v(q)   = b_p(q) / s_v(q),     p = parent(v),
+    b_v(c)   = m_v(c) Σ_q exp(edge[c, q]) r_v(q),
+
+so that m_v(c) exp(edge[c, q]) r_v(q) is the probability of the pair (c, q).
+
+Each m_v is divided by its sum, whose logarithm goes into log Z, so that no number grows
+with the length of a chain. Where the scores of the labels of a node, or those of the
+pairs, are no further than NARROW apart, no entry of a message underflows: it is at least
+exp(-2 NARROW) / k of the largest. (In a tree, where many children add up, entries may;
+what is above a node can make up for no more than exp(NARROW) of it, so that nothing is
+lost that counts.) All other forests, rare as they are, are summed in the logarithmic
+domain, which takes k times as many exponentials.
+"""
+from libc.math cimport INFINITY, exp, log
+from libc.string cimport memcpy, memset
+from scipy.linalg.cython_blas cimport dgemm
+
+from sklearn_structsvm.structures._forest cimport Forest, fill, parent_of
+
+
+cdef extern from "structures/_sum_product.h" nogil:
+    void vector_exp(
+        Py_ssize_t k, const double* x, double shift, double* out) noexcept
+    void vector_range(
+        Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
+    double vector_multiply_normalised(
+        Py_ssize_t k, const double* x, double* out) noexcept
+    void vector_divide(Py_ssize_t k, const double* x, double* y) noexcept
+    void vector_times(
+        Py_ssize_t k, const double* x, const double* matrix, double* out) noexcept
+
+
+# How far apart scores may be for sums without logarithms; exp(-2 * 300) is a normal
+# number, and so are its products with k and 1 / k.
+cdef double NARROW = 300.0
+
+
+cdef Py_ssize_t sum_room(Py_ssize_t n, Py_ssize_t k) noexcept nogil:
+    """Doubles that `sum_product` needs for a forest of n nodes: two rows a node."""
+    return 2 * n * k + 2 * k * k + k
+
+
+cdef inline double maximum(Py_ssize_t n, const double* x) noexcept nogil:
+    cdef double lowest, highest
+    vector_range(n, x, &lowest, &highest)
+    return highest
+
+
+cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double highest = maximum(n, x), total = 0.0
+    if highest == -INFINITY:
+        return highest
+    for j in range(n):
+        total += exp(x[j] - highest)
+    return highest + log(total)
+
+
+cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nogil:
+    """Whether scores are no further than NARROW apart; the highest of them."""
+    cdef double lowest
+    vector_range(n, x, &lowest, highest)
+    return highest[0] - lowest <= NARROW
+
+
+cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcept nogil:
+    """The same without edges."""
+    cdef Py_ssize_t v, k = forest.k
+    cdef const double* theta
+    cdef double* row
+    cdef double highest, total = 0.0
+    for v in range(forest.n):
+        theta = forest.theta + v * k
+        row = room if nodes == NULL else nodes + v * k
+        highest = maximum(k, theta)
+        vector_exp(k, theta, highest, row)
+        total += highest + log(vector_multiply_normalised(k, NULL, row))
+    return total
+
+
+cdef double sum_logarithms(
+        const Forest* forest, double* room, double* nodes, double* edges
+        ) noexcept nogil:
+    """The same in the logarithmic domain."""
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c, q
+    cdef const double* edge = forest.edge
+    # log m_v, which becomes log b_v, and log s_v.
+    cdef double* up = room
+    cdef double* message = up + n * k
+    cdef double* row = message + n * k
+    cdef double total = 0.0, value
+    memcpy(up, forest.theta, n * k * sizeof(double))
+    for v in range(n):
+        p = parent_of(forest, v)
+        value = log_sum_exp(k, up + v * k)
+        total += value
+        for c in range(k):
+            up[v * k + c] -= value
+        if p == n:
+            continue
+        for q in range(k):
+            for c in range(k):
+                row[c] = up[v * k + c] + edge[c * k + q]
+            message[v * k + q] = log_sum_exp(k, row)
+            up[p * k + q] += message[v * k + q]
+    if nodes == NULL:
+        return total
+    if edges != NULL:
+        memset(edges, 0, k * k * sizeof(double))
+    for v in range(n - 1, -1, -1):
+        p = parent_of(forest, v)
+        if p < n:
+            for q in range(k):
+                value = up[p * k + q]
+                message[v * k + q] = (
+                    value - message[v * k + q] if value > -INFINITY else value)
+            for c in range(k):
+                for q in range(k):
+                    row[q] = edge[c * k + q] + message[v * k + q]
+                    if edges != NULL:
+                        edges[c * k + q] += exp(up[v * k + c] + row[q])
+                row[k + c] = log_sum_exp(k, row)
+            for c in range(k):
+                up[v * k + c] += row[k + c]
+        for c in range(k):
+            nodes[v * k + c] = exp(up[v * k + c])
+        vector_multiply_normalised(k, NULL, nodes + v * k)
+    return total
+
+
+cdef double sum_product(
+        const Forest* forest, double* room, double* nodes, double* edges
+        ) noexcept nogil:
+    """log Z of a forest, and its marginals.
+
+    Parameters
+    ----------
+    forest : Forest
+        All pairs with the same scores: its `edge_stride` is 0. Costs are not looked at.
+    room : `sum_room` doubles
+    nodes : n x k doubles, or NULL where log Z is all that is wanted
+        Becomes the probabilities of the labels of each node.
+    edges : k x k doubles, or NULL
+        Becomes the expected numbers of the pairs of labels of a child and its parent.
+    """
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c
+    cdef double* up = room
+    cdef double* message = up + n * k
+    cdef double* factor = message + n * k
+    cdef double* transposed = factor + k * k
+    cdef double* row
+    cdef const double* before
+    cdef double total = 0.0, highest, widest, one = 1.0, zero = 0.0
+    cdef int m = <int> k, inner = <int> n
+    if forest.edge == NULL:
+        if edges != NULL:
+            memset(edges, 0, k * k * sizeof(double))
+        return sum_nodes(forest, room, nodes)
+    if not is_narrow(k * k, forest.edge, &widest):
+        return sum_logarithms(forest, room, nodes, edges)
+    vector_exp(k * k, forest.edge, widest, factor)
+    if forest.parent != NULL:
+        memcpy(up, forest.theta, n * k * sizeof(double))
+    for v in range(n):
+        row = up + v * k
+        p = parent_of(forest, v)
+        before = NULL
+        if forest.parent == NULL:
+            if not is_narrow(k, forest.theta + v * k, &highest):
+                return sum_logarithms(forest, room, nodes, edges)
+            vector_exp(k, forest.theta + v * k, highest, row)
+            if v > 0:
+                before = message + (v - 1) * k
+        else:
+            highest = maximum(k, row)
+            vector_exp(k, row, highest, row)
+        total += highest + log(vector_multiply_normalised(k, before, row))
+        if p == n:
+            continue
+        vector_times(k, row, factor, message + v * k)
+        total += widest
+        if forest.parent != NULL:
+            for c in range(k):
+                up[p * k + c] += log(message[v * k + c])
+    if nodes == NULL:
+        return total
+    for v in range(k):
+        for c in range(k):
+            transposed[c * k + v] = factor[v * k + c]
+    for v in range(n - 1, -1, -1):
+        row = nodes + v * k
+        p = parent_of(forest, v)
+        if p == n:
+            memcpy(row, up + v * k, k * sizeof(double))
+            fill(k, 0.0, message + v * k)
+            continue
+        vector_divide(k, nodes + p * k, message + v * k)
+        vector_times(k, message + v * k, transposed, row)
+        vector_multiply_normalised(k, up + v * k, row)
+    if edges != NULL:
+        # Row-major C = UᵀR is column-major Cᵀ = RᵀU to BLAS.
+        dgemm("N", "T", &m, &m, &inner, &one, message, &m, up, &m, &zero, edges, &m)
+        for c in range(k * k):
+            edges[c] *= factor[c]
+    return total

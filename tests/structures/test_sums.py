@@ -1,0 +1,255 @@
+"""Sums over labelings against enumeration: log Z, marginals, entropies, gradients."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+from scipy import sparse
+from scipy.special import logsumexp
+
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    TreeStructure,
+)
+
+
+class Enumerated:
+    """A distribution over all labelings of one example, written out."""
+
+    def __init__(self, structure, x, w):
+        self.labelings = [np.asarray(y) for y in structure.labelings(x)]
+        self.phi = np.array([structure.joint_feature(x, y) for y in self.labelings])
+        scores = self.phi @ w
+        self.log_p = scores - logsumexp(scores)
+        self.p = np.exp(self.log_p)
+
+    def place(self, y):
+        return next(
+            j for j, other in enumerate(self.labelings) if np.array_equal(other, y)
+        )
+
+    def entropy(self):
+        return -sum(p * log_p for p, log_p in zip(self.p, self.log_p, strict=True) if p)
+
+    def marginals(self, classes):
+        """Of the labels at each place, or of indicators."""
+        labels = np.array(self.labelings)
+        return np.array([(self.p @ (labels == c)).T for c in classes]).T
+
+
+def random_parents(rng, size):
+    """Of a forest whose nodes come in any order."""
+    order = rng.permutation(size)
+    parents = np.full(size, -1)
+    for j in range(1, size):
+        if rng.random() < 0.8:
+            parents[order[j]] = order[rng.integers(j)]
+    return parents
+
+
+def random_problem(kind, rng, n=3, scale=1.0, k=3, n_features=2):
+    """(structure, X, y, w) with few enough labelings to write them out."""
+    parts = rng.random(2) < 0.8
+    if kind == "chain":
+        structure = ChainStructure(
+            bias=bool(parts[0]), last_bias=False, transition=bool(parts[1])
+        )
+    elif kind == "tree":
+        structure = TreeStructure(root_bias=bool(parts[0]), transition=bool(parts[1]))
+    if kind in ("chain", "tree"):
+        sizes = rng.integers(1, 5, size=n)
+        X = [rng.normal(size=(size, n_features)) for size in sizes]
+        y = [rng.integers(k, size=size) for size in sizes]
+        y[0] = np.arange(k)
+        X[0] = rng.normal(size=(k, n_features))
+        if rng.random() < 0.5:
+            X = [sparse.csr_array(x * (rng.random(x.shape) < 0.6)) for x in X]
+        if kind == "tree":
+            X = [(x, random_parents(rng, x.shape[0])) for x in X]
+        structure.fit(X, y)
+    else:
+        X = rng.normal(size=(n + k, n_features))
+        labels = np.concatenate([np.arange(k), rng.integers(k, size=n)])
+        if kind == "binary":
+            structure, y = BinaryStructure(), labels % 2
+        elif kind == "multiclass":
+            structure, y = MulticlassStructure(), labels
+        else:
+            structure, y = MultilabelStructure(), rng.integers(2, size=(n + k, k))
+        structure.fit(X, y, bias=float(rng.integers(2)))
+    return structure, X, y, scale * rng.normal(size=structure.n_weights_)
+
+
+KINDS = ["chain", "tree", "binary", "multiclass", "multilabel"]
+
+
+def checked(structure, X, y):
+    return (X, y) if structure.flat else structure.check_data(X, y)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 500.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_are_those_of_the_enumeration(kind, scale):
+    for trial in range(3):
+        rng = new_rng(trial, KINDS.index(kind), int(scale))
+        structure, X, y, w = random_problem(kind, rng, scale=scale)
+        X, y = checked(structure, X, y)
+        marginals = structure.marginals(X, w)
+        entropies = structure.entropies(X, w)
+        logs = structure.log_probabilities(X, y, w)
+        classes = [1] if kind == "multilabel" else structure.classes_
+        for i in range(len(y)):
+            listed = Enumerated(structure, X[i], w)
+            expected = listed.marginals(classes)
+            found = marginals[i]
+            assert np.reshape(expected, found.shape) == pytest.approx(found, abs=1e-10)
+            assert entropies[i] == pytest.approx(listed.entropy(), rel=1e-9, abs=1e-9)
+            log_p = listed.log_p[listed.place(y[i])]
+            assert logs[i] == pytest.approx(log_p, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_and_gradient_are_those_of_the_enumeration(kind):
+    for trial in range(3):
+        rng = new_rng(trial, KINDS.index(kind))
+        structure, X, y, w = random_problem(kind, rng)
+        X, y = checked(structure, X, y)
+        p = rng.dirichlet(np.ones(len(y)))
+        p[0] = 0.0
+        loss, gradient = structure.make_oracle(X, y).log_loss(p, w)
+        expected_loss, expected = 0.0, np.zeros(len(w))
+        for i in range(len(y)):
+            listed = Enumerated(structure, X[i], w)
+            truth = listed.place(y[i])
+            expected_loss -= p[i] * listed.log_p[truth]
+            expected += p[i] * (listed.p @ listed.phi - listed.phi[truth])
+        assert loss == pytest.approx(expected_loss, rel=1e-10, abs=1e-12)
+        assert gradient == pytest.approx(expected, rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gradient_is_that_of_finite_differences(kind):
+    rng = new_rng(KINDS.index(kind))
+    structure, X, y, w = random_problem(kind, rng)
+    X, y = checked(structure, X, y)
+    oracle = structure.make_oracle(X, y)
+    p = np.full(len(y), 1.0 / len(y))
+    _, gradient = oracle.log_loss(p, w)
+    along, step = rng.normal(size=len(w)), 1e-4
+    ends = [oracle.log_loss(p, w + sign * step * along)[0] for sign in (-1.0, 1.0)]
+    slope = (ends[1] - ends[0]) / (2.0 * step)
+    assert slope == pytest.approx(gradient @ along, rel=1e-5, abs=1e-6)
+
+
+def long_chain(T, k, scale, rng):
+    """A chain whose emissions are its scores, and weights that say so."""
+    theta, transition = scale * rng.normal(size=(T, k)), scale * rng.normal(size=(k, k))
+    structure = ChainStructure(bias=False, first_bias=False, last_bias=False)
+    y = [np.resize(np.arange(k), T)]
+    structure.fit([theta], y)
+    w = np.concatenate([np.eye(k).ravel(), transition.ravel()])
+    return structure, theta, transition, y, w
+
+
+def normalised(scores):
+    """Scores less the logarithm of the sum of their exponentials, and that."""
+    highest = scores.max()
+    log_z = highest + np.log(np.exp(scores - highest).sum())
+    return scores - log_z, log_z
+
+
+def by_logarithms(theta, transition):
+    """log Z and marginals, forward and backward, in the logarithmic domain."""
+    T = len(theta)
+    forward, backward, log_z = theta.copy(), np.zeros_like(theta), 0.0
+    for t in range(T):
+        if t > 0:
+            pairs = forward[t - 1][:, np.newaxis] + transition
+            highest = pairs.max(axis=0)
+            forward[t] += highest + np.log(np.exp(pairs - highest).sum(axis=0))
+        forward[t], part = normalised(forward[t])
+        log_z += part
+    for t in range(T - 2, -1, -1):
+        pairs = transition + theta[t + 1] + backward[t + 1]
+        highest = pairs.max(axis=1)
+        sums = np.exp(pairs - highest[:, np.newaxis]).sum(axis=1)
+        backward[t] = normalised(highest + np.log(sums))[0]
+    marginals = [np.exp(normalised(row)[0]) for row in forward + backward]
+    return log_z, np.array(marginals)
+
+
+@pytest.mark.parametrize("scale", [2.0, 1000.0])
+def test_chains_of_20_000_positions_are_summed_as_short_ones_are(scale):
+    structure, theta, transition, y, w = long_chain(20_000, 3, scale, new_rng(0))
+    log_z, expected = by_logarithms(theta, transition)
+    found = structure.marginals([theta], w)[0]
+    # Scores of this size have so few digits left.
+    assert found == pytest.approx(expected, abs=1e-12 * scale + 1e-11)
+    assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    truth = theta[np.arange(20_000), y[0]].sum()
+    truth += transition[y[0][:-1], y[0][1:]].sum()
+    log_p = structure.log_probabilities([theta], y, w)[0]
+    assert log_p == pytest.approx(truth - log_z, rel=1e-10, abs=1e-10 * abs(log_z))
+
+
+@pytest.mark.parametrize("scale", [3.0, 60.0, 100.0])
+def test_numbers_and_logarithms_agree_where_scores_are_wide(scale):
+    # Ranges on both sides of what is summed without logarithms.
+    for trial in range(5):
+        rng = new_rng(trial)
+        structure, theta, transition, _, w = long_chain(30, 7, scale, rng)
+        _, expected = by_logarithms(theta, transition)
+        found = structure.marginals([theta], w)[0]
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_many_children_who_disagree_lose_nobody():
+    # The product of the messages to the root underflows on the way for either label.
+    n = 400
+    rng = new_rng()
+    features = np.zeros((n + 1, 2))
+    features[1:, 0] = np.repeat([1.0, 0.0], n // 2)
+    features[1:, 1] = np.repeat([0.0, 1.0], n // 2)
+    X = [(features, [-1] + n * [0])]
+    structure = TreeStructure(bias=False, root_bias=False)
+    structure.fit(X, [np.arange(n + 1) % 2])
+    strong = 20.0
+    shift = rng.normal()
+    w = np.concatenate([strong * np.eye(2).ravel(), 10.0 * np.eye(2).ravel()])
+    w[0] += shift / n
+    X, _ = structure.check_data(X)
+    theta = features @ w[:4].reshape(2, 2)
+    messages = logsumexp(theta[1:, np.newaxis, :] + w[4:].reshape(2, 2), axis=2)
+    root = messages.sum(axis=0)
+    expected = np.exp(root - logsumexp(root))
+    assert 1e-9 < expected.min()
+    assert structure.marginals(X, w)[0][0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_threads_do_not_change_the_sums():
+    structure, X, y, w = random_problem("chain", new_rng(), n=30)
+    X, y = structure.check_data(X, y)
+    one, three = (structure.marginals(X, w, n_threads=n) for n in (1, 3))
+    assert all(map(np.array_equal, one, three))
+    p = np.full(len(y), 1.0 / len(y))
+    oracle = structure.make_oracle(X, y)
+    (loss, gradient), (loss_3, gradient_3) = (oracle.log_loss(p, w, n) for n in (1, 3))
+    assert loss == loss_3
+    assert gradient == pytest.approx(gradient_3, rel=1e-12, abs=1e-14)
+
+
+def test_labels_that_were_not_seen_have_no_probability():
+    structure, X, y, w = random_problem("chain", new_rng())
+    X, y = structure.check_data(X, [*y[:-1], np.full(len(y[-1]), 77)])
+    logs = structure.log_probabilities(X, y, w)
+    assert np.isfinite(logs[:-1]).all() and logs[-1] == -np.inf
+
+
+def test_a_subclass_with_decoders_of_its_own_claims_no_sums():
+    class Greedy(ChainStructure):
+        def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+            return y_true
+
+    assert ChainStructure.has_sums and not Greedy.has_sums
