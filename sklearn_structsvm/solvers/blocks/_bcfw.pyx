@@ -10,10 +10,9 @@ at hand span, or nearly so. With a proximal term, see `_proximal`, λ' takes the
 """
 import numpy as np
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.string cimport memcpy
 
-from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
+from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport PAGE
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
 from sklearn_structsvm.solvers.blocks._corners cimport Corners
@@ -344,17 +343,8 @@ cdef class BlockFrankWolfe(BlockDual):
                 corners.alpha[c] *= 1.0 - gamma
             corners.alpha[s] += gamma
 
-    def run(self, const Py_ssize_t[::1] blocks):
-        """One step on each of the given blocks, in their order."""
-        cdef Py_ssize_t k, first, n = blocks.shape[0]
-        for first in range(0, n, CHUNK):
-            PyErr_CheckSignals()
-            with nogil:
-                for k in range(first, min(first + CHUNK, n)):
-                    self.visit(blocks[k])
-
     def run_at_hand(self, const Py_ssize_t[::1] blocks):
-        """The same towards labelings at hand, without asking the oracle.
+        """Steps as those of `run`, towards labelings at hand, without asking the oracle.
 
         Returns
         -------
@@ -368,21 +358,6 @@ cdef class BlockFrankWolfe(BlockDual):
             for k in range(blocks.shape[0]):
                 gap += self.visit(blocks[k], True)
         return gap
-
-    def run_by_gap(self, const double[::1] uniforms):
-        """One step for each number in [0, 1), on a block drawn by its gap.
-
-        Returns how many steps were made: fewer where all known gaps are zero.
-        """
-        cdef Py_ssize_t k = 0, stop, n = uniforms.shape[0]
-        while k < n and self.tree.total() > 0.0:
-            PyErr_CheckSignals()
-            stop = min(k + CHUNK, n)
-            with nogil:
-                while k < stop and self.tree.total() > 0.0:
-                    self.visit(self.tree.find(uniforms[k]))
-                    k += 1
-        return k
 
     def run_batch(self):
         """One step of batch Frank-Wolfe (Algorithm 8); returns its gap."""

@@ -8,16 +8,17 @@ weights, the dual point is kept as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
     block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
 
 With a proximal term, see `_proximal`, the weights are others. What moves the dual
-variables is `_bcfw`.
+variables is `_bcfw`, and `_crf`.
 """
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats, check_shape, restore
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
-from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
 from sklearn_structsvm.solvers.blocks._corners cimport Corners, CornerSets
 from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
@@ -91,6 +92,36 @@ cdef class BlockDual(ProximalIterate):
                 self.corners.sets[i].alpha[0] = keeps_mass
                 if keeps_gram:
                     self.corners.sets[i].gram[0] = 0.0
+
+    # ------------------------------------------------------------------ steps
+
+    cdef double visit(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+        """A step on block i, which a subclass says how to make."""
+        return 0.0
+
+    def run(self, const Py_ssize_t[::1] blocks):
+        """One step on each of the given blocks, in their order."""
+        cdef Py_ssize_t k, first, n = blocks.shape[0]
+        for first in range(0, n, CHUNK):
+            PyErr_CheckSignals()
+            with nogil:
+                for k in range(first, min(first + CHUNK, n)):
+                    self.visit(blocks[k])
+
+    def run_by_gap(self, const double[::1] uniforms):
+        """One step for each number in [0, 1), on a block drawn by its gap.
+
+        Returns how many steps were made: fewer where all known gaps are zero.
+        """
+        cdef Py_ssize_t k = 0, stop, n = uniforms.shape[0]
+        while k < n and self.tree.total() > 0.0:
+            PyErr_CheckSignals()
+            stop = min(k + CHUNK, n)
+            with nogil:
+                while k < stop and self.tree.total() > 0.0:
+                    self.visit(self.tree.find(uniforms[k]))
+                    k += 1
+        return k
 
     # ------------------------------------------------------- labelings at hand
 

@@ -1,0 +1,184 @@
+"""Dual ascent over the marginals of conditional random fields.
+
+The dual of λ/2 ‖w‖² + Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ is that of `_block_dual`
+with the entropy H(α_i) in the place of the loss ℓ_i, and a block's gap is p_i times the
+Kullback-Leibler divergence of α_i from the distribution that the weights give. So α_i is
+kept as a distribution of that kind, by its log factors η_i, with their marginals in ν_i
+and its entropy in ℓ_i.
+
+A step goes from η to η' = η + γ (θ - η), and the marginals move by Δ. With
+A = ⟨θ - η, Δ⟩, which is >= 0, and the squared norm Q of Δ's joint feature, the dual grows
+by p [H' - H + ⟨θ, Δ⟩ - (p / 2λ') Q]. As the entropy is concave and has the gradient -η',
+H' - H >= -⟨η', Δ⟩, and so the dual grows by at least
+
+    p [(1 - γ) A - (p / 2λ') Q].
+
+Where that is negative, the step is made shorter and tried again: no entropy is ever
+searched along a line. For small Δ, A is proportional to γ, Q to γ², and the dual grows
+most at γ* = 1 / (1 + (p / λ') Q / (γ A)), which is where the next step on the block
+begins; the bound there is half of what the dual then gains. The divergence before the
+step is A / 2γ but for higher orders, which is what is known of the block's gap until the
+next check.
+
+Le Priol, Piché, Lacoste-Julien, "Adaptive stochastic dual coordinate ascent for
+conditional random fields", UAI 2018, whose steps are mixtures of marginals with a line
+search; this geometric mixture keeps α_i by as many numbers as θ_i has.
+"""
+import numpy as np
+
+from sklearn_structsvm._utils.borders import as_floats, restore
+
+from libc.string cimport memcpy
+
+from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
+
+# At first the true labels have these log odds: the weights are then next to zero. With
+# less, they are far off where λ is small, and with more the first steps are lost.
+cdef double ODDS = 10.0
+
+# The first step on a block, and the longest and the shortest; none is more than LONGER
+# times as long as the one before.
+cdef double FIRST = 0.1
+cdef double LONGEST = 1.0 - 1e-12
+cdef double SHORTEST = 1e-8
+cdef double LONGER = 4.0
+
+# Of the best step, as far as it is known, that is tried after a refusal; and how many
+# are tried in a visit.
+cdef double SHORTER = 0.9
+cdef enum:
+    MOST_TRIALS = 20
+
+
+cdef class MarginalAscent(BlockDual):
+    """The distributions of all blocks and the steps they can make.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        That `has_sums`, its dual state as new.
+    weights, lam
+        As for `BlockDual`.
+    """
+
+    cdef readonly long long n_steps
+    cdef Py_ssize_t[::1] starts
+    cdef double[::1] factors, tilted, lengths
+
+    def __init__(self, BlockOracle oracle, const double[::1] weights, double lam):
+        cdef Py_ssize_t i, n = oracle.n_blocks
+        super().__init__(oracle, weights, lam)
+        self.n_steps = 0
+        sizes = np.array([oracle.n_factors(i) for i in range(n)], dtype=np.intp)
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        self.factors = np.zeros(max(self.starts[n], 1))
+        self.tilted = np.zeros(max(sizes.max(initial=0), 1))
+        self.lengths = np.full(n, FIRST)
+        for i in range(n):
+            oracle.true_factors(i, ODDS, &self.factors[self.starts[i]])
+        self._place_blocks()
+
+    def _place_blocks(self):
+        """Marginals, entropies and weights of the factors."""
+        cdef Py_ssize_t i, n = self.oracle.n_blocks
+        cdef double slope
+        with nogil:
+            for i in range(n):
+                if self.p[i] > 0.0:
+                    self.oracle.tilt(
+                        i, 0.0, &self.work[0], &self.factors[self.starts[i]],
+                        &self.tilted[0], &self.first[0], NULL, &slope, &self.loss_bar[i])
+                    self.oracle.move(i, 1.0, &self.first[0])
+        self.n_oracle_calls += self.n_active_blocks
+        self.rebuild_weights()
+
+    cdef double visit(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+        cdef double* work = &self.work[0]
+        cdef double* factors = &self.factors[self.starts[i]]
+        cdef double p = self.p[i], scale = p / self.proximal_lam()
+        cdef double gamma = self.lengths[i], best, slope, norm, entropy
+        cdef int trial
+        self.oracle.potentials(i, &self.w[0], work)
+        self.n_steps += 1
+        for trial in range(MOST_TRIALS):
+            self.oracle.tilt(
+                i, gamma, work, factors, &self.tilted[0], &self.first[0], &norm, &slope,
+                &entropy)
+            self.n_oracle_calls += 1
+            if trial == 0:
+                self.gaps[i] = max(0.5 * p * slope / gamma, 0.0)
+                self.tree.update(i, self.gaps[i])
+            # Where the marginals do not move but for rounding, as they are next to one or
+            # zero, or those of the weights, the next step may be as long as it will.
+            best = LONGEST
+            if slope > 0.0:
+                best = min(1.0 / (1.0 + scale * norm / (gamma * slope)), LONGEST)
+            if slope <= 0.0 or (1.0 - gamma) * slope >= 0.5 * scale * norm:
+                self.lengths[i] = max(min(best, LONGER * gamma), SHORTEST)
+                self.oracle.move(i, 1.0, &self.first[0])
+                self.oracle.scatter(i, -scale, &self.first[0], &self.v[0])
+                self.loss_bar[i] = entropy
+                memcpy(factors, &self.tilted[0],
+                       (self.starts[i + 1] - self.starts[i]) * sizeof(double))
+                return self.gaps[i]
+            gamma = max(min(SHORTER * best, 0.5 * gamma), SHORTEST)
+        self.lengths[i] = gamma
+        return self.gaps[i]
+
+    cdef int _check(
+            self, Py_ssize_t i, const double* w, double lam, double* work,
+            int* labels, double* hinge, double* mean, double* excess
+            ) except -1 nogil:
+        """p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩, and p_i (H_i + ⟨θ_i, ν_i⟩)."""
+        cdef double score, value
+        self.oracle.potentials(i, w, work)
+        self.oracle.block_score(i, work, &score)
+        mean[0] = self.p[i] * (self.loss_bar[i] + score)
+        self.oracle.log_sum(i, work, &value)
+        hinge[0] = self.p[i] * value
+        excess[0] = 0.0
+        return 0
+
+    def go_to(self, const double[::1] w):
+        """Take the distributions that weights w give for the dual point."""
+        cdef Py_ssize_t i
+        as_floats("w", w, self.oracle.n_weights)
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self._take_factors(i, &w[0])
+        self._place_blocks()
+
+    cdef int _take_factors(self, Py_ssize_t i, const double* w) except -1 nogil:
+        cdef double slope, entropy
+        cdef Py_ssize_t size = self.starts[i + 1] - self.starts[i]
+        cdef double* factors = &self.factors[self.starts[i]]
+        self.oracle.potentials(i, w, &self.work[0])
+        self.oracle.tilt(i, 1.0, &self.work[0], factors, &self.tilted[0],
+                         &self.first[0], NULL, &slope, &entropy)
+        memcpy(factors, &self.tilted[0], size * sizeof(double))
+        return 0
+
+    def get_state(self):
+        """The dual point, picklable; see `set_state`."""
+        state = {"factors": np.array(self.factors), "weights": np.array(self.w)}
+        return state | self.centre_state()
+
+    def set_state(self, state):
+        """Start from a dual point of the same examples, at any λ and weights.
+
+        Any finite log factors are one. Of a state that has weights alone, it is the one
+        that these give.
+
+        Raises
+        ------
+        ValueError
+            Where lengths are others.
+        """
+        if "factors" not in state:
+            self.go_to(as_floats("weights", state["weights"], self.oracle.n_weights))
+            return
+        restore("factors", self.factors, state["factors"])
+        self._place_blocks()
+        self.restore_centre(state)

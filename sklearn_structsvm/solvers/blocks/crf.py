@@ -1,0 +1,98 @@
+"""Conditional random fields by dual ascent: what to visit next, when to stop."""
+
+from functools import partial
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
+from sklearn_structsvm.solvers.blocks.bcfw import make_pass
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.loop import run_passes
+
+
+def run_crf(
+    ascent,
+    *,
+    sampling="auto",
+    acceleration="auto",
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    gap_check_interval=10,
+    n_threads=1,
+    rng=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise λ/2 ||w||² - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
+
+    Parameters
+    ----------
+    ascent : MarginalAscent
+        Moved in place; at any moment a consistent dual point.
+    sampling : {"auto", "gap", "uniform", "permuted"}
+        How the blocks of a pass are drawn. "auto": "permuted".
+    acceleration : {"auto", True, False}
+        "auto": once many passes are foreseen, but not with sampling="gap", whose draws do
+        not reach the blocks that a new centre changes. True: from the first pass on.
+    tol, max_iter, max_time, n_threads, rng, on_pass, history : as for `run_bcfw`
+    gap_check_interval : int
+        Passes between two checks of the true gap. One is also made where the gaps as
+        last seen let expect that `tol` is reached, and at the end.
+
+    Returns
+    -------
+    SolverResult
+        Oracle calls are sums over the labelings of an example.
+    """
+    rng = np.random.default_rng(rng)
+    forecast = GapForecast(ascent, tol, partial(certify, ascent, n_threads))
+    if acceleration == "auto":
+        acceleration = sampling != "gap" and "auto"
+    accelerator = None
+    if acceleration:
+        accelerator = Acceleration(ascent, tol, at_once=acceleration is True)
+    if sampling == "auto":
+        sampling = "permuted"
+
+    def move(deadline):
+        make_pass(ascent, sampling, rng, deadline)
+        if accelerator is not None:
+            accelerator.after_pass()
+
+    return run_passes(
+        move,
+        lambda done: forecast.check(),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        gap_check_interval=gap_check_interval,
+        seems_done=forecast.seems_done,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+def certify(ascent, n_threads=1):
+    """Objectives and true gap of the weights, those of the dual point found anew.
+
+    Returns
+    -------
+    row : dict
+        As of `solvers.blocks.bcfw.certify`.
+    weights : ndarray of shape (d,)
+    lowest_gap : float
+        That of an example.
+    """
+    ascent.rebuild_weights()
+    value, gap = ascent.check_gaps(n_threads)
+    gap += ascent.proximal_gap()
+    weights = ascent.weights.copy()
+    objective = 0.5 * ascent.lam * weights.dot(weights) + value
+    row = {
+        "objective": objective,
+        "dual_objective": objective - gap,
+        "dual_gap": gap,
+        "n_oracle_calls": ascent.n_oracle_calls,
+    }
+    return row, weights, ascent.block_gaps.min()

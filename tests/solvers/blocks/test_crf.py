@@ -1,0 +1,260 @@
+"""Dual ascent of conditional random fields: its certificate, steps and states."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from sklearn_structsvm.solvers.batch.lbfgs import run_lbfgs
+from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
+from sklearn_structsvm.solvers.blocks.bcfw import make_pass
+from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    TreeStructure,
+)
+
+KINDS = ("chain", "tree", "binary", "multiclass", "multilabel")
+
+
+class Listed:
+    """A random problem, and its objective over labelings that are written out."""
+
+    def __init__(self, kind, seed, n=5, k=2):
+        rng = new_rng(KINDS.index(kind), seed)
+        self.structure, X, y = self.draw(kind, rng, n, k)
+        self.X, self.y = X, y
+        if not self.structure.flat:
+            self.X, self.y = self.structure.check_data(X, y)
+        self.n = len(y)
+        self.p = rng.dirichlet(np.ones(self.n))
+        self.p[rng.integers(self.n)] = 0.0
+        self.p /= self.p.sum()
+        self.lam = 10.0 ** rng.uniform(-3.0, 0.5)
+        self.phi = []
+        for x, truth in zip(self.X, self.y, strict=True):
+            phi = [
+                self.structure.joint_feature(x, labels)
+                for labels in self.structure.labelings(x)
+            ]
+            self.phi.append(np.array(phi) - self.structure.joint_feature(x, truth))
+
+    @staticmethod
+    def draw(kind, rng, n, k):
+        if kind in ("chain", "tree"):
+            sizes = rng.integers(1, 5, size=n)
+            sizes[0] = k
+            X = [rng.normal(size=(size, 3)) for size in sizes]
+            y = [rng.integers(k, size=size) for size in sizes]
+            y[0] = np.arange(k)
+            if kind == "chain":
+                structure = ChainStructure(last_bias=False)
+            else:
+                structure = TreeStructure()
+                X = [(x, [-1, *rng.integers(0, range(1, len(x)))]) for x in X]
+            return structure.fit(X, y), X, y
+        X = rng.normal(size=(n + k, 3))
+        y = np.concatenate([np.arange(k), rng.integers(k, size=n)])
+        if kind == "binary":
+            return BinaryStructure().fit(X, y, bias=1.0), X, y
+        if kind == "multiclass":
+            return MulticlassStructure().fit(X, y), X, y
+        y = rng.integers(2, size=(n + k, k))
+        return MultilabelStructure().fit(X, y, bias=0.5), X, y
+
+    def oracle(self):
+        return self.structure.make_oracle(self.X, self.y)
+
+    def ascent(self):
+        return MarginalAscent(self.oracle(), self.p, self.lam)
+
+    def loss(self, w):
+        return sum(p * logsumexp(phi @ w) for p, phi in zip(self.p, self.phi, strict=True))
+
+    def primal(self, w):
+        return 0.5 * self.lam * w @ w + self.loss(w)
+
+    def gradient(self, w):
+        total = self.lam * w
+        for p, phi in zip(self.p, self.phi, strict=True):
+            scores = phi @ w
+            total = total + p * np.exp(scores - logsumexp(scores)) @ phi
+        return total
+
+    def optimum(self):
+        start = np.zeros(self.structure.n_weights_)
+        options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 10**4}
+        found = minimize(
+            self.primal, start, jac=self.gradient, method="L-BFGS-B", options=options
+        )
+        # What a gradient is short of zero by bounds what the minimum is below.
+        gradient = self.gradient(found.x)
+        return found.fun - 0.5 * gradient @ gradient / self.lam, found.fun
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gap_is_that_of_the_enumeration_and_bounds_the_truth(kind):
+    for seed in range(3):
+        problem = Listed(kind, seed)
+        below, above = problem.optimum()
+        rng = new_rng(seed)
+        for n_passes, acceleration in ((1, False), (3, True), (20, True), (20, False)):
+            result = run_crf(
+                problem.ascent(), tol=0.0, max_iter=n_passes, rng=rng,
+                acceleration=acceleration, gap_check_interval=2,
+            )  # fmt: skip
+            w = result.solution
+            assert result.objective == pytest.approx(problem.primal(w), rel=1e-9)
+            assert result.objective - above <= result.gap + 1e-9
+            assert result.dual_objective <= above + 1e-9
+            assert result.gap >= result.objective - above - 1e-9
+            assert result.objective >= below - 1e-9
+            history = result.history
+            differences = history["objective"] - history["dual_objective"]
+            assert differences == pytest.approx(history["dual_gap"], abs=1e-12)
+
+
+def dual_of(problem, ascent):
+    """D(α) with α_i written out from its log factors."""
+    state = ascent.get_state()["factors"]
+    oracle = problem.oracle()
+    k = len(problem.structure.classes_)
+    u, entropy, at = np.zeros(problem.structure.n_weights_), 0.0, 0
+    for i, (p, phi) in enumerate(zip(problem.p, problem.phi, strict=True)):
+        x, structure = problem.X[i], problem.structure
+        labelings = [np.asarray(labels) for labels in structure.labelings(x)]
+        if isinstance(structure, ChainStructure):
+            T = len(x)
+            theta = state[at : at + T * k].reshape(T, k)
+            pairs = state[at + T * k : at + (T + k) * k].reshape(k, k)
+            at += (T + k) * k
+            scores = np.array([
+                theta[np.arange(T), y].sum() + pairs[y[:-1], y[1:]].sum()
+                for y in labelings
+            ])  # fmt: skip
+        elif isinstance(structure, MulticlassStructure):
+            scores, at = state[at : at + k], at + k
+        log_alpha = scores - logsumexp(scores)
+        alpha = np.exp(log_alpha)
+        entropy -= p * alpha @ log_alpha
+        u -= p / problem.lam * alpha @ phi
+    assert at == len(state) and oracle.n_blocks == problem.n
+    return entropy - 0.5 * problem.lam * u @ u
+
+
+@pytest.mark.parametrize("kind", ["chain", "multiclass"])
+def test_the_dual_objective_is_that_of_the_distributions(kind):
+    for seed in range(4):
+        problem = Listed(kind, seed)
+        ascent = problem.ascent()
+        for acceleration in (False, True):
+            result = run_crf(
+                ascent, tol=0.0, max_iter=3, acceleration=acceleration, rng=seed
+            )
+            expected = dual_of(problem, ascent)
+            assert result.dual_objective == pytest.approx(expected, rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sampling", ["permuted", "uniform", "gap"])
+def test_the_dual_never_falls(kind, sampling):
+    for seed in range(3):
+        problem = Listed(kind, seed)
+        ascent = problem.ascent()
+        rng = new_rng(seed)
+        before = ascent.dual_objective
+        certify(ascent)
+        for _ in range(10):
+            make_pass(ascent, sampling, rng)
+            now = ascent.dual_objective
+            assert now >= before - 1e-12 * max(1.0, abs(before))
+            before = now
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sampling", ["permuted", "uniform", "gap"])
+def test_both_solvers_find_the_optimum(kind, sampling):
+    problem = Listed(kind, 7)
+    tol = 1e-9
+    _, above = problem.optimum()
+    one = run_crf(problem.ascent(), tol=tol, max_iter=10**4, sampling=sampling, rng=0)
+    other = run_lbfgs(problem.oracle(), problem.p, problem.lam, tol=tol)
+    for result in (one, other):
+        assert result.status == "converged" and result.gap <= tol
+        assert result.objective == pytest.approx(above, abs=2e-9)
+    # λ/2 ‖w - w*‖² <= gap of each.
+    far = np.linalg.norm(one.solution - other.solution)
+    assert far <= 2.0 * np.sqrt(2.0 * tol / problem.lam)
+
+
+def test_blocks_whose_distribution_is_certain_move_again():
+    # With so small a λ, true labels get log odds of hundreds, and marginals of one.
+    problem = Listed("chain", 1, n=3)
+    problem.lam = 1e-7
+    result = run_crf(problem.ascent(), tol=1e-8, max_iter=10**4, rng=0)
+    assert result.status == "converged"
+
+
+def test_a_state_is_where_it_was_saved():
+    problem = Listed("chain", 2)
+    for acceleration in (False, True):
+        ascent = problem.ascent()
+        run_crf(ascent, tol=0.0, max_iter=3, acceleration=acceleration, rng=0)
+        again = problem.ascent()
+        again.set_state(ascent.get_state())
+        (row, w, _), (other, w_again, _) = certify(ascent), certify(again)
+        assert w_again == pytest.approx(w, rel=1e-9, abs=1e-12)
+        assert other["dual_gap"] == pytest.approx(row["dual_gap"], rel=1e-9, abs=1e-12)
+
+
+def test_weights_alone_are_a_state():
+    problem = Listed("tree", 3)
+    w = run_lbfgs(problem.oracle(), problem.p, problem.lam, tol=1e-10).solution
+    ascent = problem.ascent()
+    ascent.set_state({"weights": w})
+    row, found, _ = certify(ascent)
+    # Their distributions have the weights w - ∇P(w) / λ.
+    assert found == pytest.approx(w - problem.gradient(w) / problem.lam, abs=1e-7)
+    assert row["dual_gap"] <= 1e-6
+
+
+@pytest.mark.parametrize("factors", [np.zeros(3), np.zeros((2, 2)), "words", None])
+def test_a_state_of_other_examples_is_refused(factors):
+    problem = Listed("chain", 2)
+    with pytest.raises(ValueError, match="factors"):
+        problem.ascent().set_state({"factors": factors})
+    with pytest.raises(ValueError, match="weights must"):
+        problem.ascent().set_state({"weights": np.zeros(2)})
+    state = problem.ascent().get_state()
+    state["factors"][1] = np.nan
+    with pytest.raises(ValueError, match="factors must be finite"):
+        problem.ascent().set_state(state)
+
+
+def test_threads_check_the_same_gap():
+    problem = Listed("chain", 4, n=40)
+    runs = [run_crf(problem.ascent(), tol=1e-6, n_threads=n, rng=0) for n in (1, 3)]
+    assert np.array_equal(runs[0].solution, runs[1].solution)
+    assert runs[0].gap == runs[1].gap
+
+
+def test_lbfgs_reports_a_gap_that_bounds_the_truth():
+    for seed in range(5):
+        problem = Listed(KINDS[seed], seed)
+        _, above = problem.optimum()
+        result = run_lbfgs(problem.oracle(), problem.p, problem.lam, tol=0.0, max_iter=30)
+        suboptimality = result.history["objective"] - above
+        assert (suboptimality <= result.history["dual_gap"] + 1e-9).all()
+        assert (result.history["dual_objective"] <= above + 1e-9).all()
+        assert result.objective == pytest.approx(problem.primal(result.solution))
+
+
+def test_lbfgs_ends_where_rounding_leaves_nothing_to_gain():
+    problem = Listed("multiclass", 5)
+    result = run_lbfgs(problem.oracle(), problem.p, problem.lam, tol=0.0, max_iter=10**4)
+    assert result.status in ("stalled", "converged")
+    assert result.gap <= 1e-10 * max(1.0, result.objective)
