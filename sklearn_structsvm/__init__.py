@@ -6,6 +6,7 @@ from sklearn_structsvm.estimators.bcfw_cv import BCFWClassifierCV
 from sklearn_structsvm.estimators.bcfw_path import bcfw_path
 from sklearn_structsvm.estimators.bmrm import BMRMClassifier
 from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
+from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.pragam import PragamClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
 from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
@@ -14,6 +15,7 @@ __all__ = [
     "BCFWClassifier",
     "BCFWClassifierCV",
     "BMRMClassifier",
+    "CRFClassifier",
     "ComplexMetricClassifier",
     "PragamClassifier",
     "SlackRescaledSSVM",

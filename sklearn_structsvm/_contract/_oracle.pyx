@@ -55,7 +55,7 @@ caller keeps in `n_factors(i)` doubles:
 ``true_factors``  η of a distribution in which the labels of y_i have these log odds
 ``log_sum``      log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩
 ``tilt``         with η' = η + gamma (θ_i - η), the direction Δ = ν' - ν_i from the
-                 marginals at hand to those of η', its squared norm where it is asked for,
+                 marginals at hand to those of η', its squared norm where it is wanted,
                  the slope ⟨θ_i - η, Δ⟩ and the entropy of the distribution of η'
 
 `work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent

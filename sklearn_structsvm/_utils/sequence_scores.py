@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
-from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.borders import as_floats, check_choice
 from sklearn_structsvm._utils.weights import check_weights
 
 __all__ = [
@@ -17,8 +17,11 @@ __all__ = [
     "entity_f1_scorer",
     "entity_precision_score",
     "entity_recall_score",
+    "log_likelihood_scorer",
+    "neg_token_log_loss_scorer",
     "token_accuracy_score",
     "token_accuracy_scorer",
+    "token_log_loss",
 ]
 
 
@@ -106,6 +109,114 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     if n_tokens == 0:
         raise ValueError("y_true has no token of positive weight: no accuracy.")
     return float(weights @ correct / n_tokens)
+
+
+def token_log_loss(y_true, y_proba, *, labels, sample_weight=None):
+    r"""Mean negative logarithm of the probability that each token's label was given.
+
+    .. math:: -\frac{\sum_i s_i \sum_t \log p_{it}(y_{it})}{\sum_i s_i T_i}
+
+    Parameters
+    ----------
+    y_true : sequence of n label sequences
+        True labels: ragged lists, an object array of 1-D arrays, or a 2-D array where
+        all sequences are of one length.
+
+    y_proba : sequence of n arrays of shape (T_i, n_classes)
+        Probabilities, as `predict_proba` gives them.
+
+    labels : array-like of shape (n_classes,)
+        What the columns are of: the `classes_` of the classifier.
+
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each sequence (of each of its tokens).
+
+    Returns
+    -------
+    loss : float
+        0 where all is certain and right. A probability below the smallest positive
+        rounding error of its type, or a label that is not among `labels`, counts as that,
+        as in :func:`sklearn.metrics.log_loss`.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ or a probability is not within [0, 1] (the message names the
+        item), if there is no token of positive weight, or if the weights are not finite
+        and non-negative.
+
+    See Also
+    --------
+    CRFClassifier.log_likelihood : Of labelings as a whole.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import token_log_loss
+    >>> y_proba = [[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8]]]
+    >>> token_log_loss([["a", "b"], ["b"]], y_proba, labels=["a", "b"])
+    0.34...
+    """
+    labels = np.asarray(labels).tolist()
+    places = {label: c for c, label in enumerate(labels)}
+    for name, y in (("y_true", y_true), ("y_proba", y_proba)):
+        if not hasattr(y, "__len__") or isinstance(y, (str, bytes)):
+            raise ValueError(f"{name} must be a list, got {y!r}.")
+    if len(y_true) != len(y_proba):
+        raise ValueError(
+            f"y_true has {len(y_true)} sequences but y_proba has {len(y_proba)}."
+        )
+    weights = _sequence_weights(sample_weight, len(y_true))
+    losses, lengths = np.zeros(len(y_true)), np.zeros(len(y_true))
+    for i, (true, proba) in enumerate(zip(y_true, y_proba, strict=True)):
+        true = _as_label_list(true, "y_true", i)
+        proba = as_floats(f"y_proba[{i}]", proba, len(true), len(labels))
+        if proba.size and not (proba.min() >= 0.0 and proba.max() <= 1.0 + 1e-6):
+            raise ValueError(f"y_proba[{i}] must hold probabilities, within [0, 1].")
+        codes = np.array([places.get(label, -1) for label in true], dtype=np.intp)
+        given = np.where(codes < 0, 0.0, proba[np.arange(len(true)), codes])
+        losses[i] = -np.log(np.maximum(given, np.finfo(np.float64).eps)).sum()
+        lengths[i] = len(true)
+    n_tokens = weights @ lengths
+    if n_tokens == 0:
+        raise ValueError("y_true has no token of positive weight: no loss.")
+    return float(weights @ losses / n_tokens)
+
+
+def neg_token_log_loss_scorer(estimator, X, y, sample_weight=None):
+    """The negative of :func:`token_log_loss`, for ``scoring=``.
+
+    Parameters
+    ----------
+    estimator : classifier of sequences with `predict_proba`, fitted
+    X, y : sequences of n examples and labelings
+    sample_weight : array-like of shape (n,) or None
+
+    Returns
+    -------
+    float
+        The higher the better.
+    """
+    proba, labels = estimator.predict_proba(X), estimator.classes_
+    return -token_log_loss(y, proba, labels=labels, sample_weight=sample_weight)
+
+
+def log_likelihood_scorer(estimator, X, y, sample_weight=None):
+    """Mean logarithm of the probability of a whole labeling, for ``scoring=``.
+
+    Parameters
+    ----------
+    estimator : classifier with `log_likelihood`, fitted
+    X, y : sequences of n examples and labelings
+    sample_weight : array-like of shape (n,) or None
+
+    Returns
+    -------
+    float
+        The higher the better; -inf where a labeling has a label that was not there in
+        fit.
+    """
+    logs = estimator.log_likelihood(X, y)
+    return float(np.average(logs, weights=sample_weight))
 
 
 def _split_tag(tag, name, i, t):

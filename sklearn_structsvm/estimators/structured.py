@@ -1,6 +1,6 @@
 """What the estimators over a structure share: all but what they solve, and by what."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
 from pickle import PicklingError
@@ -66,21 +66,19 @@ class DualPoint:
 
     Attributes
     ----------
-    iterate : BlockFrankWolfe or ExactAscent
+    iterate : BlockFrankWolfe, ExactAscent or MarginalAscent
     certify : callable
         () -> a row of the history about the iterate, and its weights.
-    step : str
-    cache : bool
-        As they were settled.
     key : str or None
         Tells the examples and the structure from others; None where nothing is kept.
+    settled : dict
+        What "auto" was settled to, by the names of fitted attributes.
     """
 
     iterate: object
     certify: object
-    step: str
-    cache: bool
     key: str | None
+    settled: dict = field(default_factory=dict)
 
     def cut(self, history):
         """The result of a run that was interrupted, certified where it was cut."""
@@ -89,7 +87,7 @@ class DualPoint:
         return history.result("stopped")
 
 
-def _knows(name):
+def knows(name):
     """Whether an estimator's structure can answer `name`."""
 
     def check(estimator):
@@ -241,7 +239,7 @@ class StructuredClassifier(
             warn_caller(unseen_words(unseen), UserWarning)
         return self.structure_.score(y, y_pred, sample_weight=sample_weight)
 
-    @available_if(_knows("k_best"))
+    @available_if(knows("k_best"))
     def predict_k_best(self, X, k=5):
         """The k best labelings of each example, with their scores.
 
@@ -266,7 +264,7 @@ class StructuredClassifier(
         pairs = [self.structure_.k_best(x, w, k) for x in X]
         return tuple(as_object_array(items) for items in zip(*pairs, strict=True))
 
-    @available_if(_knows("max_marginals"))
+    @available_if(knows("max_marginals"))
     def max_marginals(self, X):
         """For each position and class, the best score that has the class there.
 
@@ -371,7 +369,7 @@ class StructuredClassifier(
             problem,
             data,
             transaction,
-            DualPoint(iterate, check, step, cache, key),
+            DualPoint(iterate, check, key, {"step_": step, "cache_": cache}),
             average=average,
             rng=self._rng(),
             **options,
@@ -402,11 +400,12 @@ class StructuredClassifier(
         iterate = problem.make_iterate(
             problem.lam(self.C), steps, int(rng.integers(2**31))
         )
+        settled = {"step_": step, "cache_": self.cache is True}
         self._run_bcfw(
             problem,
             data,
             transaction,
-            DualPoint(iterate, partial(certify, iterate), step, self.cache is True, None),
+            DualPoint(iterate, partial(certify, iterate), None, settled),
             team=iterate,
             sampling="permuted",
             acceleration=acceleration,
@@ -423,7 +422,7 @@ class StructuredClassifier(
             **self._limits(),
             **options,
         )
-        remedy = "" if dual.step == "corrective" else "step='corrective' or "
+        remedy = "" if dual.settled["step_"] == "corrective" else "step='corrective' or "
         self._run(problem, data, transaction, solve, "BCFW", dual=dual, remedy=remedy)
 
     def _train_exact(self, problem, data, transaction):
@@ -449,7 +448,7 @@ class StructuredClassifier(
                 **limits,
             ),
             "BCFW",
-            dual=DualPoint(ascent, check, "exact", False, key),
+            dual=DualPoint(ascent, check, key, {"step_": "exact", "cache_": False}),
         )
 
     def _run(self, problem, data, transaction, solve, name, *, dual=None, remedy=""):
@@ -502,7 +501,7 @@ class StructuredClassifier(
     def _store(self, problem, result, dual):
         self._set_result(self._structure_at(problem, result.solution), result)
         if dual is not None:
-            self.step_, self.cache_ = dual.step, dual.cache
+            vars(self).update(dual.settled)
             if dual.key is not None:
                 self._dual_state = {"key": dual.key, "state": dual.iterate.get_state()}
 

@@ -165,7 +165,7 @@ class _SingleLabel(FlatStructure):
         return unseen(np.ravel(y).tolist(), self.classes_)
 
     def marginals(self, X, w, n_threads=1):
-        """Probabilities of the classes, p(y) ∝ exp ⟨w, φ(x, y)⟩; (n_samples, n_classes)."""
+        """Probabilities of the classes, ∝ exp ⟨w, φ(x, y)⟩; (n_samples, n_classes)."""
         return softmax(self._class_scores(X, w), axis=1)
 
     def entropies(self, X, w, n_threads=1):

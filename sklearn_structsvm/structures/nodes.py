@@ -212,9 +212,7 @@ class ForestSums:
         if self.unseen_labels(y):
             is_unseen[:] = [bool(self.unseen_labels([y_i])) for y_i in y]
             others = self._any_labels(X)
-            y = [
-                b if is_new else a for a, b, is_new in zip(y, others, is_unseen, strict=True)
-            ]
+            y = [others[i] if is_unseen[i] else y[i] for i in range(len(X))]
         log_sums = self._sums(X, y, w, n_threads)[2]
         return np.where(is_unseen, -np.inf, np.minimum(-log_sums, 0.0))
 

@@ -21,6 +21,7 @@ from sklearn_structsvm import (
     BCFWClassifier,
     BCFWClassifierCV,
     ComplexMetricClassifier,
+    CRFClassifier,
     SlackRescaledSSVM,
 )
 from sklearn_structsvm.structures import (
@@ -46,6 +47,9 @@ FLAT = [
     SlackRescaledSSVM(solver="sgd"),
     SlackRescaledSSVM(solver="cutting_plane"),
     SlackRescaledSSVM(solver="cutting_plane", formulation="one-slack"),
+    CRFClassifier(),
+    CRFClassifier(MulticlassStructure(), decoding="mbr"),
+    CRFClassifier(BinaryStructure(), solver="lbfgs"),
 ]
 COMPLEX = [
     ComplexMetricClassifier(),
@@ -64,6 +68,8 @@ ALL = [
     BCFWClassifier(ChainStructure()),
     BCFWClassifierCV(ChainStructure()),
     BCFWClassifier(Structure()),
+    CRFClassifier(MultilabelStructure()),
+    CRFClassifier(ChainStructure()),
     SlackRescaledSSVM(MultilabelStructure()),
     SlackRescaledSSVM(ChainStructure()),
     SlackRescaledSSVM(Structure()),
@@ -71,6 +77,7 @@ ALL = [
 MULTILABEL = [
     BCFWClassifier(MultilabelStructure()),
     BCFWClassifierCV(MultilabelStructure(), **SHORT),
+    CRFClassifier(MultilabelStructure()),
     *(
         SlackRescaledSSVM(MultilabelStructure(), solver=solver)
         for solver in ("bcfw", "sgd", "cutting_plane")
@@ -142,6 +149,7 @@ def test_complex_metrics_pass_the_generated_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.filterwarnings("ignore:Dual ascent (stopped|made)")
 @pytest.mark.parametrize(
     "check",
     [
@@ -166,7 +174,13 @@ def test_complex_metrics_pass_the_generated_checks(estimator, check):
     ids=repr,
 )
 def test_weights_equal_repetitions_where_tol_is_small(estimator, check):
-    accurate = clone(estimator).set_params(**ACCURATE | {"tol": 1e-14, "max_iter": 10**5})
+    accurate = clone(estimator)
+    if isinstance(estimator, CRFClassifier):
+        # A smooth objective at its optimum: where the gap is 1e-16, weights are as near
+        # as 1e-8. Steps go on to the last digit of theirs.
+        accurate.set_params(tol=0.0, max_iter=1000)
+    else:
+        accurate.set_params(**ACCURATE | {"tol": 1e-14, "max_iter": 10**5})
     if isinstance(estimator, SlackRescaledSSVM):
         accurate.set_params(search="exact")
     check(type(estimator).__name__, accurate)

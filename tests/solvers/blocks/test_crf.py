@@ -73,7 +73,8 @@ class Listed:
         return MarginalAscent(self.oracle(), self.p, self.lam)
 
     def loss(self, w):
-        return sum(p * logsumexp(phi @ w) for p, phi in zip(self.p, self.phi, strict=True))
+        losses = [logsumexp(phi @ w) for phi in self.phi]
+        return self.p @ losses
 
     def primal(self, w):
         return 0.5 * self.lam * w @ w + self.loss(w)

@@ -1,0 +1,453 @@
+"""CRFClassifier: probabilities against enumeration and LogisticRegression, and misuse."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from _seeds import new_rng, new_seed
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.metrics import (
+    log_likelihood_scorer,
+    neg_token_log_loss_scorer,
+    token_accuracy_scorer,
+    token_log_loss,
+)
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    GraphStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    Structure,
+    TreeStructure,
+)
+
+
+def chains(n=20, offset=0):
+    return make_chains(
+        n, n_features=3, n_classes=3, max_length=4, random_state=new_seed(offset)
+    )
+
+
+def trees(n=20):
+    X, y = chains(n)
+    rng = new_rng()
+    parents = [[-1, *rng.integers(0, range(1, len(x)))] for x in X]
+    return list(zip(X, parents, strict=True)), y
+
+
+def classes(n=60, k=3):
+    return make_classification(
+        n, n_features=6, n_informative=4, n_classes=k, random_state=new_seed()
+    )
+
+
+def data_of(kind):
+    if kind == "chain":
+        return ChainStructure(), *chains()
+    if kind == "chain-csr":
+        X, y = chains()
+        return ChainStructure(), [sparse.csr_matrix(x) for x in X], y
+    if kind == "tree":
+        return TreeStructure(), *trees()
+    if kind == "multilabel":
+        X, Y = make_multilabel(30, n_features=4, n_classes=3, random_state=new_seed())
+        return MultilabelStructure(), X, Y
+    return "auto", *classes(k={"binary": 2, "multiclass": 3}[kind])
+
+
+KINDS = ["chain", "chain-csr", "tree", "binary", "multiclass", "multilabel"]
+SEQUENCES = ["chain", "chain-csr", "tree"]
+
+
+def fitted(kind, **params):
+    structure, X, y = data_of(kind)
+    params = {"random_state": 0, "C": 0.5} | params
+    return CRFClassifier(structure, **params).fit(X, y), X, y
+
+
+def enumerated(model, x):
+    """Labelings of one example and the logarithms of their probabilities."""
+    structure = model.structure_
+    labelings = [np.asarray(labels) for labels in structure.labelings(x)]
+    intercept = getattr(model, "intercept_", None)
+    w = structure.join_weights(model.coef_, intercept)
+    scores = np.array([structure.joint_feature(x, labels) @ w for labels in labelings])
+    return labelings, scores - logsumexp(scores)
+
+
+# ------------------------------------------------------------ what is predicted
+
+
+@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_are_those_of_the_enumeration(kind, solver):
+    model, X, y = fitted(kind, solver=solver)
+    proba, logs = model.predict_proba(X), model.predict_log_proba(X)
+    likelihood, entropy = model.log_likelihood(X, y), model.entropy(X)
+    most_probable = model.predict(X)
+    for i in range(6):
+        labelings, log_p = enumerated(model, X[i])
+        p = np.exp(log_p)
+        values = [1] if kind == "multilabel" else model.classes_
+        listed = np.array(labelings)
+        marginals = np.array([p @ (listed == value) for value in values]).T
+        assert np.reshape(marginals, proba[i].shape) == pytest.approx(proba[i], abs=1e-9)
+        assert np.exp(logs[i]) == pytest.approx(proba[i])
+        truth = [np.array_equal(labels, y[i]) for labels in labelings]
+        assert likelihood[i] == pytest.approx(log_p[truth].item(), abs=1e-9)
+        assert entropy[i] == pytest.approx(-p @ log_p, abs=1e-9)
+        chosen = [np.array_equal(labels, most_probable[i]) for labels in labelings]
+        assert log_p[chosen].item() == pytest.approx(log_p.max(), abs=1e-12)
+
+
+COSTS = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [0.5, 3.0, 0.0]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mbr_decoding_has_the_least_expected_loss(kind):
+    structure, X, y = data_of(kind)
+    if kind == "multiclass":
+        structure = MulticlassStructure(label_costs=COSTS)
+    elif kind == "multilabel":
+        structure = MultilabelStructure(label_costs=[[1, 3], [2, 1], [1, 1]])
+    elif kind in SEQUENCES:
+        structure = clone(structure).set_params(label_costs=COSTS)
+    model = CRFClassifier(structure, C=0.1, decoding="mbr", random_state=0).fit(X, y)
+    predicted = model.predict(X)
+    for i in range(6):
+        labelings, log_p = enumerated(model, X[i])
+        p = np.exp(log_p)
+        risks = [
+            sum(
+                share * model.structure_.loss(truth, labels)
+                for share, truth in zip(p, labelings, strict=True)
+            )
+            for labels in labelings
+        ]
+        chosen = [np.array_equal(labels, predicted[i]) for labels in labelings]
+        assert risks[chosen.index(True)] == pytest.approx(min(risks), abs=1e-9)
+    # It is not the most probable one everywhere, and is set without another fit.
+    by_map = model.set_params(decoding="map").predict(X)
+    assert len(by_map) == len(predicted)
+
+
+@pytest.mark.parametrize("kind", ["chain", "chain-csr"])
+def test_the_k_best_have_their_probabilities(kind):
+    model, X, _ = fitted(kind)
+    labelings, probabilities = model.predict_k_best(X, 4)
+    for i in range(6):
+        listed, log_p = enumerated(model, X[i])
+        best = np.sort(np.exp(log_p))[::-1][:4]
+        assert probabilities[i] == pytest.approx(best, abs=1e-10)
+        for labels, p in zip(labelings[i], probabilities[i], strict=True):
+            place = [np.array_equal(other, labels) for other in listed].index(True)
+            assert np.exp(log_p[place]) == pytest.approx(p, abs=1e-10)
+
+
+# ------------------------------------------------------------ logistic regression
+
+
+def assert_same_model(model, other, X, atol):
+    assert model.coef_ == pytest.approx(other.coef_, abs=atol)
+    assert model.predict_proba(X) == pytest.approx(other.predict_proba(X), abs=atol)
+    assert np.array_equal(model.predict(X), other.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_flat_fits_are_those_of_logistic_regression(C, k, solver):
+    X, y = classes(k=k)
+    weights = new_rng().integers(0, 3, size=len(y)).astype(float)
+    weights[:k] = 1.0
+    for rows in (X, sparse.csr_array(X)):
+        other = LogisticRegression(
+            C=C, fit_intercept=False, solver="newton-cg", tol=1e-12, max_iter=10**4
+        ).fit(rows, y, weights)
+        model = CRFClassifier(
+            C=C, fit_intercept=False, solver=solver, tol=1e-15, max_iter=2000,
+            random_state=0,
+        ).fit(rows, y, weights)  # fmt: skip
+        # λ/2 ‖w - w*‖² <= gap, of ours; theirs has no certificate.
+        assert_same_model(model, other, rows, 1e-6)
+
+
+def test_the_intercept_is_the_weight_of_a_constant_feature():
+    X, y = classes(k=3)
+    scaling = 2.5
+    extended = np.column_stack([X, np.full(len(X), scaling)])
+    options = {"tol": 1e-12, "max_iter": 5000, "random_state": 0}
+    model = CRFClassifier(intercept_scaling=scaling, **options).fit(X, y)
+    other = CRFClassifier(fit_intercept=False, **options).fit(extended, y)
+    assert model.coef_ == pytest.approx(other.coef_[:, :-1], abs=1e-4)
+    assert model.intercept_ == pytest.approx(scaling * other.coef_[:, -1], abs=1e-4)
+
+
+def test_class_weights_are_weights_of_examples():
+    X, y = classes(k=3)
+    weight = {0: 2.0, 1: 0.5, 2: 1.0}
+    options = {"tol": 1e-10, "max_iter": 5000, "random_state": 0}
+    model = CRFClassifier(class_weight=weight, **options).fit(X, y)
+    repeated = np.array([weight[label] for label in y])
+    other = CRFClassifier(**options).fit(X, y, repeated)
+    assert model.coef_ == pytest.approx(other.coef_, abs=1e-4)
+
+
+def test_labels_that_are_independent_are_fitted_one_by_one():
+    X, Y = make_multilabel(40, n_features=4, n_classes=3, random_state=new_seed())
+    options = {"tol": 1e-10, "max_iter": 5000, "random_state": 0}
+    model = CRFClassifier(**options).fit(X, Y)
+    for label in range(3):
+        if 0 < Y[:, label].sum() < len(Y):
+            one = CRFClassifier(**options).fit(X, Y[:, label])
+            # C is that of each.
+            assert model.coef_[label] == pytest.approx(one.coef_[0], abs=1e-3)
+
+
+# ------------------------------------------------------------ fits
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_solvers_are_within_their_certificates(kind):
+    one, X, y = fitted(kind, tol=1e-8, max_iter=10**4)
+    other, *_ = fitted(kind, tol=1e-8, solver="lbfgs")
+    assert max(one.dual_gap_, other.dual_gap_) <= 1e-8
+    assert one.objective_ == pytest.approx(other.objective_, abs=1e-8)
+    log_likelihood = one.log_likelihood(X, y).mean()
+    w = np.append(one.coef_, getattr(one, "intercept_", []))
+    expected = 0.5 * w @ w / (0.5 * len(y)) - log_likelihood
+    assert one.objective_ == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_is_repeated_bit_for_bit_and_survives_a_file(kind, solver):
+    model, X, y = fitted(kind, solver=solver)
+    again = clone(model).fit(X, y)
+    restored = pickle.loads(pickle.dumps(model))
+    for other in (again, restored):
+        assert np.array_equal(model.coef_, other.coef_)
+        pairs = zip(model.predict_proba(X), other.predict_proba(X), strict=True)
+        assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("solvers", list(product(["dual", "lbfgs"], repeat=2)))
+@pytest.mark.parametrize("kind", ["chain", "multiclass"])
+def test_a_warm_start_goes_on_whatever_the_solver(kind, solvers):
+    model, X, y = fitted(kind, solver=solvers[0], tol=1e-6, warm_start=True)
+    model.set_params(solver=solvers[1], tol=1e-5).fit(X, y)
+    # That of lbfgs has the weights of a dual point; that of dual is the other way round.
+    assert model.n_iter_ <= 3
+    cold, *_ = fitted(kind, solver=solvers[1], tol=1e-7)
+    model.set_params(C=1.0, tol=1e-7).fit(X, y)
+    cold.set_params(C=1.0).fit(X, y)
+    assert model.objective_ == pytest.approx(cold.objective_, abs=1e-7)
+
+
+def test_a_warm_start_with_other_labels_starts_anew_and_says_so():
+    model, X, y = fitted("chain", warm_start=True)
+    with pytest.warns(UserWarning, match="starting anew"):
+        model.fit(X, [labels[::-1] for labels in y])
+
+
+@pytest.mark.parametrize("damage", [np.zeros(3), np.full(5, np.nan), "x", None])
+def test_a_damaged_dual_state_is_refused(damage):
+    model, X, y = fitted("chain", warm_start=True)
+    model._dual_state["state"]["factors"] = damage
+    with pytest.raises(ValueError, match="factors must"):
+        model.fit(X, y)
+    # All is as it was before.
+    model.predict(X)
+
+
+def test_weights_of_a_warm_start_that_do_not_fit_are_refused():
+    model, X, y = fitted("chain", warm_start=True, solver="lbfgs")
+    model._dual_state["state"]["weights"] = np.zeros(3)
+    for solver in ("lbfgs", "dual"):
+        with pytest.raises(ValueError, match="must have shape"):
+            model.set_params(solver=solver).fit(X, y)
+
+
+def test_an_interrupted_fit_stands_where_it_got_to(monkeypatch):
+    model, X, y = fitted("chain", warm_start=True, tol=0.5)
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.print", interrupt)
+    stopped = clone(model).set_params(tol=1e-12, verbose=1)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X, y)
+    assert stopped.dual_gap_ > 1e-12
+    assert len(stopped.predict_proba(X)) == len(X)
+
+
+def test_too_few_passes_are_said():
+    for solver in ("dual", "lbfgs"):
+        with pytest.warns(ConvergenceWarning, match="duality gap"):
+            fitted("chain", solver=solver, max_iter=2, tol=1e-9)
+
+
+def test_weights_of_zero_leave_an_example_out():
+    X, y = chains()
+    weights = np.ones(len(X))
+    weights[::3] = 0.0
+    options = {"tol": 1e-9, "max_iter": 5000, "random_state": 0}
+    model = CRFClassifier(ChainStructure(), classes=[0, 1, 2], **options)
+    kept = np.flatnonzero(weights)
+    one = clone(model).fit(X, y, weights)
+    other = clone(model).fit([X[i] for i in kept], [y[i] for i in kept])
+    assert one.objective_ == pytest.approx(other.objective_, abs=1e-8)
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e8])
+def test_extreme_strengths_of_regularization_end_somewhere_sound(C):
+    for kind in ("chain", "binary"):
+        structure, X, y = data_of(kind)
+        model = CRFClassifier(structure, C=C, max_iter=30, random_state=0)
+        with np.errstate(all="ignore"):
+            try:
+                model.fit(X, y)
+            except ConvergenceWarning:
+                continue
+        assert np.isfinite(model.coef_).all() and model.dual_gap_ >= -1e-9
+
+
+def test_labels_that_were_not_seen_have_no_likelihood():
+    model, X, y = fitted("chain")
+    strange = [np.full(len(labels), 77) for labels in y[:2]]
+    logs = model.log_likelihood(X[:4], [*strange, *y[2:4]])
+    assert np.isneginf(logs).tolist() == [True, True, False, False]
+    assert log_likelihood_scorer(model, X[:1], strange[:1]) == -np.inf
+
+
+# ------------------------------------------------------------ in scikit-learn
+
+
+def test_a_grid_search_goes_by_the_probabilities():
+    X, y = chains(30)
+    model = CRFClassifier(ChainStructure(), classes=[0, 1, 2], random_state=0)
+    scorers = {
+        "accuracy": token_accuracy_scorer,
+        "tokens": neg_token_log_loss_scorer,
+        "labelings": log_likelihood_scorer,
+    }
+    search = GridSearchCV(
+        model, {"C": [1e-5, 1.0]}, scoring=scorers, refit="tokens", cv=KFold(3)
+    ).fit(X, y)
+    for name in scorers:
+        assert np.isfinite(search.cv_results_[f"mean_test_{name}"]).all()
+    # With hardly any weights all labels are as probable.
+    tokens = search.cv_results_["mean_test_tokens"]
+    assert tokens[0] == pytest.approx(-np.log(3), rel=0.05)
+    assert search.best_score_ == tokens.max()
+
+
+def test_a_pipeline_has_probabilities():
+    X, y = classes()
+    model = make_pipeline(StandardScaler(), CRFClassifier(random_state=0)).fit(X, y)
+    assert model.predict_proba(X).shape == (len(y), 3)
+
+
+def test_token_log_loss_is_its_definition():
+    y_true = [["a", "b"], ["b"], ["c"]]
+    proba = [[[0.9, 0.1], [0.25, 0.75]], [[0.0, 1.0]], [[0.5, 0.5]]]
+    weight = [1.0, 2.0, 0.0]
+    loss = token_log_loss(y_true, proba, labels=["a", "b"], sample_weight=weight)
+    assert loss == pytest.approx(-(np.log(0.9) + np.log(0.75)) / 4)
+    unseen = token_log_loss(y_true[2:], proba[2:], labels=["a", "b"])
+    assert unseen == pytest.approx(-np.log(np.finfo(float).eps))
+
+
+@pytest.mark.parametrize(
+    ("proba", "words"),
+    [
+        ([[[0.5, 0.5]]], "y_true has 2 sequences but y_proba has 1"),
+        ([[[0.5, 0.5]], [[1.0]]], r"y_proba\[1\] must have shape"),
+        ([[[0.5, 0.5]], [[2.0, -1.0]]], r"y_proba\[1\] must hold probabilities"),
+        ([[[0.5, 0.5]], [[np.nan, 1.0]]], r"y_proba\[1\] must be finite"),
+        ("ab", "y_proba must be a list"),
+    ],
+)
+def test_probabilities_that_are_none_are_refused(proba, words):
+    with pytest.raises(ValueError, match=words):
+        token_log_loss([["a"], ["b"]], proba, labels=["a", "b"])
+
+
+# ------------------------------------------------------------ misuse
+
+
+class OfMyOwn(Structure):
+    pass
+
+
+@pytest.mark.parametrize("structure", [GraphStructure(), OfMyOwn()])
+def test_a_structure_without_sums_is_refused_and_others_are_named(structure):
+    X, y = chains()
+    with pytest.raises(
+        ValueError, match="ChainStructure, TreeStructure, BinaryStructure"
+    ):
+        CRFClassifier(structure).fit(X, y)
+
+
+def test_class_weights_of_positions_are_refused():
+    X, y = chains()
+    with pytest.raises(
+        ValueError, match="class_weight has no meaning for ChainStructure"
+    ):
+        CRFClassifier(class_weight="balanced").fit(X, y)
+
+
+def test_a_decoding_that_does_not_exist_is_refused():
+    model, X, y = fitted("chain")
+    with pytest.raises(ValueError, match="decoding must be one of 'map', 'mbr'"):
+        model.set_params(decoding="mpa").predict(X)
+    with pytest.raises(ValueError, match="decoding"):
+        model.fit(X, y)
+
+
+def test_dask_collections_are_refused_in_training():
+    dask_array = pytest.importorskip("dask.array")
+    X, y = classes()
+    X = dask_array.from_array(X, chunks=(20, 6))
+    with pytest.raises(TypeError, match="needs its training data in memory"):
+        CRFClassifier().fit(X, dask_array.from_array(y, chunks=20))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_for_other_examples_have_no_likelihood(kind):
+    model, X, y = fitted(kind)
+    with pytest.raises(ValueError, match="length|numbers of samples|inconsistent"):
+        model.log_likelihood(X, y[:-1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_methods_before_fit_and_with_damaged_weights(kind):
+    model, X, y = fitted(kind)
+    with pytest.raises(ValueError, match="not fitted|fit"):
+        clone(model).predict_proba(X)
+    model.coef_ = model.coef_[..., :-1]
+    for ask in (model.predict_proba, model.entropy, model.predict):
+        with pytest.raises(ValueError, match="^coef_ must"):
+            ask(X)
+    with pytest.raises(ValueError, match="^coef_ must"):
+        model.log_likelihood(X, y)
+
+
+def test_probabilities_say_more_than_margins():
+    """Those of the machine have no meaning, and it does not offer them."""
+    assert not hasattr(BCFWClassifier(), "predict_proba")
+    assert not hasattr(CRFClassifier(MulticlassStructure()), "predict_k_best")
