@@ -48,7 +48,7 @@ and g = L_i(y):
 ``constrained_oracle``  argmax h + lam g over β h < g <= α h, false where there is none;
                  where `has_constrained`
 
-and conditional random fields (see `solvers.blocks.crf`), where `has_sums`. There α_i(y) is
+and conditional random fields (see `solvers.blocks.crf`), where `has_sums`: α_i(y) is then
 proportional to exp ⟨η_i, μ(y)⟩, with log factors η_i of the shape of θ_i, which the
 caller keeps in `n_factors(i)` doubles:
 

@@ -94,8 +94,10 @@ class CRFClassifier(StructuredClassifier):
         there. Its y must be the same; C, the sample weights, X and the solver may differ.
         A fit by "dual" that is interrupted then leaves the estimator as far as it got.
     n_jobs : int or None, default=None
-        Threads of the gap checks, of "lbfgs" and of predictions, where the package was
-        built with OpenMP. Steps of "dual" are made by one.
+        Threads. Steps of "dual" are made by all of them, each on a part of the examples,
+        and joined ten times a pass; a `sampling` other than permuted, and fewer than a
+        few hundred examples are for one thread. Gap checks, "lbfgs" and predictions use
+        them where the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
         Which examples are drawn. With an int a fit is repeated bit for bit whatever the
         load of the machine, for the same `n_jobs`.

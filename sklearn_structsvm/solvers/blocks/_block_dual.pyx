@@ -81,7 +81,9 @@ cdef class BlockDual(ProximalIterate):
         self.corners = None
         if self.is_part:
             self.loss_bar, self.gaps = whole.loss_bar, whole.gaps
-            self.corners = CornerSets(whole.corners.lengths(), keeps_gram, whole.corners)
+            if self.keeps_corners:
+                self.corners = CornerSets(
+                    whole.corners.lengths(), keeps_gram, whole.corners)
         elif self.keeps_corners:
             self.corners = CornerSets(
                 np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp),

@@ -58,7 +58,7 @@ cdef class MarginalAscent(BlockDual):
     ----------
     oracle : BlockOracle
         That `has_sums`, its dual state as new.
-    weights, lam
+    weights, lam, whole
         As for `BlockDual`.
     """
 
@@ -66,10 +66,15 @@ cdef class MarginalAscent(BlockDual):
     cdef Py_ssize_t[::1] starts
     cdef double[::1] factors, tilted, lengths
 
-    def __init__(self, BlockOracle oracle, const double[::1] weights, double lam):
+    def __init__(self, BlockOracle oracle, const double[::1] weights, double lam,
+                 MarginalAscent whole=None):
         cdef Py_ssize_t i, n = oracle.n_blocks
-        super().__init__(oracle, weights, lam)
+        super().__init__(oracle, weights, lam, whole=whole)
         self.n_steps = 0
+        if self.is_part:
+            self.starts, self.factors = whole.starts, whole.factors
+            self.lengths, self.tilted = whole.lengths, np.zeros_like(whole.tilted)
+            return
         sizes = np.array([oracle.n_factors(i) for i in range(n)], dtype=np.intp)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.factors = np.zeros(max(self.starts[n], 1))
@@ -118,6 +123,8 @@ cdef class MarginalAscent(BlockDual):
                 self.lengths[i] = max(min(best, LONGER * gamma), SHORTEST)
                 self.oracle.move(i, 1.0, &self.first[0])
                 self.oracle.scatter(i, -scale, &self.first[0], &self.v[0])
+                if self.is_part:
+                    self.oracle.mark(i, &self.first[0], &self.pages[0])
                 self.loss_bar[i] = entropy
                 memcpy(factors, &self.tilted[0],
                        (self.starts[i + 1] - self.starts[i]) * sizeof(double))
@@ -159,6 +166,53 @@ cdef class MarginalAscent(BlockDual):
                          &self.first[0], NULL, &slope, &entropy)
         memcpy(factors, &self.tilted[0], size * sizeof(double))
         return 0
+
+    # ------------------------------------------------------------------ parts
+
+    def part(self, weights):
+        """A part of the iterate: that of the blocks which have their weight here."""
+        return MarginalAscent(self.oracle, weights, self.lam, whole=self)
+
+    def begin_pass_of(self, MarginalAscent part):
+        """Tell a part what is known of the gaps."""
+        part.tree.rebuild(np.where(np.asarray(part.p) > 0.0, self.gaps, 0.0))
+
+    def end_pass_of(self, MarginalAscent part):
+        """Count what a part has done."""
+        self.n_steps += part.n_steps
+        self.n_oracle_calls += part.n_oracle_calls
+        part.forget_counts()
+        self.tree.rebuild(self.gaps)
+
+    def forget_counts(self):
+        """Count steps and calls from zero again."""
+        self.n_steps = self.n_oracle_calls = 0
+
+    def remember(self, const Py_ssize_t[::1] blocks):
+        """Nothing: what a part does stays as it is."""
+
+    def settle(self, const Py_ssize_t[::1] blocks, double gamma):
+        """Nothing, for the same reason."""
+
+    @property
+    def can_be_parted(self):
+        """Whether several threads may move it at once."""
+        return self.oracle.thread_safe
+
+    @property
+    def has_best_step(self):
+        """False: a mixture of two distributions has no log factors of this form.
+
+        So all that the parts do is kept, which is an ascent where each allows for what
+        the others do at worst: σ is their number.
+        """
+        return False
+
+    def best_step(self, double loss_change, double product, double norm):
+        """1: all of it."""
+        return 1.0
+
+    # ------------------------------------------------------------------ states
 
     def get_state(self):
         """The dual point, picklable; see `set_state`."""

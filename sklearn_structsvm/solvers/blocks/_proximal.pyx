@@ -137,6 +137,11 @@ cdef class ProximalIterate:
         np.asarray(self.v)[...] += np.multiply(gamma, delta)
         self._clip()
 
+    @property
+    def has_best_step(self):
+        """Whether it can go only a part of what its parts have done; see `best_step`."""
+        return True
+
     def best_step(self, double loss_change, double product, double norm):
         """γ in [0, 1] along δ, with ⟨w, δ⟩ and ‖δ‖²; see `_parts`."""
         cdef double lam = self.proximal_lam()

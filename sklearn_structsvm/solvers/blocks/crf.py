@@ -1,5 +1,6 @@
 """Conditional random fields by dual ascent: what to visit next, when to stop."""
 
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
 from sklearn_structsvm.solvers.blocks.bcfw import make_pass
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.loop import run_passes
 
 
@@ -35,7 +37,10 @@ def run_crf(
     acceleration : {"auto", True, False}
         "auto": once many passes are foreseen, but not with sampling="gap", whose draws do
         not reach the blocks that a new centre changes. True: from the first pass on.
-    tol, max_iter, max_time, n_threads, rng, on_pass, history : as for `run_bcfw`
+    n_threads : int
+        For the gap checks; and with sampling="permuted" for the steps, of an oracle that
+        is thread-safe, where a pass has enough of them.
+    tol, max_iter, max_time, rng, on_pass, history : as for `run_bcfw`
     gap_check_interval : int
         Passes between two checks of the true gap. One is also made where the gaps as
         last seen let expect that `tol` is reached, and at the end.
@@ -56,21 +61,27 @@ def run_crf(
         sampling = "permuted"
 
     def move(deadline):
-        make_pass(ascent, sampling, rng, deadline)
+        if team is None:
+            make_pass(ascent, sampling, rng, deadline)
+        else:
+            team.make_pass(rng, deadline)
         if accelerator is not None:
             accelerator.after_pass()
 
-    return run_passes(
-        move,
-        lambda done: forecast.check(),
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        gap_check_interval=gap_check_interval,
-        seems_done=forecast.seems_done,
-        on_pass=on_pass,
-        history=history,
-    )
+    is_permuted = sampling == "permuted"
+    threads = make_team(ascent, n_threads) if is_permuted else nullcontext()
+    with threads as team:
+        return run_passes(
+            move,
+            lambda done: forecast.check(),
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            gap_check_interval=gap_check_interval,
+            seems_done=forecast.seems_done,
+            on_pass=on_pass,
+            history=history,
+        )
 
 
 def certify(ascent, n_threads=1):

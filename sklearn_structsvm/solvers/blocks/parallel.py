@@ -51,7 +51,7 @@ class Team:
 
     Parameters
     ----------
-    iterate : BlockFrankWolfe
+    iterate : BlockFrankWolfe or MarginalAscent
         That `can_be_parted`.
     n_threads : int
         At least 2.
@@ -65,7 +65,8 @@ class Team:
             mine = np.zeros(len(weights))
             mine[blocks[k::n_threads]] = weights[blocks[k::n_threads]]
             self.parts.append(iterate.part(mine))
-        self.joint = Parts(iterate, self.parts, sigma_of(n_threads))
+        sigma = sigma_of(n_threads) if iterate.has_best_step else float(n_threads)
+        self.joint = Parts(iterate, self.parts, sigma)
         n_pages = self.joint.n_pages
         has_many = n_pages >= MANY_PAGES
         self.rounds = ROUNDS_OF_MANY_WEIGHTS if has_many else ROUNDS

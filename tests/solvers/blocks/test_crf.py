@@ -243,6 +243,35 @@ def test_threads_check_the_same_gap():
     assert runs[0].gap == runs[1].gap
 
 
+@pytest.mark.parametrize("n_threads", [2, 3])
+@pytest.mark.parametrize("kind", ["chain", "multiclass"])
+def test_threads_make_steps_that_never_lower_the_dual(kind, n_threads):
+    problem = Listed(kind, 5, n=500)
+    assert problem.n >= 160 * n_threads
+    problem.lam = 0.05
+    runs = []
+    for _ in range(2):
+        ascent = problem.ascent()
+        result = run_crf(
+            ascent, tol=1e-5, max_iter=100, n_threads=n_threads, acceleration=False,
+            gap_check_interval=1, rng=0,
+        )  # fmt: skip
+        runs.append(result)
+        assert (np.diff(result.history["dual_objective"]) >= -1e-12).all()
+        assert result.status == "converged"
+        assert result.objective == pytest.approx(problem.primal(result.solution))
+    assert np.array_equal(runs[0].solution, runs[1].solution)
+    # The dual point is that of its factors, whatever thread moved them.
+    again = problem.ascent()
+    again.set_state(ascent.get_state())
+    row, w, _ = certify(again)
+    assert w == pytest.approx(result.solution, rel=1e-8, abs=1e-10)
+    assert row["dual_gap"] == pytest.approx(result.gap, rel=1e-6, abs=1e-12)
+    other = run_lbfgs(problem.oracle(), problem.p, problem.lam, tol=1e-7)
+    assert other.objective <= result.objective + 1e-7
+    assert result.dual_objective <= other.objective + 1e-9
+
+
 def test_lbfgs_reports_a_gap_that_bounds_the_truth():
     for seed in range(5):
         problem = Listed(KINDS[seed], seed)
