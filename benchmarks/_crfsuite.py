@@ -20,8 +20,12 @@ SETTINGS = {
 
 
 def run_crfsuite(python, setting, paths, classes, lengths, biases=False):
-    """Facts of the training, and the labels of the items of the test problem."""
-    algorithm, params = SETTINGS[setting]
+    """Facts of the training, and the labels of the items of the test problem.
+
+    `setting` is a name of `SETTINGS`, or an algorithm and its parameters.
+    """
+    is_named = isinstance(setting, str)
+    algorithm, params = SETTINGS[setting] if is_named else setting
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "labels.npy")
         command = [python, HERE / "peers" / "crfsuite_chains.py"]

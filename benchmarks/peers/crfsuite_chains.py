@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from itertools import pairwise
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import pycrfsuite
@@ -54,16 +54,19 @@ def main():
         trainer.append(pycrfsuite.ItemSequence(item), labels)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model")
-        start = perf_counter()
+        start, cpu_start = perf_counter(), process_time()
         trainer.train(path)
-        seconds = perf_counter() - start
+        seconds, cpu_seconds = perf_counter() - start, process_time() - cpu_start
         tagger = pycrfsuite.Tagger()
         tagger.open(path)
         predicted = [label for item in X_test for label in tagger.tag(item)]
         tagger.close()
     np.save(args.predictions, np.array(predicted, dtype=np.int32))
     last = trainer.logparser.last_iteration or {}
-    line = {"seconds": seconds, "n_iter": last.get("num", 0)}
+    line = {"seconds": seconds, "cpu_seconds": cpu_seconds, "n_iter": last.get("num", 0)}
+    line["losses"] = [
+        row["loss"] for row in trainer.logparser.iterations if "loss" in row
+    ]
     print(json.dumps(line))
 
 

@@ -1,0 +1,109 @@
+"""
+Probabilities of a chain, and what they are worth
+=================================================
+
+A conditional random field gives each labeling a probability, and so each letter of a word.
+Are they right: of the letters read with 80 percent, are four in five right? The scores of
+a structural SVM look alike, and are not.
+"""
+
+# %%
+# Both read the words that ship with the package, at a strength of regularization that is
+# chosen by cross-validation: the field by its log-likelihood, the machine by its accuracy.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import softmax
+from sklearn.calibration import calibration_curve
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
+
+from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm.datasets import load_ocr_letters
+from sklearn_structsvm.metrics import (
+    log_likelihood_scorer,
+    token_accuracy_score,
+    token_accuracy_scorer,
+    token_log_loss,
+)
+from sklearn_structsvm.structures import ChainStructure
+
+X, y = load_ocr_letters(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+letters = np.unique(np.concatenate(y))
+folds = KFold(3, shuffle=True, random_state=0)
+
+
+def search(model, Cs, scorer):
+    model.set_params(classes=letters, tol=0.02, random_state=0)
+    found = GridSearchCV(model, {"C": Cs}, scoring=scorer, cv=folds)
+    return found.fit(X_train, y_train).best_estimator_
+
+
+field = search(CRFClassifier(ChainStructure()), [0.2, 0.8, 3.2], log_likelihood_scorer)
+# Its margin is to be one for each wrong letter: scores of the size of log odds.
+by_letters = ChainStructure(normalize_loss=False)
+machine = search(BCFWClassifier(by_letters), [0.003, 0.01, 0.03], token_accuracy_scorer)
+for model in (field, machine):
+    accuracy = token_accuracy_score(y_test, model.predict(X_test))
+    print(f"{type(model).__name__:15} C={model.C:<5} letters right: {accuracy:.3f}")
+
+# %%
+# Of the field, ``predict_proba`` gives the probabilities of the letters of each position.
+# Of the machine there are max-marginals: the score of the best word that has the letter
+# there. Put through a softmax, they look like probabilities.
+
+proba = {
+    "CRFClassifier": field.predict_proba(X_test),
+    "BCFWClassifier, softmax of scores": [
+        softmax(scores, axis=1) for scores in machine.max_marginals(X_test)
+    ],
+}
+truth = np.concatenate(y_test)
+fig, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+left.plot([0, 1], [0, 1], color="0.6", linestyle=":", label="calibrated")
+for name, items in proba.items():
+    table = np.concatenate(items)
+    sure = table.max(axis=1)
+    hit = letters[table.argmax(axis=1)] == truth
+    rate, said = calibration_curve(hit, sure, n_bins=8, strategy="quantile")
+    left.plot(said, rate, marker="o", label=name)
+    order = np.argsort(-sure)
+    kept = np.arange(1, len(order) + 1)
+    right.plot(kept / len(order), np.cumsum(~hit[order]) / kept, label=name)
+    loss = token_log_loss(y_test, items, labels=letters)
+    print(f"{name}: log loss of a letter {loss:.3f}, says {sure.mean():.2f} on average")
+left.set(xlabel="probability of the letter read", ylabel="share that is right")
+left.legend()
+right.set(xlabel="share of letters read automatically", ylabel="error among them")
+right.set_ylim(bottom=0)
+plt.show()
+
+# %%
+# Both rank letters from certain to uncertain about as well: that is what the right panel
+# shows. The field's numbers are near the diagonal on the left, so that they can be added
+# up, compared with costs, or handed to someone who decides. For those of the machine it is
+# chance how far they are from it: its C and its loss decide.
+#
+# Words as a whole
+# ----------------
+# ``log_likelihood`` is that of a whole word, ``entropy`` says how unsure the field is of
+# it, and ``predict_k_best`` lists the most probable words.
+
+unsure = np.argsort(-field.entropy(X_test))[0]
+words, probabilities = field.predict_k_best(X_test[unsure : unsure + 1], k=4)
+print(f"truth: {''.join(y_test[unsure])}")
+for word, p in zip(words[0], probabilities[0], strict=True):
+    print(f"{p:6.3f}  {''.join(word)}")
+
+# %%
+# The most probable word is not the word of the most probable letters. With
+# ``decoding="mbr"`` the latter is predicted: the fewest wrong letters to be expected, as
+# far as the probabilities are right, and fewer words that are right as a whole.
+
+for decoding in ("map", "mbr"):
+    predicted = field.set_params(decoding=decoding).predict(X_test)
+    whole = np.mean(
+        [np.array_equal(a, b) for a, b in zip(predicted, y_test, strict=True)]
+    )
+    accuracy = token_accuracy_score(y_test, predicted)
+    print(f"{decoding}: letters right {accuracy:.3f}, words right {whole:.3f}")
