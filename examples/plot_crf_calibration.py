@@ -2,14 +2,15 @@
 Probabilities of a chain, and what they are worth
 =================================================
 
-A conditional random field gives each labeling a probability, and so each letter of a word.
-Are they right: of the letters read with 80 percent, are four in five right? The scores of
-a structural SVM look alike, and are not.
+A conditional random field gives each labeling a probability, and so each letter of a
+word. Are they right: of the letters read with 80 percent, are four in five right? The
+scores of a structural SVM can be made to look like probabilities, and are none.
 """
 
 # %%
 # Both read the words that ship with the package, at a strength of regularization that is
-# chosen by cross-validation: the field by its log-likelihood, the machine by its accuracy.
+# chosen by cross-validation: the field by its log-likelihood, the machine by its
+# accuracy.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -81,8 +82,8 @@ plt.show()
 # %%
 # Both rank letters from certain to uncertain about as well: that is what the right panel
 # shows. The field's numbers are near the diagonal on the left, so that they can be added
-# up, compared with costs, or handed to someone who decides. For those of the machine it is
-# chance how far they are from it: its C and its loss decide.
+# up, compared with costs, or handed to someone who decides. Those of the machine are far
+# from it; how far, its C and its loss decide.
 #
 # Words as a whole
 # ----------------
@@ -102,8 +103,6 @@ for word, p in zip(words[0], probabilities[0], strict=True):
 
 for decoding in ("map", "mbr"):
     predicted = field.set_params(decoding=decoding).predict(X_test)
-    whole = np.mean(
-        [np.array_equal(a, b) for a, b in zip(predicted, y_test, strict=True)]
-    )
+    words_right = list(map(np.array_equal, predicted, y_test))
     accuracy = token_accuracy_score(y_test, predicted)
-    print(f"{decoding}: letters right {accuracy:.3f}, words right {whole:.3f}")
+    print(f"{decoding}: letters {accuracy:.3f}, words {np.mean(words_right):.3f} right")
