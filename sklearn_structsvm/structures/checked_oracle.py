@@ -1,6 +1,7 @@
 """The oracle that a structure makes, compared with the structure's methods."""
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm.structures._probe import Probe
@@ -59,6 +60,29 @@ def check_oracle(structure, X, y, examples, weights, rng):
             raise ValueError(
                 f"{name} claims to be thread_safe, and has other answers for "
                 f"{N_THREADS} threads than for one."
+            )
+    if oracle.has_sums:
+        for block, example in enumerate(examples):
+            if example.is_complete:
+                for w in weights:
+                    check_sums(oracle, name, block, example, w)
+
+
+def check_sums(oracle, name, block, example, w):
+    """Compare a log-loss and its gradient with sums over the labelings."""
+    scores, _, tol = example.points(w)
+    # Each labeling once, of whatever types it was met.
+    scores = scores[sorted(set(example.places.values()))]
+    loss, gradient = oracle.log_loss(np.eye(oracle.n_blocks)[block], w)
+    slope, expected = w @ gradient, softmax(scores) @ scores
+    for what, found, known in (
+        ("log-loss", loss, logsumexp(scores)),
+        ("slope of the log-loss along w", slope, expected),
+    ):
+        if not abs(found - known) <= 2.0 * tol + RTOL:
+            raise ValueError(
+                f"The {what} by {name} is {found:.6g} for example {example.i}, and the "
+                f"sum over its {len(scores)} labelings says {known:.6g}."
             )
 
 

@@ -136,6 +136,11 @@ def check_structure(structure, X, y, *, labelings=None, n_trials=5, random_state
     _check_batch(structure, X, examples, weights)
     if type(structure).make_oracle is not Structure.make_oracle:
         check_oracle(structure, X, y, examples, weights, rng)
+    if structure.has_sums and not structure.make_oracle(X, y).has_sums:
+        raise ValueError(
+            f"{type(structure).__name__} claims has_sums, as it defines marginals, and "
+            "the oracle that it makes does not."
+        )
     if picture([X, list(y), structure.get_params(deep=False)]) != before:
         raise ValueError(
             f"A method of {type(structure).__name__} changes X, y or a parameter of the "

@@ -1,5 +1,7 @@
 """Sums over labelings against enumeration: log Z, marginals, entropies, gradients."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from _seeds import new_rng
@@ -12,7 +14,9 @@ from sklearn_structsvm.structures import (
     MulticlassStructure,
     MultilabelStructure,
     TreeStructure,
+    check_structure,
 )
+from sklearn_structsvm.structures.checked_oracle import check_sums
 
 
 class Enumerated:
@@ -253,3 +257,37 @@ def test_a_subclass_with_decoders_of_its_own_claims_no_sums():
             return y_true
 
     assert ChainStructure.has_sums and not Greedy.has_sums
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sums_pass_the_check_of_structures(kind):
+    structure, X, y, _ = random_problem(kind, new_rng(3))
+    check_structure(structure, X, y, n_trials=1, random_state=0)
+
+
+def test_a_claim_of_sums_without_them_is_found():
+    class Claims(ChainStructure):
+        def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+            (x,), (y_true,) = self.check_data([x], [y_true])
+            oracle = self._compiled_oracle([x], [y_true])
+            return self.classes_[oracle.decode(w, lam)]
+
+        def marginals(self, X, w, n_threads=1):
+            return super().marginals(X, w, n_threads)
+
+    _, X, y, _ = random_problem("chain", new_rng(3))
+    assert Claims.has_sums
+    with pytest.raises(ValueError, match="Claims claims has_sums"):
+        check_structure(Claims(), X, y, n_trials=1, random_state=0)
+
+
+def test_an_oracle_with_other_sums_is_found():
+    structure, X, y, _ = random_problem("multiclass", new_rng(4))
+    structure.fit(X, y)
+    oracle = structure.make_oracle(X, y)
+    # An example of two labelings, where the oracle has three.
+    example = SimpleNamespace(
+        i=0, places={"a": 0, "b": 1}, points=lambda w: (np.zeros(2), np.zeros(2), 1e-9)
+    )
+    with pytest.raises(ValueError, match="log-loss by it is 1.09861 for example 0"):
+        check_sums(oracle, "it", 0, example, np.zeros(oracle.n_weights))
