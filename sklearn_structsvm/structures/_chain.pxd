@@ -11,7 +11,7 @@ cdef class ChainOracle(BlockOracle):
     cdef Py_ssize_t k
     cdef bint has_bias, has_first, has_last, has_transition, normalize
     # Where the parts stand in w (meaningful where present) and in `work`.
-    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, room_at, sums_at
+    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, soft_at, sums_at
     # Whether `forest` has its pairs the other way around than the weights have them.
     cdef bint is_flipped
     # Where the parts stand in a direction: nodes at 0, then these.

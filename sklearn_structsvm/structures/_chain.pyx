@@ -21,7 +21,6 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark_range
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle, Plane
 from sklearn_structsvm.structures._forest cimport Forest, parent_of, true_edge
-from sklearn_structsvm.structures._marginals cimport forest_marginals, marginals_room
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
 from sklearn_structsvm.structures._sum_product cimport sum_product, sum_room
@@ -113,12 +112,12 @@ cdef class ChainOracle(BlockOracle):
         longest = int(np.diff(offsets).max()) if self.n_blocks else 0
         self.max_labels = longest
         self.n_values = k
-        # work: θ of the nodes, the transitions, the table of Viterbi, room for marginals.
+        # work: θ of the nodes, the transitions, the table of Viterbi, the same two once
+        # they are softened.
         self.table_at = longest * k + k * k
-        self.room_at = self.table_at + longest * k
-        self.work_size = self.room_at + marginals_room(longest, k)
+        self.soft_at = self.table_at + longest * k
         # And the sums, or the pairs the other way around and then the sums.
-        self.sums_at = self.work_size
+        self.sums_at = self.soft_at + longest * k + k * k
         self.work_size = self.sums_at + 2 * k * k + sum_room(longest, k)
         self.is_flipped = False
         # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
@@ -272,17 +271,26 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, double lam, double temperature, double* work,
             double* value, double* loss) except -1 nogil:
         cdef Forest forest = self.forest(i, work)
-        cdef Py_ssize_t start = self.offsets[i], k = self.k, v, parent
-        cdef double unit = lam * self.loss_unit(i), score = 0.0, cost = 0.0
+        cdef Py_ssize_t start = self.offsets[i], k = self.k, v, parent, size = forest.n * k
+        cdef double unit = lam * self.loss_unit(i), by = 1.0 / temperature
+        cdef double score = 0.0, cost = 0.0, log_z, mean, soft
+        cdef const double* transition = work + self.max_labels * k
+        cdef double* theta = work + self.soft_at
+        cdef double* pairs = theta + size
         cdef double* nodes = &self.nodes[start, 0]
         cdef double* edges = &self.edges[i, 0, 0] if self.has_transition else NULL
-        cdef double log_z = forest_marginals(
-            &forest, unit, temperature, work + self.room_at, nodes, edges)
-        cdef double mean = dot(forest.n * k, forest.theta, nodes)
-        if forest.edge != NULL:
-            mean += dot(k * k, forest.edge, edges)
         cdef int truth
-        cdef double soft = temperature * (log_z - forest.n * log(<double> k))
+        memset(theta, 0, (size + k * k) * sizeof(double))
+        add(size, by, forest.theta, theta)
+        for v in range(forest.n):
+            add(k, by * unit, &self.costs[self.y[start + v], 0], theta + v * k)
+        if self.has_transition:
+            add(k * k, by, transition, pairs)
+        log_z = self.sums(i, theta, pairs, work, nodes, edges)
+        mean = dot(size, forest.theta, nodes)
+        if self.has_transition:
+            mean += dot(k * k, transition, edges)
+        soft = temperature * (log_z - forest.n * log(<double> k))
         for v in range(forest.n):
             truth = self.y[start + v]
             cost += dot(k, &self.costs[truth, 0], nodes + v * k)
@@ -291,7 +299,10 @@ cdef class ChainOracle(BlockOracle):
             parent = parent_of(&forest, v)
             if parent < forest.n:
                 score += true_edge(&forest, v, parent)
-                edges[truth * k + self.y[start + parent]] -= 1.0
+                if self.is_flipped:
+                    edges[self.y[start + parent] * k + truth] -= 1.0
+                else:
+                    edges[truth * k + self.y[start + parent]] -= 1.0
         if temperature == INFINITY:
             soft = mean + unit * cost
         value[0] = soft - score

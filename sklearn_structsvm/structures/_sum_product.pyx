@@ -18,8 +18,8 @@ with the length of a chain. Where the scores of the labels of a node, or those o
 pairs, are no further than NARROW apart, no entry of a message underflows: it is at least
 exp(-2 NARROW) / k of the largest. (In a tree, where many children add up, entries may;
 what is above a node can make up for no more than exp(NARROW) of it, so that nothing is
-lost that counts.) All other forests, rare as they are, are summed in the logarithmic
-domain, which takes k times as many exponentials.
+lost that counts.) All other forests are summed in the logarithmic domain, which takes an
+exponential for each pair of labels that counts: few, where scores are far apart.
 """
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy, memset
@@ -44,6 +44,10 @@ cdef extern from "structures/_sum_product.h" nogil:
 # number, and so are its products with k and 1 / k.
 cdef double NARROW = 300.0
 
+# Of terms that are smaller than the largest by this factor, as many as there are labels
+# do not change a sum.
+cdef double NOTHING = -45.0
+
 
 cdef Py_ssize_t sum_room(Py_ssize_t n, Py_ssize_t k) noexcept nogil:
     """Doubles that `sum_product` needs for a forest of n nodes: two rows a node."""
@@ -62,7 +66,8 @@ cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
     if highest == -INFINITY:
         return highest
     for j in range(n):
-        total += exp(x[j] - highest)
+        if x[j] - highest > NOTHING:
+            total += exp(x[j] - highest)
     return highest + log(total)
 
 
@@ -94,7 +99,7 @@ cdef double sum_logarithms(
     """The same in the logarithmic domain."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c, q
     cdef const double* edge = forest.edge
-    # log m_v, which becomes log b_v, and log s_v.
+    # log m_v and log s_v.
     cdef double* up = room
     cdef double* message = up + n * k
     cdef double* row = message + n * k
@@ -119,22 +124,25 @@ cdef double sum_logarithms(
         memset(edges, 0, k * k * sizeof(double))
     for v in range(n - 1, -1, -1):
         p = parent_of(forest, v)
-        if p < n:
-            for q in range(k):
-                value = up[p * k + q]
-                message[v * k + q] = (
-                    value - message[v * k + q] if value > -INFINITY else value)
+        if p == n:
             for c in range(k):
-                for q in range(k):
-                    row[q] = edge[c * k + q] + message[v * k + q]
-                    if edges != NULL:
-                        edges[c * k + q] += exp(up[v * k + c] + row[q])
-                row[k + c] = log_sum_exp(k, row)
+                nodes[v * k + c] = exp(up[v * k + c])
+            vector_multiply_normalised(k, NULL, nodes + v * k)
+            continue
+        # Probabilities given the label of the parent sum to one whatever was rounded.
+        fill(k, 0.0, nodes + v * k)
+        for q in range(k):
+            if nodes[p * k + q] == 0.0:
+                continue
             for c in range(k):
-                up[v * k + c] += row[k + c]
-        for c in range(k):
-            nodes[v * k + c] = exp(up[v * k + c])
-        vector_multiply_normalised(k, NULL, nodes + v * k)
+                row[c] = up[v * k + c] + edge[c * k + q]
+            vector_exp(k, row, maximum(k, row), row)
+            vector_multiply_normalised(k, NULL, row)
+            for c in range(k):
+                value = nodes[p * k + q] * row[c]
+                nodes[v * k + c] += value
+                if edges != NULL:
+                    edges[c * k + q] += value
     return total
 
 

@@ -154,21 +154,6 @@ cdef class TreeOracle(ChainOracle):
             result.edge = work + self.flipped_at
         return result
 
-    cdef int soft_oracle(
-            self, Py_ssize_t i, double lam, double temperature, double* work,
-            double* value, double* loss) except -1 nogil:
-        cdef Py_ssize_t k = self.k, p, c
-        cdef double* edges
-        ChainOracle.soft_oracle(self, i, lam, temperature, work, value, loss)
-        if self.has_transition:
-            # A forest has the child's label first, a block the parent's.
-            edges = &self.edges[i, 0, 0]
-            for p in range(k):
-                for c in range(p):
-                    edges[p * k + c], edges[c * k + p] = (
-                        edges[c * k + p], edges[p * k + c])
-        return 0
-
     cdef void add_corner(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:

@@ -201,14 +201,17 @@ class CheckedBlock:
 
     def check_soft_oracle(self):
         """Against the probabilities of all labelings, hot and cold."""
-        values = self.scores + self.losses
+        # Each labeling once, of whatever types it was met.
+        places = sorted(set(self.example.places.values()))
+        scores, losses = self.scores[places], self.losses[places]
+        values = scores + losses
         for share in (1.0, 0.01):
             temperature = share * (np.ptp(values) or 1.0)
             P = np.exp((values - values.max()) / temperature)
             soft = values.max() + temperature * np.log(P.mean())
             P /= P.sum()
             found = self.probe.soft(temperature)
-            expected = soft, P @ self.scores, P @ self.losses
+            expected = soft, P @ scores, P @ losses
             tol = (self.tol + self.loss_tol) / share
             words = ("soft maximum", "mean score", "mean loss")
             for what, one, other in zip(words, found, expected, strict=True):
