@@ -403,11 +403,12 @@ class CRFClassifier(StructuredClassifier):
 
     @available_if(knows("k_best"))
     def predict_k_best(self, X, k=5):
-        """The k most probable labelings of each sequence, with probabilities (chains).
+        """The k most probable labelings of each example, with their probabilities.
 
         Parameters
         ----------
-        X : sequence of n arrays or CSR matrices of shape (T_i, n_features)
+        X : sequence of n examples
+            Sequences or trees, as in `fit`.
         k : int
 
         Returns

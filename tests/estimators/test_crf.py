@@ -143,7 +143,7 @@ def test_mbr_decoding_has_the_least_expected_loss(kind):
     assert len(by_map) == len(predicted)
 
 
-@pytest.mark.parametrize("kind", ["chain", "chain-csr"])
+@pytest.mark.parametrize("kind", SEQUENCES)
 def test_the_k_best_have_their_probabilities(kind):
     model, X, _ = fitted(kind)
     labelings, probabilities = model.predict_k_best(X, 4)
