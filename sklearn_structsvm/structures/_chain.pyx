@@ -271,7 +271,8 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, double lam, double temperature, double* work,
             double* value, double* loss) except -1 nogil:
         cdef Forest forest = self.forest(i, work)
-        cdef Py_ssize_t start = self.offsets[i], k = self.k, v, parent, size = forest.n * k
+        cdef Py_ssize_t start = self.offsets[i], k = self.k, v, parent
+        cdef Py_ssize_t size = forest.n * k
         cdef double unit = lam * self.loss_unit(i), by = 1.0 / temperature
         cdef double score = 0.0, cost = 0.0, log_z, mean, soft
         cdef const double* transition = work + self.max_labels * k
