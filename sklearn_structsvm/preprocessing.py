@@ -23,7 +23,9 @@ def _transformer_has(name):
     return check
 
 
-class SequenceTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class SequenceTransformer(  # type: ignore[call-arg]
+    TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Apply a transformer of rows to the rows of all sequences.
 
     The rows of all sequences are put below one another, the transformer sees them as it

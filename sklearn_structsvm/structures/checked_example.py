@@ -35,6 +35,8 @@ class CheckedExample:
         Their losses, and norms of their joint features.
     is_complete : bool
         Whether decoders choose from these and no others.
+    listed : list of int
+        Places of those that `labelings` lists, each once.
     answers : dict
         (trial, None) -> place of what `decode` answered, and (trial, lam) -> that of
         `loss_augmented_decode`.
@@ -45,7 +47,7 @@ class CheckedExample:
         self.name = type(structure).__name__
         self.labelings, self.losses, self.norms, self.rows = [], [], [], []
         self.places, self.answers = {}, {}
-        self.is_complete = False
+        self.is_complete, self.listed = False, []
         self.n_trials = 0
         self._features, self._points = None, {}
         self.add(truth, "y")
@@ -70,6 +72,7 @@ class CheckedExample:
                 f"{brief(self.truth)}."
             )
         self.is_complete = not self.structure.relaxed
+        self.listed = sorted(set(listed))
 
     def ask(self, method, **arguments):
         """Call a method of the structure, which is to leave its arguments alone."""

@@ -71,8 +71,7 @@ def check_oracle(structure, X, y, examples, weights, rng):
 def check_sums(oracle, name, block, example, w):
     """Compare a log-loss and its gradient with sums over the labelings."""
     scores, _, tol = example.points(w)
-    # Each labeling once, of whatever types it was met.
-    scores = scores[sorted(set(example.places.values()))]
+    scores = scores[example.listed]
     loss, gradient = oracle.log_loss(np.eye(oracle.n_blocks)[block], w)
     slope, expected = w @ gradient, softmax(scores) @ scores
     for what, found, known in (
@@ -201,9 +200,7 @@ class CheckedBlock:
 
     def check_soft_oracle(self):
         """Against the probabilities of all labelings, hot and cold."""
-        # Each labeling once, of whatever types it was met.
-        places = sorted(set(self.example.places.values()))
-        scores, losses = self.scores[places], self.losses[places]
+        scores, losses = (of[self.example.listed] for of in (self.scores, self.losses))
         values = scores + losses
         for share in (1.0, 0.01):
             temperature = share * (np.ptp(values) or 1.0)

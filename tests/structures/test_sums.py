@@ -287,7 +287,7 @@ def test_an_oracle_with_other_sums_is_found():
     oracle = structure.make_oracle(X, y)
     # An example of two labelings, where the oracle has three.
     example = SimpleNamespace(
-        i=0, places={"a": 0, "b": 1}, points=lambda w: (np.zeros(2), np.zeros(2), 1e-9)
+        i=0, listed=[0, 1], points=lambda w: (np.zeros(2), np.zeros(2), 1e-9)
     )
     with pytest.raises(ValueError, match="log-loss by it is 1.09861 for example 0"):
         check_sums(oracle, "it", 0, example, np.zeros(oracle.n_weights))
