@@ -166,13 +166,17 @@ acceleration, cache : as in `BCFWClassifier`
 
 def start_path(estimator, problem):
     """A fresh iterate, as a path begins with."""
-    refuse_bounds(problem.structure, "a path")
+    bounds = problem.structure.weight_bounds()
+    if bounds is not None and not np.isin(bounds, (-np.inf, 0.0, np.inf)).all():
+        # With those, w is 1/λ times what it is for λ = 1, where α stays as it is.
+        refuse_bounds(problem.structure, "a path, unless they are 0 or infinite,")
     iterate, _, _ = start_bcfw(
         problem.make_oracle(),
         problem.weights,
         1.0,
         step=estimator.step,
         cache=estimator.cache,
+        bounds=bounds,
     )
     return iterate
 

@@ -70,7 +70,7 @@ class GraphStructure(NodeStructure):
         Whether equal labels at the ends of an edge may only be rewarded, and different
         ones only be punished: the weights of pairs of equal labels are bounded by 0 from
         below, all others of "symmetric" and "directed" by 0 from above. The features of
-        edges are then to be >= 0. For estimators that take `coef_bounds`.
+        edges are then to be >= 0. For estimators that take `coef_bounds`, and for paths.
     inference : {"lp", "messages", "expansion"}, default="lp"
         How graphs with cycles and more than two labels are decoded. "lp" solves the
         relaxation, so that training can reach any `tol`. "messages" finds labelings that

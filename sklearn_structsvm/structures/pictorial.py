@@ -59,7 +59,7 @@ class PictorialStructure(Structure):
         the data; types that do not occur together have that of the edge.
     convex : bool, default=True
         Whether the weights of squared displacements are bounded by 0 from below, as in
-        Algorithms 8 and 9 of [2]_. For estimators that take `coef_bounds`.
+        Algorithms 8 and 9 of [2]_. For estimators that take `coef_bounds`, and for paths.
     cost : {"squared", "linear", "missed"}, default="squared"
         What a part at the distance d from the truth costs: min(1, d² / radius²) as in
         [2]_, min(1, d / radius), or 1 where d > radius and else 0.

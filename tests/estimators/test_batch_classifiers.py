@@ -814,8 +814,11 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
             )
         ),
         (PragamClassifier(loss="slack_hinge"), "chain", "not for sequences"),
-        (PragamClassifier(structure=ChainStructure(), label_costs=COSTS), "chain",
-         "not for ChainStructure: a structure has its own loss"),
+        (
+            PragamClassifier(structure=ChainStructure(), label_costs=COSTS),
+            "chain",
+            "not for ChainStructure: a structure has its own loss",
+        ),
         (BMRMClassifier(formulation="n-slack"), "binary", "needs a structure"),
         (BMRMClassifier(loss="slack_hinge"), "chain", "not for sequences"),
         (BMRMClassifier(ChainStructure(), label_costs=COSTS), "chain", "its own loss"),

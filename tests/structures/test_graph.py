@@ -34,7 +34,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import Bunch
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    SlackRescaledSSVM,
+    bcfw_path,
+)
 from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
 from sklearn_structsvm.structures import (
     ChainStructure,
@@ -500,11 +505,56 @@ def test_bounds_of_the_structure_and_of_the_user_both_hold():
 def test_solvers_without_bounds_refuse_a_structure_that_has_some():
     X, y = random_graphs()
     structure = GraphStructure(attractive=True)
-    with pytest.raises(ValueError, match="which a path does not keep to"):
-        bcfw_path(X, y, structure=structure)
     for solver in ("sgd", "cutting_plane"):
         with pytest.raises(ValueError, match=f"solver='{solver}' does not keep"):
             SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
+
+
+class Narrow(GraphStructure):
+    """All weights within one half."""
+
+    def weight_bounds(self):
+        return np.full(self.n_weights_, -0.5), np.full(self.n_weights_, 0.5)
+
+
+def test_a_path_knows_bounds_of_0_alone():
+    X, y = random_graphs()
+    with pytest.raises(ValueError, match="a path, unless they are 0 or infinite"):
+        bcfw_path(X, y, structure=Narrow())
+    search = BCFWClassifierCV(GraphStructure(attractive=True), Cs=3, cv=2, random_state=0)
+    search.fit(X, y)
+    assert search.structure_.weight_parts(search.coef_)["transition"].min() >= 0.0
+
+
+@pytest.mark.parametrize("heuristic", [False, True])
+def test_a_path_keeps_to_the_bounds_and_to_its_promise(heuristic):
+    X, y = random_graphs(n=12)
+    structure = GraphStructure(transition="symmetric", attractive=True)
+    path = bcfw_path(
+        X, y, structure=structure, eps=0.05, min_lambda=1e-3, heuristic=heuristic,
+        random_state=0,
+    )  # fmt: skip
+    lower, upper = (
+        GraphStructure(transition="symmetric", attractive=True)
+        .fit(*structure.check_data(X, y))
+        .weight_bounds()
+    )
+    rng = new_rng(0)
+    for lam in [*np.exp(rng.uniform(np.log(path.lambdas[-1]), 1.0, size=4)), 3.0]:
+        w = path.coef(lam)
+        assert (w >= lower).all() and (w <= upper).all()
+        model = BCFWClassifier(
+            structure, C=1.0 / (lam * len(X)), tol=1e-4, max_iter=10**4, random_state=0
+        ).fit(X, y)
+        oracle = model.structure_.make_oracle(*model.structure_.check_data(X, y))
+        hinges = []
+        for i in range(len(X)):
+            _, score, loss, _ = Probe(oracle, i, w).best(1.0)
+            hinges.append(score + loss)
+        objective = 0.5 * lam * w @ w + np.mean(hinges)
+        assert objective >= model.dual_objective_ - 1e-9
+        if not heuristic:
+            assert objective - model.objective_ <= 0.05 + 1e-9
 
 
 def test_slack_rescaling_keeps_to_the_bounds():
