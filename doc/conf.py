@@ -38,6 +38,7 @@ autosummary_context = {
         "fit",
         "join_weights",
         "joined_labels",
+        "least_costly",
         "make_oracle",
         "potentials",
         "present_scores",

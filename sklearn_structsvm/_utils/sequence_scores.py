@@ -196,7 +196,8 @@ def neg_token_log_loss_scorer(estimator, X, y, sample_weight=None):
     float
         The higher the better.
     """
-    proba, labels = estimator.predict_proba(X), estimator.classes_
+    proba = _method(estimator, "predict_proba")(X)
+    labels = estimator.classes_
     return -token_log_loss(y, proba, labels=labels, sample_weight=sample_weight)
 
 
@@ -215,8 +216,18 @@ def log_likelihood_scorer(estimator, X, y, sample_weight=None):
         The higher the better; -inf where a labeling has a label that was not there in
         fit.
     """
-    logs = estimator.log_likelihood(X, y)
+    logs = _method(estimator, "log_likelihood")(X, y)
     return float(np.average(logs, weights=sample_weight))
+
+
+def _method(estimator, name):
+    method = getattr(estimator, name, None)
+    if method is None:
+        raise TypeError(
+            f"This score needs an estimator with {name}, such as CRFClassifier; got "
+            f"{estimator!r}."
+        )
+    return method
 
 
 def _split_tag(tag, name, i, t):

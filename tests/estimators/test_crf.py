@@ -337,6 +337,12 @@ def test_labels_that_were_not_seen_have_no_likelihood():
 # ------------------------------------------------------------ in scikit-learn
 
 
+@pytest.mark.parametrize("scorer", [neg_token_log_loss_scorer, log_likelihood_scorer])
+def test_scores_of_probabilities_ask_for_an_estimator_that_has_them(scorer):
+    with pytest.raises(TypeError, match="such as CRFClassifier; got BCFWClassifier"):
+        scorer(BCFWClassifier(), [np.ones((1, 1))], [["a"]])
+
+
 def test_a_grid_search_goes_by_the_probabilities():
     X, y = chains(30)
     model = CRFClassifier(ChainStructure(), classes=[0, 1, 2], random_state=0)

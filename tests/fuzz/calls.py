@@ -28,7 +28,7 @@ BUFFERS = (
 SKIPPED = ("get_", "set_", "fetch_")
 # Of a structure's methods those that an estimator gives arrays which it made or checked
 # itself; the documentation does not list them.
-INNER = ("join_weights", "present_scores")
+INNER = ("join_weights", "least_costly", "present_scores")
 
 
 def public(module):
