@@ -11,7 +11,11 @@ from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm.distributed.dask_problem import make_dask_problem
 from sklearn_structsvm.distributed.dask_workers import holds_dask
-from sklearn_structsvm.estimators.problem import make_problem, read_structure
+from sklearn_structsvm.estimators.problem import (
+    make_problem,
+    named_structure,
+    read_structure,
+)
 from sklearn_structsvm.estimators.structured import StructuredClassifier, joined_weights
 from sklearn_structsvm.risks import (
     BinaryHinge,
@@ -105,7 +109,7 @@ class BatchClassifier(StructuredClassifier):
     def _fit(self, X, y, sample_weight, transaction):
         self._check_combination()
         problem = self._make_problem(X, y, sample_weight)
-        has_risk = isinstance(self.structure, str) and problem.structure.flat
+        has_risk = named_structure(self.structure) is None and problem.structure.flat
         train = self._train if has_risk else self._train_structure
         train(problem, (X, y, sample_weight), transaction)
 
@@ -119,7 +123,7 @@ class BatchClassifier(StructuredClassifier):
                 "numbers for each example: SubLBFGSClassifier, BCFWClassifier and "
                 "BMRMClassifier do."
             )
-        if not isinstance(self.structure, str):
+        if named_structure(self.structure) is not None:
             raise ValueError(
                 f"structure={self.structure!r} needs data in memory: Dask collections "
                 "are for rows of X whose structure is read from y."
@@ -128,8 +132,9 @@ class BatchClassifier(StructuredClassifier):
 
     def _check_combination(self):
         """ValueError for parameters that contradict each other, whatever the data."""
-        if not isinstance(self.structure, str):
-            self._check_for_structure(type(self.structure).__name__)
+        structure = named_structure(self.structure)
+        if structure is not None:
+            self._check_for_structure(type(structure).__name__)
 
     def _for_rows(self):
         """Names of parameters that only the risks know, whether set, and why not."""

@@ -28,10 +28,13 @@ class BCFWClassifier(StructuredClassifier):
 
     Parameters
     ----------
-    structure : "auto" or Structure, default="auto"
+    structure : "auto", str or Structure, default="auto"
         What is predicted. "auto" reads y: two classes, several classes, a multilabel
         indicator, or (where X holds one 2-D item per example) sequences of labels.
-        Name the structure where a search or a splitter has to know it beforehand.
+        Or its name: "binary", "multiclass", "multilabel", "pairwise", "chain", "tree" or
+        "graph", with default parameters. Name it where scikit-learn has to know
+        beforehand: it refuses a y that is a list of lists in a search or a
+        cross-validation with "auto", and takes it with "chain".
     C : float, default=1.0
         Inverse strength of the regularization.
     fit_intercept : bool, default=True

@@ -42,7 +42,8 @@ class BCFWClassifierCV(StructuredClassifier):
 
     Parameters
     ----------
-    structure : "auto" or Structure, default="auto"
+    structure : "auto", str or Structure, default="auto"
+        See `BCFWClassifier`.
     Cs : int or array-like, default=30
         Values of C, in any order, or how many, spread evenly in log(C) between the first
         breakpoint of the path and C = 10.

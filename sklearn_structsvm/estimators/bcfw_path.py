@@ -77,7 +77,8 @@ def bcfw_path(
     Parameters
     ----------
     X, y, sample_weight : as in `BCFWClassifier.fit`
-    structure : "auto" or Structure, default="auto"
+    structure : "auto", str or Structure, default="auto"
+        See `BCFWClassifier`.
     eps : float, default=0.1
         Largest suboptimality along the path, in units of the loss.
     kappa : float in (0, 1) or None, default=None

@@ -4,9 +4,9 @@ from functools import partial
 
 from sklearn_structsvm._utils.compat import StrOptions, _fit_context
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
+from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
-from sklearn_structsvm.structures import Structure
 
 
 class BMRMClassifier(BatchClassifier):
@@ -27,11 +27,12 @@ class BMRMClassifier(BatchClassifier):
 
     Parameters
     ----------
-    structure : "auto" or Structure, default="auto"
+    structure : "auto", str or Structure, default="auto"
         "auto" reads y: two classes, several classes, an indicator of labels to be
         ranked, or (where X holds one 2-D item per example) sequences of labels. A
         structure, named or read from sequences, is asked for its most violating outputs
-        by the cutting planes of SVMstruct; it has a loss of its own.
+        by the cutting planes of SVMstruct; it has a loss of its own. For the names see
+        `BCFWClassifier`.
     loss : {"hinge", "slack_hinge"}, default="hinge"
         "slack_hinge": cost(y, c) multiplies (1 + ⟨w_c - w_y, x⟩) instead of being the
         margin (one label per example). For structures see `SlackRescaledSSVM`.
@@ -141,7 +142,7 @@ class BMRMClassifier(BatchClassifier):
 
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
-        "structure": [StrOptions({"auto"}), Structure],
+        "structure": STRUCTURE_CONSTRAINT,
         "line_search": ["boolean"],
         "subproblem": [StrOptions({"qp", "line"})],
         "formulation": [StrOptions({"one-slack", "n-slack"})],

@@ -13,7 +13,7 @@ from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.base import require_y
-from sklearn_structsvm.estimators.problem import make_problem
+from sklearn_structsvm.estimators.problem import make_problem, named_structure
 from sklearn_structsvm.estimators.structured import (
     PROBLEM_CONSTRAINTS,
     DualPoint,
@@ -43,12 +43,13 @@ class CRFClassifier(StructuredClassifier):
 
     Parameters
     ----------
-    structure : "auto" or Structure, default="auto"
+    structure : "auto", str or Structure, default="auto"
         What is predicted: a `ChainStructure`, `TreeStructure`, `BinaryStructure`,
         `MulticlassStructure` or `MultilabelStructure`, over whose labelings sums can be
         computed. "auto" reads y: two classes, several classes, a multilabel indicator, or
-        (where X holds one 2-D item per example) sequences of labels. The losses of the
-        structure have a part in ``decoding="mbr"`` alone.
+        (where X holds one 2-D item per example) sequences of labels. Or a name: see
+        `BCFWClassifier`. The losses of the structure have a part in ``decoding="mbr"``
+        alone.
     C : float, default=1.0
         Inverse strength of the regularization. That of CRFsuite is c2 = 1 / (2 C).
     fit_intercept : bool, default=True
@@ -297,7 +298,8 @@ class CRFClassifier(StructuredClassifier):
         self._run(problem, data, transaction, solve, "L-BFGS", remedy="solver='dual' or ")
 
     def _check_structure(self):
-        if isinstance(self.structure, str) or self.structure.has_sums:
+        structure = named_structure(self.structure)
+        if structure is None or structure.has_sums:
             return
         raise ValueError(
             "CRFClassifier needs a structure over whose labelings sums can be computed: "

@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from sklearn_structsvm._utils.compat import StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import _fit_context
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
-from sklearn_structsvm.estimators.problem import refuse_bounds
+from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT, refuse_bounds
 from sklearn_structsvm.risks import BinaryHinge
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
 from sklearn_structsvm.solvers.blocks.excessive_gap import run_excessive_gap
-from sklearn_structsvm.structures import BinaryStructure, Structure
+from sklearn_structsvm.structures import BinaryStructure
 
 
 class PragamClassifier(BatchClassifier):
@@ -31,12 +31,13 @@ class PragamClassifier(BatchClassifier):
     loss : {"hinge", "slack_hinge"}, default="hinge"
         "slack_hinge": cost(y, c) multiplies (1 + z_c - z_y) instead of being the margin
         (one label per example). For structures see `SlackRescaledSSVM`.
-    structure : "auto" or Structure, default="auto"
+    structure : "auto", str or Structure, default="auto"
         "auto" reads y: two classes, several classes, an indicator of labels to be
         ranked, or (where X holds one 2-D item per example) sequences of labels. Those,
-        and a `ChainStructure` or `TreeStructure` that is named, have a loss of their own,
-        and a dual in the marginals of their edges, which is smoothed by an entropy so
-        that sum-product solves each step. Other structures have no marginals.
+        and a `ChainStructure` or `TreeStructure` that is named ("chain", "tree"), have a
+        loss of their own, and a dual in the marginals of their edges, which is smoothed
+        by an entropy so that sum-product solves each step. Other structures have no
+        marginals.
     C : float, default=1.0
         Inverse strength of the regularization.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
@@ -142,7 +143,7 @@ class PragamClassifier(BatchClassifier):
 
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
-        "structure": [StrOptions({"auto"}), Structure],
+        "structure": STRUCTURE_CONSTRAINT,
     }
     takes_dask = False
     takes_sequences = True

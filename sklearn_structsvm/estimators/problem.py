@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.weights import (
     check_weights,
@@ -26,10 +27,25 @@ from sklearn_structsvm.solvers.loop import WRONG_ORACLE
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
+    GraphStructure,
     MulticlassStructure,
     MultilabelStructure,
+    PairwiseMultilabelStructure,
     Structure,
+    TreeStructure,
 )
+
+# Structures that need no arguments, by the names that `structure` takes for them.
+STRUCTURES = {
+    "binary": BinaryStructure,
+    "chain": ChainStructure,
+    "graph": GraphStructure,
+    "multiclass": MulticlassStructure,
+    "multilabel": MultilabelStructure,
+    "pairwise": PairwiseMultilabelStructure,
+    "tree": TreeStructure,
+}
+STRUCTURE_CONSTRAINT = [StrOptions({"auto", *STRUCTURES}), Structure]
 
 
 @dataclass
@@ -79,9 +95,20 @@ class Problem:
         return self.structure.with_threshold(self.X, self.y, weights, self.weights)
 
 
+def named_structure(structure):
+    """The Structure that a `structure` parameter names, or None where data decide.
+
+    Tags are asked for before parameters are checked: a wrong name is None as well.
+    """
+    if not isinstance(structure, str):
+        return structure
+    return STRUCTURES[structure]() if structure in STRUCTURES else None
+
+
 def is_flat(structure):
     """Whether a `structure` parameter means one row of X per example, so far known."""
-    return isinstance(structure, str) or structure.flat
+    structure = named_structure(structure)
+    return structure is None or structure.flat
 
 
 def _holds_sequences(X):
@@ -137,7 +164,7 @@ def check_flat(estimator, X, y):
 
 def wants_indicator(structure):
     """Whether a named structure takes a column for an indicator of one label."""
-    return getattr(structure, "multi_label", False)
+    return getattr(named_structure(structure), "multi_label", False)
 
 
 def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
@@ -152,13 +179,13 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     -------
     Problem
     """
-    structure = estimator.structure
+    structure = named_structure(estimator.structure)
     if isinstance(X, (list, tuple)) and len(X) == 0:
         raise ValueError("X is empty: at least one example is needed.")
-    flat = not _holds_sequences(X) if isinstance(structure, str) else structure.flat
+    flat = not _holds_sequences(X) if structure is None else structure.flat
     if flat:
         X, y = check_flat(estimator, X, y)
-    if isinstance(structure, str):
+    if structure is None:
         structure = read(X, y, estimator.classes)
     else:
         structure = clone(structure)
@@ -199,9 +226,9 @@ def make_distributed_problem(estimator, X, y, sample_weight):
     DaskProblem or DaskSequences
         A context, at whose end the workers forget the parts.
     """
-    structure = estimator.structure
+    structure = named_structure(estimator.structure)
     has_rows = hasattr(X, "chunks") or hasattr(X, "divisions")
-    if not isinstance(structure, str):
+    if structure is not None:
         structure = clone(structure)
         if has_rows and not has_exact_steps(structure):
             raise TypeError(
@@ -222,9 +249,9 @@ def make_distributed_problem(estimator, X, y, sample_weight):
                 f"{' or '.join(map(repr, allowed))}."
             )
     if has_rows:
-        named = None if isinstance(structure, str) else lambda *labels: structure
+        named = None if structure is None else lambda *labels: structure
         return make_dask_problem(estimator, X, y, sample_weight, named or read_structure)
-    if isinstance(structure, str):
+    if structure is None:
         structure = ChainStructure()
     options = class_options(estimator, structure)
     problem = make_dask_sequences(structure, X, y, sample_weight, **options)

@@ -23,9 +23,11 @@ from sklearn_structsvm.distributed.blocks import BlockSteps, ExactSteps, as_it_i
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter, require_y
 from sklearn_structsvm.estimators.problem import (
+    STRUCTURE_CONSTRAINT,
     check_nothing_to_learn,
     is_flat,
     make_ascent,
+    named_structure,
 )
 from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
@@ -35,7 +37,7 @@ from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.base import as_object_array
 
 PROBLEM_CONSTRAINTS = {
-    "structure": [StrOptions({"auto"}), Structure],
+    "structure": STRUCTURE_CONSTRAINT,
     "fit_intercept": ["boolean"],
     "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
     "classes": ["array-like", None],
@@ -91,8 +93,10 @@ def knows(name):
     """Whether an estimator's structure can answer `name`."""
 
     def check(estimator):
-        structure = getattr(estimator, "structure_", estimator.structure)
-        return isinstance(structure, str) or hasattr(structure, name)
+        structure = getattr(estimator, "structure_", None)
+        if structure is None:
+            structure = named_structure(estimator.structure)
+        return structure is None or hasattr(structure, name)
 
     return check
 
@@ -132,11 +136,12 @@ class StructuredClassifier(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        if is_flat(self.structure):
+        structure = named_structure(self.structure)
+        if structure is None or structure.flat:
             # structure="auto" takes what there is.
             tags.input_tags.sparse = True
-            multi_class = getattr(self.structure, "multi_class", True)
-            multi_label = getattr(self.structure, "multi_label", True)
+            multi_class = getattr(structure, "multi_class", True)
+            multi_label = getattr(structure, "multi_label", True)
             tags.classifier_tags.multi_class = multi_class
             tags.classifier_tags.multi_label = multi_label
             if multi_label and not multi_class:

@@ -230,7 +230,7 @@ def test_weights_that_are_none_are_refused(kind):
     [
         ("C", 0.0), ("C", -1.0), ("C", np.nan), ("C", np.inf), ("C", "1"),
         ("tol", -1e-3), ("max_iter", 0), ("max_iter", 1.5), ("max_time", 0),
-        ("gap_check_interval", 0), ("intercept_scaling", 0.0), ("structure", "chain"),
+        ("gap_check_interval", 0), ("intercept_scaling", 0.0), ("structure", "chains"),
         ("structure", ChainStructure), ("step", "newton"), ("sampling", "cyclic"),
         ("cache", "yes"), ("algorithm", "sgd"), ("class_weight", "equal"),
     ],

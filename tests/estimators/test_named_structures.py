@@ -1,0 +1,130 @@
+"""Structures by name."""
+
+import numpy as np
+import pytest
+from _seeds import new_seed
+from sklearn.base import is_classifier
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.utils import get_tags
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    CRFClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    bcfw_path,
+)
+from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.estimators.problem import STRUCTURES, named_structure
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    PairwiseMultilabelStructure,
+)
+
+MODELS = [
+    BCFWClassifier(tol=0.05, random_state=0),
+    BCFWClassifierCV(Cs=[0.1], cv=2, random_state=0),
+    SlackRescaledSSVM(tol=0.05, random_state=0),
+    BMRMClassifier(C=0.1, tol=0.05),
+    PragamClassifier(C=0.1, tol=0.05),
+    CRFClassifier(C=0.1, tol=0.05, random_state=0),
+]
+each = pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+
+
+def sentences(n=18):
+    """Sequences whose labels are lists, as people have them."""
+    X, y = make_chains(n, n_features=4, n_classes=3, random_state=new_seed(0))
+    return X, [[f"tag{label}" for label in labels] for labels in y]
+
+
+@each
+def test_a_name_is_the_structure_with_its_default_parameters(model):
+    X, y = sentences()
+    named = type(model)(**model.get_params() | {"structure": "chain"}).fit(X, y)
+    given = type(model)(**model.get_params() | {"structure": ChainStructure()}).fit(X, y)
+    assert named.structure == "chain"
+    assert isinstance(named.structure_, ChainStructure)
+    np.testing.assert_array_equal(named.coef_, given.coef_)
+
+
+def test_a_path_takes_a_name():
+    X, y = sentences()
+    options = {"eps": 0.2, "min_lambda": 0.5, "random_state": 0}
+    named = bcfw_path(X, y, structure="chain", **options)
+    given = bcfw_path(X, y, structure=ChainStructure(), **options)
+    np.testing.assert_array_equal(named.coefs, given.coefs)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("multilabel", MultilabelStructure), ("pairwise", PairwiseMultilabelStructure)],
+)
+def test_names_of_structures_of_rows_with_several_labels(name, kind):
+    X, Y = make_multilabel(n_samples=20, n_classes=3, random_state=new_seed(0))
+    model = BCFWClassifier(name, tol=0.1, random_state=0).fit(X, Y)
+    assert isinstance(model.structure_, kind)
+
+
+def test_names_of_structures_of_rows_with_one_label():
+    X, _ = make_multilabel(n_samples=20, n_classes=3, random_state=new_seed(0))
+    y = np.arange(20) % 2
+    kinds = {"binary": BinaryStructure, "multiclass": MulticlassStructure}
+    for name, kind in kinds.items():
+        model = BCFWClassifier(name, tol=0.1, random_state=0).fit(X, y)
+        assert isinstance(model.structure_, kind)
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTURES))
+def test_tags_are_those_of_the_structure(name):
+    given = BCFWClassifier(named_structure(name))
+    assert get_tags(BCFWClassifier(name)) == get_tags(given)
+    for method in ("predict_k_best", "max_marginals", "decision_function"):
+        assert hasattr(BCFWClassifier(name), method) == hasattr(given, method)
+
+
+@each
+@pytest.mark.parametrize("structure", ["chains", "Chain", ChainStructure])
+def test_an_unknown_name_is_refused_by_fit_and_by_nothing_before_it(model, structure):
+    model = type(model)(**model.get_params() | {"structure": structure})
+    if isinstance(structure, str):
+        assert is_classifier(model)  # as "auto", until it is refused
+    with pytest.raises(ValueError, match="'structure' parameter of .* must be"):
+        model.fit(*sentences())
+
+
+def test_crf_refuses_a_named_structure_without_sums():
+    with pytest.raises(ValueError, match="sums can be computed.*got 'pairwise'"):
+        CRFClassifier("pairwise").fit(np.eye(2), np.eye(2, dtype=int))
+
+
+@pytest.mark.parametrize("kind", [BCFWClassifier, CRFClassifier, SlackRescaledSSVM])
+def test_cross_validation_takes_lists_of_lists_for_a_chain_by_name(kind):
+    X, y = sentences()
+    model = kind("chain", classes=["tag0", "tag1", "tag2"], tol=0.1, random_state=0)
+    assert not is_classifier(model)
+    as_arrays = [np.array(labels) for labels in y]
+    expected = cross_val_score(model, X, as_arrays, cv=3)
+    np.testing.assert_array_equal(cross_val_score(model, X, y, cv=3), expected)
+    search = GridSearchCV(model, {"C": [1.0]}, cv=3).fit(X, y)
+    assert search.best_score_ == pytest.approx(expected.mean())
+
+
+def test_scikit_learn_itself_refuses_lists_of_lists_for_auto():
+    # Should this fail one day, then the docstrings of `structure` promise too little.
+    X, y = sentences()
+    with pytest.raises(ValueError, match="legacy multi-label"):
+        cross_val_score(BCFWClassifier(random_state=0), X, y, cv=3)
+
+
+def test_cross_val_predict_gives_a_labeling_for_each_sequence():
+    X, y = sentences()
+    predicted = cross_val_predict(
+        BCFWClassifier("chain", tol=0.1, random_state=0), X, y, cv=3
+    )
+    assert [len(labels) for labels in predicted] == [len(labels) for labels in y]
