@@ -34,6 +34,7 @@ from sklearn_structsvm.structures import (
     Structure,
     TreeStructure,
 )
+from sklearn_structsvm.structures.validation import refuse_tokens
 
 # Structures that need no arguments, by the names that `structure` takes for them.
 STRUCTURES = {
@@ -143,6 +144,7 @@ def read_structure(X, y, classes):
 
 def check_flat(estimator, X, y):
     """X and y as scikit-learn's linear classifiers check them."""
+    refuse_tokens(X)
     for name, data in (("X", X), ("y", y)):
         check_sparse(data, name)
     X, y = validate_data(

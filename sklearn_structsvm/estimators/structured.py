@@ -35,6 +35,7 @@ from sklearn_structsvm.solvers.blocks.exact import run_exact
 from sklearn_structsvm.solvers.loop import WRONG_ORACLE, History
 from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.base import as_object_array
+from sklearn_structsvm.structures.validation import refuse_tokens
 
 PROBLEM_CONSTRAINTS = {
     "structure": STRUCTURE_CONSTRAINT,
@@ -164,6 +165,7 @@ class StructuredClassifier(
     def _check_X(self, X):
         check_is_fitted(self)
         if self.structure_.flat:
+            refuse_tokens(X)
             check_sparse(X)
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C"

@@ -1,5 +1,7 @@
 """Ragged sequences of feature rows: checked item by item, stacked once."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from scipy import sparse
 
@@ -21,10 +23,12 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
         `n_features`, or than the first), not numeric, with NaN or infinity, or dense
         among sparse ones.
     """
-    if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+    refuse_tokens(X)
+    if len(getattr(X, "shape", ())) == 2:
         raise ValueError(
             "X must be a sequence of n items of shape (T_i, n_features), one per "
-            f"sequence; got one 2-D array of shape {X.shape}."
+            f"{kind}; got one 2-D array of shape {tuple(X.shape)}. If it is one {kind}, "
+            "write [X]."
         )
     items = as_list(X, "X")
     all_sparse = sparse.issparse(items[0])
@@ -65,6 +69,36 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
             )
         result.append(item)
     return result
+
+
+def refuse_tokens(X):
+    """ValueError for X of tokens, such as words and dicts, that have no features yet."""
+    if isinstance(X, (str, bytes, Mapping)):
+        return  # no list at all, of which others say more
+    token, name = X, "X"
+    for _ in range(3):
+        if not isinstance(token, (list, tuple)) and (
+            not isinstance(token, np.ndarray) or token.ndim != 1
+        ):
+            break
+        if len(token) == 0:
+            return
+        token, name = token[0], f"{name}[0]"
+    if isinstance(token, (str, bytes)):
+        try:
+            float(token)
+        except ValueError:
+            pass
+        else:
+            return
+    elif not isinstance(token, Mapping):
+        return
+    raise ValueError(
+        f"{name} is {plain(token)!r}, and not a number or a row of numbers. Sequences of "
+        "words or of dicts get their features from a SequenceTransformer: write "
+        "make_pipeline(SequenceTransformer(), estimator), the former of "
+        "sklearn_structsvm.preprocessing, and X as a list of sequences."
+    )
 
 
 def _as_array(item, name):

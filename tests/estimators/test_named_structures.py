@@ -1,4 +1,4 @@
-"""Structures by name."""
+"""Structures by name, and what is said of X that has no features yet."""
 
 import numpy as np
 import pytest
@@ -120,6 +120,56 @@ def test_scikit_learn_itself_refuses_lists_of_lists_for_auto():
     X, y = sentences()
     with pytest.raises(ValueError, match="legacy multi-label"):
         cross_val_score(BCFWClassifier(random_state=0), X, y, cv=3)
+
+
+TOKENS = {
+    "strings": [["the", "cat"], ["sleeps"]],
+    "dicts": [[{"word": "the"}, {"word": "cat"}], [{"word": "sleeps"}]],
+    "lists of strings": [[["word=the"], ["word=cat"]], [["word=sleeps"]]],
+    "object arrays": [np.array([{"a": 1}, {"b": 1}], dtype=object), np.array(["c"])],
+    "one sentence": ["the", "cat"],
+    "array of words": np.array(["the", "cat"]),
+    "dicts alone": [{"word": "the"}, {"word": "cat"}],
+}
+
+
+@pytest.mark.parametrize("structure", ["auto", "chain", "multiclass"])
+@pytest.mark.parametrize("X", TOKENS.values(), ids=TOKENS)
+def test_tokens_without_features_are_sent_to_the_transformer(X, structure):
+    with pytest.raises(ValueError, match=r"X\[0\].* is .*SequenceTransformer\(\)"):
+        BCFWClassifier(structure).fit(X, [["a", "b"], ["a"]])
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_predict_sends_tokens_to_the_transformer_as_well(flat):
+    X, y = sentences()
+    if flat:
+        X, y = np.concatenate(X), np.concatenate(y)
+    model = BCFWClassifier(tol=0.1, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"X\[0\]\[0\] is 'the'.*SequenceTransformer"):
+        model.predict([["the", "cat"]])
+
+
+@pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+def test_one_sequence_is_told_how_to_be_a_list(library):
+    X, y = sentences()
+    one = X[0]
+    if library != "numpy":
+        one = pytest.importorskip(library).DataFrame(one)
+    model = BCFWClassifier("chain", tol=0.1, random_state=0)
+    with pytest.raises(ValueError, match=r"one 2-D array.*one sequence, write \[X\]"):
+        model.fit(one, y[0])
+    with pytest.raises(ValueError, match=r"one sequence, write \[X\]"):
+        model.fit(X, y).predict(one)
+
+
+def test_numbers_written_as_strings_are_still_rows():
+    X = [["1", "0"], ["0", "1"], ["1", "1"]]
+    as_numbers = np.array(X, dtype=float)
+    y = [0, 1, 0]
+    model = BCFWClassifier(random_state=0)
+    expected = model.fit(as_numbers, y).coef_
+    np.testing.assert_array_equal(model.fit(X, y).coef_, expected)
 
 
 def test_cross_val_predict_gives_a_labeling_for_each_sequence():
