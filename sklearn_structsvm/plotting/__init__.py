@@ -1,10 +1,11 @@
-"""Displays of fits, regularization paths, labelings and confusion matrices.
+"""Displays of fits, weights, regularization paths, labelings and confusion matrices.
 
 Needs matplotlib, which ``pip install "sklearn-structsvm[plot]"`` brings; it is imported
 when the first plot is drawn.
 """
 
 from sklearn_structsvm.plotting._achievable_set import AchievableSetDisplay
+from sklearn_structsvm.plotting._chain_weights import ChainWeightsDisplay
 from sklearn_structsvm.plotting._convergence import ConvergenceDisplay
 from sklearn_structsvm.plotting._label_map import LabelMapDisplay
 from sklearn_structsvm.plotting._path import RegularizationPathDisplay
@@ -12,6 +13,7 @@ from sklearn_structsvm.plotting._tradeoff import TradeoffDisplay
 
 __all__ = [
     "AchievableSetDisplay",
+    "ChainWeightsDisplay",
     "ConvergenceDisplay",
     "LabelMapDisplay",
     "RegularizationPathDisplay",

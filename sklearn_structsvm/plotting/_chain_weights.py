@@ -1,0 +1,208 @@
+"""The weights of a chain: which labels follow one another, which features speak for them."""
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
+from sklearn_structsvm.plotting._common import axes_or_new
+
+# Room for a row or a column of a heat map, for its axis and colour bar, and for a letter
+# of a name, in inches.
+_CELL = 0.24
+_AROUND = 1.6
+_LETTER = 0.08
+
+
+class ChainWeightsDisplay:
+    """Weights of the transitions, and of the features that weigh most.
+
+    To the left the score of each label (column) after each label (row), to the right that
+    of each label (column) where a position has the feature (row). The features shown are
+    those of the largest absolute weights, listed by the label that they speak for or
+    against most. Blue speaks for, red against.
+
+    It is recommended to use :meth:`from_estimator`. All parameters are stored as
+    attributes.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_classes,)
+    transition : array-like of shape (n_classes, n_classes), default=None
+        The previous label first; for trees that of the parent.
+    emission : array-like of shape (n_features, n_classes), default=None
+    feature_names : array-like of shape (n_features,), default=None
+        None for ``x0``, ``x1``, ...
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+        For the transitions and for the features, as far as there are weights of them.
+    ax_ : matplotlib Axes
+        The first of these.
+    figure_ : matplotlib Figure
+    images_ : list of matplotlib AxesImage
+        The heat map in each of the axes.
+    shown_ : ndarray of int
+        Which features are shown, from above.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import CRFClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> from sklearn_structsvm.plotting import ChainWeightsDisplay
+    >>> X, y = make_chains(n_samples=20, n_classes=3, random_state=0)
+    >>> model = CRFClassifier("chain", C=0.1, random_state=0).fit(X, y)
+    >>> display = ChainWeightsDisplay.from_estimator(model, n_features=5)
+    >>> [image.get_array().shape for image in display.images_]
+    [(3, 3), (5, 3)]
+    """
+
+    def __init__(self, *, labels, transition=None, emission=None, feature_names=None):
+        self.labels = labels
+        self.transition = transition
+        self.emission = emission
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, *, feature_names=None, n_features=20, ax=None, **imshow_kw
+    ):
+        """Draw the weights of a fitted chain or tree.
+
+        Parameters
+        ----------
+        estimator : fitted estimator over a ChainStructure or TreeStructure
+            Such as `CRFClassifier`, or a pipeline that ends in one.
+        feature_names : array-like of shape (n_features,), default=None
+            None takes those that the steps of a pipeline before the last one tell, or
+            those of the columns of X, or ``x0``, ``x1``, ...
+        n_features : int, default=20
+            How many features are shown.
+        ax : matplotlib Axes, or a list of two, default=None
+            Axes to draw into: a single one is for the transitions. None makes a figure.
+        **imshow_kw : dict
+            Passed to `imshow`, which draws the heat maps.
+
+        Returns
+        -------
+        display : ChainWeightsDisplay
+
+        Raises
+        ------
+        NotFittedError
+        TypeError
+            If the estimator is not one over a chain or tree.
+        """
+        check_is_fitted(estimator)
+        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        structure = getattr(model, "structure_", None)
+        if not hasattr(structure, "weight_parts") or not structure.has_sums:
+            raise TypeError(
+                "ChainWeightsDisplay needs an estimator over a ChainStructure or "
+                f"TreeStructure; got {model!r}."
+            )
+        if feature_names is None and model is not estimator:
+            feature_names = _names_before_the_end(estimator)
+        if feature_names is None:
+            feature_names = getattr(model, "feature_names_in_", None)
+        parts = structure.weight_parts(model.coef_)
+        display = cls(
+            labels=structure.classes_,
+            transition=parts.get("transition"),
+            emission=parts.get("emission"),
+            feature_names=feature_names,
+        )
+        return display.plot(ax=ax, n_features=n_features, **imshow_kw)
+
+    def plot(self, ax=None, *, n_features=20, **imshow_kw):
+        """Draw the heat maps.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or a list of two, default=None
+            Axes to draw into: a single one is for the transitions, or for the features
+            where there are no transitions. None makes a new figure.
+        n_features : int, default=20
+            How many features are shown.
+        **imshow_kw : dict
+            Passed to `imshow`, which draws the heat maps.
+
+        Returns
+        -------
+        display : ChainWeightsDisplay
+        """
+        check_integer("n_features", n_features, 1)
+        labels = as_array("labels", self.labels)
+        maps = []
+        if self.transition is not None:
+            weights = as_floats("transition", self.transition, len(labels), len(labels))
+            maps.append((weights, labels, "Previous label", "Transitions"))
+        self.shown_ = np.empty(0, dtype=np.intp)
+        if self.emission is not None:
+            n_rows = len(as_array("emission", self.emission))
+            emission = as_floats("emission", self.emission, n_rows, len(labels))
+            names = self._names(emission)
+            self.shown_ = _heaviest(emission, n_features)
+            features = emission[self.shown_], names[self.shown_]
+            maps.append((*features, "Feature", "Features"))
+        if not maps:
+            raise ValueError("Neither transitions nor features have weights to be drawn.")
+        self.axes_, self.images_ = self._axes(ax, maps), []
+        for axes, (weights, rows, row_name, title) in zip(
+            self.axes_, maps, strict=False
+        ):
+            largest = np.abs(weights).max(initial=0.0) or 1.0
+            style = {"cmap": "RdBu", "vmin": -largest, "vmax": largest, "aspect": "auto"}
+            image = axes.imshow(weights, **style | imshow_kw)
+            axes.set_xticks(range(len(labels)), map(str, labels), rotation=90)
+            axes.set_yticks(range(len(rows)), map(str, rows))
+            axes.tick_params(labelsize="small")
+            axes.set(xlabel="Label", ylabel=row_name, title=title)
+            axes.figure.colorbar(image, ax=axes)
+            self.images_.append(image)
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        return self
+
+    def _names(self, emission):
+        if self.feature_names is None:
+            return np.array([f"x{j}" for j in range(len(emission))])
+        names = as_array("feature_names", self.feature_names)
+        if names.shape != emission.shape[:1]:
+            raise ValueError(
+                f"feature_names must have one name for each of the {len(emission)} "
+                f"features; got an array of shape {names.shape}."
+            )
+        return names
+
+    def _axes(self, ax, maps):
+        if ax is not None:
+            return list(np.atleast_1d(ax))[: len(maps)]
+        first = axes_or_new(None, "ChainWeightsDisplay.plot")
+        figure = first.figure
+        rows = max(len(weights) for weights, *_ in maps)
+        longest = max(len(str(name)) for _, names, *_ in maps for name in names)
+        width = sum(_CELL * weights.shape[1] + _AROUND for weights, *_ in maps)
+        figure.set_size_inches(width + _LETTER * longest, _CELL * rows + _AROUND)
+        if len(maps) == 1:
+            return [first]
+        first.remove()
+        return list(figure.subplots(1, len(maps)))
+
+
+def _names_before_the_end(pipeline):
+    """Names of what the last step is handed, None where some step does not tell."""
+    try:
+        return pipeline[:-1].get_feature_names_out()
+    except AttributeError:  # as of a FeatureHasher
+        return None
+
+
+def _heaviest(emission, n_features):
+    """Features by their largest absolute weight, grouped by the label that has it."""
+    label = np.abs(emission).argmax(axis=1)
+    weight = emission[np.arange(len(emission)), label]
+    # Stable, so that equal weights are shown in the order of the features.
+    heaviest = np.argsort(-np.abs(weight), kind="stable")[:n_features]
+    return heaviest[np.lexsort((-weight[heaviest], label[heaviest]))]
