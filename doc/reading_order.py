@@ -2,6 +2,7 @@
 
 EXAMPLES = [
     "plot_ocr_chain.py",
+    "plot_tagging.py",
     "plot_grid_search_sequences.py",
     "plot_sparse_chunking.py",
     "plot_confidence.py",

@@ -1,4 +1,4 @@
-"""The weights of a chain: which labels follow one another, which features speak for them."""
+"""Weights of a chain: what follows on what, and which features speak for a label."""
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -153,7 +153,8 @@ class ChainWeightsDisplay:
             self.axes_, maps, strict=False
         ):
             largest = np.abs(weights).max(initial=0.0) or 1.0
-            style = {"cmap": "RdBu", "vmin": -largest, "vmax": largest, "aspect": "auto"}
+            style = {"cmap": "RdBu", "vmin": -largest, "vmax": largest}
+            style["aspect"] = "equal" if rows is labels else "auto"
             image = axes.imshow(weights, **style | imshow_kw)
             axes.set_xticks(range(len(labels)), map(str, labels), rotation=90)
             axes.set_yticks(range(len(rows)), map(str, rows))

@@ -1,0 +1,177 @@
+"""
+From tokens to a tagger
+=======================
+
+Sentences as people have them, lists of words with a list of tags each, become a tagger:
+features as dicts, a search over a pipeline, a look at the weights, a file to keep it in,
+and for each new sentence its tags, how sure they are and what else they could be.
+"""
+
+# %%
+# Sentences
+# ---------
+# Short ones that are made up from a few patterns: who moved where, with the names of
+# persons (PER) and places (LOC) tagged as B(egin), I(nside) and O(utside). Names are
+# glued together from syllables, so that most of those in the test part are new, and one
+# name may be a person's or a place's.
+
+import io
+
+import joblib
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import Pipeline
+
+from sklearn_structsvm import CRFClassifier
+from sklearn_structsvm.metrics import (
+    entity_f1_score,
+    entity_f1_scorer,
+    token_accuracy_score,
+)
+from sklearn_structsvm.plotting import ChainWeightsDisplay
+from sklearn_structsvm.preprocessing import SequenceTransformer
+
+PATTERNS = [
+    "PER moved from LOC to LOC",
+    "yesterday PER met PER in LOC",
+    "LOC is larger than LOC",
+    "the road to LOC was closed",
+    "PER of LOC won the race",
+    "few people know PER",
+    "few people know LOC",
+    "PER lost to PER",
+    "LOC lost to LOC",
+    "nobody saw PER leave LOC",
+]
+FIRST = ["Ann", "Ben", "Carl", "Dora", "Ed", "Fay", "Gus", "Ida", "Lena", "May"]
+START, MIDDLE = ["Ber", "Hol", "Kar", "Lin", "Mon", "Ros", "Stan"], ["", "den", "ti"]
+END = {"PER": ["son", "er", "ley", "lin"], "LOC": ["ton", "er", "ley", "lin"]}
+
+
+def make_name(kind, rng):
+    name = rng.choice(START) + rng.choice(MIDDLE) + rng.choice(END[kind])
+    before = {"PER": [*FIRST, "Dr"], "LOC": ["New", "North", "May"]}[kind]
+    return [str(rng.choice(before)), str(name)] if rng.random() < 0.4 else [str(name)]
+
+
+def make_sentence(rng):
+    words, tags = [], []
+    for part in rng.choice(PATTERNS).split():
+        name = make_name(part, rng) if part in END else [part]
+        words += name
+        tags += [f"B-{part}", f"I-{part}"][: len(name)] if part in END else ["O"]
+    return words, tags
+
+
+rng = np.random.default_rng(0)
+sentences, y = zip(*(make_sentence(rng) for _ in range(400)), strict=True)
+print(list(zip(sentences[0], y[0], strict=True)))
+
+# %%
+# Features
+# --------
+# A token's features are a dict, as sklearn-crfsuite has them: of a string each value is a
+# feature, numbers stay numbers, and a dict within has a neighbour's.
+
+
+def about(word):
+    return {"word": word.lower(), "capital": float(word[0].isupper())}
+
+
+def features(words):
+    own = [about(word) for word in words]
+    none = [{"none": 1.0}]
+    return [
+        {"bias": 1.0, "ending": word[-3:], **token, "previous": before, "next": after}
+        for word, token, before, after in zip(
+            words, own, none + own[:-1], own[1:] + none, strict=True
+        )
+    ]
+
+
+X = [features(words) for words in sentences]
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+
+# %%
+# A searched pipeline
+# -------------------
+# ``SequenceTransformer`` makes sparse matrices of the dicts. ``"chain"`` says that these
+# are sequences; scikit-learn then takes ``y`` as a list of lists of strings. Each fold
+# fits a transformer of its own, so that no feature comes from held-out sentences.
+
+tagger = Pipeline(
+    [
+        ("features", SequenceTransformer()),
+        ("crf", CRFClassifier("chain", tol=0.01, random_state=0)),
+    ]
+)
+grid = {"crf__C": [0.01, 0.1, 1.0, 10.0]}
+search = GridSearchCV(tagger, grid, scoring=entity_f1_scorer, cv=3)
+search.fit(X_train, y_train)
+for C, score in zip(grid["crf__C"], search.cv_results_["mean_test_score"], strict=True):
+    print(f"C = {C:5}: entity F1 {score:.3f}")
+
+best = search.best_estimator_
+predicted = best.predict(X_test)
+print(f"held-out sentences: entity F1 {entity_f1_score(y_test, predicted):.3f}")
+print(f"words with the right tag: {token_accuracy_score(y_test, predicted):.3f}")
+print(f"above the optimum by at most {best['crf'].dual_gap_:.4f}")
+
+# %%
+# What it has learned
+# -------------------
+# To the left, inside tags follow tags of their own kind. To the right, the features of
+# the largest weights: endings that one kind of name has, neighbouring words, capitals.
+
+display = ChainWeightsDisplay.from_estimator(best, n_features=18)
+plt.show()
+
+# %%
+# Kept in a file
+# --------------
+# The whole pipeline, as any of scikit-learn's. (A name of a file does as well as this
+# buffer.)
+
+file = io.BytesIO()
+joblib.dump(best, file)
+print(f"{file.tell() / 1024:.0f} KiB")
+file.seek(0)
+tagger = joblib.load(file)
+
+# %%
+# A new sentence
+# --------------
+# Its tags, and the probability of each tag at each word. "near" was in no sentence
+# before, May is a first name and a part of places, and Westiley may be of either kind.
+
+words = "yesterday May met Lena Holley near Westiley".split()
+new = [features(words)]
+tags, proba = tagger.predict(new)[0], tagger.predict_proba(new)[0]
+labels = tagger.classes_
+
+figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+image = ax.imshow(proba.T, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+for t, row in enumerate(proba):
+    for j, p in enumerate(row):
+        if p >= 0.01:
+            color = "white" if p > 0.5 else "black"
+            weight = "bold" if labels[j] == tags[t] else "normal"
+            ax.text(
+                t, j, f"{p:.2f}", ha="center", va="center", color=color, weight=weight
+            )
+ax.set_xticks(range(len(words)), words)
+ax.set_yticks(range(len(labels)), labels)
+ax.set_title("Probability of each tag; bold: the tagging")
+figure.colorbar(image, ax=ax)
+plt.show()
+
+# %%
+# The tags in bold are the most probable *together*. The alternatives:
+
+matrix = tagger[:-1].transform(new)
+taggings, probabilities = tagger[-1].predict_k_best(matrix, k=4)
+for tagging, p in zip(taggings[0], probabilities[0], strict=True):
+    print(
+        f"{p:.3f}", *(f"{w}/{t}" for w, t in zip(words, tagging, strict=True) if t != "O")
+    )
