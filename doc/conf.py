@@ -78,7 +78,9 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_show_sourcelink = False
-html_sidebars = {"index": [], "install": [], "changelog": [], "pystruct": []}
+html_sidebars = {
+    page: [] for page in ("index", "install", "changelog", "crfsuite", "pystruct")
+}
 html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -149,6 +149,7 @@ class ChainWeightsDisplay:
         if not maps:
             raise ValueError("Neither transitions nor features have weights to be drawn.")
         self.axes_, self.images_ = self._axes(ax, maps), []
+        tallest = max(len(rows) for _, rows, *_ in maps)
         for axes, (weights, rows, row_name, title) in zip(
             self.axes_, maps, strict=False
         ):
@@ -160,7 +161,8 @@ class ChainWeightsDisplay:
             axes.set_yticks(range(len(rows)), map(str, rows))
             axes.tick_params(labelsize="small")
             axes.set(xlabel="Label", ylabel=row_name, title=title)
-            axes.figure.colorbar(image, ax=axes)
+            # As high as the cells, where these are squares.
+            axes.figure.colorbar(image, ax=axes, shrink=len(rows) / tallest)
             self.images_.append(image)
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
@@ -182,10 +184,10 @@ class ChainWeightsDisplay:
             return list(np.atleast_1d(ax))[: len(maps)]
         first = axes_or_new(None, "ChainWeightsDisplay.plot")
         figure = first.figure
-        rows = max(len(weights) for weights, *_ in maps)
+        tallest = max(len(rows) for _, rows, *_ in maps)
         longest = max(len(str(name)) for _, names, *_ in maps for name in names)
         width = sum(_CELL * weights.shape[1] + _AROUND for weights, *_ in maps)
-        figure.set_size_inches(width + _LETTER * longest, _CELL * rows + _AROUND)
+        figure.set_size_inches(width + _LETTER * longest, _CELL * tallest + _AROUND)
         if len(maps) == 1:
             return [first]
         first.remove()
