@@ -150,9 +150,7 @@ class ChainWeightsDisplay:
             raise ValueError("Neither transitions nor features have weights to be drawn.")
         self.axes_, self.images_ = self._axes(ax, maps), []
         tallest = max(len(rows) for _, rows, *_ in maps)
-        for axes, (weights, rows, row_name, title) in zip(
-            self.axes_, maps, strict=False
-        ):
+        for axes, (weights, rows, row_name, title) in zip(self.axes_, maps, strict=False):
             largest = np.abs(weights).max(initial=0.0) or 1.0
             style = {"cmap": "RdBu", "vmin": -largest, "vmax": largest}
             style["aspect"] = "equal" if rows is labels else "auto"
