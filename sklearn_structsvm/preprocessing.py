@@ -164,7 +164,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
     def _join(self, X):
         rows, lengths = join_sequences(X)
         if self.transformer is None:
-            rows = list(map(_features_of, rows))
+            # One at a time: all of them at once take more memory than what is made.
+            rows = map(_features_of, rows)
         return rows, lengths
 
     def __sklearn_is_fitted__(self):
@@ -377,8 +378,10 @@ def _features_of(token):
     if isinstance(token, str):
         return {token: 1.0}
     if not isinstance(token, Mapping):
-        return Counter(token)
-    if not any(isinstance(value, Mapping) for value in token.values()):
+        once = dict.fromkeys(token, 1.0)
+        return once if len(once) == len(token) else Counter(token)
+    # There are few types, and it takes long to ask for an abstract one.
+    if not any(issubclass(kind, Mapping) for kind in set(map(type, token.values()))):
         return token
     features = {}
     for name, value in token.items():
