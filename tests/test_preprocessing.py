@@ -139,6 +139,13 @@ def test_tokens_as_crfsuite_has_them_need_no_transformer():
             np.testing.assert_array_equal(item.toarray(), other.toarray())
 
 
+def test_a_string_that_a_token_has_twice_counts_twice():
+    model = SequenceTransformer()
+    (item,) = model.fit_transform([[["a", "b", "a"], ["b"], []]])
+    assert model.get_feature_names_out().tolist() == ["a", "b"]
+    np.testing.assert_array_equal(item.toarray(), [[2, 1], [0, 1], [0, 0]])
+
+
 def test_dicts_in_dicts_and_words_alone_are_features():
     model = SequenceTransformer().fit(
         [[{"next": {"word": "cat", "far": {"n": 2}}, "w": ["a", "b"]}, {"n": 3}]]
