@@ -102,9 +102,9 @@ def has_highs():
     return True
 
 
-def chain_classifier(**params):
+def chain_classifier(transitions=None, **params):
     """BCFWClassifier of a full chain model, Hamming loss over the length."""
-    return BCFWClassifier(ChainStructure(), **params)
+    return BCFWClassifier(ChainStructure(transitions=transitions), **params)
 
 
 def fit_quietly(estimator, X, y):

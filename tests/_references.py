@@ -155,12 +155,20 @@ def list_multilabel(X, Y, costs=None, bias=0.0):
     return Listed([labelings] * len(truth), truth, phi, loss)
 
 
-def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS):
+def is_allowed(labels, mask):
+    """Whether a mask of (k + 1)² allows each pair, with k before and after them all."""
+    k = len(mask) - 1
+    return all(mask[a, b] for a, b in zip((k, *labels), (*labels, k), strict=True))
+
+
+def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
     problem = Listed([], [], [], [])
     for x, labels in zip(X, y, strict=True):
         T = len(labels)
         labelings = list(product(range(k), repeat=T))
+        if mask is not None:
+            labelings = [labels for labels in labelings if is_allowed(labels, mask)]
         unit = 1.0 / T if normalize else 1.0
         problem.labelings.append(labelings)
         problem.truth.append(labelings.index(tuple(map(int, labels))))

@@ -298,8 +298,10 @@ def _all_labelings(structure, oracle, most):
         n_values = len(structure.classes_)
     if n_labels * np.log(n_values) > np.log(most) + 1e-9:
         return None
-    grid = np.indices((n_values,) * n_labels, dtype=np.intc)
-    return np.ascontiguousarray(grid.reshape(n_labels, -1).T)
+    grid = np.indices((n_values,) * n_labels, dtype=np.intc).reshape(n_labels, -1).T
+    if hasattr(structure, "_impossible"):
+        grid = grid[~structure._impossible(grid.ravel(), np.full(len(grid), n_labels))]
+    return np.ascontiguousarray(grid)
 
 
 def _line_in_angle(lam, highest, alpha, beta, top):

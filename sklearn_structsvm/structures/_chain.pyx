@@ -7,13 +7,18 @@ With x_t the features of position t, the weights are read as
 
 each part present or not. All edges share one transition matrix, so that the
 marginals of a block are T x k for its nodes and the sum k x k of its edges.
+
+Where some labels may not follow others, or be first or last, the potentials are what they
+are, as products with marginals are made of them, and a penalty stands in copies alone,
+which decoders and sums read: infinite for max-plus and sums, and for the front of slack
+rescaling, which subtracts, as large as is needed to make one + score negative.
 """
 import numpy as np
 
 from sklearn_structsvm._utils.borders import (
     as_floats, check_indices, check_shape, check_starts, restore)
 
-from libc.math cimport INFINITY, log
+from libc.math cimport INFINITY, fabs, log
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
@@ -33,6 +38,10 @@ cdef extern from "_utils/_vector.h" nogil:
 
 
 cdef extern from "structures/_sum_product.h" nogil:
+    void vector_range(
+        Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
+    void vector_sum(
+        Py_ssize_t n, const double* x, const double* y, double* out) noexcept
     void vector_mix(
         Py_ssize_t n, double gamma, const double* x, const double* y,
         double* out) noexcept
@@ -86,11 +95,17 @@ cdef class ChainOracle(BlockOracle):
         Which parts the model has.
     normalize : bool
         Whether the loss of a chain is divided by its length.
+    allowed : ndarray of shape (k + 1, k + 1), dtype bool, or None
+        Which label may follow which, the last row and column being of the beginning and
+        of the end; None for all. The true labelings keep to it, which is not checked.
+    log_counts : ndarray of shape (longest chain + 1,) or None
+        With `allowed`: logarithms of the numbers of labelings by length, none of 0.
     """
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const int[::1] y, const double[:, ::1] costs, *, bint bias,
-                 bint first, bint last, bint transition, bint normalize):
+                 bint first, bint last, bint transition, bint normalize, allowed=None,
+                 log_counts=None):
         cdef Py_ssize_t k = costs.shape[0], at = features.n_features * k, longest
         check_starts("offsets", offsets, offsets.shape[0] - 1, features.n_rows)
         check_shape("costs", costs, k, k)
@@ -120,6 +135,17 @@ cdef class ChainOracle(BlockOracle):
         self.sums_at = self.soft_at + longest * k + k * k
         self.work_size = self.sums_at + 2 * k * k + sum_room(longest, k)
         self.is_flipped = False
+        self.is_barred = allowed is not None and not np.all(allowed)
+        if self.is_barred:
+            check_shape("allowed", allowed, k + 1, k + 1)
+            self.bars = np.logical_not(allowed).astype(np.float64)
+            self.has_barred_ends = not (np.all(allowed[k]) and np.all(allowed[:, k]))
+            self.walls = np.where(np.asarray(allowed)[:k, :k], 0.0, -np.inf)
+            self.open_pairs = np.exp(self.walls)
+            self.log_counts = as_floats("log_counts", log_counts, longest + 1)
+            self.barred_at = self.work_size
+            self.front_at = self.barred_at + longest * k + k * k
+            self.work_size = self.front_at + longest * k + k * k
         # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
         # a product with their Gram matrix, and X'Δ for the others.
         self.grams, self.gram_at = features.grams(offsets)
@@ -140,7 +166,7 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t n_nodes = self.features.n_rows, k = self.k
         cdef Py_ssize_t row = (k + LANES - 1) // LANES
         cdef double evaluation, search
-        if not self.has_transition:
+        if not (self.has_transition or self.is_barred):
             n_edges = 0
         # A term of each node and of each pair.
         evaluation = CALL * self.n_blocks + n_nodes + n_edges
@@ -187,6 +213,7 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, double lam, double* work,
             int* labels, double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, T = self.n_labels(i), t, c, best, following
+        cdef bint has_pairs = self.has_transition or self.is_barred
         cdef const double* transition = work + self.max_labels * k
         cdef double* table = work + self.table_at
         cdef const int* y = &self.y[self.offsets[i]]
@@ -199,7 +226,11 @@ cdef class ChainOracle(BlockOracle):
                 cost = &self.costs[y[t], 0]
                 for c in range(k):
                     table[t * k + c] += unit * cost[c]
-        if self.has_transition:
+        if self.is_barred:
+            self.bar_ends(T, INFINITY, table)
+            transition = self.barred_pairs(
+                transition, INFINITY, work + self.barred_at)
+        if has_pairs:
             for t in range(1, T):
                 vector_add_max_plus(
                     k, table + (t - 1) * k, transition, table + t * k)
@@ -208,7 +239,7 @@ cdef class ChainOracle(BlockOracle):
         for t in range(T - 1, -1, -1):
             row = table + t * k
             best = 0
-            if t == T - 1 or not self.has_transition:
+            if t == T - 1 or not has_pairs:
                 highest = row[0]
                 for c in range(1, k):
                     if row[c] > highest:
@@ -267,6 +298,56 @@ cdef class ChainOracle(BlockOracle):
         result.edge_stride = 0
         return result
 
+    cdef void bar_ends(
+            self, Py_ssize_t T, double penalty, double* theta) noexcept nogil:
+        """Take a penalty off labels that may not be first, or last."""
+        cdef Py_ssize_t k = self.k, c
+        if not self.has_barred_ends:
+            return
+        for c in range(k):
+            if self.bars[k, c] != 0.0:
+                theta[c] -= penalty
+            if self.bars[c, k] != 0.0:
+                theta[(T - 1) * k + c] -= penalty
+
+    cdef const double* barred_pairs(
+            self, const double* transition, double penalty, double* out
+            ) noexcept nogil:
+        """Transitions less a penalty for those that may not be, in `out`."""
+        cdef Py_ssize_t k = self.k, p, c
+        cdef const double* bars
+        cdef double score
+        if penalty == INFINITY and self.has_transition:
+            vector_sum(k * k, transition, &self.walls[0, 0], out)
+            return out
+        for p in range(k):
+            bars = &self.bars[p, 0]
+            for c in range(k):
+                score = transition[p * k + c] if self.has_transition else 0.0
+                out[p * k + c] = score - penalty if bars[c] != 0.0 else score
+        return out
+
+    cdef double penalty(
+            self, Py_ssize_t i, double one, const double* work) noexcept nogil:
+        """What makes one + score negative whatever else the labels of chain i are."""
+        cdef Py_ssize_t k = self.k, t
+        cdef double lowest = 0.0, highest = 0.0, spread = 0.0
+        for t in range(self.n_nodes(i)):
+            vector_range(k, work + t * k, &lowest, &highest)
+            spread += highest - lowest
+        if self.has_transition:
+            vector_range(k * k, work + self.max_labels * k, &lowest, &highest)
+            spread += self.n_nodes(i) * (highest - lowest)
+        return 1.0 + 2.0 * (spread + fabs(one))
+
+    cdef Forest front_forest(self, Py_ssize_t i, const double* work) noexcept nogil:
+        """The forest that `candidates` works on."""
+        cdef Forest result = self.forest(i, work)
+        if self.is_barred:
+            result.theta = work + self.front_at
+            result.edge = work + self.front_at + self.max_labels * self.k
+        return result
+
     cdef int soft_oracle(
             self, Py_ssize_t i, double lam, double temperature, double* work,
             double* value, double* loss) except -1 nogil:
@@ -274,7 +355,7 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t start = self.offsets[i], k = self.k, v, parent
         cdef Py_ssize_t size = forest.n * k
         cdef double unit = lam * self.loss_unit(i), by = 1.0 / temperature
-        cdef double score = 0.0, cost = 0.0, log_z, mean, soft
+        cdef double score = 0.0, cost = 0.0, log_z, log_count, mean, soft
         cdef const double* transition = work + self.max_labels * k
         cdef double* theta = work + self.soft_at
         cdef double* pairs = theta + size
@@ -291,7 +372,10 @@ cdef class ChainOracle(BlockOracle):
         mean = dot(size, forest.theta, nodes)
         if self.has_transition:
             mean += dot(k * k, transition, edges)
-        soft = temperature * (log_z - forest.n * log(<double> k))
+        log_count = forest.n * log(<double> k)
+        if self.is_barred:
+            log_count = self.log_counts[forest.n]
+        soft = temperature * (log_z - log_count)
         for v in range(forest.n):
             truth = self.y[start + v]
             cost += dot(k, &self.costs[truth, 0], nodes + v * k)
@@ -313,13 +397,22 @@ cdef class ChainOracle(BlockOracle):
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane
             ) except -1 nogil:
-        cdef Forest forest = self.forest(i, work)
+        cdef Forest forest = self.front_forest(i, work)
+        cdef Py_ssize_t size = forest.n * self.k
+        cdef double* theta = work + self.front_at
+        cdef double penalty
+        if self.is_barred:
+            penalty = self.penalty(i, one, work)
+            memcpy(theta, work, size * sizeof(double))
+            self.bar_ends(forest.n, penalty, theta)
+            self.barred_pairs(work + self.max_labels * self.k, penalty,
+                              theta + self.max_labels * self.k)
         return forest_front(&forest, one, self.loss_unit(i), plane)
 
     cdef int candidate(
             self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,
             int* labels) except -1 nogil:
-        cdef Forest forest = self.forest(i, work)
+        cdef Forest forest = self.front_forest(i, work)
         forest_labels(&forest, plane, j, labels)
         return 0
 
@@ -337,7 +430,11 @@ cdef class ChainOracle(BlockOracle):
     cdef int log_sum(
             self, Py_ssize_t i, double* work, double* value) except -1 nogil:
         cdef Forest forest = self.forest(i, work)
-        value[0] = sum_product(&forest, work + self.sums_at, NULL, NULL)
+        if self.is_barred:
+            value[0] = self.sums(
+                i, work, work + self.max_labels * self.k, work, NULL, NULL)
+        else:
+            value[0] = sum_product(&forest, NULL, work + self.sums_at, NULL, NULL)
         value[0] -= self.true_score(i, work)
         return 0
 
@@ -361,16 +458,28 @@ cdef class ChainOracle(BlockOracle):
         cdef double* flipped = work + self.sums_at
         cdef double* pairs = flipped + self.k * self.k
         cdef double* room = pairs + self.k * self.k
+        cdef double* barred = work + self.barred_at
         cdef double log_z
         forest.theta = theta
+        if self.is_barred:
+            if self.has_barred_ends:
+                memcpy(barred, theta, forest.n * self.k * sizeof(double))
+                self.bar_ends(forest.n, INFINITY, barred)
+                forest.theta = barred
+            forest.edge = transition
+            if not self.has_transition:
+                barred += self.max_labels * self.k
+                memset(barred, 0, self.k * self.k * sizeof(double))
+                forest.edge, edges = barred, NULL
+            return sum_product(&forest, &self.open_pairs[0, 0], room, nodes, edges)
         if not self.has_transition:
-            return sum_product(&forest, room, nodes, NULL)
+            return sum_product(&forest, NULL, room, nodes, NULL)
         forest.edge = transition
         if not self.is_flipped:
-            return sum_product(&forest, room, nodes, edges)
+            return sum_product(&forest, NULL, room, nodes, edges)
         transpose(self.k, transition, flipped)
         forest.edge = flipped
-        log_z = sum_product(&forest, room, nodes, pairs)
+        log_z = sum_product(&forest, NULL, room, nodes, pairs)
         transpose(self.k, pairs, edges)
         return log_z
 

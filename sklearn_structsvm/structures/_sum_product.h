@@ -75,6 +75,22 @@ static void vector_range(ptrdiff_t k, const double *x, double *lowest, double *h
     }
 }
 
+/* out = x + y */
+FOR_EACH_WIDTH
+static void vector_sum(ptrdiff_t n, const double *x, const double *y, double *out)
+{
+    for (ptrdiff_t j = 0; j < n; j++)
+        out[j] = x[j] + y[j];
+}
+
+/* out *= x */
+FOR_EACH_WIDTH
+static void vector_multiply(ptrdiff_t n, const double *x, double *out)
+{
+    for (ptrdiff_t j = 0; j < n; j++)
+        out[j] *= x[j];
+}
+
 /* out = x + gamma (y - x) */
 FOR_EACH_WIDTH
 static void vector_mix(ptrdiff_t n, double gamma, const double *x, const double *y,

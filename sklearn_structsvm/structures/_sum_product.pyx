@@ -20,6 +20,12 @@ exp(-2 NARROW) / k of the largest. (In a tree, where many children add up, entri
 what is above a node can make up for no more than exp(NARROW) of it, so that nothing is
 lost that counts.) All other forests are summed in the logarithmic domain, which takes an
 exponential for each pair of labels that counts: few, where scores are far apart.
+
+In a chain the scores of labels may be -inf, and pairs may be barred, which makes
+labelings impossible: their probabilities are exactly zero. What comes later can then
+depend on a label however little probable it was, so that a message with an entry below
+LEAST that is not zero for want of terms goes to logarithms, too. One labeling at least
+must be possible.
 """
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy, memset
@@ -33,6 +39,7 @@ cdef extern from "structures/_sum_product.h" nogil:
         Py_ssize_t k, const double* x, double shift, double* out) noexcept
     void vector_range(
         Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
+    void vector_multiply(Py_ssize_t n, const double* x, double* out) noexcept
     double vector_multiply_normalised(
         Py_ssize_t k, const double* x, double* out) noexcept
     void vector_divide(Py_ssize_t k, const double* x, double* y) noexcept
@@ -47,6 +54,10 @@ cdef double NARROW = 300.0
 # Of terms that are smaller than the largest by this factor, as many as there are labels
 # do not change a sum.
 cdef double NOTHING = -45.0
+
+# Without pairs that are impossible, no entry of a message is smaller. The product of it
+# with exp(-NARROW), twice, is a normal number.
+cdef double LEAST = 1e-131
 
 
 cdef Py_ssize_t sum_room(Py_ssize_t n, Py_ssize_t k) noexcept nogil:
@@ -73,9 +84,36 @@ cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
 
 cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nogil:
     """Whether scores are no further than NARROW apart; the highest of them."""
+    cdef Py_ssize_t j
     cdef double lowest
     vector_range(n, x, &lowest, highest)
+    if lowest == -INFINITY:
+        # Of labels that may not be.
+        lowest = highest[0]
+        for j in range(n):
+            lowest = x[j] if x[j] > -INFINITY and x[j] < lowest else lowest
     return highest[0] - lowest <= NARROW
+
+
+cdef bint is_lost(
+        Py_ssize_t k, const double* row, const double* factor, const double* message,
+        bint* has_zeros) noexcept nogil:
+    """Whether a sum of a message is too small, and not zero for want of terms."""
+    cdef Py_ssize_t p, q
+    cdef double lowest, highest
+    vector_range(k, message, &lowest, &highest)
+    if lowest >= LEAST:
+        return False
+    has_zeros[0] = True
+    for q in range(k):
+        if message[q] >= LEAST:
+            continue
+        if message[q] > 0.0:
+            return True
+        for p in range(k):
+            if row[p] > 0.0 and factor[p * k + q] > 0.0:
+                return True
+    return False
 
 
 cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcept nogil:
@@ -94,8 +132,8 @@ cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcep
 
 
 cdef double sum_logarithms(
-        const Forest* forest, double* room, double* nodes, double* edges
-        ) noexcept nogil:
+        const Forest* forest, const double* open_pairs, double* room, double* nodes,
+        double* edges) noexcept nogil:
     """The same in the logarithmic domain."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c, q
     cdef const double* edge = forest.edge
@@ -103,7 +141,12 @@ cdef double sum_logarithms(
     cdef double* up = room
     cdef double* message = up + n * k
     cdef double* row = message + n * k
+    cdef double* barred = row + k
     cdef double total = 0.0, value
+    if open_pairs != NULL:
+        for c in range(k * k):
+            barred[c] = edge[c] if open_pairs[c] != 0.0 else -INFINITY
+        edge = barred
     memcpy(up, forest.theta, n * k * sizeof(double))
     for v in range(n):
         p = parent_of(forest, v)
@@ -147,14 +190,16 @@ cdef double sum_logarithms(
 
 
 cdef double sum_product(
-        const Forest* forest, double* room, double* nodes, double* edges
-        ) noexcept nogil:
+        const Forest* forest, const double* open_pairs, double* room, double* nodes,
+        double* edges) noexcept nogil:
     """log Z of a forest, and its marginals.
 
     Parameters
     ----------
     forest : Forest
         All pairs with the same scores: its `edge_stride` is 0. Costs are not looked at.
+    open_pairs : k x k doubles, or NULL where all may be
+        0 for the pairs of labels that are barred, and 1 for the others; of chains.
     room : `sum_room` doubles
     nodes : n x k doubles, or NULL where log Z is all that is wanted
         Becomes the probabilities of the labels of each node.
@@ -170,13 +215,16 @@ cdef double sum_product(
     cdef const double* before
     cdef double total = 0.0, highest, widest, one = 1.0, zero = 0.0
     cdef int m = <int> k, inner = <int> n
+    cdef bint has_zeros = False
     if forest.edge == NULL:
         if edges != NULL:
             memset(edges, 0, k * k * sizeof(double))
         return sum_nodes(forest, room, nodes)
     if not is_narrow(k * k, forest.edge, &widest):
-        return sum_logarithms(forest, room, nodes, edges)
+        return sum_logarithms(forest, open_pairs, room, nodes, edges)
     vector_exp(k * k, forest.edge, widest, factor)
+    if open_pairs != NULL:
+        vector_multiply(k * k, open_pairs, factor)
     if forest.parent != NULL:
         memcpy(up, forest.theta, n * k * sizeof(double))
     for v in range(n):
@@ -185,7 +233,7 @@ cdef double sum_product(
         before = NULL
         if forest.parent == NULL:
             if not is_narrow(k, forest.theta + v * k, &highest):
-                return sum_logarithms(forest, room, nodes, edges)
+                return sum_logarithms(forest, open_pairs, room, nodes, edges)
             vector_exp(k, forest.theta + v * k, highest, row)
             if v > 0:
                 before = message + (v - 1) * k
@@ -197,6 +245,9 @@ cdef double sum_product(
             continue
         vector_times(k, row, factor, message + v * k)
         total += widest
+        if open_pairs != NULL and is_lost(
+                k, row, factor, message + v * k, &has_zeros):
+            return sum_logarithms(forest, open_pairs, room, nodes, edges)
         if forest.parent != NULL:
             for c in range(k):
                 up[p * k + c] += log(message[v * k + c])
@@ -212,6 +263,11 @@ cdef double sum_product(
             memcpy(row, up + v * k, k * sizeof(double))
             fill(k, 0.0, message + v * k)
             continue
+        if has_zeros:
+            # What they would divide is zero as well.
+            for c in range(k):
+                if message[v * k + c] == 0.0:
+                    message[v * k + c] = 1.0
         vector_divide(k, nodes + p * k, message + v * k)
         vector_times(k, message + v * k, transposed, row)
         vector_multiply_normalised(k, up + v * k, row)

@@ -130,7 +130,8 @@ class NodeStructure(Structure):
         found, scores = k_best(theta, transition, k, parents)
         labels = np.empty_like(found)
         labels[:, order] = found
-        return self.classes_[labels], scores
+        keep = ~self._impossible(labels.ravel(), np.full(len(labels), len(theta)))
+        return self.classes_[labels[keep]], scores[keep]
 
     def max_marginals(self, x, w):
         """Entry (v, c): the score of the best labeling of x that has class c at v."""
@@ -139,6 +140,10 @@ class NodeStructure(Structure):
         result = np.empty_like(found)
         result[order] = found
         return result
+
+    def _impossible(self, labels, lengths):
+        """Which labelings cannot be, whatever the scores; encoded, one after another."""
+        return np.zeros(len(lengths), dtype=bool)
 
     def labelings(self, x):
         n_nodes = self._features(x).shape[0]
@@ -207,14 +212,16 @@ class ForestSums:
         return self._sums(X, self._any_labels(X), w, n_threads)[1]
 
     def log_probabilities(self, X, y, w, n_threads=1):
-        """log p(y_i) of the labeling of each example, (n,); -inf for unseen labels."""
-        is_unseen = np.zeros(len(X), dtype=bool)
+        """log p(y_i) of the labeling of each example, (n,); -inf for what cannot be."""
+        others = self._any_labels(X)
+        has_none = np.zeros(len(X), dtype=bool)
         if self.unseen_labels(y):
-            is_unseen[:] = [bool(self.unseen_labels([y_i])) for y_i in y]
-            others = self._any_labels(X)
-            y = [others[i] if is_unseen[i] else y[i] for i in range(len(X))]
+            has_none[:] = [bool(self.unseen_labels([y_i])) for y_i in y]
+            y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
+        has_none |= self._impossible(self._encode(y), [len(y_i) for y_i in y])
+        y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
         log_sums = self._sums(X, y, w, n_threads)[2]
-        return np.where(is_unseen, -np.inf, np.minimum(-log_sums, 0.0))
+        return np.where(has_none, -np.inf, np.minimum(-log_sums, 0.0))
 
     def least_costly(self, marginals):
         """Labelings of least expected loss, of what `marginals` returned."""

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_structsvm.structures import (
+    ChainStructure,
     MulticlassStructure,
     MultilabelStructure,
     Structure,
@@ -530,3 +531,10 @@ def test_a_restriction_that_the_list_does_not_know_of_is_named():
     X, Y = new_rng().standard_normal((6, 3)), np.eye(3, dtype=int)[[0, 1, 2, 0, 1, 2]]
     with pytest.raises(ValueError, match="^decode of AtMostOne is not exact"):
         check_structure(AtMostOne(), X, Y)
+
+
+def test_a_true_labeling_of_another_type_than_the_listed_is_counted_once():
+    """Soft maxima are compared with a mean over all labelings."""
+    X, y = [np.zeros((1, 1))], [np.array(["cat"], dtype="<U5")]
+    structure = ChainStructure().fit(X, y, classes=["cat", "dog", "zebra"])
+    check_structure(structure, X, y)

@@ -1,0 +1,274 @@
+"""Which labels of a sequence may follow which, and what sequences that leaves.
+
+Tables are boolean, of shape (k + 1, k + 1) for k classes: the entry of a previous label
+and the next one says whether they may. The last row is of the beginning, which labels may
+come first, and the last column of the end, which may come last.
+"""
+
+import numpy as np
+
+from sklearn_structsvm._utils.labels import listed, plain
+
+# By scheme its prefixes, and by prefix those that go on with a chunk of the same type.
+_INSIDE = {"B": "I", "I": "I"}
+_SPANS = {"B": "IE", "I": "IE"}
+SCHEMES = {
+    "bio": ("BIO", _INSIDE),
+    "bioes": ("BIOES", _SPANS),
+    "iobes": ("BIOES", _SPANS),
+}
+
+
+def allowed_transitions(transitions, classes):
+    """The table that a user's `transitions` stand for; None where they are None.
+
+    Parameters
+    ----------
+    transitions : str, ndarray of bool, iterable of pairs or None
+        See `ChainStructure`.
+    classes : ndarray of shape (k,)
+
+    Returns
+    -------
+    ndarray of shape (k + 1, k + 1), dtype bool, or None
+
+    Raises
+    ------
+    ValueError
+        Where they are none of these, or do not go with the classes.
+    """
+    if transitions is None:
+        return None
+    if isinstance(transitions, str):
+        return _of_scheme(transitions, classes)
+    if isinstance(transitions, np.ndarray) and transitions.dtype.kind not in "OUS":
+        return _of_mask(transitions, len(classes))
+    return _without_pairs(transitions, classes)
+
+
+def _of_scheme(scheme, classes):
+    if scheme not in SCHEMES:
+        names = ", ".join(map(repr, SCHEMES))
+        raise ValueError(
+            f"transitions must be one of {names}, a boolean array or a list of "
+            f"forbidden pairs; got {scheme!r}."
+        )
+    prefixes, inside = SCHEMES[scheme]
+    tags = [_split(label, scheme, prefixes) for label in classes.tolist()]
+    goes_on = "".join(sorted(set("".join(inside.values()))))
+    # An unfinished chunk is one that must go on: where there is a label for its end.
+    must_go_on = inside if "E" in goes_on else {}
+    k = len(tags)
+    allowed = np.ones((k + 1, k + 1), dtype=bool)
+    for a, (before, type_before) in enumerate(tags):
+        allowed[k, a] = before not in goes_on
+        allowed[a, k] = before not in must_go_on
+        for b, (after, type_after) in enumerate(tags):
+            if after in goes_on:
+                allowed[a, b] = after in inside.get(before, "") and (
+                    type_before == type_after
+                )
+            else:
+                allowed[a, b] = before not in must_go_on
+    return allowed
+
+
+def _split(label, scheme, prefixes):
+    """Prefix and type of a tag, as `entity_f1_score` reads them."""
+    if isinstance(label, str):
+        prefix, _, type_ = label.partition("-")
+        if label == "O" or (prefix in tuple(prefixes) and prefix != "O"):
+            return prefix, type_
+    others = ", ".join(f"'{prefix}-...'" for prefix in prefixes if prefix != "O")
+    raise ValueError(
+        f"transitions={scheme!r} is for the labels 'O', {others}; got {plain(label)!r}."
+    )
+
+
+def _of_mask(mask, k):
+    if mask.dtype != bool:
+        raise ValueError(
+            f"A mask of transitions must be boolean, True where the next label may "
+            f"follow the previous one; got dtype {mask.dtype}."
+        )
+    if mask.shape not in ((k, k), (k + 1, k + 1)):
+        raise ValueError(
+            f"A mask of transitions must have shape ({k}, {k}) for {k} classes, or "
+            f"({k + 1}, {k + 1}) with a row of the beginning and a column of the end; "
+            f"got {mask.shape}."
+        )
+    allowed = np.ones((k + 1, k + 1), dtype=bool)
+    allowed[: len(mask), : len(mask)] = mask
+    allowed[k, k] = True
+    return allowed
+
+
+def _without_pairs(pairs, classes):
+    k = len(classes)
+    places = {label: c for c, label in enumerate(classes.tolist())} | {None: k}
+    allowed = np.ones((k + 1, k + 1), dtype=bool)
+    try:
+        pairs = list(pairs)
+    except TypeError as error:
+        raise ValueError(
+            "transitions must be a scheme's name, a boolean array or a list of "
+            f"forbidden pairs; got {pairs!r}."
+        ) from error
+    for j, pair in enumerate(pairs):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ValueError(
+                f"transitions[{j}] must be a pair (previous label, next label) that is "
+                f"forbidden; got {pair!r}. (A mask must be a boolean array.)"
+            )
+        previous, following = (plain(label) for label in pair)
+        for label in (previous, following):
+            try:
+                known = label in places
+            except TypeError:
+                known = False
+            if not known:
+                raise ValueError(
+                    f"transitions[{j}] has {label!r}, which is none of the classes "
+                    f"{listed(classes)}, nor None for the beginning or the end."
+                )
+        if previous is None and following is None:
+            raise ValueError(f"transitions[{j}] has no label: {pair!r}.")
+        allowed[places[previous], places[following]] = False
+    return allowed
+
+
+def check_allowed(allowed, k):
+    """ValueError where a fitted table is not one of k classes."""
+    if allowed is None:
+        return
+    is_table = isinstance(allowed, np.ndarray) and allowed.dtype == bool
+    if not is_table or allowed.shape != (k + 1, k + 1):
+        raise ValueError(
+            f"allowed_ must be a boolean array of shape ({k + 1}, {k + 1}), or None: it "
+            "was changed after fit."
+        )
+
+
+def completions(allowed, length):
+    """Entry (r, c): whether r more labels can follow label c and then end; r < length."""
+    k = len(allowed) - 1
+    result = np.empty((length, k), dtype=bool)
+    result[0] = allowed[:k, k]
+    for r in range(1, length):
+        result[r] = allowed[:k, :k] @ result[r - 1]
+    return result
+
+
+def reachable(allowed, length):
+    """Entry (t, c): whether a labeling of this length has label c at position t."""
+    before = completions(allowed.T, length)
+    return before & completions(allowed, length)[::-1]
+
+
+def possible_lengths(allowed, longest):
+    """Entry T: whether T labels can stand in a row; T <= longest, entry 0 is False."""
+    k = len(allowed) - 1
+    return np.append(False, completions(allowed, longest) @ allowed[k, :k])
+
+
+def check_lengths(allowed, lengths):
+    """ValueError for an item of X with a length that no labeling can have."""
+    bad = np.flatnonzero(~possible_lengths(allowed, max(lengths))[lengths])
+    if len(bad):
+        raise ValueError(
+            f"X[{bad[0]}] has {lengths[bad[0]]} positions, and `transitions` allow no "
+            "sequence of that many labels."
+        )
+
+
+def some_labelings(allowed, lengths):
+    """A labeling of each of some possible lengths, as a dict."""
+    k = len(allowed) - 1
+    lengths = sorted(set(lengths))
+    after, result = completions(allowed, lengths[-1]), {}
+    for length in lengths:
+        labels, previous = np.empty(length, dtype=np.intp), k
+        for t in range(length):
+            previous = (allowed[previous, :k] & after[length - 1 - t]).argmax()
+            labels[t] = previous
+        result[length] = labels
+    return result
+
+
+def all_labelings(allowed, length):
+    """Every labeling of this length, as tuples in their order."""
+    k = len(allowed) - 1
+    after = completions(allowed, length)
+    waiting = [((), k)]
+    while waiting:
+        labels, previous = waiting.pop()
+        if len(labels) == length:
+            yield labels
+            continue
+        follow = allowed[previous, :k] & after[length - 1 - len(labels)]
+        waiting += [((*labels, c), c) for c in np.flatnonzero(follow)[::-1].tolist()]
+
+
+def forbidden_places(allowed, labels, offsets):
+    """Which positions have a label that may not follow the one before, or not be last.
+
+    Parameters
+    ----------
+    allowed : ndarray of shape (k + 1, k + 1)
+    labels : ndarray of shape (offsets[-1],)
+        Of sequences one after another.
+    offsets : ndarray of shape (n + 1,)
+
+    Returns
+    -------
+    ndarray of shape (offsets[-1],), dtype bool
+    """
+    k = len(allowed) - 1
+    previous = np.roll(labels, 1)
+    previous[offsets[:-1]] = k
+    bad = ~allowed[previous, labels]
+    last = offsets[1:] - 1
+    bad[last] |= ~allowed[labels[last], k]
+    return bad
+
+
+def log_counts(allowed, longest):
+    """Logarithms of the numbers of labelings of 0 ... longest positions."""
+    k = len(allowed) - 1
+    result, ways, scale = np.zeros(longest + 1), allowed[k, :k].astype(float), 0.0
+    for length in range(1, longest + 1):
+        with np.errstate(divide="ignore"):
+            result[length] = scale + np.log(ways @ allowed[:k, k])
+        total = ways.sum()
+        if total > 0.0:
+            scale += np.log(total)
+            ways = (ways / total) @ allowed[:k, :k]
+    return result
+
+
+def barred(allowed, theta, transition, more=0.0):
+    """Potentials of a chain in which what is forbidden is worse than all else.
+
+    Parameters
+    ----------
+    allowed : ndarray of shape (k + 1, k + 1)
+    theta : ndarray of shape (T, k)
+    transition : ndarray of shape (k, k) or None
+    more : float
+        What labelings may differ by in some other score that is added.
+
+    Returns
+    -------
+    theta, transition : ndarray
+        Scores of allowed labelings are as before, and those of all others below them
+        by more than any two of the allowed ones differ. As small as that, so that it
+        takes no digits from the others.
+    """
+    k = theta.shape[1]
+    transition = np.zeros((k, k)) if transition is None else transition
+    spread = np.ptp(theta, axis=1).sum() + len(theta) * np.ptp(transition) + more
+    penalty = 1.0 + 2.0 * spread
+    theta = theta.copy()
+    theta[0, ~allowed[k, :k]] -= penalty
+    theta[-1, ~allowed[:k, k]] -= penalty
+    return theta, np.where(allowed[:k, :k], transition, transition - penalty)
