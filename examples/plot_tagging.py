@@ -31,6 +31,7 @@ from sklearn_structsvm.metrics import (
 )
 from sklearn_structsvm.plotting import ChainWeightsDisplay
 from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.structures import ChainStructure
 
 PATTERNS = [
     "PER moved from LOC to LOC",
@@ -96,14 +97,18 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 # %%
 # A searched pipeline
 # -------------------
-# ``SequenceTransformer`` makes sparse matrices of the dicts. ``"chain"`` says that these
-# are sequences; scikit-learn then takes ``y`` as a list of lists of strings. Each fold
-# fits a transformer of its own, so that no feature comes from held-out sentences.
+# ``SequenceTransformer`` makes sparse matrices of the dicts. A ``ChainStructure`` says
+# that these are sequences; scikit-learn then takes ``y`` as a list of lists of strings.
+# With ``transitions="bio"`` no name goes on that has not begun. Each fold fits a
+# transformer of its own, so that no feature comes from held-out sentences.
 
 tagger = Pipeline(
     [
         ("features", SequenceTransformer()),
-        ("crf", CRFClassifier("chain", tol=0.01, random_state=0)),
+        (
+            "crf",
+            CRFClassifier(ChainStructure(transitions="bio"), tol=0.01, random_state=0),
+        ),
     ]
 )
 grid = {"crf__C": [0.01, 0.1, 1.0, 10.0]}
