@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
+from sklearn_structsvm.solvers.blocks import bcfw
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
-from sklearn_structsvm.solvers.blocks.bcfw import make_pass
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.loop import run_passes
@@ -62,7 +62,7 @@ def run_crf(
 
     def move(deadline):
         if team is None:
-            make_pass(ascent, sampling, rng, deadline)
+            bcfw.make_pass(ascent, sampling, rng, deadline)
         else:
             team.make_pass(rng, deadline)
         if accelerator is not None:
@@ -85,25 +85,6 @@ def run_crf(
 
 
 def certify(ascent, n_threads=1):
-    """Objectives and true gap of the weights, those of the dual point found anew.
-
-    Returns
-    -------
-    row : dict
-        As of `solvers.blocks.bcfw.certify`.
-    weights : ndarray of shape (d,)
-    lowest_gap : float
-        That of an example.
-    """
+    """As `certify` of `solvers.blocks.bcfw`, the weights of the dual point found anew."""
     ascent.rebuild_weights()
-    value, gap = ascent.check_gaps(n_threads)
-    gap += ascent.proximal_gap()
-    weights = ascent.weights.copy()
-    objective = 0.5 * ascent.lam * weights.dot(weights) + value
-    row = {
-        "objective": objective,
-        "dual_objective": objective - gap,
-        "dual_gap": gap,
-        "n_oracle_calls": ascent.n_oracle_calls,
-    }
-    return row, weights, ascent.block_gaps.min()
+    return bcfw.certify(ascent, n_threads=n_threads)
