@@ -11,6 +11,8 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.tables import column_names
+
 __all__ = ["SequenceTransformer", "split_sequences"]
 
 
@@ -222,7 +224,7 @@ def split_sequences(table, ids):
     [['DET', 'NOUN'], ['VERB']]
     """
     if isinstance(ids, str):
-        names = list(getattr(table, "column_names", getattr(table, "columns", ())))
+        names = column_names(table) or []
         if ids not in names:
             raise ValueError(f"ids={ids!r} is no column of the table; it has {names}.")
         ids, table = table[ids], _without(table, ids)

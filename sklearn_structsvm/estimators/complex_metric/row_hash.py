@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.groups import is_missing
+from sklearn_structsvm._utils.tables import column_names
 from sklearn_structsvm.estimators.complex_metric._row_hash import hash_dense, hash_sparse
 
 
@@ -31,7 +32,7 @@ class RowHash:
     """
 
     def __init__(self, X, seed):
-        names = _column_names(X)
+        names = column_names(X)
         # Names that are there twice tell no columns apart.
         is_unique = names is not None and len(set(names)) == len(names)
         self.names = names if is_unique else None
@@ -121,7 +122,7 @@ def row_numbers(X, names=None):
     """
     if sparse.issparse(X):
         return X.tocsr()
-    if _column_names(X) is not None:
+    if column_names(X) is not None:
         return _numbers_of_frame(X, names)
     X = _as_array(X)
     if not _is_numeric(X):
@@ -129,14 +130,8 @@ def row_numbers(X, names=None):
     return X.reshape(len(X), -1)
 
 
-def _column_names(X):
-    """Names of the columns of a table, pandas', polars' or Arrow's; None for no table."""
-    columns = getattr(X, "column_names", getattr(X, "columns", None))
-    return None if columns is None or not hasattr(X, "shape") else list(columns)
-
-
 def _numbers_of_frame(X, names):
-    where = {name: j for j, name in enumerate(_column_names(X))}
+    where = {name: j for j, name in enumerate(column_names(X))}
     if names is not None and all(name in where for name in names):
         places = [where[name] for name in names]
     else:
