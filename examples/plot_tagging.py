@@ -29,7 +29,7 @@ from sklearn_structsvm.metrics import (
     entity_f1_scorer,
     token_accuracy_score,
 )
-from sklearn_structsvm.plotting import ChainWeightsDisplay
+from sklearn_structsvm.plotting import ChainWeightsDisplay, TaggingDisplay
 from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.structures import ChainStructure
 
@@ -152,27 +152,12 @@ tagger = joblib.load(file)
 
 words = "yesterday May met Lena Holley near Westiley".split()
 new = [features(words)]
-tags, proba = tagger.predict(new)[0], tagger.predict_proba(new)[0]
-labels = tagger.classes_
-
-figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-image = ax.imshow(proba.T, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-for t, row in enumerate(proba):
-    for j, p in enumerate(row):
-        if p >= 0.01:
-            color = "white" if p > 0.5 else "black"
-            weight = "bold" if labels[j] == tags[t] else "normal"
-            ax.text(
-                t, j, f"{p:.2f}", ha="center", va="center", color=color, weight=weight
-            )
-ax.set_xticks(range(len(words)), words)
-ax.set_yticks(range(len(labels)), labels)
-ax.set_title("Probability of each tag; bold: the tagging")
-figure.colorbar(image, ax=ax)
+display = TaggingDisplay.from_estimator(tagger, new[0], tokens=words, k=3)
 plt.show()
 
 # %%
-# The tags in bold are the most probable *together*. The alternatives:
+# The solid line joins the tags that are the most probable *together*, the others are the
+# next best. As a list:
 
 matrix = tagger[:-1].transform(new)
 taggings, probabilities = tagger[-1].predict_k_best(matrix, k=4)

@@ -9,6 +9,7 @@ from sklearn_structsvm.plotting._chain_weights import ChainWeightsDisplay
 from sklearn_structsvm.plotting._convergence import ConvergenceDisplay
 from sklearn_structsvm.plotting._label_map import LabelMapDisplay
 from sklearn_structsvm.plotting._path import RegularizationPathDisplay
+from sklearn_structsvm.plotting._tagging import TaggingDisplay
 from sklearn_structsvm.plotting._tradeoff import TradeoffDisplay
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "ConvergenceDisplay",
     "LabelMapDisplay",
     "RegularizationPathDisplay",
+    "TaggingDisplay",
     "TradeoffDisplay",
 ]

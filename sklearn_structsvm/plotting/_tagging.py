@@ -1,0 +1,183 @@
+"""One sequence with its labels: how probable each is, and what else it could be."""
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm.plotting._common import axes_or_new, show_legend_below
+
+# Probabilities below this are not written into their cells.
+_WRITTEN = 0.01
+# Width of a position and height of a label or a legend's line, in inches, and what there
+# is around them.
+_POSITION = 0.75
+_LABEL = 0.42
+_AROUND = 1.6
+# In heights of a label: numbers stand above the middle of their cell by this, lines of
+# taggings below it, the best one lowest and the others this far apart.
+_ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
+
+
+class TaggingDisplay:
+    """A sequence with its labels, their probabilities, and the next best labelings.
+
+    Each position is a column, each label a row, and a cell is as dark as the label is
+    probable there. Lines are the most probable labelings of the whole sequence, the best
+    one solid; the legend has their probabilities.
+
+    It is recommended to use :meth:`from_estimator`. All parameters are stored as
+    attributes.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_classes,)
+    proba : array-like of shape (T, n_classes)
+        Probabilities of the labels at each position.
+    taggings : array-like of shape (m, T)
+        Labelings, most probable first.
+    tagging_proba : array-like of shape (m,)
+        Their probabilities.
+    tokens : array-like of shape (T,), default=None
+        What the positions are called; None for 0, 1, ...
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    image_ : matplotlib AxesImage
+        The probabilities of the labels.
+    lines_ : list of matplotlib Line2D
+        The labelings, most probable first.
+    text_ : ndarray of shape (n_classes, T)
+        The matplotlib Text of each cell, None where the probability is below 0.01.
+
+    See Also
+    --------
+    ChainWeightsDisplay : What the model has learned.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import CRFClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> from sklearn_structsvm.plotting import TaggingDisplay
+    >>> X, y = make_chains(n_samples=20, n_classes=3, random_state=0)
+    >>> model = CRFClassifier("chain", C=0.1, random_state=0).fit(X, y)
+    >>> display = TaggingDisplay.from_estimator(model, X[0], k=2)
+    >>> len(display.lines_), display.image_.get_array().shape == (3, len(X[0]))
+    (2, True)
+    """
+
+    def __init__(self, *, labels, proba, taggings, tagging_proba, tokens=None):
+        self.labels = labels
+        self.proba = proba
+        self.taggings = taggings
+        self.tagging_proba = tagging_proba
+        self.tokens = tokens
+
+    @classmethod
+    def from_estimator(cls, estimator, x, *, tokens=None, k=3, ax=None, **imshow_kw):
+        """Tag one sequence, and draw it.
+
+        Parameters
+        ----------
+        estimator : fitted CRFClassifier over a ChainStructure or TreeStructure
+            Or a pipeline that ends in one.
+        x : array-like, CSR matrix, or what the pipeline takes for one sequence
+            One item of X.
+        tokens : array-like of shape (T,), default=None
+            What the positions are called.
+        k : int, default=3
+            How many labelings are drawn, if there are as many.
+        ax : matplotlib Axes, default=None
+            Axes to draw into. None makes a figure.
+        **imshow_kw : dict
+            Passed to `imshow`, which draws the probabilities.
+
+        Returns
+        -------
+        display : TaggingDisplay
+
+        Raises
+        ------
+        NotFittedError
+        TypeError
+            If the estimator does not know the probabilities of labelings.
+        """
+        check_is_fitted(estimator)
+        model, X = estimator, [x]
+        if isinstance(estimator, Pipeline):
+            model, X = estimator[-1], estimator[:-1].transform(X)
+        if not (hasattr(model, "predict_proba") and hasattr(model, "predict_k_best")):
+            raise TypeError(
+                "TaggingDisplay needs a CRFClassifier over sequences or trees, or a "
+                f"pipeline that ends in one; got {model!r}."
+            )
+        taggings, tagging_proba = model.predict_k_best(X, k)
+        display = cls(
+            labels=model.classes_,
+            proba=model.predict_proba(X)[0],
+            taggings=taggings[0],
+            tagging_proba=tagging_proba[0],
+            tokens=tokens,
+        )
+        return display.plot(ax=ax, **imshow_kw)
+
+    def plot(self, ax=None, **imshow_kw):
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw into. None makes a figure.
+        **imshow_kw : dict
+            Passed to `imshow`, which draws the probabilities.
+
+        Returns
+        -------
+        display : TaggingDisplay
+        """
+        labels = as_array("labels", self.labels)
+        n_positions = len(as_array("proba", self.proba))
+        proba = as_floats("proba", self.proba, n_positions, len(labels))
+        tokens = range(n_positions) if self.tokens is None else self.tokens
+        if len(tokens) != n_positions:
+            raise ValueError(
+                f"tokens must have one name for each of the {n_positions} positions; "
+                f"got {len(tokens)}."
+            )
+        rows = [[labels.tolist().index(y) for y in tagging] for tagging in self.taggings]
+        self.ax_ = axes_or_new(ax, "TaggingDisplay.plot")
+        self.figure_ = self.ax_.figure
+        if ax is None:
+            self.figure_.set_size_inches(
+                _POSITION * n_positions + _AROUND,
+                _LABEL * len(labels) + _AROUND,
+            )
+        style = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, "aspect": "auto"}
+        self.image_ = self.ax_.imshow(proba.T, **style | imshow_kw)
+        self.text_ = np.full(proba.T.shape, None)
+        for t, j in np.argwhere(proba >= _WRITTEN):
+            cell = f"{proba[t, j]:.2f}"
+            color = "white" if proba[t, j] > 0.5 else "black"
+            text = self.ax_.text(
+                t, j - _ABOVE, cell, ha="center", va="center", color=color
+            )
+            self.text_[j, t] = text
+        self.lines_ = []
+        for rank, (row, p) in enumerate(zip(rows, self.tagging_proba, strict=True)):
+            (line,) = self.ax_.plot(
+                range(n_positions),
+                np.array(row) + _BELOW - _APART * rank,
+                color=f"C{rank + 1}",
+                linestyle="-" if rank == 0 else "--",
+                marker=".",
+                label=f"p = {p:.3f}",
+            )
+            self.lines_.append(line)
+        self.ax_.set_xticks(range(n_positions), map(str, tokens))
+        self.ax_.set_yticks(range(len(labels)), map(str, labels))
+        self.ax_.set(xlim=(-0.5, n_positions - 0.5), ylim=(len(labels) - 0.5, -0.5))
+        self.figure_.colorbar(self.image_, ax=self.ax_, label="Probability of the label")
+        show_legend_below(self.ax_)
+        return self

@@ -1,0 +1,75 @@
+"""What TaggingDisplay draws, read back from the artists."""
+
+import numpy as np
+import pytest
+from _seeds import new_seed
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.plotting import TaggingDisplay
+from sklearn_structsvm.preprocessing import SequenceTransformer
+
+draw = TaggingDisplay.from_estimator
+
+
+def fitted(model=CRFClassifier):
+    X, y = make_chains(20, n_features=7, n_classes=3, random_state=new_seed(0))
+    return model("chain", C=0.1, tol=0.1, random_state=0).fit(X, y), X[0]
+
+
+def ticks(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_it_draws_marginals_and_the_best_labelings():
+    model, x = fitted()
+    display = draw(model, x, k=3)
+    proba = model.predict_proba([x])[0]
+    assert_array_equal(display.image_.get_array(), proba.T)
+    assert ticks(display.ax_.yaxis) == list(map(str, model.classes_))
+    assert ticks(display.ax_.xaxis) == list(map(str, range(len(x))))
+    for t, row in enumerate(proba):
+        for j, p in enumerate(row):
+            text = display.text_[j, t]
+            assert (text is None) == (p < 0.01)
+            assert text is None or text.get_text() == f"{p:.2f}"
+    (taggings,), (chances,) = model.predict_k_best([x], 3)
+    for line, tagging, p in zip(display.lines_, taggings, chances, strict=True):
+        # Each within the row of its label.
+        assert_array_equal(
+            model.classes_[np.round(line.get_ydata()).astype(int)], tagging
+        )
+        assert line.get_label() == f"p = {p:.3f}"
+    assert [line.get_linestyle() for line in display.lines_] == ["-", "--", "--"]
+
+
+def test_a_pipeline_transforms_the_sentence_and_tokens_name_it():
+    sentences = [[{"word": "the"}, {"word": "cat"}, {"word": "sleeps"}], [{"word": "a"}]]
+    model = make_pipeline(SequenceTransformer(), CRFClassifier("chain", random_state=0))
+    model.fit(sentences, [["DET", "NOUN", "VERB"], ["DET"]])
+    display = draw(model, sentences[0], tokens="the cat sleeps".split())
+    assert ticks(display.ax_.xaxis) == ["the", "cat", "sleeps"]
+    assert_allclose(display.proba, model.predict_proba(sentences[:1])[0])
+    again = display.plot(ax=display.figure_.subplots())
+    assert again is display
+
+
+def test_as_many_labelings_as_there_are():
+    model, x = fitted()
+    assert len(draw(model, x[:1], k=9).lines_) == 3
+
+
+def test_what_cannot_be_drawn_is_refused():
+    model, x = fitted()
+    with pytest.raises(ValueError, match=rf"one name for each of the {len(x)} positions"):
+        draw(model, x, tokens=["a"])
+    with pytest.raises(NotFittedError):
+        draw(CRFClassifier("chain"), x)
+    with pytest.raises(TypeError, match="needs a CRFClassifier over sequences"):
+        draw(*fitted(BCFWClassifier))
+    flat = CRFClassifier(random_state=0).fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(TypeError, match="needs a CRFClassifier over sequences"):
+        draw(flat, np.eye(4)[:1])
