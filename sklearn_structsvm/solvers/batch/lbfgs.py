@@ -11,6 +11,9 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
+# Of a difference between two values of an objective, as a share of it.
+ROUNDING = 1e-13
+
 
 def run_lbfgs(
     oracle,
@@ -82,7 +85,7 @@ class RegularisedLogLoss:
     Attributes
     ----------
     weights, gradient : ndarray of shape (d,)
-    value, dual_objective : float
+    value, dual_objective, gap : float
         `dual_objective` is the best lower bound so far.
     """
 
@@ -103,14 +106,23 @@ class RegularisedLogLoss:
     def _take(self, w, value, gradient):
         self.weights, self.value, self.gradient = w, value, gradient
         self.probed = None
-        bound = value - 0.5 * gradient.dot(gradient) / self.lam
-        self.dual_objective = max(self.dual_objective, bound)
+        gap = 0.5 * gradient.dot(gradient) / self.lam
+        self.dual_objective = max(self.dual_objective, value - gap)
+        # A difference is no smaller than its rounding.
+        self.gap = min(gap, value - self.dual_objective + ROUNDING * abs(value))
 
     def probe(self, direction, step):
         """P(w + η p), and its slope along p there."""
         w = self.weights + step * direction
         self.probed = w, *self._evaluate(w)
         return self.probed[1], float(self.probed[2] @ direction)
+
+    def gains(self):
+        """Whether it is better where it was probed last, but for rounding."""
+        _, value, gradient = self.probed
+        if value < self.value - ROUNDING * abs(self.value):
+            return True
+        return gradient @ gradient < self.gradient @ self.gradient
 
     def accept(self):
         """Go to where it was probed last."""
@@ -120,7 +132,7 @@ class RegularisedLogLoss:
         return {
             "objective": self.value,
             "dual_objective": self.dual_objective,
-            "dual_gap": self.value - self.dual_objective,
+            "dual_gap": self.gap,
             "n_oracle_calls": self.n_evaluations * np.count_nonzero(self.p),
         }
 
@@ -141,6 +153,8 @@ class _Steps(RestartedSteps):
         # Without an estimate of the Hessian there is no length to believe in.
         first = 1.0 if inverse.count else 1.0 / np.sqrt(direction @ direction)
         if wolfe_step(objective, direction, slope, first=first) == 0.0:
+            return False
+        if not objective.gains():
             return False
         objective.accept()
         update_pair(inverse, objective.weights - w, objective.gradient - gradient)

@@ -201,7 +201,10 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     start = objective.value
     for _ in range(MAX_TRIALS):
         value, slope_there = objective.probe(direction, step)
-        if value > start + SUFFICIENT_DECREASE * step * slope:
+        # A convex function has fallen by at least -step · slope_there, which can be told
+        # where its values agree but for rounding.
+        least_slope = SUFFICIENT_DECREASE * slope
+        if value > start + step * least_slope and slope_there > least_slope:
             high = step
         elif slope_there < CURVATURE * slope:
             low = step
