@@ -157,6 +157,26 @@ def check_codes(codes, n, size, name="y", item="sample"):
     return codes.astype(np.intp)
 
 
+def check_indicator(Y, n):
+    """An indicator of 0 and 1 with n rows, in int8.
+
+    Raises
+    ------
+    ValueError
+        For another number of rows, and for other entries.
+    """
+    if len(Y) != n:
+        raise ValueError(f"Y must have {n} rows; got {len(Y)}.")
+    bad = np.argwhere(~np.isin(Y, (0, 1)))
+    if len(bad):
+        i, c = bad[0]
+        raise ValueError(
+            f"Y must be an indicator of 0 and 1; got {plain(Y[i, c])!r} in row {i}, "
+            f"column {c}."
+        )
+    return np.require(Y, np.int8, "CA")
+
+
 def unique(labels, name, **options):
     """np.unique of what the user knows as `name`."""
     try:

@@ -8,24 +8,41 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 
-from sklearn_structsvm._utils.borders import check_choice, check_sparse
+from sklearn_structsvm._utils.borders import as_floats, check_choice, check_sparse
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.base import require_y
-from sklearn_structsvm.estimators.problem import make_problem, named_structure
+from sklearn_structsvm.estimators.problem import (
+    has_exact_steps,
+    make_problem,
+    named_structure,
+)
 from sklearn_structsvm.estimators.structured import (
     PROBLEM_CONSTRAINTS,
     DualPoint,
     StructuredClassifier,
     knows,
 )
+from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch.lbfgs import run_lbfgs
+from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
+from sklearn_structsvm.structures import MulticlassStructure
 from sklearn_structsvm.structures.base import as_object_array
 
 DECODINGS = ("map", "mbr")
+
+
+def log_loss(problem, n_threads):
+    """The risk of a flat problem."""
+    structure = problem.structure
+    options = {"bias": structure.bias_, "n_threads": n_threads}
+    if isinstance(structure, MulticlassStructure):
+        options["n_classes"] = len(structure.classes_)
+        return problem.make_risk(Multinomial, options)
+    return problem.make_risk(Logistic, options)
 
 
 class CRFClassifier(StructuredClassifier):
@@ -63,10 +80,13 @@ class CRFClassifier(StructuredClassifier):
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weights of the examples of a class. For flat structures with one
         label per example.
-    solver : {"dual", "lbfgs"}, default="dual"
+    solver : {"auto", "dual", "lbfgs", "newton"}, default="auto"
         "dual" is ascent of the dual, one example at a time, over their distributions
         [1]_, accelerated [2]_. "lbfgs" makes quasi-Newton steps on all examples at once;
-        its sums take all of `n_jobs` threads.
+        its sums take all of `n_jobs` threads. "newton", for flat structures, makes Newton
+        steps by conjugate gradients: the fastest by far to high accuracy, and for large
+        C. "auto": newton for flat structures with no more features than examples, else
+        dual.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How ``solver="dual"`` draws examples: by their share of the duality gap,
         uniformly, or each once per pass in a random order. "auto": permuted.
@@ -88,17 +108,17 @@ class CRFClassifier(StructuredClassifier):
     gap_check_interval : int, default=10
         Passes of ``solver="dual"`` between two computations of the true gap, each of
         which costs about half a pass. It is computed sooner where the gaps of the
-        examples, as last seen, let expect that `tol` is reached. "lbfgs" has it for
+        examples, as last seen, let expect that `tol` is reached. The others have it for
         nothing.
     warm_start : bool, default=False
-        Keep the dual point, or for "lbfgs" the weights, and start the next fit from
-        there. Its y must be the same; C, the sample weights, X and the solver may differ.
+        Keep the dual point, or for other solvers the weights, and start the next fit
+        from there. Its y must be the same; C, the sample weights, X and the solver may differ.
         A fit by "dual" that is interrupted then leaves the estimator as far as it got.
     n_jobs : int or None, default=None
         Threads. Steps of "dual" are made by all of them, each on a part of the examples,
         and joined ten times a pass; a `sampling` other than permuted, and fewer than a
-        few hundred examples are for one thread. Gap checks, "lbfgs" and predictions use
-        them where the package was built with OpenMP.
+        few hundred examples are for one thread. Gap checks, the other solvers and
+        predictions use them where the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
         Which examples are drawn. With an int a fit is repeated bit for bit whatever the
         load of the machine, for the same `n_jobs`.
@@ -123,12 +143,15 @@ class CRFClassifier(StructuredClassifier):
     objective_, dual_objective_ : float
         Of the normalised form, at `coef_`.
     n_iter_ : int
-        Passes.
+        Passes; steps of "lbfgs" and "newton".
     n_oracle_calls_ : int
-        Sums over the labelings of an example, those of the gap checks included.
+        Sums over the labelings of an example, those of the gap checks included, and its
+        products with a Hessian.
     history_ : dict of ndarray
         What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
+    solver_ : str
+        What "auto" stood for.
     n_features_in_ : int
         Features of an example, or of a position of a sequence.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -166,10 +189,12 @@ class CRFClassifier(StructuredClassifier):
     True
     """
 
+    solver_: str
+
     _parameter_constraints: dict = {
         **PROBLEM_CONSTRAINTS,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"dual", "lbfgs"})],
+        "solver": [StrOptions({"auto", "dual", "lbfgs", "newton"})],
         "decoding": [StrOptions(set(DECODINGS))],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -188,7 +213,7 @@ class CRFClassifier(StructuredClassifier):
         intercept_scaling=1.0,
         classes=None,
         class_weight=None,
-        solver="dual",
+        solver="auto",
         sampling="auto",
         acceleration="auto",
         decoding="map",
@@ -258,8 +283,9 @@ class CRFClassifier(StructuredClassifier):
             )
         key = self._dual_key(problem, {})
         state = self._warm_state(key, transaction.before, {})
-        if self.solver == "lbfgs":
-            self._train_lbfgs(problem, data, transaction, state)
+        self.solver_ = self._settle_solver(problem)
+        if self.solver_ != "dual":
+            self._train_batch(problem, data, transaction, state)
             if key is not None:
                 state = {"weights": self._weights}
                 self._dual_state = {"key": key, "state": state}
@@ -286,16 +312,39 @@ class CRFClassifier(StructuredClassifier):
             dual=DualPoint(ascent, partial(certify, ascent, limits["n_threads"]), key),
         )
 
-    def _train_lbfgs(self, problem, data, transaction, state):
-        solve = partial(
-            run_lbfgs,
-            problem.make_oracle(),
-            problem.weights,
-            problem.lam(self.C),
-            w0=None if state is None else state["weights"],
-            **self._limits(),
-        )
-        self._run(problem, data, transaction, solve, "L-BFGS", remedy="solver='dual' or ")
+    def _settle_solver(self, problem):
+        """What `solver` stands for."""
+        structure = problem.structure
+        # As exact steps do, it takes rows and classes as they are.
+        has_newton = has_exact_steps(structure)
+        if self.solver == "newton" and not has_newton:
+            raise ValueError(
+                "solver='newton' is for BinaryStructure, MulticlassStructure and "
+                f"MultilabelStructure; for {type(structure).__name__} use 'dual' or "
+                "'lbfgs'."
+            )
+        if self.solver != "auto":
+            return self.solver
+        # With more features, vectors of their length are what takes the time of a Newton
+        # step, and the dual is the smaller problem.
+        is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)
+        return "newton" if is_tall else "dual"
+
+    def _train_batch(self, problem, data, transaction, state):
+        """Run a solver that moves the weights."""
+        limits = self._limits()
+        if self.solver_ == "newton":
+            name, remedy = "Newton's method", ""
+            risk = log_loss(problem, limits.pop("n_threads"))
+            start = partial(run_newton, risk)
+        else:
+            name, remedy = "L-BFGS", "solver='dual' or "
+            start = partial(run_lbfgs, problem.make_oracle(), problem.weights)
+        w0 = None
+        if state is not None:
+            w0 = as_floats("weights", state["weights"], problem.structure.n_weights_)
+        solve = partial(start, problem.lam(self.C), w0=w0, **limits)
+        self._run(problem, data, transaction, solve, name, remedy=remedy)
 
     def _check_structure(self):
         structure = named_structure(self.structure)

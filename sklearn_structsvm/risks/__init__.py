@@ -2,6 +2,13 @@
 
 from sklearn_structsvm._contract.risk import Risk
 from sklearn_structsvm.risks.hinge import BinaryHinge, MulticlassHinge, MultilabelHinge
-from sklearn_structsvm.risks.logistic import Logistic
+from sklearn_structsvm.risks.logistic import Logistic, Multinomial
 
-__all__ = ["BinaryHinge", "Logistic", "MulticlassHinge", "MultilabelHinge", "Risk"]
+__all__ = [
+    "BinaryHinge",
+    "Logistic",
+    "MulticlassHinge",
+    "MultilabelHinge",
+    "Multinomial",
+    "Risk",
+]

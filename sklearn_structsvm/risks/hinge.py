@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm._contract.risk import TIE_RTOL, Risk
-from sklearn_structsvm._utils.labels import check_codes, label_cost_matrix, plain
+from sklearn_structsvm._utils.labels import check_codes, check_indicator, label_cost_matrix
 from sklearn_structsvm.risks._binary_lines import BinaryLines
 from sklearn_structsvm.risks._lines import MulticlassLines, PairLines, SeparableLines
 from sklearn_structsvm.risks._step import exact_step
@@ -224,16 +224,7 @@ class MultilabelHinge(HingeRisk):
                 f"Y must be an indicator of shape (n_samples, n_labels); got {Y.shape}."
             )
         super().__init__(X, Y.shape[1], sample_weight, bias=bias, n_threads=n_threads)
-        if len(Y) != self.n_samples:
-            raise ValueError(f"Y must have {self.n_samples} rows; got {len(Y)}.")
-        bad = np.argwhere(~np.isin(Y, (0, 1)))
-        if len(bad):
-            i, c = bad[0]
-            raise ValueError(
-                f"Y must be an indicator of 0 and 1; got {plain(Y[i, c])!r} in row {i}, "
-                f"column {c}."
-            )
-        self.present = np.require(Y, np.int8, "CA")
+        self.present = check_indicator(Y, self.n_samples)
         k = self.n_scores
         if label_costs is not None and np.ndim(label_costs) == 0:
             label_costs = label_costs * (1.0 - np.eye(k))

@@ -5,10 +5,12 @@ import pytest
 from _risks import KINDS, listed_derivative, listed_losses, make_risk
 from _seeds import new_rng
 from scipy import sparse
+from scipy.sparse import csr_array
 
 from sklearn_structsvm.risks import (
     BinaryHinge,
     Logistic,
+    Multinomial,
     MulticlassHinge,
     MultilabelHinge,
 )
@@ -239,30 +241,65 @@ def test_weights_may_be_zero_and_huge():
     np.testing.assert_allclose(risk.weights, [0.0, 0.5, 0.5])
 
 
-def test_the_logistic_loss_has_its_gradient_and_its_tangent():
+def logistic_cases(rng):
+    X, s = rng.standard_normal((30, 3)), rng.random(30)
+    s[3] = 0.0
+    y, labels = rng.integers(0, 3, 30), rng.integers(0, 2, (30, 4))
+    options = {"bias": 1.0}
+    return X, s, [
+        Logistic(X, y > 0, s, **options),
+        Logistic(csr_array(X), labels, s, **options),
+        Multinomial(X, y, s, n_classes=3, **options),
+    ]  # fmt: skip
+
+
+def logistic_value(risk, Z, s):
+    """By the definition."""
+    if isinstance(risk, Multinomial):
+        losses = np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(30), risk.y]
+    else:
+        losses = np.log1p(np.exp(-risk.signs * Z)).sum(axis=1)
+    return s / s.sum() @ losses
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_logistic_losses_have_their_derivatives_and_their_tangent(place):
     rng = new_rng(0)
-    X, y, s = rng.standard_normal((30, 3)), rng.integers(0, 2, 30), rng.random(30)
-    risk = Logistic(X, y, s, bias=1.0)
+    X, s, risks = logistic_cases(rng)
+    risk = risks[place]
     full = np.hstack([X, np.ones((30, 1))])
 
     def value(w):
-        return s / s.sum() @ np.log1p(np.exp(-(2 * y - 1) * (full @ w)))
+        return logistic_value(risk, full @ w.reshape(4, -1), s)
 
-    w = rng.standard_normal(4)
+    w = rng.standard_normal(risk.n_weights)
     Z = risk.scores(w)
     assert risk.smooth
     assert risk.value(Z) == pytest.approx(value(w), rel=1e-13)
     B, offset = risk.plane(Z)
     g = risk.gradient(B)
-    steps = 1e-6 * np.eye(4)
+    steps = 1e-6 * np.eye(risk.n_weights)
     slopes = [(value(w + h) - value(w - h)) / 2e-6 for h in steps]
-    np.testing.assert_allclose(g, slopes, rtol=1e-7, atol=1e-9)
-    assert offset + g @ w == pytest.approx(value(w), rel=1e-13)
+    np.testing.assert_allclose(g, slopes, rtol=1e-6, atol=1e-8)
+    assert offset + g @ w == pytest.approx(value(w), rel=1e-12)
+    found, P = risk.probabilities(Z)
+    assert found == pytest.approx(value(w), rel=1e-13)
+    np.testing.assert_allclose(risk.coefficients(P), B, rtol=1e-12, atol=1e-15)
+
+    def coefficients(Z):
+        return risk.coefficients(risk.probabilities(Z)[1])
+
+    V = rng.standard_normal(Z.shape)
+    slopes = (coefficients(Z + 1e-6 * V) - coefficients(Z - 1e-6 * V)) / 2e-6
+    np.testing.assert_allclose(risk.curved(P, V), slopes, rtol=1e-6, atol=1e-9)
+    one = np.zeros_like(Z)
+    one[:, 0] = 1.0
+    np.testing.assert_allclose(risk.curved(P, one)[:, 0], risk.variances(P)[:, 0])
     far = risk.plane(1e4 * Z)[0]
     assert np.isfinite(far).all()
     with pytest.raises(NotImplementedError, match="no exact line search"):
         risk.line_search(Z, Z, 0.0, 1.0, 1.0)
-    with pytest.raises(TypeError, match="Logistic is not a maximum of planes"):
+    with pytest.raises(TypeError, match="is not a maximum of planes"):
         risk.dual_form()
 
 
@@ -278,6 +315,9 @@ def test_the_logistic_loss_has_its_gradient_and_its_tangent():
         (lambda X: MultilabelHinge(X, [[0, 2], [1, 0]]), "got 2 in row 0, column 1"),
         (lambda X: MultilabelHinge(X, [0, 1]), "indicator of shape"),
         (lambda X: MultilabelHinge(X, [[0, 1]]), "must have 2 rows; got 1"),
+        (lambda X: Logistic(X, [[0, 1]]), "must have 2 rows; got 1"),
+        (lambda X: Logistic(X, [[0, 1], [0, 2]]), "indicator of 0 and 1; got 2 in row 1"),
+        (lambda X: Multinomial(X, [0, 2], n_classes=2), "must be among 0, ..., 1; got 2"),
     ],
 )
 def test_bad_input_is_named(make, words):

@@ -1,0 +1,271 @@
+"""Newton's method for logistic regression, by conjugate gradients, with a certificate."""
+
+from time import perf_counter
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils._matrix._products import as_products
+from sklearn_structsvm.solvers.loop import run_passes
+
+# A Newton direction's residual, as a share of the gradient: at most this, and the root of
+# what is left of the first gradient, so that the last directions are the best ones.
+FORCING = 0.25
+
+# Of the gradient that `tol` asks for: no residual needs to be smaller.
+ENOUGH = 0.5
+
+# Products with the Hessian for a direction, and what is left of a step after it was
+# refused.
+MAX_PRODUCTS = 1000
+SHRINK = 0.5
+MAX_TRIALS = 60
+
+# Share of the decrease that the slope promises, which a step must make; and the share of
+# the objective below which that decrease is lost in its rounding.
+SUFFICIENT_DECREASE = 1e-4
+ROUNDING = 1e-13
+
+# With at most so many features that are dense, the Hessian of each score is inverted, to
+# precondition: it costs as much as some F / 6 products.
+MAX_DENSE = 64
+
+# Its condition number, once it has a diagonal of 1, is at most the inverse of this.
+JITTER = 1e-10
+
+
+def run_newton(
+    risk,
+    lam,
+    *,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    w0=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimise P(w) = λ/2 ||w||² + R(w) for a logistic risk R.
+
+    Directions solve the Newton equations by conjugate gradients, no more exactly than
+    is of use [1]_, preconditioned: with few dense features by the inverse of the
+    Hessian's diagonal blocks, one for each score, else by its diagonal. Steps are made
+    shorter until they pay, which takes no product with X.
+
+    P is strongly convex, and so never more than ||∇P(w)||² / 2λ above its minimum.
+
+    Parameters
+    ----------
+    risk : Logistic or Multinomial
+    lam : float
+        λ > 0.
+    tol : float
+        Stop where the duality gap is at most this.
+    max_iter : int
+        Newton steps.
+    max_time : float or None
+        Seconds.
+    w0 : ndarray of shape (n_weights,) or None
+        Zero by default.
+    on_pass : callable or None
+        Called after each step, as for `run_bcfw`.
+    history : History or None
+        To be filled: a row for each step.
+
+    Returns
+    -------
+    SolverResult
+        "stalled" is where no step makes the gradient less but for rounding. Oracle calls
+        are passes over an example: for the objective and its gradient, and for each
+        product with the Hessian.
+
+    References
+    ----------
+    .. [1] Nocedal, Wright, "Numerical optimization", 2nd edition, 2006, section 7.1.
+    """
+    steps = NewtonSteps(risk, lam, tol, w0)
+    return run_passes(
+        lambda deadline: None if steps.move(deadline) else "stalled",
+        lambda done: (steps.row(), steps.weights),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class NewtonSteps:
+    """Newton steps, one at a time.
+
+    Attributes
+    ----------
+    weights, gradient : ndarray of shape (n_weights,)
+        w, and ∇P there.
+    value : float
+        P(w).
+    """
+
+    def __init__(self, risk, lam, tol, w0=None):
+        self.risk, self.lam = risk, lam
+        # Where the gradient is this small, the gap is `tol`.
+        self.target = np.sqrt(2.0 * lam * tol)
+        self.n_calls = 0
+        w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0)
+        # The last of these four is for B and for products of the scores with the Hessian.
+        self.scores, self.along, self.probabilities, self.room = (
+            risk.empty() for _ in range(4)
+        )
+        self._go_to(w0, risk.scores(w0, out=self.scores))
+        self.first_norm = self.norm
+        self.preconditioner = make_preconditioner(risk)
+
+    def _go_to(self, w, scores):
+        value = self._value(w, scores)
+        self._take(w, scores, value, self._gradient(w))
+
+    def _value(self, w, scores):
+        """P(w), and its probabilities where they are kept."""
+        value, _ = self.risk.probabilities(scores, out=self.probabilities)
+        return value + 0.5 * self.lam * float(w @ w)
+
+    def _gradient(self, w):
+        B = self.risk.coefficients(self.probabilities, out=self.room)
+        self.n_calls += 1
+        return self.risk.gradient(B) + self.lam * w
+
+    def _take(self, w, scores, value, gradient):
+        self.weights, self.scores = w, scores
+        self.value, self.gradient = value, gradient
+        self.norm = float(np.linalg.norm(gradient))
+
+    def row(self):
+        gap = 0.5 * self.norm**2 / self.lam
+        return {
+            "objective": self.value,
+            "dual_objective": self.value - gap,
+            "dual_gap": gap,
+            "n_oracle_calls": self.n_calls * np.count_nonzero(self.risk.weights),
+        }
+
+    def move(self, deadline=np.inf):
+        """One step; whether there was one."""
+        direction, along = self._direction(deadline)
+        slope = float(self.gradient @ direction)
+        if not slope < 0.0:
+            return False
+        is_rounding = -slope <= ROUNDING * abs(self.value)
+        step = 1.0
+        for _ in range(MAX_TRIALS):
+            w = self.weights + step * direction
+            scores = self.scores + step * along
+            value = self._value(w, scores)
+            if is_rounding:
+                break
+            if value <= self.value + SUFFICIENT_DECREASE * step * slope:
+                self._take(w, scores, value, self._gradient(w))
+                return True
+            step *= SHRINK
+        else:
+            return False
+        # Where the objective does not tell any more, the gradient does.
+        gradient = self._gradient(w)
+        if np.linalg.norm(gradient) < 0.5 * self.norm:
+            self._take(w, scores, value, gradient)
+            return True
+        return False
+
+    def _direction(self, deadline):
+        """Of -H⁻¹ ∇P by conjugate gradients what `deadline` allows, and its scores."""
+        risk, residual = self.risk, -self.gradient
+        share = min(FORCING, np.sqrt(self.norm / self.first_norm))
+        enough = max(share * self.norm, ENOUGH * self.target)
+        apply = self.preconditioner(self.probabilities, self.lam)
+        direction, scores = np.zeros_like(residual), np.zeros_like(self.scores)
+        mapped = apply(residual)
+        conjugate, product = mapped.copy(), float(residual @ mapped)
+        for _ in range(MAX_PRODUCTS):
+            along = risk.scores(conjugate, out=self.along)
+            curved = risk.curved(self.probabilities, along, out=self.room)
+            image = risk.gradient(curved) + self.lam * conjugate
+            self.n_calls += 1
+            curvature = float(conjugate @ image)
+            if not curvature > 0.0:
+                break
+            length = product / curvature
+            direction += length * conjugate
+            risk.moved(scores, along, length, out=scores)
+            residual -= length * image
+            if np.linalg.norm(residual) <= enough or perf_counter() >= deadline:
+                break
+            mapped = apply(residual)
+            before, product = product, float(residual @ mapped)
+            conjugate *= product / before
+            conjugate += mapped
+        return direction, scores
+
+
+def make_preconditioner(risk):
+    """The one that suits the features of a risk.
+
+    Returns
+    -------
+    callable
+        (P, λ) -> v ↦ M⁻¹ v, where M is like the Hessian at the probabilities P.
+    """
+    n_features = risk.n_weights // risk.n_scores
+    if sparse.issparse(risk.X) or n_features > MAX_DENSE:
+        return Diagonal(risk)
+    return Blocks(risk)
+
+
+class Diagonal:
+    """By the diagonal of the Hessian."""
+
+    def __init__(self, risk):
+        X = risk.X
+        if sparse.issparse(X):
+            squares = X.copy()
+            squares.data **= 2
+        else:
+            squares = X**2
+        self.risk, self.squares = risk, as_products(squares, risk.bias**2)
+
+    def __call__(self, P, lam):
+        risk = self.risk
+        diagonal = np.empty((self.squares.n_features, risk.n_scores))
+        self.squares.gradient(risk.variances(P), diagonal, risk.n_threads)
+        inverse = 1.0 / (diagonal.ravel() + lam)
+        return lambda vector: inverse * vector
+
+
+class Blocks:
+    """By the diagonal blocks of the Hessian, one for each score."""
+
+    def __init__(self, risk):
+        self.risk, X = risk, risk.X
+        if risk.bias:
+            X = np.column_stack([X, np.full(len(X), risk.bias)])
+        self.X = X
+
+    def __call__(self, P, lam):
+        n_features, k = self.X.shape[1], self.risk.n_scores
+        shares = np.sqrt(self.risk.variances(P))
+        blocks = np.empty((k, n_features, n_features))
+        for c in range(k):
+            weighted = self.X * shares[:, c : c + 1]
+            np.matmul(weighted.T, weighted, out=blocks[c])
+        places = np.arange(n_features)
+        blocks[:, places, places] += lam
+        scales = 1.0 / np.sqrt(blocks[:, places, places])
+        blocks *= scales[:, :, np.newaxis] * scales[:, np.newaxis, :]
+        blocks[:, places, places] = 1.0 + JITTER
+        # M⁻¹ = Lᵀ L, which is symmetric whatever the rounding.
+        L = np.linalg.inv(np.linalg.cholesky(blocks)) * scales[:, np.newaxis, :]
+        across = L.transpose(0, 2, 1)
+
+        def apply(vector):
+            columns = vector.reshape(n_features, k).T[:, :, np.newaxis]
+            return np.ascontiguousarray((across @ (L @ columns))[:, :, 0].T).ravel()
+
+        return apply
