@@ -7,6 +7,7 @@ from sklearn_structsvm.estimators.bcfw_path import bcfw_path
 from sklearn_structsvm.estimators.bmrm import BMRMClassifier
 from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
 from sklearn_structsvm.estimators.crf import CRFClassifier
+from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
 from sklearn_structsvm.estimators.pragam import PragamClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
 from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
@@ -16,6 +17,7 @@ __all__ = [
     "BCFWClassifierCV",
     "BMRMClassifier",
     "CRFClassifier",
+    "CRFClassifierCV",
     "ComplexMetricClassifier",
     "PragamClassifier",
     "SlackRescaledSSVM",

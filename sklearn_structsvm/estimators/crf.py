@@ -45,7 +45,147 @@ def log_loss(problem, n_threads):
     return problem.make_risk(Logistic, options)
 
 
-class CRFClassifier(StructuredClassifier):
+class ProbabilisticClassifier(StructuredClassifier):
+    """Predictions by p(y | x) of a conditional random field, its weights given."""
+
+    def _check_structure(self):
+        structure = named_structure(self.structure)
+        if structure is None or structure.has_sums:
+            return
+        raise ValueError(
+            f"{type(self).__name__} needs a structure over whose labelings sums can be "
+            "computed: ChainStructure, TreeStructure, BinaryStructure, "
+            f"MulticlassStructure or MultilabelStructure; got {self.structure!r}. "
+            "BCFWClassifier takes any."
+        )
+
+    def predict(self, X):
+        """Predict the output of each example, by `decoding`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, indicators, or an object array holding one labeling per
+            example. Of a Dask collection one, or of delayed parts such a list, that is
+            computed when it is asked for.
+        """
+        check_choice("decoding", self.decoding, DECODINGS)
+        if self.decoding == "map" or holds_dask(X):
+            return super().predict(X)
+        marginals = self._marginals(X)
+        return self.structure_.least_costly(marginals)
+
+    def _marginals(self, X):
+        X = self._check_X(X)
+        return self.structure_.marginals(X, self._weights, count_threads(self.n_jobs))
+
+    def predict_proba(self, X):
+        """Probabilities of the classes, of each position where there are several.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
+            Of the classes in the order of `classes_`; or of each label that it is
+            present. For chains and trees an object array of shape (n,), whose item i has
+            shape (T_i, n_classes): the marginals of the distribution over the labelings.
+        """
+        return self._marginals(X)
+
+    def predict_log_proba(self, X):
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray
+            As of `predict_proba`; -inf where a probability is too small for a number.
+        """
+        proba = self._marginals(X)
+        with np.errstate(divide="ignore"):
+            if self.structure_.flat:
+                return np.log(proba)
+            return as_object_array([np.log(item) for item in proba])
+
+    def log_likelihood(self, X, y):
+        """log p(y_i | x_i) of each example: of the whole of its labeling.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            -inf for a labeling with a label that was not there in `fit`.
+        """
+        X = self._check_X(X)
+        require_y(self, y)
+        if not self.structure_.flat:
+            _, y = self.structure_.check_data(X, y)
+        else:
+            check_sparse(y, "y")
+            y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+            check_consistent_length(X, y)
+        n_threads = count_threads(self.n_jobs)
+        return self.structure_.log_probabilities(X, y, self._weights, n_threads)
+
+    def entropy(self, X):
+        """Entropy of p(y | x_i) of each example, in nats: how unsure the model is.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            From 0, where one labeling is certain, to the logarithm of their number.
+        """
+        X = self._check_X(X)
+        return self.structure_.entropies(X, self._weights, count_threads(self.n_jobs))
+
+    @available_if(knows("k_best"))
+    def predict_k_best(self, X, k=5):
+        """The k most probable labelings of each example, with their probabilities.
+
+        Parameters
+        ----------
+        X : sequence of n examples
+            Sequences or trees, as in `fit`.
+        k : int
+
+        Returns
+        -------
+        labelings : ndarray of shape (n,), dtype object
+            Item i has shape (m_i, T_i), most probable labeling first; m_i is k, or less
+            where there are fewer labelings.
+        probabilities : ndarray of shape (n,), dtype object
+            Item i has shape (m_i,).
+        """
+        labelings, scores = super().predict_k_best(X, k)
+        X = self._check_X(X)
+        best = [items[0] for items in labelings]
+        n_threads = count_threads(self.n_jobs)
+        logs = self.structure_.log_probabilities(X, best, self._weights, n_threads)
+        probabilities = [
+            np.exp(log + (values - values[0]))
+            for log, values in zip(logs, scores, strict=True)
+        ]
+        return labelings, as_object_array(probabilities)
+
+
+class CRFClassifier(ProbabilisticClassifier):
     """Conditional random field: probabilities of labelings, with a certificate.
 
     Minimises over w ::
@@ -112,7 +252,8 @@ class CRFClassifier(StructuredClassifier):
         nothing.
     warm_start : bool, default=False
         Keep the dual point, or for other solvers the weights, and start the next fit
-        from there. Its y must be the same; C, the sample weights, X and the solver may differ.
+        from there. Its y must be the same; C, the sample weights, X and the solver may
+        differ.
         A fit by "dual" that is interrupted then leaves the estimator as far as it got.
     n_jobs : int or None, default=None
         Threads. Steps of "dual" are made by all of them, each on a part of the examples,
@@ -159,6 +300,7 @@ class CRFClassifier(StructuredClassifier):
 
     See Also
     --------
+    CRFClassifierCV : Chooses C by cross-validation.
     BCFWClassifier : Margins in the place of probabilities; any structure.
     sklearn.linear_model.LogisticRegression : Flat data, intercept not regularized.
 
@@ -345,138 +487,3 @@ class CRFClassifier(StructuredClassifier):
             w0 = as_floats("weights", state["weights"], problem.structure.n_weights_)
         solve = partial(start, problem.lam(self.C), w0=w0, **limits)
         self._run(problem, data, transaction, solve, name, remedy=remedy)
-
-    def _check_structure(self):
-        structure = named_structure(self.structure)
-        if structure is None or structure.has_sums:
-            return
-        raise ValueError(
-            "CRFClassifier needs a structure over whose labelings sums can be computed: "
-            "ChainStructure, TreeStructure, BinaryStructure, MulticlassStructure or "
-            f"MultilabelStructure; got {self.structure!r}. BCFWClassifier takes any."
-        )
-
-    def predict(self, X):
-        """Predict the output of each example, by `decoding`.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, indicators, or an object array holding one labeling per
-            example. Of a Dask collection one, or of delayed parts such a list, that is
-            computed when it is asked for.
-        """
-        check_choice("decoding", self.decoding, DECODINGS)
-        if self.decoding == "map" or holds_dask(X):
-            return super().predict(X)
-        marginals = self._marginals(X)
-        return self.structure_.least_costly(marginals)
-
-    def _marginals(self, X):
-        X = self._check_X(X)
-        return self.structure_.marginals(X, self._weights, count_threads(self.n_jobs))
-
-    def predict_proba(self, X):
-        """Probabilities of the classes, of each position where there are several.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
-            Of the classes in the order of `classes_`; or of each label that it is
-            present. For chains and trees an object array of shape (n,), whose item i has
-            shape (T_i, n_classes): the marginals of the distribution over the labelings.
-        """
-        return self._marginals(X)
-
-    def predict_log_proba(self, X):
-        """Logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray
-            As of `predict_proba`; -inf where a probability is too small for a number.
-        """
-        proba = self._marginals(X)
-        with np.errstate(divide="ignore"):
-            if self.structure_.flat:
-                return np.log(proba)
-            return as_object_array([np.log(item) for item in proba])
-
-    def log_likelihood(self, X, y):
-        """log p(y_i | x_i) of each example: of the whole of its labeling.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            -inf for a labeling with a label that was not there in `fit`.
-        """
-        X = self._check_X(X)
-        require_y(self, y)
-        if not self.structure_.flat:
-            _, y = self.structure_.check_data(X, y)
-        else:
-            check_sparse(y, "y")
-            y = y.toarray() if sparse.issparse(y) else np.asarray(y)
-            check_consistent_length(X, y)
-        n_threads = count_threads(self.n_jobs)
-        return self.structure_.log_probabilities(X, y, self._weights, n_threads)
-
-    def entropy(self, X):
-        """Entropy of p(y | x_i) of each example, in nats: how unsure the model is.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            From 0, where one labeling is certain, to the logarithm of their number.
-        """
-        X = self._check_X(X)
-        return self.structure_.entropies(X, self._weights, count_threads(self.n_jobs))
-
-    @available_if(knows("k_best"))
-    def predict_k_best(self, X, k=5):
-        """The k most probable labelings of each example, with their probabilities.
-
-        Parameters
-        ----------
-        X : sequence of n examples
-            Sequences or trees, as in `fit`.
-        k : int
-
-        Returns
-        -------
-        labelings : ndarray of shape (n,), dtype object
-            Item i has shape (m_i, T_i), most probable labeling first; m_i is k, or less
-            where there are fewer labelings.
-        probabilities : ndarray of shape (n,), dtype object
-            Item i has shape (m_i,).
-        """
-        labelings, scores = super().predict_k_best(X, k)
-        X = self._check_X(X)
-        best = [items[0] for items in labelings]
-        n_threads = count_threads(self.n_jobs)
-        logs = self.structure_.log_probabilities(X, best, self._weights, n_threads)
-        probabilities = [
-            np.exp(log + (values - values[0]))
-            for log, values in zip(logs, scores, strict=True)
-        ]
-        return labelings, as_object_array(probabilities)

@@ -250,7 +250,7 @@ class RegularizationPathDisplay:
 
         Parameters
         ----------
-        estimator : BCFWClassifierCV
+        estimator : BCFWClassifierCV or CRFClassifierCV
             Fitted, with `Cs_`, `scores_path_` and `C_`.
         score_name : str, default=None
             Label of the y axis; None takes it from the estimator's `scoring` where that
@@ -273,7 +273,10 @@ class RegularizationPathDisplay:
         """
         check_is_fitted(estimator)
         _require(
-            estimator, ("Cs_", "scores_path_", "C_"), "estimator", "a BCFWClassifierCV"
+            estimator,
+            ("Cs_", "scores_path_", "C_"),
+            "estimator",
+            "a BCFWClassifierCV or CRFClassifierCV",
         )
         scoring = getattr(estimator, "scoring", None)
         if score_name is None and isinstance(scoring, str):

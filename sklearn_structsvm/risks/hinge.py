@@ -3,7 +3,11 @@
 import numpy as np
 
 from sklearn_structsvm._contract.risk import TIE_RTOL, Risk
-from sklearn_structsvm._utils.labels import check_codes, check_indicator, label_cost_matrix
+from sklearn_structsvm._utils.labels import (
+    check_codes,
+    check_indicator,
+    label_cost_matrix,
+)
 from sklearn_structsvm.risks._binary_lines import BinaryLines
 from sklearn_structsvm.risks._lines import MulticlassLines, PairLines, SeparableLines
 from sklearn_structsvm.risks._step import exact_step

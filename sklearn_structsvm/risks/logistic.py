@@ -150,9 +150,7 @@ class Multinomial(LogLoss):
     [-0.25, 0.25]
     """
 
-    def __init__(
-        self, X, y, sample_weight=None, *, n_classes, bias=0.0, n_threads=1
-    ):
+    def __init__(self, X, y, sample_weight=None, *, n_classes, bias=0.0, n_threads=1):
         super().__init__(X, n_classes, sample_weight, bias=bias, n_threads=n_threads)
         self.y = check_codes(y, self.n_samples, n_classes)
 

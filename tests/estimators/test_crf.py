@@ -348,9 +348,7 @@ def test_weights_of_zero_leave_an_example_out():
 def test_extreme_strengths_of_regularization_end_somewhere_sound(C):
     for kind, solver in (("chain", "auto"), ("binary", "newton"), ("binary", "dual")):
         structure, X, y = data_of(kind)
-        model = CRFClassifier(
-            structure, C=C, solver=solver, max_iter=30, random_state=0
-        )
+        model = CRFClassifier(structure, C=C, solver=solver, max_iter=30, random_state=0)
         with np.errstate(all="ignore"):
             try:
                 model.fit(X, y)

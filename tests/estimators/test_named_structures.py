@@ -12,6 +12,7 @@ from sklearn_structsvm import (
     BCFWClassifierCV,
     BMRMClassifier,
     CRFClassifier,
+    CRFClassifierCV,
     PragamClassifier,
     SlackRescaledSSVM,
     bcfw_path,
@@ -33,6 +34,7 @@ MODELS = [
     BMRMClassifier(C=0.1, tol=0.05),
     PragamClassifier(C=0.1, tol=0.05),
     CRFClassifier(C=0.1, tol=0.05, random_state=0),
+    CRFClassifierCV(Cs=[0.1], cv=2, tol=0.05, random_state=0),
 ]
 each = pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 

@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from sklearn_structsvm.risks import (
     BinaryHinge,
     Logistic,
-    Multinomial,
     MulticlassHinge,
     MultilabelHinge,
+    Multinomial,
 )
 
 

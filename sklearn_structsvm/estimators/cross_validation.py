@@ -1,0 +1,220 @@
+"""What estimators that choose C by cross-validation share: folds, scores, the choice."""
+
+from contextlib import suppress
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import Interval, _fit_context, _safe_indexing
+from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.estimators.problem import make_problem
+
+CV_CONSTRAINTS = {
+    "Cs": [Interval(Integral, 2, None, closed="left"), "array-like"],
+    "cv": ["cv_object"],
+    "scoring": [str, callable, None],
+}
+
+
+class CrossValidatedMixin:
+    """C of the best mean score over folds, fitted to all data.
+
+    A subclass has `_final_class`, the estimator whose C is chosen, and says in `_range`
+    and `_follow` which values are tried and how.
+    """
+
+    def _range(self, problem):
+        """The least and the largest C that a number of values lies between."""
+        raise NotImplementedError
+
+    def _follow(self):
+        """How the solutions of a fold are found, picklable.
+
+        Returns
+        -------
+        callable
+            (estimator, X, y, weights, Cs) -> (path, cut_by): an iterator that makes the
+            estimator the one for the next C and gives its duality gap, and as
+            `_score_fold` returns it.
+        """
+        raise NotImplementedError
+
+    def _keep_gaps(self, gaps_path):
+        """Make the gaps of the folds an attribute, where they are known."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Choose C by cross-validation and train at it.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for the estimator without cross-validation
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_or_restore(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, transaction):
+        problem = make_problem(self, X, y, sample_weight)
+        weights = check_weights(sample_weight, len(problem.weights))
+        Cs = self._grid(problem)
+        folds = self._folds(problem, weights)
+        final = self._classifier(problem.structure)
+        fold_args = (final, problem.X, problem.y, weights, Cs, self.scoring)
+        paths = Parallel(n_jobs=min(effective_n_jobs(self.n_jobs), len(folds)))(
+            delayed(_score_fold)(*fold, *fold_args, self._follow()) for fold in folds
+        )
+        scores_path, gaps_path = np.full((2, len(Cs), len(folds)), np.nan)
+        for k, (scores, gaps, _) in enumerate(paths):
+            scores_path[: len(scores), k] = scores
+            gaps_path[: len(gaps), k] = gaps
+        n_scored = min(len(scores) for scores, _, _ in paths)
+        with np.errstate(invalid="ignore"):
+            means = scores_path[:n_scored].mean(axis=1)
+        best = _best(means)
+        final.set_params(C=Cs[best], verbose=self.verbose)
+        # The final fit is what callbacks follow, not the folds' paths.
+        final.set_callbacks(*getattr(self, "_skl_callbacks", []))
+        try:
+            final.fit(X, y, sample_weight)
+        finally:
+            # Also where it ends with a warning that was turned into an error.
+            if hasattr(final, "coef_"):
+                fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
+                vars(self).update(fitted)
+                self.Cs_ = Cs
+                self.C_ = float(Cs[best])
+                self.scores_path_ = scores_path
+                self._keep_gaps(gaps_path)
+                transaction.commit()
+        self._warn_of_gaps(Cs, means, [cut_by for _, _, cut_by in paths])
+
+    def _warn_of_gaps(self, Cs, means, cut_by):
+        """Say which values of C were not chosen among, and why."""
+        undefined = Cs[: len(means)][~np.isfinite(means)]
+        if len(undefined):
+            warn_caller(
+                f"The mean score of C={listed(undefined)} is not finite, as that of a "
+                "fold is not. C was chosen among the other values.",
+                UserWarning,
+            )
+        limits = [limit for limit in cut_by if limit is not None]
+        if limits:
+            lost = "no C has a score in all folds, and the smallest was taken"
+            if len(means):
+                lost = f"C above {Cs[len(means) - 1]:.3g} has no score"
+            warn_caller(
+                f"The paths of {len(limits)} of {len(cut_by)} folds were cut short by "
+                f"{limits[0]}={getattr(self, limits[0])}, so that {lost}. Scale the "
+                f"features (as StandardScaler does), increase {limits[0]}, or end Cs "
+                "there.",
+                ConvergenceWarning,
+            )
+
+    def _classifier(self, structure):
+        """What is fitted at the C that is chosen, and along the paths."""
+        names = self._final_class._get_param_names()
+        params = self.get_params(deep=False)
+        shared = {name: params[name] for name in names if name in params}
+        # These are of the folds, and of the final fit alone.
+        del shared["n_jobs"], shared["verbose"]
+        shared["structure"] = clone(structure)
+        if structure.has_classes:
+            # A fold may lack some of the labels.
+            shared["classes"] = structure.classes_
+        return self._final_class(**shared)
+
+    def _folds(self, problem, weights):
+        """Pairs of training and test examples that all have something to say."""
+        flat = problem.structure.flat
+        y = problem.y if flat else None
+        folds = list(check_cv(self.cv, y, classifier=flat).split(problem.X, y))
+        if not folds:
+            raise ValueError(
+                "cv gives no folds. An iterator of folds is used up by one fit: use a "
+                "list, or a splitter."
+            )
+        for k, (train, test) in enumerate(folds):
+            parts = {"training": train, "test": test}
+            for name, part in parts.items():
+                if len(part) == 0:
+                    raise ValueError(f"Fold {k} of cv has no example in its {name} part.")
+            if self.scoring is not None:
+                # Then only training has weights.
+                del parts["test"]
+            for name, part in parts.items():
+                if not weights[part].any():
+                    raise ValueError(
+                        f"Fold {k} of cv has only examples whose sample_weight is zero "
+                        f"in its {name} part."
+                    )
+        return folds
+
+    def _grid(self, problem):
+        if isinstance(self.Cs, Integral):
+            return np.geomspace(*self._range(problem), self.Cs)
+        try:
+            Cs = np.asarray(self.Cs)
+        except ValueError:
+            Cs = np.empty(0)
+        is_number = Cs.ndim == 1 and len(Cs) and Cs.dtype.kind in "iuf"
+        if not is_number or not ((Cs > 0) & np.isfinite(Cs)).all():
+            raise ValueError(f"Cs must be positive, finite numbers; got {self.Cs!r}.")
+        return np.unique(Cs.astype(np.float64))
+
+
+def _best(means):
+    """The place of the best mean score, the first of those that are alike."""
+    finite = np.isfinite(means)
+    if len(means) and not finite.any():
+        raise ValueError(
+            f"The mean score of every C is {means[0]}: no C can be chosen. Scores that "
+            "are not defined for some predictions may have an argument that says what "
+            "they are then, such as zero_division."
+        )
+    return int(np.argmax(np.where(finite, means, -np.inf))) if len(means) else 0
+
+
+def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, follow):
+    """Scores on the test part of the solutions for each C that a path reaches.
+
+    Returns
+    -------
+    scores, gaps : list of float
+        Of the first values of C: the scores, and the duality gaps on the training part
+        where they are known.
+    cut_by : "max_iter", "max_time" or None
+        What kept the path from the others.
+    """
+    estimator = clone(estimator)
+    X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
+    X_train, y_train = _safe_indexing(X, train), _safe_indexing(y, train)
+    path, cut_by = follow(estimator, X_train, y_train, weights[train], Cs)
+    scorer = check_scoring(estimator, scoring=scoring)
+    kwargs = {"sample_weight": weights[test]} if scoring is None else {}
+    scores, gaps = [], []
+    for gap in path:
+        scores.append(_as_number(scorer(estimator, X_test, y_test, **kwargs)))
+        gaps.append(gap)
+    return scores, gaps, cut_by
+
+
+def _as_number(score):
+    """What a scorer returned as a float, as scikit-learn's searches read it."""
+    with suppress(AttributeError, ValueError):
+        score = score.item()
+    if not isinstance(score, Real):
+        raise ValueError(
+            f"scoring must return a number, got {score!r} ({type(score).__name__})."
+        )
+    return float(score)

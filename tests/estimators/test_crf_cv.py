@@ -1,0 +1,127 @@
+"""CRFClassifierCV: C chosen over folds by fits that start from one another."""
+
+import pickle
+
+import numpy as np
+import pytest
+from _estimators import assert_same_labels, make_problem
+from _seeds import new_rng
+from joblib import parallel_config
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+
+from sklearn_structsvm import CRFClassifier, CRFClassifierCV
+from sklearn_structsvm.metrics import log_likelihood_scorer
+from sklearn_structsvm.structures import ChainStructure, GraphStructure
+
+CS = [0.01, 0.1, 1.0]
+KINDS = ["binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr"]
+
+
+def cv_model(problem, **params):
+    params = {"Cs": CS, "cv": 3, "random_state": 0} | params
+    return CRFClassifierCV(problem.structure, **params)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_final_fit_is_that_at_the_chosen_c(kind):
+    problem = make_problem(kind, n=24)
+    model = cv_model(problem, decoding="mbr").fit(problem.X, problem.y)
+    assert model.scores_path_.shape == model.dual_gaps_path_.shape == (3, 3)
+    np.testing.assert_array_equal(model.Cs_, CS)
+    means = model.scores_path_.mean(axis=1)
+    assert model.C_ == CS[int(np.flatnonzero(means == means.max())[0])]
+    single = CRFClassifier(
+        problem.structure, C=model.C_, decoding="mbr", random_state=0,
+        classes=None if "multilabel" in kind else model.classes_,
+    ).fit(problem.X, problem.y)  # fmt: skip
+    np.testing.assert_array_equal(model.coef_, single.coef_)
+    for name in ("objective_", "dual_gap_", "n_iter_", "solver_"):
+        assert getattr(model, name) == getattr(single, name)
+    assert_same_labels(model.predict(problem.X), single.predict(problem.X))
+    pairs = zip(
+        model.predict_proba(problem.X), single.predict_proba(problem.X), strict=True
+    )
+    assert all(np.array_equal(*pair) for pair in pairs)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+def test_scores_are_those_of_fits_that_start_anew(kind):
+    problem, splitter = make_problem(kind, n=24), KFold(2)
+    weights = new_rng(9).integers(0, 4, size=24) + 0.5 * (np.arange(24) % 12 == 0)
+    options = {"tol": 1e-9, "max_iter": 10**4, "random_state": 0}
+    model = cv_model(problem, cv=splitter, scoring=log_likelihood_scorer, **options)
+    model.fit(problem.X, problem.y, weights)
+    assert (model.dual_gaps_path_ <= 1e-9).all()
+    for fold, (train, test) in enumerate(splitter.split(problem.X)):
+        for C, found in zip(CS, model.scores_path_[:, fold], strict=True):
+            single = CRFClassifier(
+                problem.structure, C=C, classes=model.classes_, **options
+            ).fit(*problem.take(train), weights[train])
+            score = log_likelihood_scorer(single, *problem.take(test))
+            # λ/2 ‖w - w*‖² <= gap.
+            assert found == pytest.approx(score, rel=1e-2, abs=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "solver"), [("multiclass", "newton"), ("chain", "dual")]
+)
+def test_each_fit_starts_from_the_one_before(kind, solver, monkeypatch):
+    problem = make_problem(kind, n=24)
+    fits = []
+    fit = CRFClassifier._fit
+
+    def counted(self, *args):
+        fit(self, *args)
+        fits.append((self.C, self.n_iter_, self.history_["dual_gap"][0]))
+
+    monkeypatch.setattr(CRFClassifier, "_fit", counted)
+    Cs = np.geomspace(0.1, 0.11, 4)
+    cv_model(problem, Cs=Cs, cv=KFold(2), tol=1e-6, solver=solver).fit(
+        problem.X, problem.y
+    )
+    for fold in (fits[:4], fits[4:8]):
+        assert [C for C, *_ in fold] == Cs.tolist()
+        # C is nearly the same.
+        assert all(gap < 0.1 * fold[0][2] for _, _, gap in fold[1:])
+    assert len(fits) == 9
+
+
+def test_a_number_of_values_is_a_grid():
+    problem = make_problem("binary", n=24)
+    model = cv_model(problem, Cs=6).fit(problem.X, problem.y)
+    np.testing.assert_allclose(model.Cs_, np.geomspace(1e-3, 1e2, 6))
+
+
+@pytest.mark.parametrize("kind", ["binary", "chain"])
+def test_folds_in_parallel_give_the_same_and_it_survives_a_file(kind):
+    problem = make_problem(kind, n=24)
+    model = cv_model(problem).fit(problem.X, problem.y)
+    with parallel_config("threading"):
+        many = cv_model(problem, n_jobs=2).fit(problem.X, problem.y)
+    restored = pickle.loads(pickle.dumps(model))
+    for other in (many, restored):
+        np.testing.assert_array_equal(model.scores_path_, other.scores_path_)
+        np.testing.assert_array_equal(model.coef_, other.coef_)
+
+
+def test_fits_that_fall_short_are_told_of_once():
+    problem = make_problem("chain", n=24)
+    model = cv_model(problem, tol=1e-9, max_iter=1)
+    with pytest.warns(ConvergenceWarning) as record:
+        model.fit(problem.X, problem.y)
+    final, folds = (str(warning.message) for warning in record)
+    assert final.startswith("Dual ascent stopped at max_iter=1")
+    assert folds.startswith("9 of 9 fits to folds ended with a duality gap above")
+    assert "the smallest C of them being 0.01" in folds
+    assert (model.dual_gaps_path_ > 1e-9).all()
+
+
+def test_what_has_no_sums_is_refused():
+    problem = make_problem("chain", n=24)
+    with pytest.raises(ValueError, match="CRFClassifierCV needs a structure over whose"):
+        CRFClassifierCV(GraphStructure()).fit(problem.X, problem.y)
+    with pytest.raises(ValueError, match="class_weight has no meaning"):
+        cv_model(problem, class_weight="balanced").fit(problem.X, problem.y)
+    for name in ("predict_proba", "entropy", "predict_k_best"):
+        assert hasattr(CRFClassifierCV(ChainStructure()), name)
