@@ -27,6 +27,7 @@ from sklearn_structsvm.distributed.dask_workers import (
 )
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import Rows, Shard
+from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
 
 
 @dataclass
@@ -127,17 +128,31 @@ class DaskProblem:
 
     def make_iterate(self, lam, steps, seed):
         """The iterate whose parts are with the workers: a group of chunks each."""
-        sizes = [sum(s.n_samples for s in group) for group in self.surveys]
-        whole = self.structure, self.class_weights, self.total, steps
-        workers = self._map(
-            make_block_shard, [(*whole, (seed, k)) for k in range(len(sizes))]
-        )
-        workers.keep([size > 0 for size in sizes])
+        makers = [
+            partial(BlockShard, steps=steps, seed=(seed, k))
+            for k in range(len(self.surveys))
+        ]
+        workers = self._make_shards(makers)
+        sizes = self._sizes()
         n_parts = sum(size > 0 for size in sizes)
         n_weights = self.structure.n_weights_
         return DistributedBlocks(
             workers, sum(sizes), n_parts, n_weights, lam, steps.bounds
         )
+
+    def make_sums(self):
+        """The log-loss of all parts."""
+        workers = self._make_shards([SumShard] * len(self.surveys))
+        return DistributedSums(workers, sum(self._sizes()), self.structure.n_weights_)
+
+    def _sizes(self):
+        return [sum(s.n_samples for s in group) for group in self.surveys]
+
+    def _make_shards(self, makers):
+        whole = self.structure, self.class_weights, self.total
+        workers = self._map(make_block_shard, [(*whole, make) for make in makers])
+        workers.keep([size > 0 for size in self._sizes()])
+        return workers
 
     def largest_feature(self):
         """The largest absolute value in X."""
@@ -403,8 +418,8 @@ def _example_weights(chunk, classes, class_weights):
     return weights * class_weights[encode(chunk.y.ravel(), classes)]
 
 
-def make_block_shard(chunks, structure, class_weights, total, steps, seed):
-    """The `BlockShard` of checked chunks, which are put together; None of no rows."""
+def make_block_shard(chunks, structure, class_weights, total, make):
+    """What is made of checked chunks, which are put together; None of no rows."""
     chunks = [chunk for chunk in chunks if len(chunk.y)]
     if not chunks:
         return None
@@ -419,4 +434,4 @@ def make_block_shard(chunks, structure, class_weights, total, steps, seed):
     weights = np.concatenate(
         [_example_weights(chunk, structure.classes_, class_weights) for chunk in chunks]
     )
-    return BlockShard(structure, X, y, weights / total, steps, seed)
+    return make(structure, X, y, weights / total)

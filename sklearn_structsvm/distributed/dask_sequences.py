@@ -6,6 +6,7 @@ the labels that they have, and one of them to fit the structure to.
 
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from sklearn_structsvm.distributed.dask_workers import (
     parts_of,
     start_workers,
 )
+from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
 
 
 @dataclass
@@ -93,13 +95,24 @@ class DaskSequences:
 
     def make_iterate(self, lam, steps, seed):
         """The iterate whose parts are with the workers."""
-        whole = self.structure, self.total, steps
-        arguments = [(*whole, (seed, k)) for k in range(self.n_parts)]
-        checked = self.workers
-        self.workers = checked.map(make_shard, arguments)
-        checked.release()
+        self._make_shards(
+            [
+                partial(BlockShard, steps=steps, seed=(seed, k))
+                for k in range(self.n_parts)
+            ]
+        )
         sizes = self.n, self.n_parts, self.structure.n_weights_
         return DistributedBlocks(self.workers, *sizes, lam, steps.bounds)
+
+    def make_sums(self):
+        """The log-loss of all parts."""
+        self._make_shards([SumShard] * self.n_parts)
+        return DistributedSums(self.workers, self.n, self.structure.n_weights_)
+
+    def _make_shards(self, makers):
+        checked, whole = self.workers, (self.structure, self.total)
+        self.workers = checked.map(make_shard, [(*whole, make) for make in makers])
+        checked.release()
 
     def __enter__(self):
         return self
@@ -237,7 +250,6 @@ def survey(examples):
     return Survey(len(weights), weights.sum(), labels, counts, examples.fitted, first)
 
 
-def make_shard(examples, structure, total, steps, seed):
-    """The `BlockShard` of checked examples."""
-    weights = examples.weights / total
-    return BlockShard(structure, examples.X, examples.y, weights, steps, seed)
+def make_shard(examples, structure, total, make):
+    """What is made of checked examples."""
+    return make(structure, examples.X, examples.y, examples.weights / total)

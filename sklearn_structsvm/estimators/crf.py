@@ -15,6 +15,7 @@ from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.problem import (
     has_exact_steps,
+    make_distributed_problem,
     make_problem,
     named_structure,
 )
@@ -33,6 +34,9 @@ from sklearn_structsvm.structures import MulticlassStructure
 from sklearn_structsvm.structures.base import as_object_array
 
 DECODINGS = ("map", "mbr")
+
+# What parameters may be where the examples stay with the workers of a cluster.
+DASK_OPTIONS = {"solver": ("auto", "lbfgs"), "warm_start": (False,)}
 
 
 def log_loss(problem, n_threads):
@@ -226,7 +230,7 @@ class CRFClassifier(ProbabilisticClassifier):
         its sums take all of `n_jobs` threads. "newton", for flat structures, makes Newton
         steps by conjugate gradients: the fastest by far to high accuracy, and for large
         C. "auto": newton for flat structures with no more features than examples, else
-        dual.
+        dual; of Dask collections lbfgs, the only one that trains on them.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How ``solver="dual"`` draws examples: by their share of the duality gap,
         uniformly, or each once per pass in a random order. "auto": permuted.
@@ -395,7 +399,9 @@ class CRFClassifier(ProbabilisticClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             Rows, or for chains and trees a sequence of n items, such as arrays or CSR
-            matrices of shape (T_i, n_features).
+            matrices of shape (T_i, n_features). Or a Dask array or data frame of rows, a
+            Dask bag of such items, or a list of delayed lists of them; y and
+            sample_weight are such ones too then.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any kind, an indicator, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None
@@ -409,25 +415,30 @@ class CRFClassifier(ProbabilisticClassifier):
 
     def _fit(self, X, y, sample_weight, transaction):
         data = (X, y, sample_weight)
-        if holds_dask(*data):
-            raise TypeError(
-                "CRFClassifier needs its training data in memory, and got a Dask "
-                "collection: compute it first, or use BCFWClassifier. (predict takes "
-                "Dask collections.)"
-            )
         self._check_structure()
+        if holds_dask(*data):
+            with make_distributed_problem(self, *data, DASK_OPTIONS) as problem:
+                self._check_class_weight(problem)
+                self.solver_ = "lbfgs"
+                # As many as there are; their weights are with them.
+                oracle = problem.make_sums()
+                weights = np.broadcast_to(1.0, oracle.n_blocks)
+                self._train_lbfgs(problem, oracle, weights, data, transaction)
+            return
         problem = make_problem(self, X, y, sample_weight)
-        if self.class_weight is not None and not problem.structure.flat:
-            raise ValueError(
-                f"class_weight has no meaning for {type(problem.structure).__name__} "
-                "here: it would weigh positions, and what is summed up are labelings. "
-                "Use sample_weight, or label_costs of the structure with decoding='mbr'."
-            )
+        self._check_class_weight(problem)
         key = self._dual_key(problem, {})
         state = self._warm_state(key, transaction.before, {})
         self.solver_ = self._settle_solver(problem)
         if self.solver_ != "dual":
-            self._train_batch(problem, data, transaction, state)
+            w0 = None
+            if state is not None:
+                w0 = as_floats("weights", state["weights"], problem.structure.n_weights_)
+            if self.solver_ == "newton":
+                self._train_newton(problem, data, transaction, w0)
+            else:
+                oracle = problem.make_oracle()
+                self._train_lbfgs(problem, oracle, problem.weights, data, transaction, w0)
             if key is not None:
                 state = {"weights": self._weights}
                 self._dual_state = {"key": key, "state": state}
@@ -472,18 +483,23 @@ class CRFClassifier(ProbabilisticClassifier):
         is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)
         return "newton" if is_tall else "dual"
 
-    def _train_batch(self, problem, data, transaction, state):
-        """Run a solver that moves the weights."""
+    def _train_newton(self, problem, data, transaction, w0):
         limits = self._limits()
-        if self.solver_ == "newton":
-            name, remedy = "Newton's method", ""
-            risk = log_loss(problem, limits.pop("n_threads"))
-            start = partial(run_newton, risk)
-        else:
-            name, remedy = "L-BFGS", "solver='dual' or "
-            start = partial(run_lbfgs, problem.make_oracle(), problem.weights)
-        w0 = None
-        if state is not None:
-            w0 = as_floats("weights", state["weights"], problem.structure.n_weights_)
-        solve = partial(start, problem.lam(self.C), w0=w0, **limits)
-        self._run(problem, data, transaction, solve, name, remedy=remedy)
+        risk = log_loss(problem, limits.pop("n_threads"))
+        solve = partial(run_newton, risk, problem.lam(self.C), w0=w0, **limits)
+        self._run(problem, data, transaction, solve, "Newton's method")
+
+    def _train_lbfgs(self, problem, oracle, weights, data, transaction, w0=None):
+        lam = problem.lam(self.C)
+        solve = partial(run_lbfgs, oracle, weights, lam, w0=w0, **self._limits())
+        remedy = "" if holds_dask(*data) else "solver='dual' or "
+        self._run(problem, data, transaction, solve, "L-BFGS", remedy=remedy)
+
+    def _check_class_weight(self, problem):
+        structure = problem.structure
+        if self.class_weight is not None and not structure.flat:
+            raise ValueError(
+                f"class_weight has no meaning for {type(structure).__name__} here: it "
+                "would weigh positions, and what is summed up are labelings. Use "
+                "sample_weight, or label_costs of the structure with decoding='mbr'."
+            )

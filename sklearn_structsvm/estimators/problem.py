@@ -218,10 +218,11 @@ DASK_OPTIONS = {
 }
 
 
-def make_distributed_problem(estimator, X, y, sample_weight):
+def make_distributed_problem(estimator, X, y, sample_weight, options=DASK_OPTIONS):
     """As `make_problem`, of Dask collections.
 
-    These are chunked rows, or else bags or lists of delayed parts of examples.
+    These are chunked rows, or else bags or lists of delayed parts of examples. `options`
+    has what parameters may be.
 
     Returns
     -------
@@ -243,7 +244,7 @@ def make_distributed_problem(estimator, X, y, sample_weight):
                 f"structure={structure!r} takes rows of a matrix: with Dask, an array or "
                 f"a data frame; got {type(X).__name__}."
             )
-    for name, allowed in DASK_OPTIONS.items():
+    for name, allowed in options.items():
         value = getattr(estimator, name, allowed[0])
         if value not in allowed:
             raise ValueError(
@@ -255,8 +256,8 @@ def make_distributed_problem(estimator, X, y, sample_weight):
         return make_dask_problem(estimator, X, y, sample_weight, named or read_structure)
     if structure is None:
         structure = ChainStructure()
-    options = class_options(estimator, structure)
-    problem = make_dask_sequences(structure, X, y, sample_weight, **options)
+    known = class_options(estimator, structure)
+    problem = make_dask_sequences(structure, X, y, sample_weight, **known)
     if hasattr(problem.structure, "n_features_in_"):
         estimator.n_features_in_ = problem.structure.n_features_in_
     return problem

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_structsvm import (
     BCFWClassifier,
     ComplexMetricClassifier,
+    CRFClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
 )
@@ -169,6 +170,7 @@ def problems():
         "trees": (BCFWClassifier(TreeStructure(), **fit), trees, y),
         "slack": (SlackRescaledSSVM(**fit), X, y),
         "margin": (SlackRescaledSSVM(**fit, rescaling="margin"), X, y),
+        "crf": (CRFClassifier(**fit), X, y),
         "python": (BCFWClassifier(Nearest(), **fit), vectors, labels),
     }
 
@@ -310,7 +312,7 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize("kind", ["chains", "slack"])
+@pytest.mark.parametrize("kind", ["chains", "slack", "crf"])
 def test_a_cluster_reaches_the_optimum(client, kind):
     model, X, y = problems()[kind]
     s = np.ones(len(X))
@@ -348,6 +350,26 @@ def test_a_killed_worker_changes_nothing_but_time(large, monkeypatch):
     assert any(reply.is_new for reply in replies[5:])
     assert not any(reply.is_new for reply in replies[:5])
     check_the_optimum(model, X, y, np.ones(len(X)), here)
+
+
+@pytest.mark.slow
+def test_sums_go_on_where_a_worker_is_lost(monkeypatch):
+    X, y = chains()
+    model = CRFClassifier(C=0.05, tol=1e-6, random_state=0)
+    here = clone(model).fit(X, y)
+    told, tell = [], dask_workers.ClusterWorkers.tell
+    with start_cluster() as cluster, distributed.Client(cluster) as client:
+
+        def tell_and_kill(workers, function, message, merge):
+            told.append(function)
+            if len(told) == 4:
+                kill_worker(client, workers.homes[0])
+            return tell(workers, function, message, merge)
+
+        monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
+        model.fit(divided(X), divided(y))
+    assert len(told) > 4
+    assert_same_optimum(model, here, model.C * len(X))
 
 
 def test_interrupted_fits_leave_nothing_behind(client, monkeypatch):

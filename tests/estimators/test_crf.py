@@ -456,14 +456,6 @@ def test_a_decoding_that_does_not_exist_is_refused():
         model.fit(X, y)
 
 
-def test_dask_collections_are_refused_in_training():
-    dask_array = pytest.importorskip("dask.array")
-    X, y = classes()
-    X = dask_array.from_array(X, chunks=(20, 6))
-    with pytest.raises(TypeError, match="needs its training data in memory"):
-        CRFClassifier().fit(X, dask_array.from_array(y, chunks=20))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_labels_for_other_examples_have_no_likelihood(kind):
     model, X, y = fitted(kind)

@@ -1,0 +1,81 @@
+"""Log-losses of examples that stay with workers, a part with each.
+
+The loss and its gradient are sums over the parts, which keep nothing between two
+questions: one that was lost with its worker is asked anew.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class Point:
+    """What all parts get.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,)
+    n_threads : int
+    """
+
+    w: np.ndarray
+    n_threads: int
+
+    @property
+    def nbytes(self):
+        return self.w.nbytes
+
+
+class SumShard:
+    """A part: its examples, and the oracle over them once it was asked.
+
+    Parameters
+    ----------
+    structure : Structure
+        Fitted.
+    X, y : examples and labelings as the structure checks them
+    weights : ndarray of shape (n,)
+        p_i, shares of all weight.
+    """
+
+    def __init__(self, structure, X, y, weights):
+        self.structure, self.X, self.y, self.weights = structure, X, y, weights
+        self.oracle = None
+
+    def __getstate__(self):
+        return vars(self) | {"oracle": None}
+
+
+def log_loss(shard, point):
+    """That of the part at a point, and its gradient."""
+    if shard.oracle is None:
+        shard.oracle = shard.structure.make_oracle(shard.X, shard.y)
+    # What Dask has sent may lie anywhere.
+    w = np.require(point.w, requirements="A")
+    return shard.oracle.log_loss(shard.weights, w, point.n_threads)
+
+
+def merged(replies):
+    """One reply for all of them."""
+    values, gradients = zip(*replies, strict=True)
+    return sum(values), np.sum(gradients, axis=0)
+
+
+class DistributedSums:
+    """What `run_lbfgs` asks of an oracle, whose examples are with workers.
+
+    Parameters
+    ----------
+    workers : LocalWorkers or ClusterWorkers
+        Of `SumShard`.
+    n_blocks, n_weights : int
+    """
+
+    def __init__(self, workers, n_blocks, n_weights):
+        self.workers = workers
+        self.n_blocks, self.n_weights = n_blocks, n_weights
+
+    def log_loss(self, weights, w, n_threads=1):
+        """As of `BlockOracle`; the weights of the examples are with the parts."""
+        return self.workers.tell(log_loss, Point(w, n_threads), merged)
