@@ -1,8 +1,10 @@
 """From tokens and tables to the sequences that structures take."""
 
-from collections import Counter
-from collections.abc import Mapping
-from itertools import chain
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import chain, repeat
+from numbers import Number
 
 import numpy as np
 from scipy import sparse
@@ -104,13 +106,13 @@ class SequenceTransformer(  # type: ignore[call-arg]
         -------
         self
         """
-        rows, lengths = self._join(X)
+        rows, lengths = join_sequences(X)
         self._start().fit(rows, *_labels(y, lengths), **params)
         return self
 
     def fit_transform(self, X, y=None, **params):
         """`fit`, and then `transform` of the same sequences."""
-        rows, lengths = self._join(X)
+        rows, lengths = join_sequences(X)
         out = self._start().fit_transform(rows, *_labels(y, lengths), **params)
         return _split(out, lengths)
 
@@ -127,7 +129,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         list of n arrays, CSR matrices or data frames of T_i rows
         """
         check_is_fitted(self)
-        rows, lengths = self._join(X)
+        rows, lengths = join_sequences(X)
         return _split(self.transformer_.transform(rows), lengths)
 
     @available_if(_transformer_has("get_feature_names_out"))
@@ -160,15 +162,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
     def _start(self):
         given = self.transformer
-        self.transformer_ = DictVectorizer() if given is None else clone(given)
+        self.transformer_ = _TokenVectorizer() if given is None else clone(given)
         return self.transformer_
-
-    def _join(self, X):
-        rows, lengths = join_sequences(X)
-        if self.transformer is None:
-            # One at a time: all of them at once take more memory than what is made.
-            rows = map(_features_of, rows)
-        return rows, lengths
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "transformer_")
@@ -375,21 +370,107 @@ def _labels(y, lengths):
     return (np.concatenate([np.asarray(own) for own in y]),)
 
 
-def _features_of(token):
-    """A token as CRFsuite has it, as a dict for `DictVectorizer`."""
-    if isinstance(token, str):
-        return {token: 1.0}
-    if not isinstance(token, Mapping):
-        once = dict.fromkeys(token, 1.0)
-        return once if len(once) == len(token) else Counter(token)
-    # There are few types, and it takes long to ask for an abstract one.
-    if not any(issubclass(kind, Mapping) for kind in set(map(type, token.values()))):
-        return token
-    features = {}
-    for name, value in token.items():
-        if isinstance(value, Mapping):
-            value = _features_of(value)
-            features |= {f"{name}:{inner}": v for inner, v in value.items()}
+class _TokenVectorizer(DictVectorizer):
+    """`DictVectorizer` of tokens as CRFsuite has them: see `SequenceTransformer`.
+
+    Its features, in a fraction of the time and the memory: no dict is made of a token, no
+    list of all values, and what can be left to iterators in C is.
+    """
+
+    def fit(self, X, y=None):
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X, y=None):
+        # Asked for a name that it lacks, it gives it the next place.
+        places = defaultdict()
+        places.default_factory = places.__len__
+        data, indices, indptr = _read_tokens(
+            X, lambda names: map(places.__getitem__, names)
+        )
+        self.feature_names_ = sorted(places)
+        columns = range(len(places))
+        self.vocabulary_ = dict(zip(self.feature_names_, columns, strict=True))
+        rank = np.fromiter(map(self.vocabulary_.__getitem__, places), np.intc)
+        return self._matrix(data, rank[indices], indptr)
+
+    def transform(self, X):
+        data, indices, indptr = _read_tokens(
+            X, lambda names: map(self.vocabulary_.get, names, repeat(-1))
+        )
+        known = indices >= 0
+        if not known.all():
+            indptr = np.append(0, np.cumsum(known, dtype=indptr.dtype))[indptr]
+            data, indices = data[known], indices[known]
+        return self._matrix(data, indices, indptr)
+
+    def _matrix(self, data, indices, indptr):
+        shape = len(indptr) - 1, len(self.vocabulary_)
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=shape)
+        matrix.sum_duplicates()
+        return matrix
+
+
+def _read_tokens(tokens, places_of):
+    """Data, places of features and bounds of the rows, of a list of tokens."""
+    if all(issubclass(kind, (list, tuple)) for kind in set(map(type, tokens))):
+        names, values, lengths = chain.from_iterable(tokens), None, map(len, tokens)
+    else:
+        values, lengths = array("d"), array("q")
+        names = _names_of(tokens, values, lengths)
+    indices = np.fromiter(places_of(names), np.intc)
+    data = np.ones(len(indices)) if values is None else np.frombuffer(values)
+    ends = np.cumsum(np.fromiter(lengths, np.intp))
+    kind = np.intc if len(indices) <= np.iinfo(np.intc).max else np.int64
+    return data, indices, np.append(0, ends).astype(kind)
+
+
+def _names_of(tokens, values, lengths):
+    """Names of the features of all tokens; their values and numbers go to the others."""
+    for token in tokens:
+        start = len(values)
+        if isinstance(token, str):
+            values.append(1.0)
+            yield token
+        elif not isinstance(token, Mapping):
+            for name in token:
+                values.append(1.0)
+                yield name
         else:
-            features[name] = value
-    return features
+            for name, value in token.items():
+                # Most are of these types, and the others take longer to tell.
+                if type(value) is str:
+                    values.append(1.0)
+                    yield f"{name}={value}"
+                elif type(value) is float:
+                    values.append(value)
+                    yield name
+                else:
+                    for inner, number in _features_of(name, value):
+                        values.append(number)
+                        yield inner
+        lengths.append(len(values) - start)
+
+
+def _features_of(name, value):
+    """Pairs of the name of a feature and its value, of an entry of a token's dict."""
+    if isinstance(value, str):
+        yield f"{name}={value}", 1.0
+    elif isinstance(value, Number) or value is None:
+        yield name, np.nan if value is None else value
+    elif isinstance(value, Mapping):
+        for inner, own in value.items():
+            yield from _features_of(f"{name}:{inner}", own)
+    elif isinstance(value, Iterable):
+        for own in value:
+            if not isinstance(own, str):
+                raise TypeError(
+                    f"Only strings can be listed as the values of a feature of a token; "
+                    f"got {own!r} in {name!r}: {value!r}."
+                )
+            yield f"{name}={own}", 1.0
+    else:
+        raise TypeError(
+            f"The value of a feature of a token must be a number, a string, strings or a "
+            f"dict; got {value!r} for {name!r}."
+        )

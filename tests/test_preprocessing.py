@@ -1,6 +1,7 @@
 """SequenceTransformer and split_sequences: any transformer, any container, misuse."""
 
 import pickle
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -144,6 +145,69 @@ def test_a_string_that_a_token_has_twice_counts_twice():
     (item,) = model.fit_transform([[["a", "b", "a"], ["b"], []]])
     assert model.get_feature_names_out().tolist() == ["a", "b"]
     np.testing.assert_array_equal(item.toarray(), [[2, 1], [0, 1], [0, 0]])
+
+
+def random_token(rng, form):
+    """A token and the same as a dict for `DictVectorizer`."""
+    names = rng.choice(["a", "b", "c", "d=e", "", "new", "é"], rng.integers(4))
+    if form == "strings":
+        names = names.tolist()
+        return names, dict(Counter(names))
+    values = [
+        rng.choice(WORDS).item(),
+        float(rng.standard_normal()),
+        int(rng.integers(-2, 3)),
+        True,
+        np.float32(0.5),
+        ["x", "y", "x"],
+        ("x",),
+    ]
+    token = {str(name): values[rng.integers(len(values))] for name in names}
+    return token, token
+
+
+@pytest.mark.parametrize("form", ["strings", "dicts", "both"])
+def test_it_reads_tokens_as_a_dict_vectorizer_does(form):
+    rng = new_rng(4)
+    forms = ["strings", "dicts"] if form == "both" else [form]
+    for _ in range(20):
+        sets = [
+            [random_token(rng, rng.choice(forms)) for _ in range(rng.integers(1, 9))]
+            for _ in range(2)
+        ]
+        model, vectorizer = SequenceTransformer(), DictVectorizer()
+        train, other = ([token for token, _ in part] for part in sets)
+        expected, unseen = ([as_dict for _, as_dict in part] for part in sets)
+        (made,) = model.fit_transform([train])
+        expected = vectorizer.fit_transform(expected)
+        assert type(made) is type(expected)
+        np.testing.assert_array_equal(made.toarray(), expected.toarray())
+        assert made.has_canonical_format
+        names = model.get_feature_names_out().tolist()
+        assert names == vectorizer.get_feature_names_out().tolist()
+        (made,) = SequenceTransformer().fit([train]).transform([other])
+        np.testing.assert_array_equal(
+            made.toarray(), vectorizer.transform(unseen).toarray()
+        )
+        if not names:
+            continue
+        # What it learnt is what scikit-learn's has.
+        (made,) = model.transform([train])
+        assert model.transformer_.inverse_transform(made) == (
+            vectorizer.inverse_transform(vectorizer.transform([d for _, d in sets[0]]))
+        )
+
+
+@pytest.mark.parametrize("value", [object(), [1, 2], 3j, [["a"]]])
+def test_values_of_features_that_are_none_are_refused(value):
+    with pytest.raises(TypeError):
+        SequenceTransformer().fit([[{"a": 1.0}, {"b": value}]])
+
+
+def test_a_missing_value_is_seen_by_the_estimator():
+    X = SequenceTransformer().fit_transform([[{"a": 1.0}, {"b": None}]])
+    with pytest.raises(ValueError, match="NaN"):
+        BCFWClassifier("chain").fit(X, [["x", "y"]])
 
 
 def test_dicts_in_dicts_and_words_alone_are_features():
