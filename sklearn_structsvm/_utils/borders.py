@@ -5,9 +5,13 @@ attribute that was set by hand) passes here first, and is refused by its name.
 """
 
 from numbers import Integral
+from weakref import WeakValueDictionary
 
 import numpy as np
 from scipy import sparse
+
+# What `remember` was given, by its identity.
+_SEEN: WeakValueDictionary = WeakValueDictionary()
 
 
 def as_array(name, values):
@@ -35,11 +39,21 @@ def as_floats(name, values, *shape):
             raise ValueError(f"{name} must hold numbers: {error}.") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold numbers; got dtype {array.dtype}.")
-    if not np.isfinite(array).all():
+    if _SEEN.get(id(array)) is not array and not np.isfinite(array).all():
         raise ValueError(
             f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
         )
     return np.asarray(array, dtype=np.float64, order="C")
+
+
+def remember(array):
+    """Let `as_floats` take an array as finite from now on: it has looked at it.
+
+    For the weights of a model that predicts one example after another: there may be
+    millions of them, of which each needs a few. They are known by their identity; what is
+    written into them later is read, but not looked at. (A kernel gets through NaN.)
+    """
+    _SEEN[id(array)] = array
 
 
 def check_floats(name, array, *shape):

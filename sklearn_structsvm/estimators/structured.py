@@ -14,7 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_structsvm._utils.borders import as_floats, check_integer, check_sparse
+from sklearn_structsvm._utils.borders import (
+    as_floats,
+    check_integer,
+    check_sparse,
+    remember,
+)
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
 from sklearn_structsvm._utils.labels import unseen_words
@@ -160,7 +165,9 @@ class StructuredClassifier(
     def _weights(self):
         """w, once the state is seen to fit together: it may have been set by hand."""
         self.structure_.check_fitted()
-        return joined_weights(self.structure_, vars(self))
+        w = joined_weights(self.structure_, vars(self))
+        remember(w)
+        return w
 
     def _check_X(self, X):
         check_is_fitted(self)

@@ -16,6 +16,7 @@ from sklearn_structsvm._utils.borders import (
     check_shape,
     check_sparse,
     check_starts,
+    remember,
 )
 
 FORMATS = ("csr", "csc", "coo", "bsr")
@@ -105,6 +106,27 @@ def test_numbers_of_other_types_are_converted_and_attributes_are_not():
     for attribute in (np.ones(2, dtype=np.float32), np.ones(4)[::2], [1.0, 2.0]):
         with pytest.raises(ValueError, match="w must be a C-contiguous array of float64"):
             check_floats("w", attribute, 2)
+
+
+def test_remembered_arrays_are_known_by_identity():
+    array = np.arange(3.0)
+    remember(array)
+    array[1] = np.nan
+    assert as_floats("w", array, 3) is array
+    with pytest.raises(ValueError, match="shape"):
+        as_floats("w", array, 4)
+    for other in (array.copy(), array[:], array.astype(np.float32)):
+        with pytest.raises(ValueError, match="finite"):
+            as_floats("w", other, 3)
+    # Another one in the same place of the memory.
+    identity = id(array)
+    del array
+    for _ in range(1000):
+        other = np.full(3, np.nan)
+        with pytest.raises(ValueError, match="finite"):
+            as_floats("w", other, 3)
+        if id(other) == identity:
+            break
 
 
 def test_a_length_that_may_be_any_has_a_name():
