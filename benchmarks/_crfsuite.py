@@ -19,10 +19,11 @@ SETTINGS = {
 }
 
 
-def run_crfsuite(python, setting, paths, classes, lengths, biases=False):
+def run_crfsuite(python, setting, paths, classes, lengths, biases=False, chaine=False):
     """Facts of the training, and the labels of the items of the test problem.
 
-    `setting` is a name of `SETTINGS`, or an algorithm and its parameters.
+    `setting` is a name of `SETTINGS`, or an algorithm and its parameters. With `chaine`
+    the interpreter is one that has it, and it trains in the place of CRFsuite.
     """
     is_named = isinstance(setting, str)
     algorithm, params = SETTINGS[setting] if is_named else setting
@@ -31,6 +32,7 @@ def run_crfsuite(python, setting, paths, classes, lengths, biases=False):
         command = [python, HERE / "peers" / "crfsuite_chains.py"]
         command += [paths["train"], paths["test"], output]
         command += ["--algorithm", algorithm, "--params", json.dumps(params)]
-        facts = run_lines(command + ["--biases"] * biases)[0]
+        command += ["--biases"] * biases + ["--chaine"] * chaine
+        facts = run_lines(command)[0]
         labels = np.load(output)
     return facts, np.split(classes[labels], np.cumsum(lengths)[:-1])
