@@ -123,6 +123,9 @@ class Peer:
         }
         lengths = [len(labels) for labels in y_test]
         params = {"feature.possible_transitions": 1}
+        if any(x.min() < 0.0 for x in X):
+            # It takes the sum of the values for how often a feature occurs.
+            params["feature.minfreq"] = -1e9
         if c2 is not None:
             params["c2"] = c2
         with saved(**problems) as paths:
