@@ -1,14 +1,19 @@
 """What the batch classifiers share: from y to a risk, and from a risk to a fit."""
 
 from functools import cache, partial
-from math import sqrt
+from math import ceil, sqrt
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
 from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.ratios import OneClassMetric
+from sklearn_structsvm.confusion.registry import METRICS, get_metric
 from sklearn_structsvm.distributed.dask_problem import make_dask_problem
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
@@ -19,16 +24,26 @@ from sklearn_structsvm.estimators.problem import (
 from sklearn_structsvm.estimators.structured import StructuredClassifier, joined_weights
 from sklearn_structsvm.risks import (
     BinaryHinge,
+    ConfusionHinge,
     Logistic,
     MulticlassHinge,
     MultilabelHinge,
+    RocAucHinge,
+    TopKHinge,
 )
 from sklearn_structsvm.structures import (
     BinaryStructure,
     MulticlassStructure,
     MultilabelStructure,
 )
-from sklearn_structsvm.structures.ranking import RankingStructure
+from sklearn_structsvm.structures.ranking import RankingStructure, best_threshold
+
+# Losses of the whole sample, by their names: of the confusion table, and of the order of
+# the scores.
+TABLE_LOSSES = {"f1", "jaccard", "zero_one"}
+TOP_LOSSES = {"break_even", "precision_at_k", "recall_at_k"}
+ORDER_LOSSES = {"roc_auc", *TOP_LOSSES}
+NEEDS_K = {"precision_at_k", "recall_at_k"}
 
 BATCH_CONSTRAINTS = {
     "loss": [StrOptions({"hinge", "slack_hinge"})],
@@ -45,6 +60,19 @@ BATCH_CONSTRAINTS = {
     "verbose": ["verbose"],
 }
 
+
+# Beside those, for an estimator that trains losses of the whole sample.
+SAMPLE_LOSSES = {
+    "loss": [
+        StrOptions({"hinge", "slack_hinge", *TABLE_LOSSES, *ORDER_LOSSES}),
+        ConfusionMetric,
+    ],
+    "k": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0, 1, closed="neither"),
+        None,
+    ],
+}
 
 # What is no longer than this has a square in float64, and so has a sum of many.
 LONGEST = 1e150
@@ -83,7 +111,7 @@ class BatchClassifier(StructuredClassifier):
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None and self.loss != "hinge":
             tags.classifier_tags.multi_label = False
-            tags.classifier_tags.multi_class = self.loss != "logistic"
+            tags.classifier_tags.multi_class = self.loss == "slack_hinge"
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -117,6 +145,11 @@ class BatchClassifier(StructuredClassifier):
         data = X, y, sample_weight
         if not holds_dask(*data):
             return make_problem(self, *data, self._read_structure)
+        if self._has_sample_loss():
+            raise TypeError(
+                f"loss={self.loss!r} is a loss of the whole sample, whose rows are "
+                "sorted by their scores: it takes no Dask collections."
+            )
         if not self.takes_dask:
             raise TypeError(
                 f"{type(self).__name__} takes no Dask collections, as its dual point has "
@@ -135,6 +168,30 @@ class BatchClassifier(StructuredClassifier):
         structure = named_structure(self.structure)
         if structure is not None:
             self._check_for_structure(type(structure).__name__)
+        k, loss = getattr(self, "k", None), self.loss
+        if k is None and loss in NEEDS_K:
+            raise ValueError(
+                f"loss={loss!r} needs k, a number of rows or a share of them."
+            )
+        if k is not None and loss not in NEEDS_K:
+            raise ValueError(
+                f"k={k!r} is for {' and '.join(sorted(NEEDS_K))}; got loss={loss!r}."
+            )
+        if self._has_sample_loss() and self.label_costs is not None:
+            raise ValueError(
+                f"label_costs has no meaning for loss={loss!r}, which says itself what "
+                "mistakes cost."
+            )
+        if loss in TOP_LOSSES and self.class_weight is not None:
+            raise ValueError(
+                f"class_weight has no meaning for loss={loss!r}, which counts rows of "
+                "one class among the first ones."
+            )
+
+    def _has_sample_loss(self):
+        """Whether the loss is one of the whole sample."""
+        is_metric = isinstance(self.loss, ConfusionMetric)
+        return is_metric or self.loss in TABLE_LOSSES | ORDER_LOSSES
 
     def _for_rows(self):
         """Names of parameters that only the risks know, whether set, and why not."""
@@ -163,6 +220,7 @@ class BatchClassifier(StructuredClassifier):
             bias = problem.structure.bias_
             self._check_scale(problem, bias)
             risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
+            problem.risk = risk
             name, run, options = self._solver(problem, risk)
             w0 = self._start(problem.structure, transaction.before)
             if w0 is not None:
@@ -213,6 +271,15 @@ class BatchClassifier(StructuredClassifier):
                     "label per example, of two classes."
                 )
             return structure
+        if self._has_sample_loss():
+            if not isinstance(structure, BinaryStructure):
+                raise ValueError(
+                    f"Only binary classification is supported. loss={self.loss!r} needs "
+                    "one label per example, of two classes: ComplexMetricClassifier "
+                    "takes losses of more classes, and OneVsRestClassifier makes a "
+                    "problem of two classes of each label."
+                )
+            return structure
         if isinstance(structure, MultilabelStructure):
             structure = RankingStructure()
         self._check_slack(structure)
@@ -235,6 +302,8 @@ class BatchClassifier(StructuredClassifier):
     def _make_risk(self, problem, **options):
         """The risk of the problem's rows, with the arguments that all risks take."""
         structure = problem.structure
+        if self._has_sample_loss():
+            return self._make_sample_risk(problem, **options)
         kind = BinaryHinge
         if self.loss == "logistic":
             kind = Logistic
@@ -246,6 +315,58 @@ class BatchClassifier(StructuredClassifier):
             kind = MulticlassHinge
             options["rescaled"] = self.loss == "slack_hinge"
         return problem.make_risk(kind, options)
+
+    def _make_sample_risk(self, problem, **options):
+        """The risk of a loss of the whole sample."""
+        structure = problem.structure
+        y = encode(problem.y, structure.classes_)
+        if self.loss == "roc_auc":
+            return RocAucHinge(problem.X, y, problem.weights, **options)
+        # How many rows each row stands for.
+        counts = problem.weights * problem.total
+        by_class = structure.example_weights(problem.y)
+        if by_class is not None:
+            shares = [by_class[y == code][:1].sum() for code in (0, 1)]
+            if min(shares) == 0.0:
+                raise ValueError(
+                    f"loss={self.loss!r} needs rows of both classes, and a class_weight "
+                    f"that is not zero; got {self.class_weight!r}."
+                )
+            counts = counts / by_class
+            options["class_weight"] = shares
+        if self.loss not in TOP_LOSSES:
+            metric = self._metric(structure.classes_)
+            return ConfusionHinge(problem.X, y, metric, counts, **options)
+        k = self.k if self.loss in NEEDS_K else None
+        if isinstance(k, Real) and not isinstance(k, Integral):
+            k = ceil(k * round(float(counts.sum())))
+        is_recall = self.loss == "recall_at_k"
+        return TopKHinge(problem.X, y, k, counts, recall=is_recall, **options)
+
+    def _metric(self, classes):
+        """The metric that `loss` stands for; ``classes_[1]`` counts where none is named."""
+        metric = METRICS[self.loss]() if isinstance(self.loss, str) else self.loss
+        is_of_one_class = isinstance(metric, OneClassMetric)
+        if is_of_one_class and metric.pos_label is None:
+            metric = clone(metric).set_params(pos_label=classes[1])
+        return get_metric(metric, classes)
+
+    def _cut_off(self, problem, weights):
+        """What an order of the scores leaves open: where the positive class begins."""
+        if self.loss not in ORDER_LOSSES or not problem.structure.bias_:
+            return {}
+        risk = problem.risk
+        scores = risk.scores(weights)[:, 0]
+        above = risk.truth == 1 if self.loss == "roc_auc" else risk.top(scores)
+        return {"intercept_": np.array([-best_threshold(scores, above, risk.weights)])}
+
+    def _snapshot(self, problem, history, dual):
+        cut_off = self._cut_off(problem, history.solution)
+        return super()._snapshot(problem, history, dual) | cut_off
+
+    def _store(self, problem, result, dual):
+        super()._store(problem, result, dual)
+        vars(self).update(self._cut_off(problem, result.solution))
 
     def _start(self, structure, before):
         """Weights of the previous fit, where they are asked for and of use."""
@@ -260,7 +381,11 @@ class BatchClassifier(StructuredClassifier):
                 "the features or classes are not those", "coefficients are"
             )
             return None
-        return joined_weights(structure, before)
+        w0 = joined_weights(structure, before)
+        if self.loss in ORDER_LOSSES and structure.bias_:
+            # A threshold, and no weight.
+            w0[-1] = 0.0
+        return w0
 
     def _weight_attributes(self, structure, weights):
         attributes = super()._weight_attributes(structure, weights)

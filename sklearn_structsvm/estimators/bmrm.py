@@ -3,7 +3,11 @@
 from functools import partial
 
 from sklearn_structsvm._utils.compat import StrOptions, _fit_context
-from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
+from sklearn_structsvm.estimators.batch import (
+    BATCH_CONSTRAINTS,
+    SAMPLE_LOSSES,
+    BatchClassifier,
+)
 from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
@@ -142,6 +146,7 @@ class BMRMClassifier(BatchClassifier):
 
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
+        **SAMPLE_LOSSES,
         "structure": STRUCTURE_CONSTRAINT,
         "line_search": ["boolean"],
         "subproblem": [StrOptions({"qp", "line"})],
@@ -160,6 +165,7 @@ class BMRMClassifier(BatchClassifier):
         subproblem="qp",
         formulation="one-slack",
         C=1.0,
+        k=None,
         label_costs=None,
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -179,6 +185,7 @@ class BMRMClassifier(BatchClassifier):
         self.subproblem = subproblem
         self.formulation = formulation
         self.C = C
+        self.k = k
         self.label_costs = label_costs
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling

@@ -61,6 +61,8 @@ class Problem:
         s_i / Σs.
     total : float
         Σs, so that λ = 1 / (C total).
+    risk : Risk or None
+        What a batch solver minimises, once it is made.
     """
 
     structure: Structure
@@ -68,6 +70,7 @@ class Problem:
     y: object
     weights: np.ndarray
     total: float
+    risk: object = None
 
     def make_oracle(self):
         """A fresh dual state; only one solver may use it."""

@@ -6,7 +6,11 @@ from numbers import Integral, Real
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.distributed.blocks import ExactSteps
 from sklearn_structsvm.distributed.dask_problem import DaskProblem
-from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
+from sklearn_structsvm.estimators.batch import (
+    BATCH_CONSTRAINTS,
+    SAMPLE_LOSSES,
+    BatchClassifier,
+)
 from sklearn_structsvm.estimators.problem import has_exact_steps, make_ascent
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
@@ -149,7 +153,8 @@ class SubLBFGSClassifier(BatchClassifier):
 
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
-        "loss": [StrOptions({"hinge", "slack_hinge", "logistic"})],
+        **SAMPLE_LOSSES,
+        "loss": [StrOptions({"logistic"}), *SAMPLE_LOSSES["loss"]],
         "penalty": [StrOptions(set(SOLVERS))],
         "solver": [StrOptions({"auto", *SOLVERS["l2"], *SOLVERS["l1"]})],
         "line_search": [StrOptions({"exact", "wolfe"})],
@@ -166,6 +171,7 @@ class SubLBFGSClassifier(BatchClassifier):
         penalty="l2",
         solver="auto",
         C=1.0,
+        k=None,
         line_search="exact",
         buffer=15,
         direction_tol=1e-5,
@@ -186,6 +192,7 @@ class SubLBFGSClassifier(BatchClassifier):
         self.penalty = penalty
         self.solver = solver
         self.C = C
+        self.k = k
         self.line_search = line_search
         self.buffer = buffer
         self.direction_tol = direction_tol
@@ -258,6 +265,7 @@ class SubLBFGSClassifier(BatchClassifier):
         return ""
 
     def _check_combination(self):
+        super()._check_combination()
         if (self.loss == "logistic") != (self.penalty == "l1"):
             raise ValueError(
                 "loss='logistic' and penalty='l1' go together, and hinge losses with "

@@ -3,12 +3,16 @@
 from sklearn_structsvm._contract.risk import Risk
 from sklearn_structsvm.risks.hinge import BinaryHinge, MulticlassHinge, MultilabelHinge
 from sklearn_structsvm.risks.logistic import Logistic, Multinomial
+from sklearn_structsvm.risks.multivariate import ConfusionHinge, RocAucHinge, TopKHinge
 
 __all__ = [
     "BinaryHinge",
+    "ConfusionHinge",
     "Logistic",
     "MulticlassHinge",
     "MultilabelHinge",
     "Multinomial",
     "Risk",
+    "RocAucHinge",
+    "TopKHinge",
 ]
