@@ -9,6 +9,7 @@ from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
 from sklearn_structsvm._utils.borders import as_array
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm.confusion.metric import ConfusionMetric
@@ -73,6 +74,9 @@ SAMPLE_LOSSES = {
         None,
     ],
 }
+
+# Of scores relative to the largest one; further ones may be rounding.
+TIED_DIGITS = 9
 
 # What is no longer than this has a square in float64, and so has a sum of many.
 LONGEST = 1e150
@@ -230,6 +234,19 @@ class BatchClassifier(StructuredClassifier):
                 self._run(problem, data, transaction, solve, name)
         finally:
             problem.release()
+        if self._has_sample_loss():
+            self._warn_of_zero(risk)
+
+    def _warn_of_zero(self, risk):
+        """Of a hinge over labelings of the sample zero may be the minimiser."""
+        if self.objective_ >= risk.value(np.zeros((risk.n_samples, 1))) - self.tol:
+            warn_caller(
+                f"loss={self.loss!r}: weights of zero are as good as any, within tol. "
+                "The classes overlap too much for this loss, or C is too small: "
+                "loss='roc_auc' asks for less, and ComplexMetricClassifier moves the "
+                "threshold of a classifier that is trained otherwise.",
+                UserWarning,
+            )
 
     def _check_scale(self, problem, bias):
         """ValueError where squares of the rows' lengths, or of the weights', overflow."""
@@ -344,7 +361,7 @@ class BatchClassifier(StructuredClassifier):
         return TopKHinge(problem.X, y, k, counts, recall=is_recall, **options)
 
     def _metric(self, classes):
-        """The metric that `loss` stands for; ``classes_[1]`` counts where none is named."""
+        """The metric that `loss` stands for; by default ``classes_[1]`` is what counts."""
         metric = METRICS[self.loss]() if isinstance(self.loss, str) else self.loss
         is_of_one_class = isinstance(metric, OneClassMetric)
         if is_of_one_class and metric.pos_label is None:
@@ -357,8 +374,16 @@ class BatchClassifier(StructuredClassifier):
             return {}
         risk = problem.risk
         scores = risk.scores(weights)[:, 0]
-        above = risk.truth == 1 if self.loss == "roc_auc" else risk.top(scores)
-        return {"intercept_": np.array([-best_threshold(scores, above, risk.weights)])}
+        # At the optimum the scores of many rows are the same, and tell no two apart.
+        size = float(np.abs(scores).max()) or 1.0
+        scores = size * np.round(scores / size, TIED_DIGITS)
+        above = risk.above(scores)
+        threshold = best_threshold(
+            np.concatenate([scores, scores]),
+            np.repeat([True, False], len(scores)),
+            np.concatenate([above, risk.weights - above]),
+        )
+        return {"intercept_": np.array([-threshold])}
 
     def _snapshot(self, problem, history, dual):
         cut_off = self._cut_off(problem, history.solution)

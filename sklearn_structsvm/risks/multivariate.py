@@ -21,9 +21,9 @@ WHOLE = 1e-9
 # Rows that stand for so many are refused: each unit takes memory.
 MAX_UNITS = 2**28
 
-# A line search ends where the line that it finds is above the two that it knows by so
-# little, relative to the sums that they are made of; or after so many trials, of which
-# each third one halves the bracket where the two before did not.
+# A line search ends where the value that it finds is above what it knows to be a lower
+# bound by so little, relative to the sums that they are made of; or after so many trials,
+# of which each third one halves the bracket where the others did not.
 ROUNDING = 4.0 * np.finfo(np.float64).eps
 MAX_TRIALS = 200
 
@@ -98,9 +98,9 @@ class SampleHinge(Risk):
 
         On the line R is convex and made of as many pieces as the order of the scores
         changes, up to the number of pairs: they are not listed. Each trial asks for the
-        plane at a step; the next one is where the highest of the lines at both ends of
-        the bracket, with the quadratic, has its minimum. Where the line there is no
-        higher, that is the minimum of the whole function.
+        plane at a step. The higher of the lines at both ends of the bracket, with the
+        quadratic, bounds the function from below; where a trial is as low as the least
+        of that, it is the minimum.
 
         Parameters
         ----------
@@ -136,17 +136,26 @@ class _LineSearch:
         self.scores, self.B = np.empty_like(Z), np.empty_like(Z)
 
     def look(self, step):
-        """(step, height, slope, size): R(η) >= height + slope η, equal at the step."""
+        """(step, height, slope, size): R(η) >= height + slope η, equal at the step.
+
+        At the start it is the steepest one; in a bracket any will do, and takes less.
+        """
+        along = self.along if step == 0.0 else None
         scores = self.risk.moved(self.Z, self.along, step, out=self.scores)
-        B, offset = self.risk.plane(scores, self.along, out=self.B)
+        B, offset = self.risk.plane(scores, along, out=self.B)
         product = self.risk.dot(B, self.Z)
         # What the sums are made of, whose rounding is in them.
         parts = np.abs(self.Z[:, 0]) + step * np.abs(self.along[:, 0])
         size = abs(offset) + float(np.abs(B[:, 0]) @ parts)
         return step, offset + product, self.risk.dot(B, self.along), size
 
-    def rises(self, line):
-        return self.slope + self.curvature * line[0] + line[2] >= 0.0
+    def rise(self, line):
+        """φ' at the line's step."""
+        return self.slope + self.curvature * line[0] + line[2]
+
+    def height(self, line, step):
+        """The quadratic with this line."""
+        return line[1] + step * (line[2] + self.slope + 0.5 * self.curvature * step)
 
     def bottom(self, line):
         """Where the quadratic with this line is least."""
@@ -157,13 +166,13 @@ class _LineSearch:
 
     def run(self, start, largest):
         low = self.look(0.0)
-        if self.rises(low):
+        if self.rise(low) >= 0.0:
             return 0.0
         # Beyond the bottom of a line that falls, R does not fall faster.
         trial, high = min(start, self.bottom(low), largest), None
         while True:
             line = self.look(trial)
-            if self.rises(line):
+            if self.rise(line) >= 0.0:
                 high = line
                 break
             if trial >= min(self.bottom(low), largest):
@@ -177,34 +186,36 @@ class _LineSearch:
     def narrow(self, low, high):
         before = np.inf
         for count in range(MAX_TRIALS):
-            trial, model = self.model(low, high)
+            trial = cross = self.crossing(low, high)
+            least = max(self.height(line, cross) for line in (low, high))
+            width = high[0] - low[0]
             if count % 3 == 2:
-                width = high[0] - low[0]
                 if width > 0.5 * before:
-                    # No minimum of the model: that the line is not above it says nothing.
-                    trial, model = low[0] + 0.5 * width, -np.inf
+                    trial = low[0] + 0.5 * width
                 before = width
+            elif count % 3 == 1:
+                # Where R is nearly smooth, the secant of φ' is much nearer than lines.
+                fall = -self.rise(low)
+                trial = low[0] + width * fall / (fall + self.rise(high))
             line = self.look(trial)
-            if line[1] + line[2] * trial <= model + ROUNDING * line[3]:
+            if self.height(line, trial) <= least + ROUNDING * line[3]:
                 break
             if not low[0] < trial < high[0]:
                 break
-            low, high = (low, line) if self.rises(line) else (line, high)
+            low, high = (low, line) if self.rise(line) >= 0.0 else (line, high)
         return trial
 
-    def model(self, low, high):
-        """Least point of the higher of two lines with the quadratic; that line's value."""
+    def crossing(self, low, high):
+        """Where the higher of the two lines, with the quadratic, is least."""
         if not high[2] > low[2]:
-            trial = self.bottom(low)
+            step = self.bottom(low)
         else:
             # Distances from `low`, which are small where the bracket is.
-            at_low = low[1] + low[2] * low[0]
-            gap = at_low - (high[1] + high[2] * low[0])
+            gap = low[1] - high[1] + (low[2] - high[2]) * low[0]
             cross = low[0] + gap / (high[2] - low[2])
             # Falls along `low` until it rises, or along `high`; else to where they cross.
-            trial = min(max(self.bottom(high), cross), self.bottom(low))
-        trial = min(max(trial, low[0]), high[0])
-        return trial, max(low[1] + low[2] * trial, high[1] + high[2] * trial)
+            step = min(max(self.bottom(high), cross), self.bottom(low))
+        return min(max(step, low[0]), high[0])
 
 
 class _CountedHinge(SampleHinge):
@@ -251,9 +262,10 @@ class _CountedHinge(SampleHinge):
         return rows, steps, slopes
 
     def _fill(self, B, rows, count, value):
-        """`value` for each of the first `count` units of these rows."""
+        """`value` for each of the first `count` units of these rows, 0 for the others."""
         if self.all_single:
             B[rows[:count]] = value
+            B[rows[count:]] = 0.0
             return
         units = self.units[rows]
         taken = np.clip(count - (np.cumsum(units) - units), 0, units)
@@ -419,6 +431,19 @@ class ConfusionHinge(_CountedHinge):
 class _BalancedHinge(SampleHinge):
     """Base: a common shift of the scores changes nothing, and an intercept is 0."""
 
+    def above(self, scores):
+        """How much of each row's weight a threshold is to leave above it.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        raise NotImplementedError
+
     def gradient(self, B, out=None):
         out = super().gradient(B, out)
         if self.bias != 0.0:
@@ -508,22 +533,12 @@ class TopKHinge(_BalancedHinge, _CountedHinge):
         self._fill(B, false, b, self.share * e / max(b, 1))
         return self.share * e
 
-    def top(self, scores):
-        """Mask of the k rows of the highest scores.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of bool of shape (n_samples,)
-        """
-        order = np.argsort(-scores, kind="stable")
-        units = self.units[order]
-        mask = np.empty(self.n_samples, dtype=bool)
-        mask[order] = np.cumsum(units) - units < self.k
-        return mask
+    def above(self, scores):
+        rows = np.flatnonzero(self.units)
+        rows = rows[np.argsort(-scores[rows], kind="stable")]
+        taken = np.zeros(self.n_samples)
+        self._fill(taken, rows, self.k, 1.0)
+        return taken * self.weights / np.maximum(self.units, 1)
 
     def _sums_of_means(self, missed, false):
         """e times the means of the missed units and of the false ones."""
@@ -576,6 +591,9 @@ class RocAucHinge(_BalancedHinge):
         totals = [self.raw[side].sum() for side in (self.is_positive, ~self.is_positive)]
         self.pair_share = 1.0 / (totals[0] * totals[1])
 
+    def above(self, scores):
+        return self.weights * (self.truth == 1)
+
     def _plane(self, z, along, rtol, B):
         margins = z[self.rows] - self.is_positive
         rises = None if along is None else along[self.rows]
@@ -585,15 +603,13 @@ class RocAucHinge(_BalancedHinge):
         positive = np.cumsum(np.where(is_positive, raw, 0.0))
         negative = np.cumsum(np.where(is_positive, 0.0, raw)[::-1])[::-1]
         shares = self.pair_share * raw
-        B[self.rows[order]] = np.where(
-            is_positive, -shares * negative, shares * positive
-        )
+        B[self.rows[order]] = np.where(is_positive, -shares * negative, shares * positive)
         return float(shares[is_positive] @ negative[is_positive])
 
 
 def _ascending(keys, rises, rtol):
     """The order of the keys; where they are tied, by what they rise by."""
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys)
     if rises is None or len(order) < 2:
         return order
     ordered = keys[order]

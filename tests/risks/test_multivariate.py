@@ -106,9 +106,7 @@ def listed_lines(risk, kind, y):
     every = np.array(list(product((0, 1), repeat=n)))
     if kind in METRICS:
         metric = METRICS[kind].resolve([0, 1])
-        psi = [
-            metric.value(table(y, other)) for other in every
-        ]
+        psi = [metric.value(table(y, other)) for other in every]
         return np.array(psi), unit_scale(METRICS[kind], y) * (every - y)
     k = risk.k
     every = every[every.sum(axis=1) == k]
@@ -287,7 +285,7 @@ def test_the_risk_is_nowhere_below_the_loss_of_the_predictions(kind):
             loss = 1.0 - roc_auc_score(y, z)
         else:
             k, hits = risk.k, y[np.argsort(-z)[: risk.k]].sum()
-            assert risk.top(z).sum() == k
+            np.testing.assert_allclose(risk.above(z).sum(), k / 25)
             loss = (min(k, y.sum()) - hits) / k
         assert risk.value(z[:, None]) >= loss - 1e-12
 
@@ -306,6 +304,13 @@ def test_the_order_of_the_rows_does_not_matter(kind):
     assert one.dot(B, D) == pytest.approx(other.dot(B2, D[order]), abs=1e-13)
 
 
+def on_line(steps, square, heights, slopes):
+    """A quadratic of these three coefficients, and the highest of the lines."""
+    steps = np.asarray(steps)
+    most = (heights + np.outer(steps, slopes)).max(axis=1)
+    return square[0] + square[1] * steps + square[2] * steps**2 + most
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_line_search_ends_at_the_minimum_over_all_lines(kind):
     rng = new_rng(10)
@@ -320,21 +325,17 @@ def test_the_line_search_ends_at_the_minimum_over_all_lines(kind):
         lines = np.unique(np.round(np.column_stack([heights, slopes]), 14), axis=0)
         heights, slopes = lines.T
 
-        def phi(steps):
-            steps = np.atleast_1d(steps)
-            most = (heights + np.outer(steps, slopes)).max(axis=1)
-            square = w @ w + 2.0 * steps * (w @ d) + steps**2 * (d @ d)
-            return 0.5 * lam * square + most
-
         with np.errstate(divide="ignore", invalid="ignore"):
             crossings = (heights[:, None] - heights) / (slopes - slopes[:, None])
         bottoms = -(slopes + lam * (w @ d)) / (lam * (d @ d))
         steps = np.concatenate([[0.0], crossings.ravel(), bottoms])
         steps = steps[np.isfinite(steps) & (steps >= 0.0)]
-        least = phi(steps).min()
+        square = lam * np.array([w @ w, 2.0 * w @ d, d @ d]) / 2.0
+        least = on_line(steps, square, heights, slopes).min()
         for start in (1e-3, 1.0, 1e3):
             step = risk.line_search(Z, D, w @ d, d @ d, lam, start=start)
-            assert phi(step)[0] == pytest.approx(least, rel=1e-12)
+            value = on_line([step], square, heights, slopes)[0]
+            assert value == pytest.approx(least, rel=1e-12)
         assert risk.line_search(Z, D, w @ d, d @ d, lam, largest=0.0) == 0.0
 
 

@@ -1,0 +1,266 @@
+"""Losses of the whole sample in BMRMClassifier and SubLBFGSClassifier."""
+
+import pickle
+
+import numpy as np
+import pytest
+from _checks import generated_checks
+from _seeds import new_rng, new_seed
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+)
+
+from sklearn_structsvm import BMRMClassifier, PragamClassifier, SubLBFGSClassifier
+from sklearn_structsvm.datasets import make_multilabel
+from sklearn_structsvm.metrics import FBeta, GMean, LinearLoss, MacroF1
+
+# Data are random, and what holds does so there as well.
+pytestmark = pytest.mark.filterwarnings("ignore:loss=.* weights of zero are as good")
+
+CLASSES = [BMRMClassifier, SubLBFGSClassifier]
+for_each_class = pytest.mark.parametrize("make", CLASSES)
+LOSSES = {
+    "f1": {"loss": "f1"},
+    "f2": {"loss": FBeta(2.0)},
+    "jaccard": {"loss": "jaccard"},
+    "zero_one": {"loss": "zero_one"},
+    "costs": {"loss": LinearLoss([[0.0, 1.0], [4.0, 0.0]])},
+    "break_even": {"loss": "break_even"},
+    "precision_at_k": {"loss": "precision_at_k", "k": 0.6},
+    "recall_at_k": {"loss": "recall_at_k", "k": 0.5},
+    "roc_auc": {"loss": "roc_auc"},
+}
+for_each_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+ORDERS = [LOSSES[name] for name in list(LOSSES)[-4:]]
+
+
+def make_data(n=150, weights=(0.8,)):
+    return make_classification(
+        n, n_features=6, n_informative=4, weights=weights, class_sep=2.0,
+        n_clusters_per_class=1,
+        random_state=new_seed(0),
+    )  # fmt: skip
+
+
+@for_each_loss
+def test_the_solvers_agree(loss):
+    X, y = make_data()
+    models = [
+        BMRMClassifier(**loss, tol=1e-7),
+        BMRMClassifier(**loss, line_search=False, tol=1e-7),
+        SubLBFGSClassifier(**loss, tol=1e-7),
+        SubLBFGSClassifier(**loss, line_search="wolfe", tol=1e-7),
+    ]
+    for model in models:
+        model.fit(X, y)
+        assert -1e-14 <= model.dual_gap_ <= 1e-7
+        assert model.objective_ == pytest.approx(models[0].objective_, abs=2e-7)
+        again = clone(model).fit(sparse.csr_array(X), y)
+        assert again.objective_ == pytest.approx(model.objective_, abs=2e-7)
+
+
+@for_each_class
+def test_the_error_rate_is_the_hinge(make):
+    X, y = make_data()
+    for options in ({}, {"class_weight": "balanced"}, {"fit_intercept": False}):
+        one = make(loss="zero_one", tol=1e-8, **options).fit(X, y)
+        other = make(loss="hinge", tol=1e-8, **options).fit(X, y)
+        assert one.objective_ == pytest.approx(other.objective_, abs=2e-8)
+
+
+@for_each_class
+def test_a_metric_by_name_is_the_metric(make):
+    X, y = make_data()
+    names = np.array(["no", "yes"])[y]
+    one = make(loss="f1").fit(X, y)
+    for loss in (FBeta(), FBeta(pos_label="yes"), "f1"):
+        other = make(loss=loss).fit(X, names)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+    flipped = make(loss=FBeta(pos_label=0), tol=1e-7).fit(X, 1 - y)
+    accurate = make(loss="f1", tol=1e-7).fit(X, y)
+    assert flipped.objective_ == pytest.approx(accurate.objective_, abs=2e-7)
+
+
+@for_each_class
+def test_predictions_are_the_first_k_rows(make):
+    X, y = make_data()
+    for options, count in [
+        ({"loss": "break_even"}, y.sum()),
+        ({"loss": "precision_at_k", "k": 40}, 40),
+        ({"loss": "recall_at_k", "k": 60}, 60),
+        ({"loss": "precision_at_k", "k": 0.3}, 45),
+    ]:
+        model = make(**options).fit(X, y)
+        scores = model.decision_function(X)
+        # Rows that are tied go to the same side.
+        tied = 2e-9 * np.abs(scores).max()
+        if np.diff(np.sort(scores)).min() > tied:
+            assert model.predict(X).sum() == count
+        np.testing.assert_array_equal(scores > 0, model.predict(X))
+        np.testing.assert_allclose(scores, X @ model.coef_[0] + model.intercept_)
+        # The threshold is not part of what is minimised.
+        bare = make(**options, fit_intercept=False).fit(X, y)
+        np.testing.assert_array_equal(bare.coef_, model.coef_)
+        assert bare.intercept_ == 0.0
+        assert bare.objective_ == model.objective_
+
+
+@for_each_class
+def test_the_threshold_of_the_area_is_that_of_the_fewest_mistakes(make):
+    X, y = make_data()
+    model = make(loss="roc_auc").fit(X, y)
+    scores = X @ model.coef_[0]
+    fewest = min(np.sum((scores > cut) != y) for cut in [-np.inf, *scores])
+    assert np.sum(model.predict(X) != y) == fewest
+
+
+@for_each_class
+def test_where_zero_is_the_optimum_it_says_so(make):
+    # Equal rows of both classes: none can be above the other.
+    X, y = np.ones((20, 1)), np.repeat([0, 1], [15, 5])
+    for loss in ("f1", "roc_auc", "break_even"):
+        with pytest.warns(UserWarning, match="zero are as good.*overlap too much"):
+            make(loss=loss).fit(X, y)
+
+
+@for_each_loss
+def test_a_warm_start_goes_on(loss):
+    X, y = make_data()
+    for make in CLASSES:
+        model = make(**loss, tol=1e-5, warm_start=True).fit(X, y)
+        objective = model.objective_
+        model.fit(X, y)
+        assert model.objective_ == pytest.approx(objective, abs=2e-5)
+
+
+@for_each_class
+def test_weights_are_numbers_of_rows(make):
+    X, y = make_data()
+    rng = new_rng(2)
+    counts = rng.integers(1, 4, len(y))
+    many = np.repeat(np.arange(len(y)), counts)
+    for loss in ("f1", "break_even", "roc_auc"):
+        one = make(loss=loss, tol=1e-7).fit(X, y, counts)
+        other = make(loss=loss, tol=1e-7).fit(X[many], y[many])
+        assert one.objective_ == pytest.approx(other.objective_, abs=2e-7)
+    weights = rng.random(len(y))
+    make(loss="roc_auc").fit(X, y, weights)
+    with pytest.raises(ValueError, match="whole numbers"):
+        make(loss="f1").fit(X, y, weights)
+    weighted = make(loss="f1", class_weight={0: 0.3, 1: 1.7}).fit(X, y, counts)
+    assert weighted.dual_gap_ <= 1e-3
+
+
+def test_labels_of_an_indicator_are_problems_of_their_own():
+    X, Y = make_multilabel(120, n_features=5, n_classes=3, random_state=new_seed(3))
+    model = OneVsRestClassifier(BMRMClassifier(loss="f1")).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+
+
+def test_it_is_searched_and_kept_as_any_other():
+    X, y = make_data()
+    grid = {"loss": ["hinge", "f1", FBeta(2.0)], "C": [0.1, 1.0]}
+    search = GridSearchCV(BMRMClassifier(), grid, scoring="f1", cv=3).fit(X, y)
+    best = search.best_estimator_
+    kept = pickle.loads(pickle.dumps(best))
+    np.testing.assert_array_equal(kept.predict(X), best.predict(X))
+    model = SubLBFGSClassifier(loss=FBeta(2.0), C=0.5)
+    again = clone(model)
+    assert again.loss is not model.loss
+    np.testing.assert_array_equal(again.fit(X, y).coef_, model.fit(X, y).coef_)
+
+
+@for_each_class
+def test_what_does_not_go_together_is_refused(make):
+    X, y = make_data()
+    cases = [
+        ({"loss": "precision_at_k"}, "loss='precision_at_k' needs k"),
+        ({"loss": "f1", "k": 3}, "k=3 is for precision_at_k and recall_at_k"),
+        ({"k": 3}, "k=3 is for precision_at_k and recall_at_k"),
+        ({"loss": "recall_at_k", "k": 151}, r"k must be one of 1, ..., 150.*got 151"),
+        ({"loss": "roc_auc", "label_costs": [[0, 1], [2, 0]]}, "label_costs has no"),
+        ({"loss": "break_even", "class_weight": "balanced"}, "class_weight has no"),
+        ({"loss": "f1", "class_weight": {0: 0.0}}, "class_weight that is not zero"),
+        ({"loss": GMean()}, "GMean.. is no ratio.*ComplexMetricClassifier"),
+        ({"loss": MacroF1()}, "MacroF1.. is no ratio.*ComplexMetricClassifier"),
+        ({"loss": FBeta(pos_label=5)}, "pos_label=5 is not a class"),
+        ({"loss": FBeta(beta=-1.0)}, "beta must be a positive number"),
+    ]
+    for options, words in cases:
+        with pytest.raises(ValueError, match=words):
+            make(**options).fit(X, y)
+    for loss in ("f1", "roc_auc", FBeta()):
+        with pytest.raises(ValueError, match="two classes: ComplexMetricClassifier"):
+            make(loss=loss).fit(X, np.arange(len(y)) % 3)
+        with pytest.raises(ValueError, match="two classes: ComplexMetricClassifier"):
+            make(loss=loss).fit(X, np.column_stack([y, 1 - y]))
+    with pytest.raises(ValueError, match="rows of both classes"):
+        make(loss="roc_auc", classes=[0, 1]).fit(X, np.zeros(len(y), dtype=int))
+    for loss in ("f2", GMean):
+        with pytest.raises(ValueError, match="The 'loss' parameter"):
+            make(loss=loss).fit(X, y)
+
+
+def test_what_other_solvers_do_not_take():
+    X, y = make_data()
+    with pytest.raises(ValueError, match="'dual-hybrid' is not for loss='f1'"):
+        SubLBFGSClassifier(loss="f1", solver="dual-hybrid").fit(X, y)
+    with pytest.raises(ValueError, match="go together"):
+        SubLBFGSClassifier(loss="f1", penalty="l1").fit(X, y)
+    with pytest.raises(ValueError, match="is for rows whose structure is read"):
+        BMRMClassifier("multiclass", loss="f1").fit(X, y)
+    with pytest.raises(ValueError, match="The 'loss' parameter of PragamClassifier"):
+        PragamClassifier(loss="f1").fit(X, y)
+
+
+def test_rows_on_other_machines_are_refused():
+    array = pytest.importorskip("dask.array")
+    X, y = make_data()
+    X, y = array.from_array(X, chunks=(50, 6)), array.from_array(y, chunks=50)
+    for loss in ("roc_auc", FBeta()):
+        with pytest.raises(TypeError, match="loss of the whole sample"):
+            BMRMClassifier(loss=loss).fit(X, y)
+
+
+CHECKED = [make(**loss) for loss in LOSSES.values() for make in CLASSES]
+CHECKED = [BMRMClassifier(loss="f1"), *CHECKED]
+
+
+def expected_failed_checks(estimator):
+    failed = {}
+    if estimator.k is not None or estimator.loss == "break_even":
+        failed["check_class_weight_classifiers"] = (
+            "asks for class_weight, which has no meaning where k rows are counted"
+        )
+    if isinstance(estimator, SubLBFGSClassifier) or estimator.k is not None:
+        reason = "below, with tol=1e-14: 1e-3 of the objective is all that tol promises"
+        if estimator.loss != "f1":
+            failed["check_sample_weight_equivalence_on_dense_data"] = reason
+            failed["check_sample_weight_equivalence_on_sparse_data"] = reason
+    return failed
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@generated_checks(CHECKED, expected_failed_checks)
+def test_the_generated_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_sample_weight_equivalence_on_dense_data,
+        check_sample_weight_equivalence_on_sparse_data,
+    ],
+)
+@for_each_loss
+def test_weights_equal_repetitions_where_tol_is_small(loss, check):
+    for make in CLASSES:
+        check(make.__name__, make(**loss, tol=1e-14))
