@@ -47,8 +47,8 @@ class Moved:
     def fit(self, X, y):
         scores = self.model.fit(X, y).decision_function(X)
         precision, recall, cuts = precision_recall_curve(y, scores)
-        best = np.argmax(precision[:-1] * recall[:-1] / (precision + recall)[:-1])
-        self.threshold = cuts[best]
+        both = np.maximum(precision + recall, 1e-12)
+        self.threshold = cuts[np.argmax((precision * recall / both)[:-1])]
         return self
 
     def predict(self, X):
@@ -91,7 +91,9 @@ METHODS = ("plug-in", "hinge", "hinge, moved", "trained")
 def rare(classes, y, y_test, args):
     """The rarest classes that have enough rows to be learnt and tested."""
     counts = [(np.sum(y == c), c) for c in classes if np.sum(y_test == c) > 0]
-    enough = sorted(pair for pair in counts if pair[0] >= args.least_positives)
+    enough = sorted(
+        pair for pair in counts if args.least_positives <= pair[0] <= 0.5 * len(y)
+    )
     return [c for _, c in enough[: args.classes]]
 
 
@@ -105,7 +107,9 @@ def load(name, args):
         data = PROBLEMS["a9a"](args.data)
         if data is not None:
             problem, (X_test, y_test) = load_test(Rows("a9a", *data), args.data)
-            yield Problem(name, problem.X, (problem.y + 1) // 2, X_test, (y_test + 1) // 2)
+            yield Problem(
+                name, problem.X, (problem.y + 1) // 2, X_test, (y_test + 1) // 2
+            )
     elif name == "letter":
         path = data_file(args.data, "letter", "data.npz")
         if path is not None:

@@ -37,9 +37,17 @@ class BMRMClassifier(BatchClassifier):
         structure, named or read from sequences, is asked for its most violating outputs
         by the cutting planes of SVMstruct; it has a loss of its own. For the names see
         `BCFWClassifier`.
-    loss : {"hinge", "slack_hinge"}, default="hinge"
+    loss : {"hinge", "slack_hinge", "f1", "jaccard", "zero_one", "break_even", \
+            "precision_at_k", "recall_at_k", "roc_auc"} or ConfusionMetric, \
+            default="hinge"
         "slack_hinge": cost(y, c) multiplies (1 + ⟨w_c - w_y, x⟩) instead of being the
         margin (one label per example). For structures see `SlackRescaledSSVM`.
+        Or a loss of the whole sample, for two classes: "f1", "jaccard", "zero_one", or a
+        metric such as ``FBeta(2.0)`` that is a ratio of linear functions of the confusion
+        matrix, where ``classes_[1]`` counts if no `pos_label` is given; "break_even",
+        "precision_at_k", "recall_at_k", of the k rows of the highest scores; "roc_auc".
+        In their place in the formula stands C Σ_i s_i R(w), R a structural hinge over the
+        labelings of all rows at once [4]_; see the guide.
     line_search : bool, default=True
         Whether to move to the minimum on the line to the planes' minimiser, and to take
         the next plane a little beyond. Of no effect for a structure.
@@ -51,6 +59,8 @@ class BMRMClassifier(BatchClassifier):
         example.
     C : float, default=1.0
         Inverse strength of the regularization.
+    k : int, float or None, default=None
+        For "precision_at_k" and "recall_at_k": how many rows, or what share of them.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
         What it costs to give a class (column) for the true one (row), in the order of
         `classes_`; for several labels the margin between a present label (row) and an
@@ -89,6 +99,9 @@ class BMRMClassifier(BatchClassifier):
         (n_labels, n_features); for other than flat structures w, of shape (d,).
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
         For rows of X, not for other than flat structures.
+        For "roc_auc", "break_even" and losses of `k` rows, which know no intercept,
+        a threshold that is chosen after training: for the fewest wrong labels, or for k
+        positive ones.
     classes_ : ndarray
         The labels, for structures that have them.
     threshold_ : float
@@ -126,6 +139,8 @@ class BMRMClassifier(BatchClassifier):
        machines", ICML 2008.
     .. [3] Joachims, Finley, Yu, "Cutting-plane training of structural SVMs", Machine
        Learning 77, 2009.
+    .. [4] Joachims, "A support vector method for multivariate performance measures",
+       ICML 2005.
 
     Examples
     --------
@@ -134,6 +149,13 @@ class BMRMClassifier(BatchClassifier):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = BMRMClassifier().fit(X, y)
     >>> model.dual_gap_ <= 1e-3
+    True
+
+    Trained for the F-measure of a rare class:
+
+    >>> from sklearn_structsvm.metrics import FBeta
+    >>> rare = BMRMClassifier(loss=FBeta(pos_label=1)).fit(X, y == 2)
+    >>> rare.dual_gap_ <= 1e-3
     True
 
     Sequences of labels:

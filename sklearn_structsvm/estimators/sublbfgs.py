@@ -47,9 +47,17 @@ class SubLBFGSClassifier(BatchClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "slack_hinge", "logistic"}, default="hinge"
+    loss : {"hinge", "slack_hinge", "logistic", "f1", "jaccard", "zero_one", \
+            "break_even", "precision_at_k", "recall_at_k", "roc_auc"} or \
+            ConfusionMetric, default="hinge"
         "slack_hinge": cost(y, c) multiplies (1 + ⟨w_c - w_y, x⟩) instead of being the
         margin (one label per example). "logistic": two classes, with ``penalty="l1"``.
+        Or a loss of the whole sample, for two classes: "f1", "jaccard", "zero_one", or a
+        metric such as ``FBeta(2.0)`` that is a ratio of linear functions of the confusion
+        matrix, where ``classes_[1]`` counts if no `pos_label` is given; "break_even",
+        "precision_at_k", "recall_at_k", of the k rows of the highest scores; "roc_auc".
+        In their place in the formula stands C Σ_i s_i R(w), R a structural hinge over the
+        labelings of all rows at once; see the guide.
     penalty : {"l2", "l1"}, default="l2"
         "l1" is for the logistic loss.
     solver : {"auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs", "owlqn", \
@@ -64,6 +72,8 @@ class SubLBFGSClassifier(BatchClassifier):
         "dual-hybrid", "hybrid" and "owlqn" that is for the problem.
     C : float, default=1.0
         Inverse strength of the regularization.
+    k : int, float or None, default=None
+        For "precision_at_k" and "recall_at_k": how many rows, or what share of them.
     line_search : {"exact", "wolfe"}, default="exact"
         Of the quasi-Newton steps of the hinge losses.
     buffer : int, default=15
@@ -107,6 +117,9 @@ class SubLBFGSClassifier(BatchClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         A row for each class or label; one row for two classes.
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
+        For "roc_auc", "break_even" and losses of `k` rows, which know no intercept,
+        a threshold that is chosen after training: for the fewest wrong labels, or for k
+        positive ones.
     classes_ : ndarray
         The labels.
     threshold_ : float
