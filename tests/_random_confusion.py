@@ -29,7 +29,13 @@ NO_POINT = 2
 
 PARITIES = (DemographicParity, EqualOpportunity, EqualizedOdds)
 BOUNDED = ("zero_one", "balanced", "min_max", "g_mean", "h_mean", "q_mean", "kappa")
-ONE_LABEL = [name for name, kind in METRICS.items() if hasattr(kind(), "pos_label")]
+# Of the metrics that are of one label, what the label is called.
+LABEL_PARAMETERS = {
+    name: next(iter({"pos_label", "label"} & {*kind().get_params()}))
+    for name, kind in METRICS.items()
+    if {"pos_label", "label"} & {*kind().get_params()}
+}
+ONE_LABEL = [*LABEL_PARAMETERS]
 
 
 def random_metric(rng, k, name=None):
@@ -44,7 +50,9 @@ def random_metric(rng, k, name=None):
         return Jaccard(str(rng.choice(["binary", "macro", "micro"])), pos_label=label)
     if name == "kappa":
         return CohenKappa([None, "linear", "quadratic"][rng.integers(3)])
-    return METRICS[name](pos_label=label) if name in ONE_LABEL else name
+    if name in ONE_LABEL:
+        return METRICS[name](**{LABEL_PARAMETERS[name]: label})
+    return name
 
 
 def random_constraint(rng, C, cells):
@@ -89,7 +97,9 @@ def random_constraint(rng, C, cells):
         metric = random_metric(rng, k, name)
         if name == "jaccard":
             metric = Jaccard(pos_label=label)
-        return bounded(MetricBound, "at_least", metric, **selected)
+        is_cost = name == "false_positive_rate"
+        at = "at_most" if is_cost else "at_least"
+        return bounded(MetricBound, at, metric, **selected)
 
     makers = [
         lambda: bounded(Recall, "at_least", **options, **selected),

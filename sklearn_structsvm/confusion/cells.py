@@ -133,7 +133,7 @@ def label_index(classes, label, name):
         ) from None
 
 
-def positive_index(classes, pos_label, name):
+def positive_index(classes, pos_label, name, parameter="pos_label"):
     """Index of the label that counts as positive, as in scikit-learn.
 
     It is `pos_label`; or else 1 of the labels 0 and 1 or -1 and 1, and True of booleans.
@@ -145,6 +145,8 @@ def positive_index(classes, pos_label, name):
     pos_label : label or None
     name : str
         Of what singles the label out.
+    parameter : str, default="pos_label"
+        What it calls the label.
 
     Raises
     ------
@@ -152,12 +154,12 @@ def positive_index(classes, pos_label, name):
         Which names the labels, for one that is none of them, or where it must be given.
     """
     if pos_label is not None:
-        return label_index(classes, pos_label, "pos_label")
+        return label_index(classes, pos_label, parameter)
     labels = np.asarray(classes).tolist()
     if len(labels) == 2 and set(labels) in ({0, 1}, {-1, 1}):
         return labels.index(1)
     raise ValueError(
-        f"{name} counts one label as positive: give it pos_label, one of {labels}. "
+        f"{name} counts one label as positive: give it {parameter}, one of {labels}. "
         "Only for the labels 0 and 1, -1 and 1, or False and True it is 1 or True."
     )
 

@@ -1,13 +1,18 @@
-"""Bounds on rates: recall, precision, coverage, false positives, by class and group."""
+"""Rates of a class: recall, precision and their like, to be optimised or bounded.
+
+A rate with a bound is a constraint, and one without is a metric, that of one class.
+"""
 
 from numbers import Real
 
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array
+from sklearn_structsvm.confusion.cells import Cells, label_index, positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.ratios import OneClassMetric
 
-__all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall"]
+__all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall", "Specificity"]
 
 
 def selected_groups(constraint, cells):
@@ -46,12 +51,20 @@ class SelectiveConstraint(Constraint):
 
 
 class RateConstraint(SelectiveConstraint):
-    """Base: lower and upper bounds on a rate of each class.
+    """Base: lower and upper bounds on a rate of one class, or of each.
 
     A subclass gives `rate_of(index, mask, cells)`. The parameters of all are those of
     :class:`Recall`, and a rate whose denominator no classifier can make positive (no
-    example of the class in the group) is not bounded.
+    example of the class in the group) is not bounded. Without any bound it stands for
+    the metric that `resolve` returns.
+
+    Attributes
+    ----------
+    more_is_better : bool
+        Of the rate, as a metric.
     """
+
+    more_is_better = True
 
     def __init__(
         self,
@@ -71,6 +84,61 @@ class RateConstraint(SelectiveConstraint):
         self.label = label
         self.group = group
         self.per_group = per_group
+
+    @property
+    def is_metric(self):
+        """Whether it has no bound."""
+        bounds = self.at_least, self.at_most, self.target, self.slack
+        return all(bound is None for bound in bounds)
+
+    @property
+    def greater_is_better(self):
+        """Of what a call returns: the rate, or with bounds the violation."""
+        return self.is_metric and self.more_is_better
+
+    def measured(self, C, cells):
+        """The rate; with bounds the violation."""
+        if self.is_metric:
+            return self.resolve(cells.classes).measured(C, cells)
+        return super().measured(C, cells)
+
+    def resolve(self, classes):
+        """The metric that a rate without bounds stands for.
+
+        Parameters
+        ----------
+        classes : array-like of shape (k,)
+
+        Returns
+        -------
+        ConfusionMetric
+            The loss 1 - rate, or the rate itself where less of it is better.
+
+        Raises
+        ------
+        ValueError
+            With bounds or groups, for an unknown label, and where none is given and none
+            is plain.
+        """
+        name = type(self).__name__
+        if not self.is_metric:
+            raise ValueError(
+                f"metric={self!r} has bounds, which make a constraint of it: as a metric "
+                f"it is {name}(label=...)."
+            )
+        if self.needs_groups:
+            raise ValueError(f"metric={self!r}: as a metric {name} is of all examples.")
+        return RateMetric(type(self)(), self.label).resolve(classes)
+
+    def positive_label(self, classes):
+        if self.label is not None:
+            return np.asarray(classes).tolist()[label_index(classes, self.label, "label")]
+        bounds = [b for b in (self.at_least, self.at_most, self.target) if b is not None]
+        one_number = bool(bounds) and all(isinstance(bound, Real) for bound in bounds)
+        if len(classes) != 2 or not (self.is_metric or one_number):
+            return None
+        index = positive_index(classes, None, type(self).__name__, "label")
+        return np.asarray(classes).tolist()[index]
 
     def rate_of(self, index, mask, cells):
         """Numerator and denominator of the rate of class `index` in some cells.
@@ -134,6 +202,10 @@ class RateConstraint(SelectiveConstraint):
             raise ValueError(f"{name} must be a number, got {value!r}.")
         elif as_array(name, value).ndim == 0:
             wanted = dict.fromkeys(range(k), value)
+            if k == 2 and self.label is None:
+                # As in scikit-learn, where a rate of two classes is the positive one's.
+                index = positive_index(cells.classes, None, type(self).__name__, "label")
+                wanted = {index: value}
         elif np.shape(value) == (k,):
             wanted = dict(enumerate(np.asarray(value).tolist()))
         else:
@@ -194,20 +266,95 @@ def check_number(value, name, low, high):
     raise ValueError(f"{name} must be a number from {low} to {high}, got {value!r}.")
 
 
+class RateMetric(OneClassMetric):
+    """The metric that a rate without bounds stands for.
+
+    Parameters
+    ----------
+    rate : RateConstraint
+    pos_label : label or None
+        The class.
+    """
+
+    def __init__(self, rate, pos_label=None):
+        self.rate = rate
+        self.pos_label = pos_label
+
+    @property
+    def __name__(self):
+        return self.rate.__name__
+
+    @property
+    def greater_is_better(self):
+        return self.rate.more_is_better
+
+    @property
+    def convex(self):
+        """Whether the rate is linear: all but the precision are."""
+        return np.ndim(self._parts(np.ones(2) / 2, 0)[1]) == 0
+
+    def _parts(self, priors, index):
+        """N of shape (k, k), and D: a number or of this shape."""
+        cells = Cells.single(priors)
+        N, D = self.rate.rate_of(index, np.ones(1, dtype=bool), cells)
+        return N[0], D[0] if np.ndim(D) else float(D)
+
+    def value(self, C):
+        A, B = self.ratio(C.sum(axis=1))
+        if not np.vdot(B, C) > 0.0:  # the rate is 0
+            return float(self.greater_is_better)
+        return super().value(C)
+
+    def ratio(self, priors):
+        N, B = self._parts(priors, self.positive(len(priors)))
+        if np.ndim(B) == 0:
+            # Of matrices of these row sums <1, C> is Σ priors.
+            B = np.full(N.shape, B / np.sum(priors))
+        return (B - N if self.greater_is_better else N), B
+
+    def pieces(self, priors):
+        N, D = self._parts(priors, self.positive(len(priors)))
+        if np.ndim(D):
+            return None
+        sign = -1.0 if self.greater_is_better else 1.0
+        slope = sign * N[None] / D if D > 0.0 else np.zeros((1, *N.shape))
+        return slope, np.full(1, float(self.greater_is_better))
+
+    def entries(self, n_classes):
+        priors = np.full(n_classes, 1.0 / n_classes)
+        N, D = self._parts(priors, self.positive(n_classes))
+        return (N != 0.0) | ((D != 0.0) & (np.ndim(D) > 0))
+
+    def positive(self, n_classes):
+        if self.pos_label is not None:
+            return self.index_of(self.pos_label, "label")
+        classes = getattr(self, "_classes", np.arange(n_classes))
+        return positive_index(classes, None, type(self.rate).__name__, "label")
+
+    def positive_label(self, classes):
+        return np.asarray(classes).tolist()[self.resolve(classes).positive(len(classes))]
+
+
 class Recall(RateConstraint):
-    r"""Bound the recall, the share of a class's examples that are predicted as it.
+    r"""The recall, the share of a class's examples that are predicted as it.
 
     .. math:: \frac{C_{ii}}{\sum_j C_{ij}}
+
+    With a bound it is a constraint, and a call returns by how much it is violated.
+    Without it is a metric, and a call returns the rate: ``metric=Recall(label="ill")``.
 
     Parameters
     ----------
     at_least, at_most : float, dict or array-like of shape (k,), default=None
-        Bounds in [0, 1]: one for all classes, one for each class (in their sorted order),
-        or ``{label: bound}``, which leaves other classes free.
+        Bounds in [0, 1]: one number, one for each class (in their sorted order), or
+        ``{label: bound}``, which leaves other classes free. One number is for the class
+        `label`.
     target, slack : default=None
         Instead of bounds: within `slack` of `target`, which is of the same forms.
     label : label, default=None
-        The only class that is bounded; None is each of them.
+        The class. None is 1 of the labels 0 and 1 or -1 and 1, and True of booleans; of
+        more than two classes, a number bounds each. For other labels of two classes, and
+        for the metric of more, it must be given.
     group : group, default=None
         Count the examples of this group only (a value of `sensitive_features`, or a tuple
         of values where they are several columns). None is all examples together.
@@ -217,9 +364,11 @@ class Recall(RateConstraint):
     Examples
     --------
     >>> from sklearn_structsvm.metrics import Recall
-    >>> constraint = Recall(label="ill", at_least=0.9)
+    >>> y_true = ["ill", "ill", "well", "well"]
     >>> y_pred = ["ill", "well", "well", "well"]
-    >>> round(constraint(["ill", "ill", "well", "well"], y_pred), 3)
+    >>> Recall(label="ill")(y_true, y_pred)
+    0.5
+    >>> round(Recall(label="ill", at_least=0.9)(y_true, y_pred), 3)
     0.4
     """
 
@@ -230,11 +379,11 @@ class Recall(RateConstraint):
 
 
 class FalsePositiveRate(RateConstraint):
-    r"""Bound the share of the other classes' examples that are predicted as a class.
+    r"""The share of the other classes' examples that are predicted as a class.
 
     .. math:: \frac{\sum_{j \neq i} C_{ji}}{\sum_{j \neq i} \sum_l C_{jl}}
 
-    Its parameters are those of :class:`Recall`.
+    Its parameters are those of :class:`Recall`. As a metric it is a cost: less is better.
 
     Examples
     --------
@@ -244,6 +393,8 @@ class FalsePositiveRate(RateConstraint):
     0.25
     """
 
+    more_is_better = False
+
     def rate_of(self, index, mask, cells):
         N = np.zeros(cells.shape)
         N[mask, :, index] = 1.0
@@ -251,14 +402,38 @@ class FalsePositiveRate(RateConstraint):
         return N, np.delete(cells.priors[mask], index, axis=1).sum()
 
 
+class Specificity(RateConstraint):
+    r"""The share of the other classes' examples that are not predicted as a class.
+
+    .. math:: \frac{\sum_{j \neq i} \sum_{l \neq i} C_{jl}}
+       {\sum_{j \neq i} \sum_l C_{jl}}
+
+    One minus the :class:`FalsePositiveRate`. Its parameters are those of :class:`Recall`.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import Specificity
+    >>> y_true, y_pred = ["ill", "ill", "well", "well"], ["ill", "well", "well", "ill"]
+    >>> Specificity(label="ill")(y_true, y_pred)
+    0.5
+    """
+
+    def rate_of(self, index, mask, cells):
+        N = np.zeros(cells.shape)
+        N[mask] = 1.0
+        N[:, index] = 0.0
+        N[:, :, index] = 0.0
+        return N, np.delete(cells.priors[mask], index, axis=1).sum()
+
+
 class Coverage(RateConstraint):
-    r"""Bound the share of the examples that are predicted as a class.
+    r"""The share of the examples that are predicted as a class.
 
     .. math:: \sum_j C_{ji}
 
-    in a group divided by the group's share. Its parameters are those of
-    :class:`Recall`, and `target` may be "priors", the shares of the labels (of the
-    whole sample).
+    in a group divided by the group's share: the selection rate. Its parameters are those
+    of :class:`Recall`, and `target` may be "priors", the shares of the labels (of the
+    whole sample). As a metric, more of it is better.
 
     Examples
     --------
@@ -285,12 +460,13 @@ class Coverage(RateConstraint):
 
 
 class Precision(RateConstraint):
-    r"""Bound the precision, the share of the predictions of a class that are right.
+    r"""The precision, the share of the predictions of a class that are right.
 
     .. math:: \frac{C_{ii}}{\sum_j C_{ji}}
 
-    The condition is linear after multiplication by the denominator, and a class that is
-    never predicted meets it. Its parameters are those of :class:`Recall`.
+    A bound is linear after multiplication by the denominator, and a class that is never
+    predicted meets it. As a metric it is 0 then. Its parameters are those of
+    :class:`Recall`.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion import agreement, linear, ratios, recalls
+from sklearn_structsvm.confusion import agreement, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
@@ -21,6 +21,11 @@ METRICS = {
     "jaccard": ratios.Jaccard,
     "mcc": agreement.MatthewsCorrelation,
     "kappa": agreement.CohenKappa,
+    "recall": rates.Recall,
+    "precision": rates.Precision,
+    "specificity": rates.Specificity,
+    "false_positive_rate": rates.FalsePositiveRate,
+    "coverage": rates.Coverage,
 }
 
 
@@ -29,8 +34,9 @@ def get_metric(metric, classes):
 
     Parameters
     ----------
-    metric : str or ConfusionMetric
-        A key of `METRICS`, or an object, which is left as it is.
+    metric : str, ConfusionMetric or rate
+        A key of `METRICS`, or an object, which is left as it is. A rate is one such as
+        ``Recall(label="ill")``, without a bound.
     classes : array-like of shape (k,)
         The labels, in order.
 
@@ -55,6 +61,8 @@ def get_metric(metric, classes):
     """
     if isinstance(metric, str):
         return _named_metric(metric, classes)
+    if isinstance(metric, rates.RateConstraint):
+        return metric.resolve(classes)
     if not isinstance(metric, ConfusionMetric) or isinstance(metric, type):
         raise TypeError(
             "metric must be a name or an instance of a subclass of ConfusionMetric, "

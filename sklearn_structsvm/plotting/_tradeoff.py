@@ -329,5 +329,5 @@ def _name_of(metric):
     """Label of an axis with a metric's score."""
     name = metric if isinstance(metric, str) else metric.__name__
     name = name.replace("_", " ").capitalize()
-    metric = METRICS[metric] if isinstance(metric, str) else metric
+    metric = METRICS[metric]() if isinstance(metric, str) else metric
     return name if metric.greater_is_better else f"{_MINUS}{name.lower()}"

@@ -16,6 +16,8 @@ from sklearn_structsvm.confusion import (
 from sklearn_structsvm.metrics import (
     Balanced,
     CohenKappa,
+    Coverage,
+    FalsePositiveRate,
     FBeta,
     GMean,
     HMean,
@@ -26,7 +28,10 @@ from sklearn_structsvm.metrics import (
     MicroF1,
     MinMax,
     Ordinal,
+    Precision,
     QMean,
+    Recall,
+    Specificity,
     ZeroOne,
 )
 
@@ -54,10 +59,17 @@ OF_THREE = [
     MicroF1(default_label=2),
     FBeta(0.5, pos_label=1),
     Jaccard(pos_label=0),
+    Recall(label=2).resolve(range(3)),
+    Precision(label=1).resolve(range(3)),
+    Specificity(label=0).resolve(range(3)),
+    FalsePositiveRate(label=1).resolve(range(3)),
+    Coverage(label=2).resolve(range(3)),
 ]
 OF_TWO = [
     *OF_ANY_CLASSES,
     *(kind() for kind in METRICS.values() if not is_of_any_classes(kind)),
+    Precision(label=0),
+    Coverage(label=0),
     FBeta(2.0),
     FBeta(pos_label=0),
 ]

@@ -95,7 +95,7 @@ def test_costs_and_violations_are_scored_with_a_minus(data):
     X, y, groups, _ = data
     model = LogisticRegression().fit(X, y)
     guess = model.predict(X)
-    for measure in (Ordinal(), Recall(at_least=0.99)):
+    for measure in (Ordinal(), Recall(label="y", at_least=0.99)):
         value = measure(y, guess)
         assert value > 0.0
         assert measure(model, X, y) == measure.scorer()(model, X, y) == -value
@@ -109,7 +109,7 @@ def test_scorers_have_the_name_of_what_they_measure():
     assert repr(GMean().scorer()) == "make_scorer(g_mean, response_method='predict')"
     text = repr(FBeta().scorer(response="predict_proba"))
     assert text == "make_scorer(f_beta, response_method='predict_proba')"
-    assert "greater_is_better=False" in repr(Recall(at_least=0.5).scorer())
+    assert "greater_is_better=False" in repr(Recall(at_least=0.5, label="y").scorer())
     with pytest.raises(ValueError, match="response must be one of 'predict',"):
         GMean().scorer(response="decision_function")
 
@@ -354,7 +354,7 @@ def test_churn_is_scored_against_its_baseline(data):
 def test_scorers_are_pickled_and_cloned(data):
     X, y, _, _ = data
     model = LogisticRegression().fit(X, y)
-    for measure in (GMean(), FBeta(pos_label="n"), Recall(at_least=0.5)):
+    for measure in (GMean(), FBeta(pos_label="n"), Recall(at_least=0.5, label="y")):
         scorer = measure.scorer()
         expected = scorer(model, X, y)
         assert pickle.loads(pickle.dumps(scorer))(model, X, y) == expected

@@ -256,7 +256,7 @@ class TestFits:
         assert len(fits) == 2
 
     def test_levels_that_cannot_be_met_are_nan(self):
-        X, y, _ = make_data(2)
+        X, y, _ = make_data(3)
         display = draw(
             bounded(Recall(at_least=0.5)),
             X,

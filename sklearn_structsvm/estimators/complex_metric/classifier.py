@@ -9,6 +9,7 @@ from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _f
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.rates import RateConstraint
 from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS, TrainedMixture
 
 
@@ -42,12 +43,13 @@ class ComplexMetricClassifier(TrainedMixture):
         scores of SVMs. It is given the labels as they are: for one that takes 0, 1, ...,
         k - 1 only, as XGBoost's does, encode `y` (``LabelEncoder``). None for logistic
         regression.
-    metric : str or ConfusionMetric, default="g_mean"
-        The loss ψ: a name, such as "g_mean", "min_max" or "micro_f1" (any key of
+    metric : str, ConfusionMetric or rate, default="g_mean"
+        The loss ψ: a name, such as "g_mean", "recall" or "micro_f1" (any key of
         ``sklearn_structsvm.metrics.METRICS``); or an object of
         :mod:`sklearn_structsvm.metrics`, or of a class of your own. The
         names of metrics of one label, such as "f1", stand for those of label 1 or True;
-        for other labels use an object, ``FBeta(pos_label="fraud")``.
+        for other labels use an object, ``FBeta(pos_label="fraud")`` or
+        ``Recall(label="fraud")``.
     constraints : Constraint or sequence of Constraint, default=()
         All of them must hold.
     lmo : {"plugin", "weighted"} or LMO, default="plugin"
@@ -249,7 +251,7 @@ class ComplexMetricClassifier(TrainedMixture):
     _parameter_constraints: dict = {
         # What it needs depends on `lmo` and `cv`.
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
-        "metric": [str, ConfusionMetric],
+        "metric": [str, ConfusionMetric, RateConstraint],
         "constraints": [list, tuple, Constraint],
         "lmo": [StrOptions({"plugin", "weighted"}), LMO],
         "solver": [StrOptions({"auto", *SOLVERS})],

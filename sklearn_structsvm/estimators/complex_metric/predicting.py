@@ -44,7 +44,7 @@ def _is_multi_class(metric):
     if not isinstance(metric, str) or metric not in METRICS:
         return True
     try:
-        METRICS[metric]().check(3)
+        METRICS[metric]().resolve(range(3))
     except ValueError:
         return False
     return True

@@ -3,7 +3,11 @@
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_choice
-from sklearn_structsvm.solvers.confusion.bounds import linear_range, ratio_bound
+from sklearn_structsvm.solvers.confusion.bounds import (
+    denominator_range,
+    linear_range,
+    ratio_bound,
+)
 from sklearn_structsvm.solvers.confusion.column_generation import (
     least_violated,
     run_column_generation,
@@ -157,7 +161,7 @@ class _Search:
         self.inner, self.inner_max_iter = inner, inner_max_iter
         self.incumbent = Incumbent(problem, tol, least_violated)
         self.A, self.B = problem.ratio()
-        self.below = linear_range(problem, self.B)
+        self.below = denominator_range(problem, self.B)
         self.low, self.high = self.ends()
 
     def ends(self):

@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 # Each call of the oracle gains about as many digits as all before it; what takes more
 # calls than this is rounding.
 MAX_CALLS = 100
+
+# What a linear program's least value may be too high by, relative to 1.
+PROGRAM_ACCURACY = 1e-7
 
 
 @dataclass
@@ -32,6 +37,30 @@ def linear_range(problem, L):
     """The least and the largest <L, C> over all C >= 0 of the problem's row sums."""
     least = float((problem.priors * L.min(axis=-1)).sum())
     return least, float((problem.priors * L.max(axis=-1)).sum())
+
+
+def denominator_range(problem, B):
+    """The least and the largest <B, C> over all C >= 0 that may be feasible.
+
+    Of the row sums where that leaves more than 0, and else of the linear constraints as
+    well: the precision's denominator is 0 for the classifier that never predicts the
+    class, but not for one of a least recall.
+    """
+    least, most = linear_range(problem, B)
+    G, h = problem.linear
+    if least > 0.0 or not len(h):
+        return least, most
+    m, k, _ = problem.shape
+    found = linprog(
+        np.ravel(B),
+        A_ub=G.reshape(len(h), -1),
+        b_ub=-h,
+        A_eq=sparse.kron(sparse.eye_array(m * k), np.ones((1, k)), format="csr"),
+        b_eq=problem.priors.ravel(),
+    )
+    if found.status != 0:
+        return least, most
+    return max(found.fun - PROGRAM_ACCURACY, 0.0), most
 
 
 def ratio_bound(level, q, below):
@@ -182,7 +211,7 @@ class Bounds:
         self.value, self.minorant, self.excess = -np.inf, None, -np.inf
         ratio = ratio_form(problem)
         self.known = problem.convex or ratio is not None
-        self.below = None if ratio is None else linear_range(problem, ratio[1])
+        self.below = None if ratio is None else denominator_range(problem, ratio[1])
         self.notes = []
 
     def lower(self, minorant, q):

@@ -7,6 +7,7 @@ from _seeds import new_rng
 
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
+from sklearn_structsvm.solvers.confusion.bounds import denominator_range
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
 
 TOL = 1e-3
@@ -61,6 +62,10 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
         problem = random_problem(new_rng(i, len(kind)), metric, kind)
         result = check_solver("column_generation", problem, 1000)
         if result is not None:
+            if metric == "precision" and result.status == "stalled":
+                # Nothing keeps its denominator from 0, nor then a bound from -inf.
+                assert denominator_range(problem, problem.ratio()[1])[0] == 0.0
+                continue
             assert result.status in ("converged", "stationary")
 
 
