@@ -29,6 +29,9 @@ NO_POINT = 2
 
 PARITIES = (DemographicParity, EqualOpportunity, EqualizedOdds)
 BOUNDED = ("zero_one", "balanced", "min_max", "g_mean", "h_mean", "q_mean", "kappa")
+# All that are functions of the confusion matrix.
+OF_CONFUSION = [name for name, kind in METRICS.items() if not kind.needs_costs]
+
 # Of the metrics that are of one label, what the label is called.
 LABEL_PARAMETERS = {
     name: next(iter({"pos_label", "label"} & {*kind().get_params()}))
@@ -41,7 +44,8 @@ ONE_LABEL = [*LABEL_PARAMETERS]
 def random_metric(rng, k, name=None):
     """One of `METRICS`, with parameters."""
     label = int(rng.integers(k))
-    name = str(rng.choice([*METRICS, "linear"])) if name is None else name
+    if name is None:
+        name = str(rng.choice([*OF_CONFUSION, "linear"]))
     if name == "linear":
         return LinearLoss(rng.normal(size=(k, k)) - 2.0 * np.eye(k))
     if name == "f1":

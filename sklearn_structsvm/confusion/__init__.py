@@ -3,6 +3,7 @@
 from sklearn_structsvm.confusion import (
     agreement,
     churn,
+    costs,
     fairness,
     linear,
     metric_bound,
@@ -16,6 +17,7 @@ from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.checks import check_gradient, check_metric
 from sklearn_structsvm.confusion.churn import *
 from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.costs import *
 from sklearn_structsvm.confusion.counts import confusion_tensor, make_cells
 from sklearn_structsvm.confusion.fairness import *
 from sklearn_structsvm.confusion.linear import *
@@ -41,6 +43,7 @@ __all__ = [
 # Metrics and constraints are named where they are written.
 __all__ += agreement.__all__
 __all__ += churn.__all__
+__all__ += costs.__all__
 __all__ += fairness.__all__
 __all__ += linear.__all__
 __all__ += metric_bound.__all__

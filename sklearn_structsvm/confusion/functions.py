@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from sklearn_structsvm._utils.sequence_scores import check_zero_division
+from sklearn_structsvm.confusion.costs import ExpectedCost
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.fairness import (
     DemographicParity,
@@ -28,6 +29,7 @@ __all__ = [
     "equal_opportunity_ratio",
     "equalized_odds_difference",
     "equalized_odds_ratio",
+    "expected_cost_score",
     "g_mean_score",
     "h_mean_score",
     "micro_f1_score",
@@ -199,6 +201,42 @@ def cost_loss(y_true, y_pred, *, costs, labels=None, sample_weight=None):
     """
     metric = LinearLoss(costs)
     return metric(y_true, y_pred, labels=labels, sample_weight=sample_weight)
+
+
+@_filled
+def expected_cost_score(y_true, y_pred, *, costs, labels=None, sample_weight=None):
+    r"""Mean cost of the predictions, each example having costs of its own.
+
+    Parameters
+    ----------
+    <SAMPLE>
+
+    costs : array-like of shape (n, k) or (n, k, k)
+        [r, j]: what predicting class j costs for example r, or [r, i, j]: what it costs
+        if the label is i; in the order of `labels`.
+
+    <WEIGHTS>
+
+    Returns
+    -------
+    loss : float
+        Less is better.
+
+    See Also
+    --------
+    ExpectedCost : The metric to be optimised, and its scorer.
+    cost_loss : Costs that are the same for all examples.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import expected_cost_score
+    >>> costs = [[0.0, 900.0], [50.0, 0.0], [20.0, 0.0]]
+    >>> expected_cost_score([0, 1, 1], [0, 0, 1], costs=costs)
+    16.6...
+    """
+    return ExpectedCost()(
+        y_true, y_pred, costs=costs, labels=labels, sample_weight=sample_weight
+    )
 
 
 @_filled

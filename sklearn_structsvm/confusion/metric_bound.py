@@ -57,11 +57,24 @@ class MetricBound(SelectiveConstraint):
         return super().needs_groups or getattr(self.metric, "needs_groups", False)
 
     @property
+    def needs_costs(self):
+        """Whether the metric is of costs that examples have of their own."""
+        metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
+        return getattr(metric, "needs_costs", False) is True
+
+    def measured_cost(self, cost):
+        return cost - self.bound(get_metric(self.metric, range(2)))
+
+    @property
     def has_convex(self):
         """Whether the metric is convex without being a maximum of linear functions."""
         metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
         kind = metric if isinstance(metric, type) else type(metric)
-        if not getattr(metric, "convex", False) or not issubclass(kind, ConfusionMetric):
+        if (
+            self.needs_costs
+            or not getattr(metric, "convex", False)
+            or not issubclass(kind, ConfusionMetric)
+        ):
             return False
         return (
             kind.pieces is ConfusionMetric.pieces and kind.ratio is ConfusionMetric.ratio
@@ -90,6 +103,10 @@ class MetricBound(SelectiveConstraint):
                 f"{type(metric).__name__} is a metric of groups: it takes neither group "
                 "nor per_group."
             )
+        if self.needs_costs:
+            if super().needs_groups:
+                raise ValueError(f"{type(metric).__name__} is of all examples.")
+            return
         super().check(cells)
 
     def linear(self, cells):

@@ -71,10 +71,16 @@ class ConfusionProblem:
         self.constraints = tuple(constraints)
         self.shape = cells.shape
         self.priors = np.asarray(cells.priors, dtype=np.float64)
+        # With costs of each example there is a slab more, see `CostLMO`.
+        self.costs = oracle if hasattr(oracle, "cost_range") else None
+        if self.costs is not None:
+            slab = np.eye(1, self.shape[-1])
+            self.priors = np.concatenate([self.priors, slab])
+            self.shape = (len(self.priors), *self.shape[1:])
         self.convex = bool(metric.convex)
         self.smooth = bool(metric.smooth)
         self.exact = bool(getattr(oracle, "exact", False))
-        parts = [constraint.linear(cells) for constraint in self.constraints]
+        parts = [self._linear_of(constraint) for constraint in self.constraints]
         self.linear = (
             np.concatenate([np.zeros((0, *self.shape)), *(G for G, _ in parts)]),
             np.concatenate([np.zeros(0), *(h for _, h in parts)]),
@@ -83,10 +89,14 @@ class ConfusionProblem:
         self.denominators = self._denominators([len(h) for _, h in parts])
         # None where all of them are ones.
         self._flat_denominators = None
-        if any(c.denominators(cells) is not None for c in self.constraints):
+        if any(
+            c.denominators(cells) is not None
+            for c in self.constraints
+            if not c.needs_costs
+        ):
             self._flat_denominators = self.denominators.reshape(self._flat_linear.shape)
         self.convex_constraints = [
-            ConvexConstraint(part, cells)
+            ConvexConstraint(part, cells, self._padded)
             for constraint in self.constraints
             if constraint.has_convex
             for part in constraint.convex_parts(cells)
@@ -153,7 +163,37 @@ class ConfusionProblem:
     def uniform(self):
         """The confusion tensor of the classifier that draws any label: inside of 𝒞."""
         k = self.shape[-1]
-        return np.repeat(self.priors[:, :, None] / k, k, axis=2)
+        C = np.repeat(self.priors[:, :, None] / k, k, axis=2)
+        if self.costs is not None:
+            low, high = self.costs.cost_range
+            share = (self.costs.uniform_cost - low) / (high - low) if high > low else 0.0
+            C[-1, 0] = 0.0
+            C[-1, 0, :2] = share, 1.0 - share
+        return C
+
+    def _cost(self):
+        """(G, h): the mean cost is <G, C> + h."""
+        low, high = self.costs.cost_range
+        G = np.zeros(self.shape)
+        G[-1, 0, 0] = high - low
+        return G, low
+
+    def _linear_of(self, constraint):
+        """The linear conditions of a constraint on tensors with the slab, if any."""
+        if constraint.needs_costs:
+            G, h = self._cost()
+            return G[None], np.array([constraint.measured_cost(h)])
+        G, h = constraint.linear(self.cells)
+        return self._padded(G), h
+
+    def _padded(self, G):
+        """What is of the cells, (..., m, k, k), with zeros for the slab."""
+        if self.costs is None:
+            return G
+        return np.concatenate([G, np.zeros_like(G[..., :1, :, :])], axis=-3)
+
+    def _of_cells(self, C):
+        return C if self.costs is None else C[:-1]
 
     def lmo(self, L):
         """(C, handle, bound) of the oracle; L is of shape (m, k, k)."""
@@ -161,14 +201,21 @@ class ConfusionProblem:
 
     def value(self, C):
         """ψ(C)."""
+        if self.metric.needs_costs:
+            G, h = self._cost()
+            return float(np.vdot(G, C) + h)
         return float(self.metric.value(self._gather(C)))
 
     def gradient(self, C):
         """∇ψ(C), of shape (m, k, k)."""
+        if self.metric.needs_costs:
+            return self._cost()[0]
         return self._spread(self.metric.gradient(self._gather(C)))
 
     def tangent(self, C):
         """(G, h): <G, C'> + h touches ψ at C or nearby, and is below it if convex."""
+        if self.metric.needs_costs:
+            return self._cost()
         G, h = self.metric.tangent(self._gather(C))
         return self._spread(G), float(h)
 
@@ -179,6 +226,9 @@ class ConfusionProblem:
 
     def pieces(self):
         """(G, h) with ψ(C) = max_p <G[p], C> + h[p], or None; G (p, m, k, k)."""
+        if self.metric.needs_costs:
+            G, h = self._cost()
+            return G[None], np.array([h])
         pieces = self._closed_form(self.metric.pieces)
         if pieces is None:
             return None
@@ -195,10 +245,12 @@ class ConfusionProblem:
     def entries(self):
         """Mask (m, k, k) of the entries that ψ or a constraint depends on."""
         mask = np.zeros(self.shape, dtype=bool)
-        mask |= self._spread(self.metric.entries(self.shape[-1]))
+        mask |= self._spread(self.metric.entries(self.shape[-1])) != 0
+        if self.metric.needs_costs:
+            mask[-1, 0, 0] = True
         mask |= (self.linear[0] != 0.0).any(axis=0)
         if self.convex_constraints:
-            mask[:] = True
+            mask[: self.cells.n_cells] = True
         return mask
 
     def features(self, tensors):
@@ -216,7 +268,10 @@ class ConfusionProblem:
         if self.convex_constraints:
             return tensors[:, self.entries()]
         mask = self.metric.entries(self.shape[-1])
-        gathered = [self._gather(C)[..., mask].ravel() for C in tensors]
+        if self.metric.needs_costs:
+            gathered = tensors[:, -1, 0, 0]
+        else:
+            gathered = [self._gather(C)[..., mask].ravel() for C in tensors]
         rows = tensors.reshape(n, -1) @ self._flat_linear.T
         return np.concatenate([np.reshape(gathered, (n, -1)), rows], axis=1)
 
@@ -249,41 +304,49 @@ class ConfusionProblem:
         """Those of all linear conditions; ones for 1, as the entries of C sum to that."""
         found = [np.zeros((0, *self.shape))]
         for constraint, n in zip(self.constraints, counts, strict=True):
-            D = constraint.denominators(self.cells)
-            found.append(np.ones((n, *self.shape)) if D is None else D)
+            D = None if constraint.needs_costs else constraint.denominators(self.cells)
+            D = np.ones((n, *self.cells.shape)) if D is None else D
+            found.append(self._padded(D))
         return np.concatenate(found)
 
     def _closed_form(self, method):
         """A form that a metric of all examples has for the class priors."""
-        return None if self.metric.needs_groups else method(self.priors.sum(axis=0))
+        if self.metric.needs_groups or self.metric.needs_costs:
+            return None
+        return method(self._of_cells(self.priors).sum(axis=0))
 
     def _gather(self, C):
+        C = self._of_cells(C)
         return self.cells.by_group(C) if self.metric.needs_groups else C.sum(axis=0)
 
     def _spread(self, G):
         """What is multiplied with a sum over cells, for each cell."""
         if self.metric.needs_groups and np.ndim(G) == 3:
             groups = self.cells.groups
-            return np.asarray(G)[
-                np.zeros(len(self.priors), int) if groups is None else groups
+            G = np.asarray(G)[
+                np.zeros(self.cells.n_cells, int) if groups is None else groups
             ]
-        return np.broadcast_to(G, self.shape)
+        return self._padded(np.broadcast_to(G, self.cells.shape))
 
 
 class ConvexConstraint:
     """φ(C) <= 0, for the cells of a problem."""
 
-    def __init__(self, constraint, cells):
-        self.constraint, self.cells = constraint, cells
+    def __init__(self, constraint, cells, padded):
+        self.constraint, self.cells, self.padded = constraint, cells, padded
 
     def value(self, C):
         """φ(C)."""
-        return float(self.constraint.convex_value(C, self.cells))
+        return float(self.constraint.convex_value(self._of_cells(C), self.cells))
 
     def gradient(self, C):
-        """∇φ(C), of shape (m, k, k)."""
-        return self.constraint.convex_gradient(C, self.cells)
+        """∇φ(C), of the shape of C."""
+        return self.padded(self.constraint.convex_gradient(self._of_cells(C), self.cells))
 
     def tangent(self, C):
         """(G, h) with φ(C') >= <G, C'> + h for all C'."""
-        return self.constraint.convex_tangent(C, self.cells)
+        G, h = self.constraint.convex_tangent(self._of_cells(C), self.cells)
+        return self.padded(G), h
+
+    def _of_cells(self, C):
+        return C[: self.cells.n_cells]

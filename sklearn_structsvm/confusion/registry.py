@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion import agreement, linear, rates, ratios, recalls
+from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
@@ -21,6 +21,7 @@ METRICS = {
     "jaccard": ratios.Jaccard,
     "mcc": agreement.MatthewsCorrelation,
     "kappa": agreement.CohenKappa,
+    "expected_cost": costs.ExpectedCost,
     "recall": rates.Recall,
     "precision": rates.Precision,
     "specificity": rates.Specificity,

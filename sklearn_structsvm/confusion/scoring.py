@@ -10,6 +10,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer
 from sklearn_structsvm.confusion.counts import confusion_tensor
+from sklearn_structsvm.confusion.mean_costs import mean_cost
 
 # Where a new word of a name such as GMean or MicroF1 begins.
 WORD_START = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
@@ -22,9 +23,16 @@ class Scored:
     ----------
     greater_is_better : bool
         Of what `measured` returns.
+    needs_costs : bool
+        Whether it is of costs that examples have of their own.
     """
 
     greater_is_better = True
+    needs_costs = False
+
+    def measured_cost(self, cost):
+        """What users see of a mean cost, for what `needs_costs`."""
+        raise NotImplementedError
 
     def measured(self, C, cells):
         """What users see of the confusion tensor C of shape (m, k, k), a float."""
@@ -53,6 +61,7 @@ class Scored:
         labels=None,
         sensitive_features=None,
         y_baseline=None,
+        costs=None,
     ):
         """The measure of predictions; or, given (estimator, X, y), of an estimator.
 
@@ -68,6 +77,8 @@ class Scored:
             The groups, for what needs them.
         y_baseline : array-like of shape (n,) or None, default=None
             The labels of a baseline classifier, for what needs them.
+        costs : array-like of shape (n, k) or (n, k, k) or None, default=None
+            The costs of each example, for what needs them.
 
         Returns
         -------
@@ -88,6 +99,15 @@ class Scored:
                 *args,
                 sample_weight=sample_weight,
                 sensitive_features=sensitive_features,
+                costs=costs,
+            )
+        if self.needs_costs:
+            if costs is None:
+                raise ValueError(f"{self!r} is of costs of each example: pass costs.")
+            return self.measured_cost(
+                mean_cost(
+                    y_true, y_pred, costs, sample_weight=sample_weight, labels=labels
+                )
             )
         return self.measured(
             *confusion_tensor(
@@ -129,7 +149,11 @@ class ConfusionScorer(_BaseScorer):
     """What `Scored.scorer` returns: scikit-learn's scorer, with groups for `predict`."""
 
     # What is asked for where the user says nothing: see scikit-learn's metadata routing.
-    __metadata_request__score = {"sensitive_features": True, "sample_weight": None}
+    __metadata_request__score = {
+        "sensitive_features": True,
+        "costs": True,
+        "sample_weight": None,
+    }
 
     def __call__(self, estimator, X, y_true, *, sample_weight=None, **kwargs):
         """Score an estimator; `sensitive_features` may be given by name.
@@ -159,9 +183,10 @@ class ConfusionScorer(_BaseScorer):
         y_true,
         sample_weight=None,
         sensitive_features=None,
+        costs=None,
     ):
         measure = self._score_func
-        response = respond(estimator, self._response_method, X, sensitive_features)
+        response = respond(estimator, self._response_method, X, sensitive_features, costs)
         classes = getattr(estimator, "classes_", None)
         if self._response_method == "predict":
             known = [y_true, response] + ([] if classes is None else [classes])
@@ -181,6 +206,7 @@ class ConfusionScorer(_BaseScorer):
             sample_weight=sample_weight,
             sensitive_features=sensitive_features,
             y_baseline=baseline,
+            costs=costs if measure.needs_costs else None,
         )
         return self._sign * value
 
@@ -197,17 +223,24 @@ def baseline_labels(baseline, X, sensitive_features):
     return respond(baseline, "predict", X, sensitive_features)
 
 
-def respond(estimator, method, X, sensitive_features):
-    """`estimator.method(X)`, with the groups where they are given and understood."""
-    call = getattr(estimator, method)
-    if sensitive_features is not None and takes_groups(estimator, method):
-        return call(X, sensitive_features=sensitive_features)
-    return call(X)
+def respond(estimator, method, X, sensitive_features, costs=None):
+    """`estimator.method(X)`, with groups and costs where given and understood.
+
+    Costs are known of new examples only where they are of each label, (n, k, k).
+    """
+    given = {"sensitive_features": sensitive_features}
+    if np.ndim(costs) == 3:
+        given["costs"] = costs
+    given = {
+        name: values
+        for name, values in given.items()
+        if values is not None and takes(estimator, method, name)
+    }
+    return getattr(estimator, method)(X, **given)
 
 
-def takes_groups(estimator, method):
-    """Would `estimator.method(X, sensitive_features=...)` be understood?"""
-    name = "sensitive_features"
+def takes(estimator, method, name):
+    """Would `estimator.method(X, name=...)` be understood?"""
     parameters = signature(getattr(estimator, method)).parameters
     if name in parameters:
         return True
@@ -217,4 +250,4 @@ def takes_groups(estimator, method):
         return bool(get_routing_for_object(estimator).consumes(method, [name]))
     # Without routing, a pipeline hands all that it does not know to its last step.
     steps = getattr(estimator, "steps", None)
-    return bool(steps) and takes_groups(steps[-1][1], method)
+    return bool(steps) and takes(steps[-1][1], method, name)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _random_confusion import OF_CONFUSION
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +48,7 @@ def is_of_any_classes(kind):
 
 
 OF_ANY_CLASSES = [
-    *(kind() for kind in METRICS.values() if is_of_any_classes(kind)),
+    *(METRICS[name]() for name in OF_CONFUSION if is_of_any_classes(METRICS[name])),
     Jaccard("macro"),
     Jaccard("micro"),
     CohenKappa("linear"),
@@ -67,7 +68,7 @@ OF_THREE = [
 ]
 OF_TWO = [
     *OF_ANY_CLASSES,
-    *(kind() for kind in METRICS.values() if not is_of_any_classes(kind)),
+    *(METRICS[name]() for name in OF_CONFUSION if not is_of_any_classes(METRICS[name])),
     Precision(label=0),
     Coverage(label=0),
     FBeta(2.0),

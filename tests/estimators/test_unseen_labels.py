@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _estimators import assert_same_labels, however_near, make_problem
-from _random_confusion import ONE_LABEL
+from _random_confusion import OF_CONFUSION, ONE_LABEL
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, learning_curve
@@ -171,7 +171,7 @@ def test_predictions_never_have_an_unseen_label():
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
 
 
-@pytest.mark.parametrize("name", [name for name in METRICS if name not in ONE_LABEL])
+@pytest.mark.parametrize("name", [name for name in OF_CONFUSION if name not in ONE_LABEL])
 def test_a_metric_has_a_class_more_that_is_never_predicted(name):
     problem = make_problem("binary", n=40)
     model = ComplexMetricClassifier(metric=name).fit(problem.X, problem.y)

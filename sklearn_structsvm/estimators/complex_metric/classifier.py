@@ -300,7 +300,16 @@ class ComplexMetricClassifier(TrainedMixture):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None, *, sensitive_features=None, **fit_params):
+    def fit(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        sensitive_features=None,
+        costs=None,
+        **fit_params,
+    ):
         """Fit the class probabilities, and find the mixture.
 
         Parameters
@@ -317,6 +326,13 @@ data frame or None, default=None
             The group of each example: strings, numbers or booleans, none missing. With
             several columns the groups are the combinations that occur. Not used where
             neither the metric nor a constraint is of groups.
+        costs : array-like of shape (n_samples, n_classes) or \
+(n_samples, n_classes, n_classes), default=None
+            What predictions cost for each example, for ``metric="expected_cost"`` and
+            bounds on it; else not used. Columns are in the order of the sorted labels.
+            [r, i, j]: predicting j, if its label is i. This is known of new examples too,
+            and rules depend on it: pass it to `predict`. [r, j]: predicting j, the label
+            being what it is. This is known in training only, and rules see features only.
         **fit_params : dict
             Handed on to `fit` of the estimator; with metadata routing, what it and `cv`
             ask for.
@@ -334,4 +350,6 @@ data frame or None, default=None
             Before any fit, for labels or groups that a constraint names and that are not
             there, groups that are needed and missing, a single class.
         """
-        return self._fit_or_restore(X, y, sample_weight, sensitive_features, fit_params)
+        return self._fit_or_restore(
+            X, y, sample_weight, sensitive_features, costs, fit_params
+        )

@@ -116,7 +116,9 @@ ROUNDING = 1e-12
 class TrainedMixture(RandomisedClassifier):
     """A randomised classifier with a `_fit` to (X, y, weights, groups, metadata)."""
 
-    def _fit(self, X, y, sample_weight, sensitive_features, fit_params, transaction):
+    def _fit(
+        self, X, y, sample_weight, sensitive_features, costs, fit_params, transaction
+    ):
         require_y(self, y)
         data = {"X": X, "y": y}
         for name, values in data.items():
@@ -132,11 +134,15 @@ class TrainedMixture(RandomisedClassifier):
             classes = prefit_classes(classifier, labels)
         task = make_task(
             self.metric, self.constraints, classes, X, labels, weights,
-            sensitive_features,
+            sensitive_features, costs,
         )  # fmt: skip
+        if task.costs is not None and not self._is_plugin:
+            raise ValueError(
+                f"Costs of each example need lmo='plugin'; got {self.lmo!r}."
+            )
         if self._is_plugin:
             routed = self._routed_fit(
-                classifier, sample_weight, sensitive_features, fit_params
+                classifier, sample_weight, sensitive_features, costs, fit_params
             )
             oracle, found = self._plugin(task, classifier, X, labels, routed)
         else:
@@ -152,6 +158,7 @@ class TrainedMixture(RandomisedClassifier):
         metadata = {
             "sample_weight": sample_weight,
             "sensitive_features": sensitive_features,
+            "costs": costs,
         }
         metadata = {k: v for k, v in metadata.items() if v is not None} | fit_params
         self._solve(oracle, found, data | {"metadata": metadata}, transaction)
@@ -191,13 +198,17 @@ class TrainedMixture(RandomisedClassifier):
                     f"only lmo='plugin' uses; got lmo={self.lmo!r}."
                 )
 
-    def _routed_fit(self, classifier, sample_weight, sensitive_features, fit_params):
+    def _routed_fit(
+        self, classifier, sample_weight, sensitive_features, costs, fit_params
+    ):
         """Metadata for the classifier and the splitter, as a Bunch."""
         if routes_metadata():
             if sample_weight is not None:
                 fit_params = fit_params | {"sample_weight": sample_weight}
             if sensitive_features is not None:
                 fit_params = fit_params | {"sensitive_features": sensitive_features}
+            if costs is not None:
+                fit_params = fit_params | {"costs": costs}
             return process_routing(self, "fit", **fit_params)
         if self._is_fitted_already():
             if fit_params:
@@ -240,7 +251,7 @@ class TrainedMixture(RandomisedClassifier):
         oracle = PluginOracle(
             task,
             probabilities,
-            counted_as(self.confusion, len(task.classes)),
+            counted_as(self.confusion, len(task.classes), task.costs),
             count_threads(self.n_jobs),
         )
         return oracle, {"estimator_": model} | _feature_attributes(model)
@@ -288,7 +299,8 @@ class TrainedMixture(RandomisedClassifier):
             left = max(left - (perf_counter() - history.started), 0.0)
         bound, gap, n_more = oracle.certificate(result, self.tol, self.max_iter, left)
         self.confusion_ = self.cell_confusions_.sum(axis=0)
-        self.certified_confusions_ = result.solution.confusion
+        cells = slice(oracle.task.cells.n_cells)
+        self.certified_confusions_ = result.solution.confusion[cells]
         self.objective_ = float(result.objective)
         self.dual_objective_ = float(bound)
         self.dual_gap_ = float(gap)

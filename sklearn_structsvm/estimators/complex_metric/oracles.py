@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
+from sklearn_structsvm.confusion.lmo.costs import CostLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.estimators.complex_metric.predicting import (
@@ -17,11 +18,16 @@ from sklearn_structsvm.solvers.confusion.column_generation import run_column_gen
 from sklearn_structsvm.solvers.confusion.mixture import MET
 
 
-def counted_as(confusion, n_classes):
-    """What confusion="auto" stands for."""
+def counted_as(confusion, n_classes, costs=None):
+    """What confusion="auto" stands for.
+
+    Of two classes a rule is a threshold, which is found for the labels, unless it sees
+    costs of the example as well.
+    """
     if confusion != "auto":
         return confusion
-    return "labels" if n_classes == 2 else "probabilities"
+    by_threshold = n_classes == 2 and np.ndim(costs) != 3
+    return "labels" if by_threshold else "probabilities"
 
 
 class PluginOracle:
@@ -34,10 +40,14 @@ class PluginOracle:
 
     def __init__(self, task, probabilities, counted, n_threads):
         self.task, self.n_threads = task, n_threads
+        self.n_cells = task.cells.n_cells
         self.data = (
             probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
         )  # fmt: skip
-        if counted == "labels" and task.cells.n_classes == 2:
+        if task.costs is not None:
+            self.data += (task.costs,)
+            self.lmo = CostLMO(counted)
+        elif counted == "labels" and task.cells.n_classes == 2:
             self.lmo = ThresholdLMO(n_threads=n_threads)
         else:
             self.lmo = PluginLMO(counted, n_threads=n_threads)
@@ -46,12 +56,20 @@ class PluginOracle:
     def attributes(self, mixture):
         """Fitted attributes of a `Mixture`, heaviest classifier first."""
         weights, handles, _ = _sorted(mixture)
-        losses = np.array(handles).reshape(len(weights), *self.task.cells.shape)
+        handles = np.array(handles).reshape(len(weights), *self.lmo.shape_)
+        m = self.n_cells
+        losses = np.ascontiguousarray(handles[:, :m])
+        own_costs = None
+        if self.task.costs is not None and self.lmo.knows_costs:
+            prices = np.array([self.lmo.price(L) for L in handles])
+            own_costs = prices, self.lmo.mean_costs
         return {
-            "mixture_": PluginMixture(weights, losses),
+            "mixture_": PluginMixture(weights, losses, own_costs),
             "mixture_weights_": weights,
             "loss_matrices_": losses,
-            "cell_confusions_": self.lmo.mixture_confusion(losses, weights, "labels"),
+            "cell_confusions_": self.lmo.mixture_confusion(handles, weights, "labels")[
+                :m
+            ],
         }
 
     def certificate(self, result, tol, max_iter, max_time):
@@ -63,7 +81,11 @@ class PluginOracle:
         """
         if self.lmo.exact:
             return result.dual_objective, result.gap, 0
-        model = PluginLMO("probabilities", n_threads=self.n_threads).fit(*self.data)
+        if self.task.costs is not None:
+            model = CostLMO("probabilities").fit(*self.data)
+        else:
+            model = PluginLMO("probabilities", n_threads=self.n_threads)
+            model.fit(*self.data)
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.solution.handles, result.solution.weights)
         slack = max(problem.excess(C), 0.0) + MET
@@ -83,6 +105,10 @@ class _Relaxed(Constraint):
     def __init__(self, constraint, slack):
         self.constraint, self.slack = constraint, slack
         self.has_convex = constraint.has_convex
+        self.needs_costs = constraint.needs_costs
+
+    def measured_cost(self, cost):
+        return self.constraint.measured_cost(cost) - self.slack
 
     def linear(self, cells):
         G, h = self.constraint.linear(cells)

@@ -20,7 +20,9 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
 from sklearn_structsvm._utils.labels import check_codes, unseen, unseen_words
 from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.confusion.lmo.costs import rule_costs
 from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
+from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin
@@ -61,13 +63,13 @@ class RandomisedClassifier(
 ):  # fmt: skip
     """All but `fit`, for parameters `estimator`, `metric`, `lmo`, `cv` and `n_jobs`."""
 
-    # Groups are wanted wherever they are known: nobody need ask for them by
+    # Groups and costs are wanted wherever they are known: nobody need ask for them by
     # set_fit_request(sensitive_features=True) and its like.
-    __metadata_request__fit = {"sensitive_features": True}
-    __metadata_request__predict = {"sensitive_features": True}
-    __metadata_request__predict_proba = {"sensitive_features": True}
-    __metadata_request__decision_function = {"sensitive_features": True}
-    __metadata_request__score = {"sensitive_features": True}
+    __metadata_request__fit = {"sensitive_features": True, "costs": True}
+    __metadata_request__predict = {"sensitive_features": True, "costs": True}
+    __metadata_request__predict_proba = {"sensitive_features": True, "costs": True}
+    __metadata_request__decision_function = {"sensitive_features": True, "costs": True}
+    __metadata_request__score = {"sensitive_features": True, "costs": True}
 
     def _classifier(self):
         return default_classifier() if self.estimator is None else self.estimator
@@ -108,7 +110,7 @@ class RandomisedClassifier(
         """Whether the classifier is to be taken as it is."""
         return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
 
-    def _routed(self, method, sensitive_features, params):
+    def _routed(self, method, sensitive_features, costs, params):
         """What of the metadata `predict_proba` of the classifier is to get."""
         if not routes_metadata():
             if params and not self._is_plugin:
@@ -119,31 +121,41 @@ class RandomisedClassifier(
             return params
         if sensitive_features is not None:
             params = params | {"sensitive_features": sensitive_features}
+        if costs is not None:
+            params = params | {"costs": costs}
         if not self._is_plugin:
             # It is not asked for probabilities; who else wants anything is an error.
             process_routing(self, method, **params)
             return {}
         return process_routing(self, method, **params).estimator.predict_proba
 
-    def _mixture_input(self, method, X, sensitive_features, params):
-        """What the mixture decides by, and the cell of each row."""
+    def _mixture_input(self, method, X, sensitive_features, costs, params):
+        """What the mixture decides by, the cell of each row, and its costs or None."""
         check_is_fitted(self)
         check_sparse(X)
         check_shape("classes_", self.classes_, "n_classes")
         self.mixture_.check(len(self.classes_))
-        params = self._routed(method, sensitive_features, params)
+        params = self._routed(method, sensitive_features, costs, params)
         if self.mixture_.needs_probabilities:
             X_in = class_probabilities(self.estimator_, X, self.classes_, **params)
             n_samples = len(X_in)
         else:
             (X_in,) = indexable(X)
             n_samples = _num_samples(X_in)
+        if costs is not None:
+            k = len(self.classes_)
+            costs = check_costs(costs, n_samples, k)
+            if not self.mixture_.needs_costs or costs.ndim == 2:
+                # Of this label's example, which a rule does not know.
+                costs = None
         if not self.mixture_.needs_cells and sensitive_features is None:
             # Its classifiers see the rows alone.
-            return X_in, np.zeros(n_samples, dtype=np.intp)
-        return X_in, self.cell_finder_.find(X, n_samples, sensitive_features)
+            return X_in, np.zeros(n_samples, dtype=np.intp), costs
+        return X_in, self.cell_finder_.find(X, n_samples, sensitive_features), costs
 
-    def predict(self, X, *, sensitive_features=None, random_state=None, **params):
+    def predict(
+        self, X, *, sensitive_features=None, costs=None, random_state=None, **params
+    ):
         """Labels: for each row those of one classifier of the mixture.
 
         Which one is decided by a hash of the row's values in the columns of `fit`, so
@@ -158,6 +170,10 @@ class RandomisedClassifier(
 or None
             The groups, needed where `groups_` is not None, and else not used (nor by the
             classifiers of ``lmo="weighted"``, which see the rows alone).
+        costs : array-like of shape (n_samples, n_classes, n_classes), default=None
+            The costs of each example, [r, i, j] of predicting j if its label is i, where
+            `fit` had them in this form; not used by other fits. None: those of `fit` on
+            average, so that only features decide.
         random_state : int, RandomState instance or None, default=None
             Not None: draw the classifier for each row instead of hashing.
         **params : dict
@@ -175,19 +191,21 @@ or None
         """
         if holds_dask(X):
             check_is_fitted(self)
-            options = {"sensitive_features": sensitive_features, **params}
+            options = {"sensitive_features": sensitive_features, "costs": costs, **params}
             if random_state is not None or any(v is not None for v in options.values()):
                 raise ValueError("Of a Dask collection, predict takes X alone.")
             return map_lazily(self, "predict", X, self.classes_[:0])
-        X_in, cells = self._mixture_input("predict", X, sensitive_features, params)
+        X_in, cells, costs = self._mixture_input(
+            "predict", X, sensitive_features, costs, params
+        )
         uniforms = None
         if len(self.mixture_.weights) > 1:
             uniforms = self.row_hash_.choices(X, len(cells), random_state)
         n_threads = count_threads(self.n_jobs)
-        codes = self.mixture_.predict(X_in, cells, uniforms, n_threads)
+        codes = self.mixture_.predict(X_in, cells, uniforms, n_threads, costs)
         return self.classes_[codes]
 
-    def predict_proba(self, X, *, sensitive_features=None, **params):
+    def predict_proba(self, X, *, sensitive_features=None, costs=None, **params):
         """With what probability the mixture predicts each class.
 
         This is the share of the draws of ``predict(X, random_state=...)``, and not how
@@ -195,7 +213,7 @@ or None
 
         Parameters
         ----------
-        X, sensitive_features, **params : as in `predict`
+        X, sensitive_features, costs, **params : as in `predict`
 
         Returns
         -------
@@ -203,18 +221,20 @@ or None
             Rows of sum 1, in the order of `classes_`; of 0 and 1 where all classifiers
             of the mixture agree.
         """
-        X_in, cells = self._mixture_input("predict_proba", X, sensitive_features, params)
-        return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs))
+        X_in, cells, costs = self._mixture_input(
+            "predict_proba", X, sensitive_features, costs, params
+        )
+        return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs), costs)
 
     @available_if(_is_deterministic)
-    def decision_function(self, X, *, sensitive_features=None, **params):
+    def decision_function(self, X, *, sensitive_features=None, costs=None, **params):
         """Minus the expected cost of each class, where the mixture is one classifier.
 
         A mixture of several has no such scores, nor then this method.
 
         Parameters
         ----------
-        X, sensitive_features, **params : as in `predict`
+        X, sensitive_features, costs, **params : as in `predict`
 
         Returns
         -------
@@ -222,16 +242,20 @@ or None
             The largest is predicted. For two classes the difference, positive where
             ``classes_[1]`` is.
         """
-        P, cells = self._mixture_input("decision_function", X, sensitive_features, params)
-        scores = self.mixture_.scores(P, cells)
+        P, cells, costs = self._mixture_input(
+            "decision_function", X, sensitive_features, costs, params
+        )
+        scores = self.mixture_.scores(P, cells, costs)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def score(self, X, y, sample_weight=None, *, sensitive_features=None, **params):
+    def score(
+        self, X, y, sample_weight=None, *, sensitive_features=None, costs=None, **params
+    ):
         """The metric of the predictions: the greater, the better.
 
         Parameters
         ----------
-        X, sensitive_features, **params : as in `predict`
+        X, sensitive_features, costs, **params : as in `predict`
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
 
@@ -242,7 +266,9 @@ or None
             are costs. Labels that were not seen in `fit` are classes of their own, none
             of which is predicted, and a warning names them.
         """
-        predicted = self.predict(X, sensitive_features=sensitive_features, **params)
+        predicted = self.predict(
+            X, sensitive_features=sensitive_features, costs=costs, **params
+        )
         metric, labels = self.metric_, self.classes_
         new = unseen(np.ravel(y).tolist(), labels)
         if new:
@@ -257,6 +283,7 @@ or None
             labels=labels,
             sample_weight=sample_weight,
             sensitive_features=sensitive_features,
+            costs=costs if metric.needs_costs else None,
         )
         return measure if metric.greater_is_better else -measure
 
@@ -269,42 +296,82 @@ class PluginMixture:
     weights : ndarray of shape (T,)
         Positive, of sum 1.
     loss_matrices : ndarray of shape (T, m, k, k)
+    own_costs : (ndarray of shape (T,), ndarray of shape (m, k, k)) or None
+        Where rules depend on costs of the example: what each charges for a unit of them,
+        and their means, which stand for those that are not given.
     """
 
     needs_probabilities = needs_cells = True
 
-    def __init__(self, weights, loss_matrices):
+    def __init__(self, weights, loss_matrices, own_costs=None):
         self.weights = weights
         self.loss_matrices = loss_matrices
+        self.own_costs = own_costs
+
+    @property
+    def needs_costs(self):
+        """Whether rules depend on costs of the example."""
+        return self.own_costs is not None
+
+    def _without_costs(self):
+        """Loss tensors where the means stand for the costs of the example."""
+        if self.own_costs is None:
+            return self.loss_matrices
+        prices, means = self.own_costs
+        return self.loss_matrices + prices[:, None, None, None] * means
+
+    def _expected(self, t, probabilities, cells, costs):
+        """What each prediction costs by rule t, of examples with costs."""
+        P = probabilities.astype(np.float64, copy=False)
+        own = np.einsum("ri,rij->rj", P, costs)
+        return rule_costs(P, self.loss_matrices[t], cells, self.own_costs[0][t], own)
 
     def check(self, n_classes):
         """ValueError where its state was changed after fit, and fits no more."""
         shape = "n_classifiers", "n_cells", n_classes, n_classes
         check_floats("mixture_.loss_matrices", self.loss_matrices, *shape)
         check_floats("mixture_.weights", self.weights, len(self.loss_matrices))
+        if self.own_costs is not None:
+            prices, means = self.own_costs
+            check_floats("mixture_.own_costs[0]", prices, len(self.weights))
+            shape = self.loss_matrices.shape[1:]
+            check_floats("mixture_.own_costs[1]", means, *shape)
 
-    def predict(self, probabilities, cells, uniforms, n_threads=1):
+    def predict(self, probabilities, cells, uniforms, n_threads=1, costs=None):
         """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
+        losses = self._without_costs()
 
         def component(t, rows):
+            if costs is not None:
+                P, of_rows = probabilities[rows], costs[rows]
+                return self._expected(t, P, cells[rows], of_rows).argmin(axis=1)
             return predict_plugin(
                 probabilities[rows],
-                self.loss_matrices[t],
+                losses[t],
                 cells[rows],
                 n_threads=n_threads,
             )
 
         return _by_component(self.weights, uniforms, component)
 
-    def proba(self, probabilities, cells, n_threads=1):
+    def proba(self, probabilities, cells, n_threads=1, costs=None):
         """How probable each label is that `predict` gives, for random uniforms."""
+        if costs is not None:
+            found, rows = np.zeros(probabilities.shape), np.arange(len(cells))
+            for t, weight in enumerate(self.weights):
+                by_rule = self._expected(t, probabilities, cells, costs)
+                found[rows, by_rule.argmin(axis=1)] += weight
+            return found
+        losses = self._without_costs()
         return mixture_proba(
-            probabilities, self.loss_matrices, self.weights, cells, n_threads=n_threads
+            probabilities, losses, self.weights, cells, n_threads=n_threads
         )
 
-    def scores(self, probabilities, cells):
+    def scores(self, probabilities, cells, costs=None):
         """Minus the expected cost of each class, where there is but one classifier."""
-        (loss,) = self.loss_matrices
+        if costs is not None:
+            return -self._expected(0, probabilities, cells, costs)
+        (loss,) = self._without_costs()
         scores = np.empty(probabilities.shape)
         for cell in np.unique(cells):
             rows = cells == cell
@@ -325,7 +392,7 @@ class ClassifierMixture:
     n_classes : int
     """
 
-    needs_probabilities = False
+    needs_probabilities = needs_costs = False
 
     def __init__(self, weights, classifiers, lmo, n_classes):
         self.weights = weights
@@ -347,7 +414,7 @@ class ClassifierMixture:
                 f"got {self.n_classes}."
             )
 
-    def predict(self, X, cells, uniforms, n_threads=1):
+    def predict(self, X, cells, uniforms, n_threads=1, costs=None):
         """As of `PluginMixture`, from rows and not their probabilities."""
 
         def component(t, rows):
@@ -357,7 +424,7 @@ class ClassifierMixture:
 
         return _by_component(self.weights, uniforms, component)
 
-    def proba(self, X, cells, n_threads=1):
+    def proba(self, X, cells, n_threads=1, costs=None):
         """As of `PluginMixture`, from rows and not their probabilities."""
         result = np.zeros((len(cells), self.n_classes))
         rows = np.arange(len(cells))

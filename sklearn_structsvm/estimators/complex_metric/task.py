@@ -9,6 +9,7 @@ from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
+from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.confusion.scoring import baseline_labels
@@ -90,6 +91,8 @@ class Task:
         The cell of each example.
     cells : Cells
         Of the labels' counts.
+    costs : ndarray of shape (n, k) or (n, k, k), or None
+        Where metric or constraints are of the examples' own.
     """
 
     metric: object
@@ -100,6 +103,7 @@ class Task:
     weights: np.ndarray
     codes: np.ndarray
     cells: Cells
+    costs: np.ndarray | None = None
 
     def positive_label(self):
         """The first label that the metric, or a constraint, singles out; or None."""
@@ -117,7 +121,8 @@ class Task:
         m, k = self.cells.priors.shape
         priors = np.bincount(codes * k + y, weights=weights, minlength=m * k)
         cells = replace(self.cells, priors=priors.reshape(m, k))
-        return replace(self, y=y, weights=weights, codes=codes, cells=cells)
+        costs = None if self.costs is None else self.costs[rows]
+        return replace(self, y=y, weights=weights, codes=codes, cells=cells, costs=costs)
 
     def problem(self, oracle):
         """The solvers' view, with the row sums that the oracle counts."""
@@ -129,7 +134,9 @@ class Task:
         return ConfusionProblem(self.metric, oracle, cells, self.constraints)
 
 
-def make_task(metric, constraints, classes, X, y, weights, sensitive_features):
+def make_task(
+    metric, constraints, classes, X, y, weights, sensitive_features, costs=None
+):
     """Check all that can be before any fit.
 
     Parameters
@@ -142,6 +149,7 @@ def make_task(metric, constraints, classes, X, y, weights, sensitive_features):
     weights : ndarray of shape (n,)
         Not negative, not all 0; of any scale.
     sensitive_features : array-like or None
+    costs : array-like or None
 
     Raises
     ------
@@ -170,7 +178,15 @@ def make_task(metric, constraints, classes, X, y, weights, sensitive_features):
         constraint.check(cells)
     if finder.groups is not None:
         finder.groups.forget_codes()
-    return Task(metric, constraints, finder, classes, y, weights, codes, cells)
+    if costs is not None:
+        costs = check_costs(costs, len(y), len(classes))
+    of_costs = [part for part in (metric, *constraints) if part.needs_costs]
+    if of_costs and costs is None:
+        raise ValueError(
+            f"{of_costs[0]!r} is of costs of each example: pass costs to fit."
+        )
+    costs = costs if of_costs else None
+    return Task(metric, constraints, finder, classes, y, weights, codes, cells, costs)
 
 
 def _baseline(constraints):

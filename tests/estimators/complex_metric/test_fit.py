@@ -14,7 +14,7 @@ from _mixtures import (
     mixture_confusion,
     no_complaint_of_convergence,
 )
-from _random_confusion import ONE_LABEL
+from _random_confusion import OF_CONFUSION, ONE_LABEL
 from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -51,7 +51,7 @@ from sklearn_structsvm.metrics import (
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
 
-CONVEX = [name for name, kind in METRICS.items() if getattr(kind, "convex", False)]
+CONVEX = [name for name in OF_CONFUSION if getattr(METRICS[name], "convex", False)]
 RATIOS = ["micro_f1", "kappa"]
 
 # Of the two recalls.

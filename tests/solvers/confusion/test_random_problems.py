@@ -2,10 +2,9 @@
 
 import pytest
 from _confusion_problems import check_result
-from _random_confusion import Programs, random_problem
+from _random_confusion import OF_CONFUSION, Programs, random_problem
 from _seeds import new_rng
 
-from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.solvers.confusion.bounds import denominator_range
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
@@ -56,7 +55,7 @@ def check_solver(solver, problem, max_iter):
 
 
 @pytest.mark.parametrize("kind", ["any", "absent"])
-@pytest.mark.parametrize("metric", [*METRICS, "linear"])
+@pytest.mark.parametrize("metric", [*OF_CONFUSION, "linear"])
 def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
     for i in range(4):
         problem = random_problem(new_rng(i, len(kind)), metric, kind)
@@ -70,7 +69,7 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
 
 
 @pytest.mark.parametrize("kind", ["any", "free"])
-@pytest.mark.parametrize("metric", [*METRICS, "linear"])
+@pytest.mark.parametrize("metric", [*OF_CONFUSION, "linear"])
 @pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"column_generation"}))
 def test_no_solver_claims_what_is_not_so(solver, metric, kind):
     problem = random_problem(new_rng(len(solver), len(kind)), metric, kind)

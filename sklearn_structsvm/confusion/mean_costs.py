@@ -1,0 +1,49 @@
+"""Costs that examples have of their own: checks, and their mean over predictions."""
+
+import numpy as np
+
+from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm._utils.labels import as_classes, encode
+from sklearn_structsvm._utils.weights import check_weights
+
+
+def check_costs(costs, n, k, name="costs"):
+    """Costs of n examples as float64; ValueError unless (n, k) or (n, k, k), finite."""
+    shape = as_array(name, costs).shape
+    if shape == (n, k):
+        return as_floats(name, costs, n, k)
+    if shape == (n, k, k):
+        return as_floats(name, costs, n, k, k)
+    raise ValueError(
+        f"{name} must have shape {(n, k)}, what predicting each class costs for each "
+        f"example, or {(n, k, k)}, where it depends on the label; got shape {shape}."
+    )
+
+
+def costs_of_labels(costs, y):
+    """What each prediction costs, (n, k), the labels being known."""
+    return costs if costs.ndim == 2 else costs[np.arange(len(y)), y]
+
+
+def mean_cost(y_true, y_pred, costs, *, sample_weight=None, labels=None):
+    """Mean cost of predictions, or of their probabilities; see `ExpectedCost`."""
+    y_true = np.asarray(y_true).ravel()
+    y_pred = as_array("y_pred", y_pred)
+    if labels is None:
+        known = (
+            [y_true] if y_pred.ndim == 2 and y_pred.shape[1] != 1 else [y_true, y_pred]
+        )
+        labels = np.unique(np.concatenate([np.unique(y) for y in known]))
+    classes = as_classes(labels, "labels")
+    n, k = len(y_true), len(classes)
+    of_labels = costs_of_labels(
+        check_costs(costs, n, k), encode(y_true, classes, "y_true")
+    )
+    if y_pred.ndim == 2 and y_pred.shape[1] != 1:
+        of_each = (of_labels * as_floats("y_pred", y_pred, n, k)).sum(axis=1)
+    else:
+        predicted = encode(y_pred.ravel(), classes, "y_pred")
+        if len(predicted) != n:
+            raise ValueError(f"y_pred has {len(predicted)} labels, but y_true has {n}.")
+        of_each = of_labels[np.arange(n), predicted]
+    return float(np.average(of_each, weights=check_weights(sample_weight, n)))

@@ -1,0 +1,315 @@
+"""Costs of each example: in the metric, in constraints, in scorers, when predicting."""
+
+import itertools
+
+import numpy as np
+import pytest
+import sklearn
+from _seeds import new_rng
+from scipy.optimize import linprog
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.metrics import (
+    EqualOpportunity,
+    ExpectedCost,
+    LinearLoss,
+    MetricBound,
+    Recall,
+    cost_loss,
+    expected_cost_score,
+)
+
+
+def data(seed, k, n=60):
+    """Features, labels, weights, and costs of both forms."""
+    rng = new_rng(seed, k)
+    X = rng.standard_normal((n, 3))
+    y = (X[:, :1] + rng.standard_normal(n)[:, None] > np.linspace(-0.5, 1, k - 1)).sum(1)
+    y[:k] = np.arange(k)
+    costs = rng.exponential(size=(n, k, k)) * rng.exponential(size=(n, 1, 1))
+    costs[:, np.arange(k), np.arange(k)] *= 0.1
+    return X, y, rng.integers(1, 4, size=n), costs
+
+
+def prefit(X, y, **params):
+    inner = LogisticRegression().fit(X, y)
+    model = ComplexMetricClassifier(FrozenEstimator(inner), tol=1e-6, **params)
+    return model, inner.predict_proba(X)
+
+
+def average(of_each, weights):
+    return float(np.average(of_each, weights=weights))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_known_costs_are_minimised_row_by_row(k):
+    X, y, weights, costs = data(0, k)
+    model, P = prefit(X, y, metric="expected_cost")
+    model.fit(X, y, weights, costs=costs)
+    expected = np.einsum("ri,rij->rj", P, costs)
+    np.testing.assert_array_equal(model.predict(X, costs=costs), expected.argmin(axis=1))
+    assert model.objective_ == pytest.approx(average(expected.min(axis=1), weights))
+    assert model.dual_objective_ <= model.objective_ + 1e-12
+    assert model.dual_gap_ <= 1e-6
+    scores = model.decision_function(X, costs=costs)
+    if k == 2:
+        assert scores == pytest.approx(expected[:, 0] - expected[:, 1])
+    # Where they are not given their means stand for them.
+    means = np.average(costs, axis=0, weights=weights)
+    np.testing.assert_array_equal(model.predict(X), (P @ means).argmin(axis=1))
+    other = data(1, k)
+    np.testing.assert_array_equal(
+        model.predict(other[0], costs=other[3]),
+        np.einsum(
+            "ri,rij->rj", model.estimator_.predict_proba(other[0]), other[3]
+        ).argmin(axis=1),
+    )
+
+
+def thresholds(scores, rows):
+    """All predictions of thresholds on some rows, in both directions."""
+    cuts = np.concatenate([[-np.inf], np.unique(scores[rows])])
+    above = scores[rows][None] > cuts[:, None]
+    return np.concatenate([above, ~above]).astype(int)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_costs_of_labels_are_minimised_by_a_rule_of_features(seed, k):
+    X, y, weights, costs = data(seed, k)
+    realised = costs[np.arange(len(y)), y]
+    model, P = prefit(X, y, metric="expected_cost")
+    model.fit(X, y, weights, costs=realised)
+    found = expected_cost_score(
+        y, model.predict(X), costs=realised, sample_weight=weights
+    )
+    if k == 2:
+        # The best of all thresholds.
+        every = thresholds(P[:, 1], np.arange(len(y)))
+        sums = [average(realised[np.arange(len(y)), g], weights) for g in every]
+        assert found == pytest.approx(min(sums)) == model.objective_
+        assert model.dual_objective_ == pytest.approx(min(sums))
+    else:
+        means = [np.average(realised[y == i], 0, weights[y == i]) for i in range(k)]
+        loss = P @ np.array(means)
+        np.testing.assert_array_equal(model.predict(X), loss.argmin(axis=1))
+        assert model.objective_ == pytest.approx(average(loss.min(axis=1), weights))
+        assert model.dual_gap_ <= 1e-6
+    np.testing.assert_array_equal(model.predict(X, costs=costs), model.predict(X))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_costs_that_all_examples_share_are_a_linear_loss(known):
+    X, y, weights, costs = data(4, 3)
+    L = costs[0]
+    shared = np.broadcast_to(L, costs.shape)
+    shared = shared if known else shared[np.arange(len(y)), y]
+    by_costs, _ = prefit(X, y, metric="expected_cost")
+    by_loss, _ = prefit(X, y, metric=LinearLoss(L))
+    by_costs.fit(X, y, weights, costs=shared)
+    by_loss.fit(X, y, weights)
+    np.testing.assert_array_equal(by_costs.predict(X), by_loss.predict(X))
+    assert by_costs.objective_ == pytest.approx(by_loss.objective_)
+    guess = by_loss.predict(X)
+    assert ExpectedCost()(y, guess, costs=shared) == pytest.approx(
+        cost_loss(y, guess, costs=L)
+    )
+
+
+def everything(n, k):
+    """All deterministic classifiers of n rows, (k^n, n, k)."""
+    return np.eye(k)[np.array(list(itertools.product(range(k), repeat=n)))]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("swapped", [False, True])
+def test_known_costs_with_constraints_end_at_the_optimum_of_a_program(seed, k, swapped):
+    """Least cost at a bound on recall, or the most recall at a bound on the cost."""
+    n = 9 if k == 2 else 6
+    X, y, weights, costs = data(seed, k, n=n)
+    inner = LogisticRegression(C=0.3).fit(X, y)
+    P, w = inner.predict_proba(X), weights / weights.sum()
+    expected = np.einsum("ri,rij->rj", P, costs)
+    label = k - 1
+    cost = w[:, None] * expected
+    hits = np.zeros((n, k))
+    hits[:, label] = w * P[:, label] / (w @ P[:, label])
+    # Variables: with what probability each row gets each prediction.
+    rows = np.kron(np.eye(n), np.ones((1, k)))
+    budget = cost.min(axis=1).sum() * 0.9 + cost.mean(axis=1).sum() * 0.1
+    if swapped:
+        program = linprog(-hits.ravel(), cost.ravel()[None], [budget], rows, np.ones(n))
+        params = {
+            "metric": Recall(label=label),
+            "constraints": MetricBound("expected_cost", at_most=budget),
+        }
+    else:
+        program = linprog(cost.ravel(), -hits.ravel()[None], [-0.8], rows, np.ones(n))
+        params = {
+            "metric": "expected_cost",
+            "constraints": Recall(label=label, at_least=0.8),
+        }
+    model = ComplexMetricClassifier(
+        FrozenEstimator(inner), tol=1e-6, confusion="probabilities", **params
+    ).fit(X, y, weights, costs=costs)
+    best = program.fun + (1.0 if swapped else 0.0)
+    assert model.objective_ == pytest.approx(best, abs=1e-5)
+    assert model.dual_objective_ <= best + 1e-9
+    assert model.constraint_violation_ <= 1e-9
+    proba = model.predict_proba(X, costs=costs)
+    by_proba = (cost * proba).sum() if not swapped else 1.0 - (hits * proba).sum()
+    assert by_proba == pytest.approx(model.objective_)
+    # No deterministic classifier is below the bound.
+    each = np.einsum("gnk,nk->g", everything(n, k), cost)
+    recalls = np.einsum("gnk,nk->g", everything(n, k), hits)
+    values, met = (1.0 - recalls, each <= budget) if swapped else (each, recalls >= 0.8)
+    assert values[met].min() >= model.dual_objective_ - 1e-9
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_thresholds_for_costs_with_constraints_are_those_of_a_program(grouped):
+    X, y, weights, costs = data(7, 2, n=40)
+    realised = costs[np.arange(len(y)), y]
+    group = new_rng(8).integers(2, size=len(y)) * grouped
+    constraints = (
+        [Recall(at_least=0.7, per_group=True)] if grouped else Recall(at_least=0.7)
+    )
+    model, P = prefit(X, y, metric="expected_cost", constraints=constraints)
+    model.fit(X, y, weights, costs=realised, sensitive_features=group)
+    w = weights / weights.sum()
+    objective, positive, cells = [], [], []
+    for a in np.unique(group):
+        rows = np.flatnonzero(group == a)
+        for guess in thresholds(P[:, 1], rows):
+            objective.append(w[rows] @ realised[rows, guess])
+            is_positive = w[rows] * (y[rows] == 1)
+            positive.append(is_positive @ guess / is_positive.sum())
+            cells.append(a)
+    of_cell = np.array(cells) == np.unique(group)[:, None]
+    program = linprog(
+        objective,
+        A_ub=-1.0 * of_cell * np.array(positive),
+        b_ub=np.full(len(of_cell), -0.7),
+        A_eq=of_cell.astype(float),
+        b_eq=np.ones(len(of_cell)),
+    )
+    assert model.objective_ == pytest.approx(program.fun, abs=1e-5)
+    assert model.dual_objective_ <= program.fun + 1e-9
+    assert model.constraint_violation_ <= 1e-9
+
+
+def test_costs_and_fairness_go_together():
+    X, y, _, costs = data(9, 2, n=200)
+    group = np.where(X[:, 1] > 0, "a", "b")
+    model = ComplexMetricClassifier(
+        metric="expected_cost", constraints=EqualOpportunity(slack=0.02, pos_label=1)
+    ).fit(X, y, costs=costs, sensitive_features=group)
+    free = ComplexMetricClassifier(metric="expected_cost").fit(X, y, costs=costs)
+    assert model.constraint_violation_ <= 1e-9
+    assert model.dual_gap_ <= 1e-3
+    assert model.objective_ >= free.objective_ - 1e-9
+    assert model.certified_confusions_.shape == model.cell_confusions_.shape == (2, 2, 2)
+    guess = model.predict_proba(X, costs=costs, sensitive_features=group)
+    expected = np.einsum("ri,rij->rj", model.estimator_.predict_proba(X), costs)
+    assert model.objective_ == pytest.approx((guess * expected).sum(axis=1).mean())
+
+
+def test_other_metrics_do_not_look_at_costs():
+    X, y, weights, costs = data(2, 3)
+    plain = ComplexMetricClassifier().fit(X, y, weights)
+    given = ComplexMetricClassifier().fit(X, y, weights, costs=costs)
+    np.testing.assert_array_equal(given.loss_matrices_, plain.loss_matrices_)
+    np.testing.assert_array_equal(given.predict(X, costs=costs), plain.predict(X))
+
+
+@pytest.mark.parametrize("shape", [(60,), (60, 2), (59, 3), (60, 3, 2), (60, 3, 3, 1)])
+def test_costs_of_another_shape_are_refused(shape):
+    X, y, _, _ = data(0, 3)
+    with pytest.raises(ValueError, match=r"costs must have shape \(60, 3\), what"):
+        ComplexMetricClassifier(metric="expected_cost").fit(X, y, costs=np.ones(shape))
+
+
+def test_what_makes_no_sense_with_costs_is_refused():
+    X, y, _, costs = data(0, 3)
+    model = ComplexMetricClassifier(metric="expected_cost")
+    with pytest.raises(ValueError, match="pass costs to fit"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="costs must be finite"):
+        model.fit(X, y, costs=np.full_like(costs, np.nan))
+    with pytest.raises(ValueError, match="need lmo='plugin'"):
+        ComplexMetricClassifier(metric="expected_cost", lmo="weighted").fit(
+            X, y, costs=costs
+        )
+    with pytest.raises(ValueError, match=r"ExpectedCost\(\) is of costs of each example"):
+        ExpectedCost()(y, y)
+    with pytest.raises(ValueError, match="is of all examples"):
+        model.set_params(
+            constraints=MetricBound("expected_cost", at_most=1.0, group=0)
+        ).fit(X, y, costs=costs, sensitive_features=y)
+    least = MetricBound("expected_cost", at_most=-1.0)
+    with pytest.raises(ValueError, match="No classifier meets the constraints"):
+        ComplexMetricClassifier(constraints=least).fit(X, y, costs=costs)
+
+
+def test_bounds_on_the_cost_are_measured():
+    X, y, weights, costs = data(3, 3)
+    guess = np.roll(y, 1)
+    found = average(costs[np.arange(len(y)), y, guess], weights)
+    assert expected_cost_score(
+        y, guess, costs=costs, sample_weight=weights
+    ) == pytest.approx(found)
+    bound = MetricBound("expected_cost", at_most=2.0)
+    assert bound(y, guess, costs=costs, sample_weight=weights) == pytest.approx(found - 2)
+    names = np.array(["c", "a", "b"])
+    reordered = costs[:, [1, 2, 0]][:, :, [1, 2, 0]]
+    named = expected_cost_score(names[y], names[guess], costs=reordered)
+    assert named == pytest.approx(expected_cost_score(y, guess, costs=costs))
+
+
+def test_held_out_probabilities_have_their_own_costs():
+    X, y, _, costs = data(5, 2)
+    folds = StratifiedKFold(3)
+    model = ComplexMetricClassifier(metric="expected_cost", cv=folds)
+    model.fit(X, y, costs=costs)
+    rows = np.concatenate([test for _, test in folds.split(X, y)])
+    parts = [
+        LogisticRegression(max_iter=1000).fit(X[train], y[train]).predict_proba(X[test])
+        for train, test in folds.split(X, y)
+    ]
+    expected = np.einsum("ri,rij->rj", np.concatenate(parts), costs[rows])
+    assert model.objective_ == pytest.approx(expected.min(axis=1).mean())
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_costs_are_routed_through_pipelines_and_searches(known):
+    X, y, _, costs = data(6, 2)
+    costs = costs if known else costs[np.arange(len(y)), y]
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = LogisticRegression().set_fit_request(sample_weight=False)
+        model = ComplexMetricClassifier(inner, metric="expected_cost")
+        pipe = make_pipeline(StandardScaler(), model)
+        scorer = ExpectedCost().scorer()
+        search = GridSearchCV(
+            pipe,
+            {"complexmetricclassifier__estimator__C": [0.01, 1.0]},
+            scoring=scorer,
+            cv=3,
+            error_score="raise",
+        ).fit(X, y, costs=costs)
+        best = search.best_estimator_
+        told = {"costs": costs} if known else {}
+        by_hand = -expected_cost_score(y, best.predict(X, **told), costs=costs)
+        assert scorer(best, X, y, costs=costs) == pytest.approx(by_hand)
+        assert best.score(X, y, costs=costs) == pytest.approx(by_hand)
+        scores = cross_val_score(
+            pipe, X, y, cv=3, scoring=scorer, params={"costs": costs}
+        )
+        assert scores.shape == (3,) and (scores < 0).all()
+    alone = ComplexMetricClassifier(metric="expected_cost").fit(X, y, costs=costs)
+    assert ExpectedCost()(alone, X, y, costs=costs) == alone.score(X, y, costs=costs)
