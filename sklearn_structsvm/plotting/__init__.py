@@ -10,6 +10,7 @@ from sklearn_structsvm.plotting._convergence import ConvergenceDisplay
 from sklearn_structsvm.plotting._label_map import LabelMapDisplay
 from sklearn_structsvm.plotting._path import RegularizationPathDisplay
 from sklearn_structsvm.plotting._tagging import TaggingDisplay
+from sklearn_structsvm.plotting._threshold import ThresholdDisplay
 from sklearn_structsvm.plotting._tradeoff import TradeoffDisplay
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "LabelMapDisplay",
     "RegularizationPathDisplay",
     "TaggingDisplay",
+    "ThresholdDisplay",
     "TradeoffDisplay",
 ]

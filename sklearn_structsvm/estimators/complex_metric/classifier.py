@@ -143,6 +143,17 @@ class ComplexMetricClassifier(TrainedMixture):
         constraint's own units, as a call of the constraint has it; not positive where all
         are met, -inf without constraints. What rounding makes of 0, as where rates are to
         be equal, is 0.
+    threshold_ : float
+        For two classes and one rule: ``classes_[1]`` is predicted where its probability
+        is above it; -inf and inf where always and never, nan where below. An
+        AttributeError says why there is none: more classes, a mixture of several rules,
+        rules for groups, or costs that the rule depends on.
+    thresholds_ : dict of {group: float}
+        The same for each group, where there are `groups_`.
+    cv_thresholds_ : ndarray of shape (n_folds,) or (n_folds, n_groups)
+        With folds for `cv`, and where there is a threshold: those that the held-out part
+        of each fold alone would lead to (on average, where that is a mixture). Their
+        spread says how well the threshold is known.
     groups_ : ndarray of shape (n_groups,) or None
         Groups that the classifier tells apart: values of the sensitive feature, or tuples
         of them where there are several columns. None where it needs no groups.
@@ -241,6 +252,7 @@ class ComplexMetricClassifier(TrainedMixture):
     dual_gap_: float
     constraint_violation_: float
     groups_: np.ndarray | None
+    cv_thresholds_: np.ndarray
     solver_: str
     n_iter_: int
     n_oracle_calls_: int

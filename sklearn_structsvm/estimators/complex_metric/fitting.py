@@ -41,6 +41,10 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
 )
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.complex_metric.task import make_task, read_constraints
+from sklearn_structsvm.estimators.complex_metric.thresholds import (
+    Thresholds,
+    fold_thresholds,
+)
 from sklearn_structsvm.solvers.confusion import bisection, frank_wolfe, split_fw
 from sklearn_structsvm.solvers.confusion.bisection import run_bisection
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
@@ -113,7 +117,7 @@ OPTIONS = {
 ROUNDING = 1e-12
 
 
-class TrainedMixture(RandomisedClassifier):
+class TrainedMixture(Thresholds, RandomisedClassifier):
     """A randomised classifier with a `_fit` to (X, y, weights, groups, metadata)."""
 
     def _fit(
@@ -233,12 +237,12 @@ class TrainedMixture(RandomisedClassifier):
 
     def _plugin(self, task, classifier, X, y, routed):
         """The oracle of the plug-in rule and the attributes that are known with it."""
-        rows = None
+        rows = folds = None
         if self._is_fitted_already():
             model = classifier
         else:
             if self.cv is not None:
-                rows, probabilities = held_out_probabilities(
+                rows, probabilities, folds = held_out_probabilities(
                     classifier, X, y, task.classes, self.cv, routed, self.n_jobs
                 )
             model = fit_to_labels(clone(classifier), X, y, **routed.estimator.fit)
@@ -254,6 +258,7 @@ class TrainedMixture(RandomisedClassifier):
             counted_as(self.confusion, len(task.classes), task.costs),
             count_threads(self.n_jobs),
         )
+        oracle.folds = folds
         return oracle, {"estimator_": model} | _feature_attributes(model)
 
     def _other_lmo(self, task, classifier, X, fit_params):
@@ -305,6 +310,7 @@ class TrainedMixture(RandomisedClassifier):
         self.dual_objective_ = float(bound)
         self.dual_gap_ = float(gap)
         self.constraint_violation_ = problem.violation(result.solution.confusion)
+        self._note_cv_thresholds(oracle)
         self.n_iter_ = result.n_iter
         self.n_oracle_calls_ = result.n_oracle_calls + n_more
         self.history_ = result.history
@@ -312,6 +318,20 @@ class TrainedMixture(RandomisedClassifier):
         reporter.end()
         warn_of_shortfall(self, result)
         warn_of_constant(self)
+
+    def _note_cv_thresholds(self, oracle):
+        """Where there are folds, and one rule of two classes by features alone."""
+        vars(self).pop("cv_thresholds_", None)
+        if getattr(oracle, "folds", None) is None:
+            return
+        try:
+            self._single_rule("cv_thresholds_")
+        except AttributeError:
+            return
+        found = fold_thresholds(
+            oracle, oracle.folds, tol=self.tol, max_iter=self.max_iter
+        )
+        self.cv_thresholds_ = found[:, 0] if found.shape[1] == 1 else found
 
 
 def _feature_attributes(model):

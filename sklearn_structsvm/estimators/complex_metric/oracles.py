@@ -53,6 +53,13 @@ class PluginOracle:
             self.lmo = PluginLMO(counted, n_threads=n_threads)
         self.lmo.fit(*self.data)
 
+    def take(self, rows):
+        """The oracle of some of the examples, which are at hand."""
+        counted = self.lmo.counted
+        return PluginOracle(
+            self.task.take(rows), self.data[0][rows], counted, self.n_threads
+        )
+
     def attributes(self, mixture):
         """Fitted attributes of a `Mixture`, heaviest classifier first."""
         weights, handles, _ = _sorted(mixture)

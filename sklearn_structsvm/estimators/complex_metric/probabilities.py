@@ -1,5 +1,7 @@
 """Class probabilities of a classifier: in the sample, held out, or as they come."""
 
+from itertools import pairwise
+
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
@@ -136,6 +138,8 @@ def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
     rows : ndarray of shape (n',)
         Which rows of X.
     probabilities : ndarray of shape (n', k)
+    folds : list of slice
+        Which of these are of each fold.
     """
     splitter = check_cv(cv, y, classifier=True)
     folds = list(splitter.split(X, y, **routed.splitter.split))
@@ -145,7 +149,9 @@ def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
     )
     _warn_of_missing(y, classes, [train for train, _ in folds])
     rows = np.concatenate([np.arange(len(y))[test] for _, test in folds])
-    return rows, np.concatenate(parts)
+    ends = np.cumsum([0, *map(len, parts)])
+    slices = [slice(*pair) for pair in pairwise(ends.tolist())]
+    return rows, np.concatenate(parts), slices
 
 
 def _held_out(classifier, X, y, classes, train, test, routed):

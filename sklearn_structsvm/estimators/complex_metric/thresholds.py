@@ -1,0 +1,99 @@
+"""The one number that a rule of two classes is: from which probability on."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+
+
+class Thresholds:
+    """Mixin: `threshold_` and `thresholds_` of a fitted mixture, where it is one rule."""
+
+    @property
+    def threshold_(self):
+        """From which probability of ``classes_[1]`` on that class is predicted."""
+        losses = self._single_rule("threshold_")
+        if len(losses) > 1:
+            raise AttributeError(
+                "There is no single threshold_: the rules of the groups differ. "
+                "thresholds_ has one for each."
+            )
+        return rule_threshold(losses[0])
+
+    @property
+    def thresholds_(self):
+        """`threshold_` of each group, by its name."""
+        losses = self._single_rule("thresholds_")
+        if self.groups_ is None or len(losses) != len(self.groups_):
+            raise AttributeError(
+                "There are no thresholds_ of groups: the classifier has no rules for "
+                "groups alone."
+            )
+        names = [name if np.ndim(name) == 0 else tuple(name) for name in self.groups_]
+        return {name: rule_threshold(L) for name, L in zip(names, losses, strict=True)}
+
+    def _single_rule(self, name):
+        """Loss matrices (m, 2, 2) of the only rule; AttributeError without one."""
+        mixture = getattr(self, "mixture_", None)
+        if mixture is None:
+            raise AttributeError(f"There is no {name} before fit.")
+        if not mixture.needs_probabilities:
+            why = "the classifiers of this lmo decide without class probabilities"
+        elif len(self.classes_) != 2:
+            why = f"there are {len(self.classes_)} classes"
+        elif len(mixture.weights) > 1:
+            why = f"the classifier is a mixture of {len(mixture.weights)} rules"
+        elif mixture.needs_costs:
+            why = "the rule depends on the costs of the example"
+        else:
+            return mixture.loss_matrices[0]
+        raise AttributeError(f"There is no {name}: {why}.")
+
+
+def rule_threshold(L):
+    """θ of the plug-in rule of a loss matrix (2, 2): class 1 is predicted where η_1 > θ.
+
+    -inf where it always is and inf where it never is. Where it is predicted below a
+    probability instead, which is so only where the probabilities mislead, nan.
+    """
+    if_0, if_1 = L[0, 1] - L[0, 0], L[1, 1] - L[1, 0]
+    # η_0 if_0 + η_1 if_1 < 0.
+    if if_0 > if_1:
+        return float(if_0 / (if_0 - if_1))
+    if if_0 == if_1:
+        return -np.inf if if_0 < 0.0 else np.inf
+    if if_0 >= 0.0 and if_1 >= 0.0:
+        return np.inf
+    return -np.inf if if_0 < 0.0 and if_1 < 0.0 else np.nan
+
+
+def fold_thresholds(oracle, folds, *, tol, max_iter):
+    """Thresholds that the held-out part of each fold alone would lead to.
+
+    Parameters
+    ----------
+    oracle : PluginOracle
+        Of all folds.
+    folds : list of slice
+        Its rows.
+    tol, max_iter : as of the estimator
+
+    Returns
+    -------
+    ndarray of shape (n_folds, m)
+        Means over the mixture; nan where none meets the constraints.
+    """
+    found = np.full((len(folds), oracle.n_cells), np.nan)
+    for row, fold in zip(found, folds, strict=True):
+        try:
+            part = oracle.take(fold)
+            problem = part.task.problem(part.lmo)
+            solution = run_column_generation(problem, tol=tol, max_iter=max_iter).solution
+        except (ValueError, InfeasibleConstraintError):
+            # A part may lack weights, a class or a group that a constraint names.
+            continue
+        attributes = part.attributes(solution)
+        weights, losses = attributes["mixture_weights_"], attributes["loss_matrices_"]
+        each = np.array([[rule_threshold(L) for L in rule] for rule in losses])
+        row[:] = [weights @ column for column in each.T]
+    return found

@@ -1,0 +1,306 @@
+"""What a threshold of two classes does: precision, recall, metric, constraints."""
+
+import numpy as np
+
+from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.labels import as_classes, encode
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.counts import make_cells
+from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend
+
+# More thresholds than this are not told apart on a screen.
+MOST_THRESHOLDS = 500
+
+# Where a constraint is violated.
+SHADE = {"color": "0.5", "alpha": 0.2, "linewidth": 0}
+
+
+class ThresholdDisplay:
+    """Precision, recall and a metric against the threshold of a two-class rule.
+
+    The threshold that was chosen is a vertical line, and where a constraint is violated
+    the background is grey. It is recommended to use :meth:`from_estimator` or
+    :meth:`from_predictions`. All parameters are stored as attributes.
+
+    Parameters
+    ----------
+    thresholds : array-like of shape (n_thresholds,)
+        Ascending.
+    scores : dict of {str: array-like of shape (n_thresholds,)}
+        Curves, by what the legend calls them; nan where there is no value.
+    violated : array-like of bool, shape (n_thresholds,), default=None
+        Where a constraint does not hold.
+    threshold : float, default=None
+        The one that was chosen.
+    cv_thresholds : array-like of shape (n_folds,), default=None
+        Those of folds, as ticks on the lower edge.
+    label : label, default=None
+        What is predicted above the threshold, for the x label.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        The curves.
+    chosen_ : matplotlib Line2D or None
+        At `threshold`.
+    folds_ : matplotlib Line2D or None
+    violated_ : matplotlib PolyCollection or None
+
+    See Also
+    --------
+    TradeoffDisplay : What the level of a constraint costs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn_structsvm import ComplexMetricClassifier
+    >>> from sklearn_structsvm.plotting import ThresholdDisplay
+    >>> X, y = make_classification(weights=[0.8], random_state=0)
+    >>> model = ComplexMetricClassifier(metric="f1").fit(X, y)
+    >>> display = ThresholdDisplay.from_estimator(model, X, y)
+    >>> [line.get_label() for line in display.lines_]
+    ['Precision', 'Recall', 'F beta']
+    >>> display.threshold == model.threshold_
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        thresholds,
+        scores,
+        violated=None,
+        threshold=None,
+        cv_thresholds=None,
+        label=None,
+    ):
+        self.thresholds = thresholds
+        self.scores = scores
+        self.violated = violated
+        self.threshold = threshold
+        self.cv_thresholds = cv_thresholds
+        self.label = label
+
+    def plot(self, ax=None, **line_kw):
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a new figure.
+        **line_kw : dict
+            Passed to `plot`, which draws the curves.
+
+        Returns
+        -------
+        display : ThresholdDisplay
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit.
+        ImportError
+            If matplotlib is missing.
+        """
+        thresholds = as_floats("thresholds", self.thresholds, "n_thresholds")
+        curves = {k: np.asarray(v, dtype=np.float64) for k, v in self.scores.items()}
+        for name, values in curves.items():
+            if values.shape != thresholds.shape:
+                raise ValueError(
+                    f"scores[{name!r}] must have shape {thresholds.shape}; got "
+                    f"{values.shape}."
+                )
+        self.ax_ = axes_or_new(ax, "ThresholdDisplay.plot")
+        self.figure_ = self.ax_.figure
+        style = full_names(line_kw)
+        self.lines_ = [
+            self.ax_.plot(thresholds, values, **{"label": name, **style})[0]
+            for name, values in curves.items()
+        ]
+        self.violated_ = self.chosen_ = self.folds_ = None
+        across = self.ax_.get_xaxis_transform()
+        if self.violated is not None and np.any(self.violated):
+            self.violated_ = self.ax_.fill_between(
+                thresholds, 0.0, 1.0, where=np.asarray(self.violated, dtype=bool),
+                transform=across, label="constraint violated", **SHADE,
+            )  # fmt: skip
+        if self.threshold is not None and np.isfinite(self.threshold):
+            self.chosen_ = self.ax_.axvline(
+                self.threshold, color="0.2", linestyle="--", label="chosen"
+            )
+        if self.cv_thresholds is not None:
+            known = np.ravel(self.cv_thresholds)
+            known = known[np.isfinite(known)]
+            (self.folds_,) = self.ax_.plot(
+                known, np.zeros(len(known)), transform=across, clip_on=False,
+                color="0.2", marker="|", linestyle="none", label="by each fold",
+            )  # fmt: skip
+        what = "" if self.label is None else f" of {self.label!r}"
+        self.ax_.set(xlabel=f"Threshold of the probability{what}", ylabel="Score")
+        show_legend(self.ax_, fontsize="small")
+        return self
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, sample_weight=None, ax=None, **line_kw):
+        """Draw what the threshold of a fitted classifier does on some examples.
+
+        Parameters
+        ----------
+        estimator : ComplexMetricClassifier
+            Fitted, of two classes, without rules for groups. Its metric, its constraints
+            and, where it is one rule, its threshold are drawn; of a mixture no threshold
+            is marked.
+        X, y : as for its `fit`
+        sample_weight : array-like of shape (n_samples,), default=None
+        ax, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : ThresholdDisplay
+
+        Raises
+        ------
+        TypeError
+            If the estimator is another one.
+        ValueError
+            If there are more than two classes, and for metrics or constraints of groups
+            or of costs of each example.
+        ImportError
+            If matplotlib is missing.
+        """
+        for attribute in ("metric", "constraints", "estimator_"):
+            if not hasattr(estimator, attribute):
+                raise TypeError(
+                    "estimator must be a fitted ComplexMetricClassifier with "
+                    f"lmo='plugin'; {type(estimator).__name__} has no {attribute!r}."
+                )
+        probabilities = estimator.estimator_.predict_proba(X)
+        if probabilities.shape[1] != 2:
+            raise ValueError(
+                f"A threshold is of two classes; there are {probabilities.shape[1]}."
+            )
+        return cls.from_predictions(
+            y,
+            probabilities[:, 1],
+            metric=estimator.metric,
+            constraints=estimator.constraints,
+            threshold=getattr(estimator, "threshold_", None),
+            cv_thresholds=getattr(estimator, "cv_thresholds_", None),
+            labels=estimator.classes_,
+            sample_weight=sample_weight,
+            ax=ax,
+            **line_kw,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true,
+        y_score,
+        *,
+        metric="g_mean",
+        constraints=(),
+        threshold=None,
+        cv_thresholds=None,
+        labels=None,
+        sample_weight=None,
+        ax=None,
+        **line_kw,
+    ):
+        """Draw what thresholds of given probabilities do.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Of two classes.
+        y_score : array-like of shape (n_samples,)
+            Probabilities of the second label, or other scores.
+        metric : str or ConfusionMetric, default="g_mean"
+        constraints : Constraint or sequence of them, default=()
+        threshold : float, default=None
+            The one to be marked.
+        cv_thresholds : array-like of shape (n_folds,), default=None
+        labels : array-like of shape (2,), default=None
+            The classes; those that occur, sorted, by default.
+        sample_weight : array-like of shape (n_samples,), default=None
+        ax, **line_kw
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        display : ThresholdDisplay
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`from_estimator`.
+        ImportError
+            If matplotlib is missing.
+        """
+        classes = np.unique(y_true) if labels is None else as_classes(labels, "labels")
+        if len(classes) != 2:
+            raise ValueError(f"A threshold is of two classes; there are {len(classes)}.")
+        y = encode(y_true, classes, "y_true")
+        y_score = as_floats("y_score", y_score, len(y))
+        weights = check_weights(sample_weight, len(y))
+        metric, constraints = get_metric(metric, classes), read_constraints(constraints)
+        for part in (metric, *constraints):
+            if getattr(part, "needs_groups", False) or part.needs_costs:
+                raise ValueError(
+                    f"{part!r} is of groups or of costs of each example: one threshold "
+                    "for all does not tell its value."
+                )
+        _, cells = make_cells(y, weights, classes)
+        for constraint in constraints:
+            constraint.check(cells)
+        thresholds, tensors = _at_thresholds(y, y_score, weights)
+        hits, predicted = tensors[:, 0, 1, 1], tensors[:, 0, :, 1].sum(axis=1)
+        share = cells.class_priors[1]
+        nothing = np.full(len(thresholds), np.nan)
+        scores = {
+            "Precision": np.divide(hits, predicted, out=nothing, where=predicted > 0.0),
+            "Recall": hits / share if share > 0.0 else np.full(len(hits), np.nan),
+        }
+        name = metric.__name__.replace("_", " ").capitalize()
+        if name not in scores:
+            scores[name] = [metric.score_of(C[0]) for C in tensors]
+        violated = None
+        if constraints:
+            violated = [
+                max(c.violation(C, cells) for c in constraints) > 0.0 for C in tensors
+            ]
+        display = cls(
+            thresholds=thresholds,
+            scores=scores,
+            violated=violated,
+            threshold=threshold,
+            cv_thresholds=cv_thresholds,
+            label=classes.tolist()[1],
+        )
+        return display.plot(ax, **line_kw)
+
+
+def _at_thresholds(y, y_score, weights):
+    """Thresholds, ascending, and the confusion tensors (T, 1, 2, 2) of `score > t`."""
+    order = np.argsort(y_score, kind="stable")
+    scores, cuts = y_score[order], np.flatnonzero(np.diff(y_score[order])) + 1
+    thresholds = (scores[cuts - 1] + scores[cuts]) / 2.0
+    cuts = np.concatenate([[0], cuts, [len(y)]])
+    ends = np.nextafter(scores[0], -np.inf), scores[-1]
+    thresholds = np.concatenate([ends[:1], thresholds, ends[1:]])
+    if len(cuts) > MOST_THRESHOLDS:
+        kept = np.linspace(0, len(cuts) - 1, MOST_THRESHOLDS).astype(int)
+        cuts, thresholds = cuts[kept], thresholds[kept]
+    mass = weights[order] / weights.sum()
+    below = [
+        np.concatenate([[0.0], np.cumsum(mass * (y[order] == i))])[cuts] for i in (0, 1)
+    ]
+    tensors = np.empty((len(cuts), 1, 2, 2))
+    for i, sums in enumerate(below):
+        tensors[:, 0, i, 0], tensors[:, 0, i, 1] = sums, sums.max() - sums
+    return thresholds, np.maximum(tensors, 0.0)

@@ -1,0 +1,89 @@
+"""ThresholdDisplay: curves, the chosen threshold, and where constraints fail."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+from sklearn.metrics import f1_score, precision_score, recall_score
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.metrics import EqualOpportunity, Precision, Recall
+from sklearn_structsvm.plotting import ThresholdDisplay
+
+
+def data(n=120):
+    rng = new_rng(0)
+    X = rng.standard_normal((n, 3))
+    y = np.where(X[:, 0] + rng.standard_normal(n) > 0.5, "yes", "no")
+    y[:2] = ["no", "yes"]
+    return X, y, rng.integers(1, 4, size=n)
+
+
+def test_curves_are_the_scores_of_the_thresholds():
+    X, y, weights = data()
+    score = X[:, 0]
+    display = ThresholdDisplay.from_predictions(
+        y == "yes", score, metric="f1", sample_weight=weights
+    )
+    known = {"Precision": precision_score, "Recall": recall_score, "F beta": f1_score}
+    assert [line.get_label() for line in display.lines_] == list(known)
+    for line, function in zip(display.lines_, known.values(), strict=True):
+        thresholds, values = line.get_data()
+        assert (np.diff(thresholds) > 0).all()
+        for threshold, value in zip(thresholds, values, strict=True):
+            guess = score > threshold
+            if not guess.any() and function is precision_score:
+                assert np.isnan(value)
+                continue
+            expected = function(y == "yes", guess, sample_weight=weights, zero_division=0)
+            assert value == pytest.approx(expected)
+
+
+def test_the_chosen_threshold_and_those_of_the_folds_are_marked():
+    X, y, _ = data()
+    model = ComplexMetricClassifier(metric="kappa", cv=4).fit(X, y)
+    display = ThresholdDisplay.from_estimator(model, X, y, linewidth=3)
+    assert display.threshold == model.threshold_
+    assert list(display.chosen_.get_xdata()) == [model.threshold_] * 2
+    np.testing.assert_array_equal(display.folds_.get_xdata(), model.cv_thresholds_)
+    assert display.lines_[0].get_linewidth() == 3
+    assert display.violated_ is None
+    assert display.ax_.get_xlabel() == "Threshold of the probability of 'yes'"
+    again = display.plot(display.ax_)
+    assert again.figure_ is display.figure_
+
+
+def test_where_a_constraint_fails_is_shaded():
+    X, y, _ = data()
+    constraint = Recall(label="yes", at_least=0.6)
+    metric = Precision(label="yes")
+    model = ComplexMetricClassifier(metric=metric, constraints=constraint).fit(X, y)
+    display = ThresholdDisplay.from_estimator(model, X, y)
+    recalls = display.lines_[1].get_ydata()
+    np.testing.assert_array_equal(display.violated, recalls < 0.6)
+    assert display.violated_ is not None
+    # The metric is one of the curves already.
+    assert [line.get_label() for line in display.lines_] == ["Precision", "Recall"]
+
+
+def test_many_scores_are_thinned_out():
+    y = np.arange(5000) % 2
+    display = ThresholdDisplay.from_predictions(y, new_rng(1).random(5000))
+    assert len(display.thresholds) <= 500
+
+
+def test_what_has_no_threshold_is_refused():
+    X, y, weights = data()
+    three = np.where(X[:, 1] > 1, "perhaps", y)
+    model = ComplexMetricClassifier().fit(X, three)
+    with pytest.raises(ValueError, match="of two classes; there are 3"):
+        ThresholdDisplay.from_estimator(model, X, three)
+    with pytest.raises(ValueError, match="of two classes; there are 3"):
+        ThresholdDisplay.from_predictions(three, X[:, 0])
+    with pytest.raises(ValueError, match="is of groups or of costs"):
+        ThresholdDisplay.from_predictions(y, X[:, 0], constraints=EqualOpportunity())
+    with pytest.raises(ValueError, match="is of groups or of costs"):
+        ThresholdDisplay.from_predictions(y, X[:, 0], metric="expected_cost")
+    with pytest.raises(TypeError, match="a fitted ComplexMetricClassifier"):
+        ThresholdDisplay.from_estimator(ComplexMetricClassifier(), X, y)
+    with pytest.raises(ValueError, match=r"scores\['a'\] must have shape"):
+        ThresholdDisplay(thresholds=[0.1, 0.2], scores={"a": [1.0]}).plot()
