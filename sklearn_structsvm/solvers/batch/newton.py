@@ -85,9 +85,16 @@ def run_newton(
     ----------
     .. [1] Nocedal, Wright, "Numerical optimization", 2nd edition, 2006, section 7.1.
     """
-    steps = NewtonSteps(risk, lam, tol, w0)
+    # Squares of huge features overflow: then the gap is infinite, and says so.
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = NewtonSteps(risk, lam, tol, w0)
+
+    def move(deadline):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return None if steps.move(deadline) else "stalled"
+
     return run_passes(
-        lambda deadline: None if steps.move(deadline) else "stalled",
+        move,
         lambda done: (steps.row(), steps.weights),
         tol=tol,
         max_iter=max_iter,

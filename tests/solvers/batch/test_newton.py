@@ -113,3 +113,14 @@ def test_limits_are_kept():
     assert run_newton(risk, lam, tol=0.0, max_iter=1).status == "max_iter"
     late = run_newton(risk, lam, tol=0.0, max_time=1e-9)
     assert late.status in ("max_time", "stalled") and late.n_iter == 1
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [1e150, 1e160, 1e300])
+def test_features_whose_squares_overflow_have_no_certificate_but_weights(scale, form):
+    rng = new_rng()
+    X = form(scale * rng.standard_normal((40, 4)))
+    risk = Multinomial(X, rng.integers(0, 3, 40), n_classes=3)
+    result = run_newton(risk, 0.1, max_iter=50)
+    assert result.status in ("stalled", "max_iter") and result.gap > 1.0
+    assert np.isfinite(result.solution).all()
