@@ -249,7 +249,7 @@ class Diagonal:
 
 
 class Blocks:
-    """By the diagonal blocks of the Hessian, one for each score, of a part of the rows."""
+    """By diagonal blocks of the Hessian of a part of the rows, one for each score."""
 
     def __init__(self, risk):
         self.risk = risk
