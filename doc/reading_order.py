@@ -3,6 +3,7 @@
 EXAMPLES = [
     "plot_ocr_chain.py",
     "plot_tagging.py",
+    "tagger_conll2000.py",
     "plot_grid_search_sequences.py",
     "plot_sparse_chunking.py",
     "plot_confidence.py",
