@@ -361,7 +361,7 @@ class BatchClassifier(StructuredClassifier):
         return TopKHinge(problem.X, y, k, counts, recall=is_recall, **options)
 
     def _metric(self, classes):
-        """The metric that `loss` stands for; by default ``classes_[1]`` is what counts."""
+        """The metric that `loss` stands for, of ``classes_[1]`` by default."""
         metric = METRICS[self.loss]() if isinstance(self.loss, str) else self.loss
         is_of_one_class = isinstance(metric, OneClassMetric)
         if is_of_one_class and metric.pos_label is None:
