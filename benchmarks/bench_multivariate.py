@@ -153,7 +153,7 @@ def chosen(make, measure, problem, args):
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--names", nargs="+", default=NAMES, choices=NAMES)
-    parser.add_argument("--Cs", nargs="+", type=float, default=[0.1, 1.0, 10.0, 100.0])
+    parser.add_argument("--Cs", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     parser.add_argument("--classes", type=int, default=15)
     parser.add_argument("--least-positives", type=int, default=20)
     args = parser.parse_args()
