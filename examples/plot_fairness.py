@@ -98,7 +98,7 @@ TradeoffDisplay.from_estimator(
     X_train,
     y_train,
     sensitive_features=group_train,
-    param_name="slack",
+    param_name="constraints__slack",
     param_range=[0.0, 0.01, 0.02, 0.05, 0.1, 0.15],
     cv=ShuffleSplit(5, test_size=0.3, random_state=0),
 )

@@ -25,8 +25,8 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
     ----------
     estimator : ComplexMetricClassifier
         Cloned.
-    param_name : str
-        Of the constraints that have it set.
+    param_name : str or sequence of str
+        Of the constraints, as `get_params` has it.
     weights, groups : array-like of shape (n,) or None
         `sample_weight` and `sensitive_features`.
 
@@ -56,21 +56,23 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
 
 
 def _at_level(estimator, param_name, level):
-    """Copies of the constraints, at a level; ValueError where none has it."""
-    found, copies = False, []
-    for constraint in read_constraints(estimator.constraints):
-        copy = clone(constraint)
-        params = copy.get_params(deep=False)
-        is_used = params.get("bound") != _NOT_USED_WITH.get(param_name, "")
-        if params.get(param_name) is not None and is_used:
-            copy.set_params(**{param_name: level})
-            found = True
-        copies.append(copy)
-    if not found:
-        raise ValueError(
-            f"No constraint of the estimator has {param_name!r} set: they are {copies}."
-        )
-    return copies
+    """Copies of the constraints, at a level."""
+    names = [param_name] if isinstance(param_name, str) else list(param_name)
+    model = clone(estimator)
+    known = model.get_params()
+    levels = [name for name in known if name.startswith("constraints__")]
+    for name in names:
+        if name not in levels:
+            raise ValueError(
+                f"param_name must be of a constraint, one of {levels}; got {name!r}."
+            )
+        owner, _, param = name.rpartition("__")
+        if known.get(f"{owner}__bound") == _NOT_USED_WITH.get(param, ""):
+            raise ValueError(
+                f"{name!r} is of no effect with bound={known[f'{owner}__bound']!r}."
+            )
+    model.set_params(**dict.fromkeys(names, level))
+    return list(read_constraints(model.constraints))
 
 
 class _Part:

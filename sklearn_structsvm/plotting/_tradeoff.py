@@ -250,10 +250,11 @@ class TradeoffDisplay:
             Is cloned, and fitted for each split and level. Without `cv` of its own, its
             class probabilities are fitted once for each split.
         X, y : as for its `fit`
-        param_name : str
-            The parameter of the constraint that is the level, such as "slack",
-            "at_most", "at_least" or "ratio". Of several constraints, all that have it
-            set get the level.
+        param_name : str or sequence of str
+            The parameter of the constraint that is the level, as ``get_params`` of the
+            estimator has it: "constraints__slack" or "constraints__at_least" of one
+            constraint, "constraints__0__slack" of the first of several. With a sequence
+            of names all of these get the level.
         param_range : array-like of shape (n_levels,)
         cv : int, splitter or iterable, default=None
             The splits into training and held-out examples; None is 5 folds. One split is
@@ -277,7 +278,7 @@ default=None
         TypeError
             If the estimator has no metric and constraints.
         ValueError
-            If no constraint has that parameter set, and as for :meth:`plot` and the
+            If no constraint has that parameter, and as for :meth:`plot` and the
             estimator's `fit`.
         ImportError
             If matplotlib is missing.
@@ -303,7 +304,7 @@ default=None
         display = cls(
             levels=levels,
             unconstrained_scores=unconstrained,
-            level_name=param_name,
+            level_name=_level_name(param_name),
             score_name=_name_of(estimator.metric) if score_name is None else score_name,
             name=name,
             **results,
@@ -323,6 +324,12 @@ def _two_axes(ax):
         raise ValueError(f"ax must be one or two Axes; got {len(given)}.")
     axes[: len(given)] = given
     return axes
+
+
+def _level_name(param_name):
+    """Label of an axis with the levels of parameters."""
+    names = [param_name] if isinstance(param_name, str) else param_name
+    return ", ".join(dict.fromkeys(name.rpartition("__")[2] for name in names))
 
 
 def _name_of(metric):

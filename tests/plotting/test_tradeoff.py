@@ -159,7 +159,7 @@ class TestFits:
             bounded(cv=cv_inside),
             X,
             y,
-            param_name="slack",
+            param_name="constraints__slack",
             param_range=levels,
             cv=ONE_SPLIT,
             sample_weight=weights,
@@ -205,7 +205,7 @@ class TestFits:
             bounded(),
             X,
             y,
-            param_name="slack",
+            param_name="constraints__slack",
             param_range=[0.2, 0.0, 0.05],
             cv=3,
             sensitive_features=pd.DataFrame({"age": groups}),
@@ -228,7 +228,7 @@ class TestFits:
         X, y, groups = make_data(2)
         with pytest.raises(ValueError, match=message):
             TradeoffDisplay.from_estimator(
-                bounded(), X, y, param_name="slack", param_range=param_range,
+                bounded(), X, y, param_name="constraints__slack", param_range=param_range,
                 sensitive_features=groups,
             )  # fmt: skip
 
@@ -238,7 +238,7 @@ class TestFits:
         X.indices[0] = 10**6
         with pytest.raises(ValueError, match=r"^X\.indices must be integers"):
             TradeoffDisplay.from_estimator(
-                bounded(), X, y, param_name="slack", param_range=[0.1],
+                bounded(), X, y, param_name="constraints__slack", param_range=[0.1],
                 sensitive_features=groups,
             )  # fmt: skip
 
@@ -249,7 +249,7 @@ class TestFits:
             bounded(Coverage(at_most=0.9, label=1), estimator=Spy(fits)),
             X,
             y,
-            param_name="at_most",
+            param_name="constraints__at_most",
             param_range=[0.2, 0.3, 0.4],
             cv=2,
         )
@@ -261,7 +261,7 @@ class TestFits:
             bounded(Recall(at_least=0.5)),
             X,
             y,
-            param_name="at_least",
+            param_name="constraints__at_least",
             param_range=[0.3, 0.99],
             cv=ONE_SPLIT,
         )
@@ -275,7 +275,7 @@ class TestFits:
             bounded(Recall(at_least=0.5, group="few")),
             X,
             y,
-            param_name="at_least",
+            param_name="constraints__at_least",
             param_range=[0.1],
             cv=[(np.arange(200), np.arange(200, 400))],
             sensitive_features=groups,
@@ -284,7 +284,7 @@ class TestFits:
         assert np.isfinite(display.test_scores).all()
         assert np.isfinite(display.train_violations).all()
 
-    def test_all_constraints_that_have_the_parameter_set_get_the_level(self):
+    def test_each_constraint_that_is_named_gets_the_level(self):
         X, y, _ = make_data(3)
         constraints = [
             Coverage(label=0, at_most=0.9),
@@ -295,7 +295,7 @@ class TestFits:
             bounded(constraints, confusion="labels"),
             X,
             y,
-            param_name="at_most",
+            param_name=["constraints__0__at_most", "constraints__2__at_most"],
             param_range=[0.45],
             cv=ONE_SPLIT,
         )
@@ -314,11 +314,19 @@ class TestFits:
             metric=LinearLoss([[0, 1], [5, 0]]),
             constraints=Coverage(label=1, at_most=1.0),
         )
-        display = draw(model, X, y, param_name="at_most", param_range=[0.5], cv=ONE_SPLIT)
+        display = draw(
+            model,
+            X,
+            y,
+            param_name="constraints__at_most",
+            param_range=[0.5],
+            cv=ONE_SPLIT,
+        )
         assert display.test_scores[0, 0] < 0
         assert display.ax_.get_ylabel() == "Minus linear loss"
         named = draw(
-            model, X, y, param_name="at_most", param_range=[0.5], cv=ONE_SPLIT,
+            model, X, y,
+            param_name="constraints__at_most", param_range=[0.5], cv=ONE_SPLIT,
             score_name="minus costs",
         )  # fmt: skip
         assert named.ax_.get_ylabel() == "minus costs"
@@ -328,25 +336,28 @@ class TestFits:
         model = bounded()
         params = clone(model).get_params()
         draw(
-            model, X, y, param_name="slack", param_range=[0.1], cv=ONE_SPLIT,
+            model, X, y, param_name="constraints__slack", param_range=[0.1], cv=ONE_SPLIT,
             sensitive_features=groups,
         )  # fmt: skip
         assert str(model.get_params()) == str(params)
         assert not hasattr(model, "classes_")
 
     @pytest.mark.parametrize(
-        ("constraints", "name"),
+        ("constraints", "name", "message"),
         [
-            (EqualOpportunity(slack=0.1), "at_most"),
-            (EqualOpportunity(slack=0.1), "ratio"),
-            (EqualOpportunity(bound="ratio"), "slack"),
-            (Recall(at_least=0.1), "at_most"),
-            ((), "slack"),
+            (EqualOpportunity(slack=0.1), "constraints__at_most", "got 'constraints"),
+            (EqualOpportunity(slack=0.1), "slack", "'constraints__slack'.*got 'slack'"),
+            (EqualOpportunity(slack=0.1), "constraints__ratio", "no effect with bound"),
+            (EqualOpportunity(bound="ratio"), "constraints__slack", "of no effect"),
+            ([Recall(at_least=0.1)], "constraints__at_least", "__0__at_least'.*got"),
+            ([Recall(at_least=0.1)], "constraints__1__at_least", "__0__at_least'.*got"),
+            ((), "constraints__slack", "must be of a constraint"),
+            (EqualOpportunity(), "metric", "must be of a constraint"),
         ],
     )
-    def test_level_that_no_constraint_has_is_refused(self, constraints, name):
+    def test_level_that_no_constraint_has_is_refused(self, constraints, name, message):
         X, y, groups = make_data(2)
-        with pytest.raises(ValueError, match=f"No constraint.* has '{name}' set"):
+        with pytest.raises(ValueError, match=message):
             draw(
                 bounded(constraints), X, y, param_name=name, param_range=[0.1],
                 sensitive_features=groups,
@@ -356,4 +367,10 @@ class TestFits:
     def test_other_estimators_are_refused(self):
         X, y, _ = make_data(2)
         with pytest.raises(TypeError, match="LogisticRegression has no 'metric'"):
-            draw(LogisticRegression(), X, y, param_name="slack", param_range=[0.1])
+            draw(
+                LogisticRegression(),
+                X,
+                y,
+                param_name="constraints__slack",
+                param_range=[0.1],
+            )

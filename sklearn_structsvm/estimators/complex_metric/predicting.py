@@ -1,6 +1,7 @@
 """Predictions, scores and metadata of a classifier that is a mixture of several."""
 
 import copy
+import re
 
 import numpy as np
 from sklearn import get_config
@@ -30,6 +31,9 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
     default_classifier,
 )
+
+# A parameter of one of several constraints.
+PLACED = re.compile(r"constraints__(\d+)__(.+)")
 
 PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
 
@@ -70,6 +74,56 @@ class RandomisedClassifier(
     __metadata_request__predict_proba = {"sensitive_features": True, "costs": True}
     __metadata_request__decision_function = {"sensitive_features": True, "costs": True}
     __metadata_request__score = {"sensitive_features": True, "costs": True}
+
+    def get_params(self, deep=True):
+        """Parameters, and with `deep` those of the estimator and the constraints.
+
+        Of one constraint they are named ``constraints__slack``, of several by their
+        places, ``constraints__0__slack``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+
+        Returns
+        -------
+        dict
+        """
+        params = super().get_params(deep)
+        if deep and isinstance(self.constraints, (list, tuple)):
+            for i, constraint in enumerate(self.constraints):
+                if hasattr(constraint, "get_params"):
+                    for name, value in constraint.get_params().items():
+                        params[f"constraints__{i}__{name}"] = value
+        return params
+
+    def set_params(self, **params):
+        """Set parameters by the names of `get_params`.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For an unknown name.
+        """
+        placed = {key: PLACED.match(key) for key in params}
+        others = {key: value for key, value in params.items() if not placed[key]}
+        super().set_params(**others)
+        for key, match in placed.items():
+            if match is None:
+                continue
+            if key not in self.get_params():
+                names = [name for name in self.get_params() if PLACED.match(name)]
+                raise ValueError(f"Invalid parameter {key!r}: there are {names}.")
+            self.constraints[int(match[1])].set_params(**{match[2]: params[key]})
+        return self
 
     def _classifier(self):
         return default_classifier() if self.estimator is None else self.estimator

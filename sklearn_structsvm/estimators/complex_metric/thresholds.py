@@ -10,7 +10,7 @@ class Thresholds:
     """Mixin: `threshold_` and `thresholds_` of a fitted mixture, where it is one rule."""
 
     @property
-    def threshold_(self):
+    def threshold_(self) -> float:
         """From which probability of ``classes_[1]`` on that class is predicted."""
         losses = self._single_rule("threshold_")
         if len(losses) > 1:
@@ -21,7 +21,7 @@ class Thresholds:
         return rule_threshold(losses[0])
 
     @property
-    def thresholds_(self):
+    def thresholds_(self) -> dict:
         """`threshold_` of each group, by its name."""
         losses = self._single_rule("thresholds_")
         if self.groups_ is None or len(losses) != len(self.groups_):
