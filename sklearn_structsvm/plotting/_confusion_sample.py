@@ -61,8 +61,14 @@ class ConfusionSample:
         y = column_or_1d(y)
         weights = check_weights(sample_weight, len(y))
         finder, classes = estimator.cell_finder_, estimator.classes_
-        probabilities, codes = estimator._mixture_input(
-            "predict_proba", X, sensitive_features, {}
+        constraints = read_constraints(estimator.constraints)
+        if any(part.needs_costs for part in (estimator.metric_, *constraints)):
+            raise ValueError(
+                "What is of costs of each example is no function of the confusion "
+                "matrix: it cannot be drawn."
+            )
+        probabilities, codes, _ = estimator._mixture_input(
+            "predict_proba", X, sensitive_features, None, {}
         )
         groups = finder.groups
         if groups is not None:
@@ -74,7 +80,7 @@ class ConfusionSample:
         _, cells = make_cells(labels, weights, classes, groups, baseline)
         task = Task(
             estimator.metric_,
-            read_constraints(estimator.constraints),
+            constraints,
             finder,
             classes,
             labels,

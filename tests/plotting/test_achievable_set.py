@@ -289,7 +289,7 @@ class TestFeasible:
 
     def test_where_nothing_is_left_the_set_is_drawn_without_a_mixture(self):
         X, y, _, model = fitted()
-        impossible = [Recall(at_least=0.99)]
+        impossible = [Recall(at_least=[0.99, 0.99])]
         display = draw_predictions(
             y, model.estimator_.predict_proba(X), metric="g_mean", constraints=impossible
         )

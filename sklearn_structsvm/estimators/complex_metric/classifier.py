@@ -73,9 +73,10 @@ class ComplexMetricClassifier(TrainedMixture):
         two classes the best of all thresholds (of each group) is found for these; for
         more, the rule above is only nearly the best. "probabilities": the class
         probabilities of the examples, as if they were right; the rule is the best one
-        for any number of classes. "auto": labels for two classes, probabilities for more,
-        which has a true bound. Where classes are rare or the probabilities are off, as
-        min-max notices first, "labels" with ``cv=StratifiedKFold(10)`` predicts better.
+        for any number of classes. "auto": labels for two classes; for more probabilities,
+        which go half the way to the labels before, where these contradict them (see
+        `label_factors_`). So the bound is true, of what is counted. Sample weights are
+        numbers of examples there.
     cv : int, splitter, iterable, "prefit" or None, default=None
         Where the probabilities come from that the mixture is chosen by. None: a fit to
         all examples gives those of the same examples, which is right for classifiers that
@@ -112,6 +113,11 @@ class ComplexMetricClassifier(TrainedMixture):
         The fitted classifiers; not for ``lmo="plugin"``.
     estimator_ : classifier
         The source of the probabilities; for ``lmo="plugin"`` only.
+    label_factors_ : ndarray of shape (n_classes, n_classes) or None
+        Where the labels contradict the probabilities of `estimator_`, at a level of 1 %,
+        ``confusion="auto"`` multiplies these by it (and has them sum to 1), in training
+        and in predictions: [b, i] is for class i where the rule of balanced costs
+        predicts b. None where they are taken as they are. For ``lmo="plugin"`` only.
     metric_ : ConfusionMetric
         ψ for these classes.
     pos_label_ : label or None
@@ -242,6 +248,7 @@ class ComplexMetricClassifier(TrainedMixture):
     loss_matrices_: np.ndarray
     classifiers_: list
     estimator_: ClassifierMixin
+    label_factors_: np.ndarray | None
     metric_: ConfusionMetric
     pos_label_: object
     confusion_: np.ndarray

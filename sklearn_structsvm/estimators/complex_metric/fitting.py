@@ -23,6 +23,7 @@ from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 from sklearn_structsvm.estimators.base import PassReporter, require_y
+from sklearn_structsvm.estimators.complex_metric.correction import LabelCorrection
 from sklearn_structsvm.estimators.complex_metric.oracles import (
     ClassifierOracle,
     PluginOracle,
@@ -250,16 +251,27 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             probabilities = class_probabilities(
                 model, X, task.classes, **routed.estimator.predict_proba
             )
-        else:
-            task = task.take(rows)
+        used = slice(None) if rows is None else rows
+        correction = None
+        if self.confusion == "auto" and len(task.classes) > 2:
+            correction = LabelCorrection.fit(
+                probabilities, task.y[used], task.weights[used]
+            )
+        if correction is not None:
+            probabilities = correction(probabilities)
         oracle = PluginOracle(
-            task,
+            task if rows is None else task.take(rows),
             probabilities,
             counted_as(self.confusion, len(task.classes), task.costs),
             count_threads(self.n_jobs),
+            correction,
         )
         oracle.folds = folds
-        return oracle, {"estimator_": model} | _feature_attributes(model)
+        found = {
+            "estimator_": model,
+            "label_factors_": None if correction is None else correction.factors,
+        }
+        return oracle, found | _feature_attributes(model)
 
     def _other_lmo(self, task, classifier, X, fit_params):
         """As `_plugin`, for LMOs that find classifiers."""

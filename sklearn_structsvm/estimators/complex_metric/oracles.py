@@ -33,13 +33,19 @@ def counted_as(confusion, n_classes, costs=None):
 class PluginOracle:
     """The plug-in rule as the oracle of a task.
 
+    Parameters
+    ----------
+    correction : LabelCorrection or None
+        That the probabilities went through.
+
     Attributes
     ----------
-    lmo : PluginLMO or ThresholdLMO
+    lmo : PluginLMO, ThresholdLMO or CostLMO
     """
 
-    def __init__(self, task, probabilities, counted, n_threads):
+    def __init__(self, task, probabilities, counted, n_threads, correction=None):
         self.task, self.n_threads = task, n_threads
+        self.correction = correction
         self.n_cells = task.cells.n_cells
         self.data = (
             probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
@@ -71,7 +77,7 @@ class PluginOracle:
             prices = np.array([self.lmo.price(L) for L in handles])
             own_costs = prices, self.lmo.mean_costs
         return {
-            "mixture_": PluginMixture(weights, losses, own_costs),
+            "mixture_": PluginMixture(weights, losses, own_costs, self.correction),
             "mixture_weights_": weights,
             "loss_matrices_": losses,
             "cell_confusions_": self.lmo.mixture_confusion(handles, weights, "labels")[

@@ -193,6 +193,8 @@ class RandomisedClassifier(
         if self.mixture_.needs_probabilities:
             X_in = class_probabilities(self.estimator_, X, self.classes_, **params)
             n_samples = len(X_in)
+            if self.mixture_.correction is not None:
+                X_in = self.mixture_.correction(X_in)
         else:
             (X_in,) = indexable(X)
             n_samples = _num_samples(X_in)
@@ -353,14 +355,17 @@ class PluginMixture:
     own_costs : (ndarray of shape (T,), ndarray of shape (m, k, k)) or None
         Where rules depend on costs of the example: what each charges for a unit of them,
         and their means, which stand for those that are not given.
+    correction : LabelCorrection or None
+        That probabilities go through before.
     """
 
     needs_probabilities = needs_cells = True
 
-    def __init__(self, weights, loss_matrices, own_costs=None):
+    def __init__(self, weights, loss_matrices, own_costs=None, correction=None):
         self.weights = weights
         self.loss_matrices = loss_matrices
         self.own_costs = own_costs
+        self.correction = correction
 
     @property
     def needs_costs(self):
@@ -390,6 +395,10 @@ class PluginMixture:
             check_floats("mixture_.own_costs[0]", prices, len(self.weights))
             shape = self.loss_matrices.shape[1:]
             check_floats("mixture_.own_costs[1]", means, *shape)
+        if self.correction is not None:
+            shares, factors = self.correction.shares, self.correction.factors
+            check_floats("mixture_.correction.shares", shares, n_classes)
+            check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
 
     def predict(self, probabilities, cells, uniforms, n_threads=1, costs=None):
         """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""

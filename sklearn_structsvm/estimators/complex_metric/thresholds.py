@@ -9,6 +9,9 @@ from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintErro
 class Thresholds:
     """Mixin: `threshold_` and `thresholds_` of a fitted mixture, where it is one rule."""
 
+    classes_: np.ndarray
+    groups_: np.ndarray | None
+
     @property
     def threshold_(self) -> float:
         """From which probability of ``classes_[1]`` on that class is predicted."""
