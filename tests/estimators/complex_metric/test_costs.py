@@ -24,6 +24,9 @@ from sklearn_structsvm.metrics import (
     expected_cost_score,
 )
 
+# Of few examples it may well be right to predict one class only.
+pytestmark = pytest.mark.filterwarnings("ignore:The classifier predicts")
+
 
 def data(seed, k, n=60):
     """Features, labels, weights, and costs of both forms."""
