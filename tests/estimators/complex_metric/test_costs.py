@@ -41,6 +41,8 @@ def data(seed, k, n=60):
 
 def prefit(X, y, **params):
     inner = LogisticRegression().fit(X, y)
+    if y.max() > 1:  # and not what the labels may make of them
+        params["confusion"] = "probabilities"
     model = ComplexMetricClassifier(FrozenEstimator(inner), tol=1e-6, **params)
     return model, inner.predict_proba(X)
 

@@ -95,7 +95,7 @@ class TestCertificate:
         assert model.objective_ == pytest.approx(model.metric_.value(model.confusion_))
 
     def test_more_classes_are_certified_on_their_probabilities(self):
-        X, _, model = fitted_to(3)
+        X, _, model = fitted_to(3, confusion="probabilities")
         eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
         C = eta.T @ h / len(X)
         np.testing.assert_allclose(model.certified_confusions_[0], C, atol=1e-9)
@@ -129,7 +129,10 @@ class TestCertificate:
         )
         eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
         under_model = model.metric_.value(eta.T @ h / len(X))
-        best = ComplexMetricClassifier(metric="h_mean", tol=1e-6).fit(X, y).objective_
+        by_model = ComplexMetricClassifier(
+            metric="h_mean", confusion="probabilities", tol=1e-6
+        )
+        best = by_model.fit(X, y).objective_
         gap = under_model - best
         assert gap - 1e-9 <= model.dual_gap_ <= gap + 1e-3
         assert model.dual_objective_ <= best
@@ -214,7 +217,9 @@ class TestWhatIsLearned:
     def test_costs_under_the_model_give_the_plug_in_rule(self):
         X, y, _ = make_data(3)
         costs = np.array([[0.0, 1, 5], [2, 0, 1], [9, 3, 0]])
-        model = ComplexMetricClassifier(metric=LinearLoss(costs)).fit(X, y)
+        model = ComplexMetricClassifier(
+            metric=LinearLoss(costs), confusion="probabilities"
+        ).fit(X, y)
         P = LogisticRegression().fit(X, y).predict_proba(X)
         expected = (P @ costs).argmin(axis=1)
         np.testing.assert_array_equal(model.predict(X), expected)
