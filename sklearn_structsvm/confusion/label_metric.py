@@ -1,0 +1,160 @@
+"""A metric of two classes for each of several labels, and its mean."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+
+# What is predicted or not, as classes of a metric.
+ABSENT_PRESENT = np.array([0, 1])
+
+# What sums of weights leave of zero, of which a G-mean would take the root.
+ROUNDING = 1e-13
+
+
+class LabelMean(ConfusionMetric):
+    """The mean of a metric over labels: a metric of the L matrices (2, 2) of labels.
+
+    ψ(C) = 1/L Σ_l ψ₂(L C_l), where C of shape (L, 2, 2) sums to 1, and each C_l to 1/L.
+    With a single label it is ψ₂ itself, which makes the micro-average of it, the pairs
+    of rows and labels being the examples then.
+
+    Parameters
+    ----------
+    metric : ConfusionMetric
+        ψ₂, resolved to the classes 0 and 1.
+    """
+
+    needs_groups = True
+
+    def __init__(self, metric):
+        self.metric = metric
+
+    @property
+    def convex(self):
+        """Whether ψ₂ is."""
+        return self.metric.convex
+
+    @property
+    def smooth(self):
+        """Whether ψ₂ is."""
+        return self.metric.smooth
+
+    def value(self, C):
+        return float(np.mean([self.metric.value(C_l) for C_l in len(C) * C]))
+
+    def gradient(self, C):
+        return np.array([self.metric.gradient(C_l) for C_l in len(C) * C])
+
+    def tangent(self, C):
+        tangents = [self.metric.tangent(C_l) for C_l in len(C) * C]
+        return np.array([G for G, _ in tangents]), float(
+            np.mean([h for _, h in tangents])
+        )
+
+
+class LabelLoss:
+    """ψ₂ of one label as a function of what is predicted: its hits and its number.
+
+    With the label's share p of the examples fixed, the matrix is one of t, the share that
+    is predicted and right, and q, the share that is predicted.
+
+    Parameters
+    ----------
+    metric : ConfusionMetric
+        Resolved to the classes 0 and 1.
+    prior : float
+        p.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (2, 3) or None
+        (a, b) with ψ₂ = (a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), and 1 where the
+        denominator is 0; None where ψ₂ has no such form.
+    linear : bool
+        Whether b_1 = b_2 = 0.
+    """
+
+    def __init__(self, metric, prior):
+        self.metric, self.prior = metric, prior
+        self._ratio = self._pieces = None
+        priors = np.array([1.0 - prior, prior])
+        pieces = metric.pieces(priors)
+        if pieces is not None:
+            G, h = pieces
+            self._pieces = np.array([self._of_hits(G_p) for G_p in G])
+            self._pieces[:, 0] += h
+            if len(h) == 1:
+                self._ratio = np.array([self._pieces[0], [1.0, 0.0, 0.0]])
+        else:
+            ratio = metric.ratio(priors)
+            if ratio is not None:
+                self._ratio = np.array([self._of_hits(part) for part in ratio])
+
+    @property
+    def coefficients(self):
+        return self._ratio
+
+    @property
+    def linear(self):
+        return self._ratio is not None and not self._ratio[1, 1:].any()
+
+    def _of_hits(self, G):
+        return coefficients_of_hits(G, self.prior)
+
+    def __call__(self, hits, predicted):
+        """ψ₂ for arrays of t and q."""
+        hits, predicted = np.asarray(hits), np.asarray(predicted)
+        if self._ratio is not None:
+            return ratio_values(self._ratio, hits, predicted)
+        if self._pieces is not None:
+            values = [c[0] + c[1] * hits + c[2] * predicted for c in self._pieces]
+            return np.max(values, axis=0)
+        tensors = matrices_of_hits(hits, predicted, self.prior)
+        return np.array([self.metric.value(C) for C in tensors])
+
+
+def ratio_values(coefficients, hits, predicted):
+    """(a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), 1 where the denominator is 0.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (2, 3) or (2, 3, L)
+    hits, predicted : ndarrays, of shape (L,) in the second case
+    """
+    (a0, a1, a2), (b0, b1, b2) = coefficients
+    numerators = a0 + a1 * hits + a2 * predicted
+    denominators = b0 + b1 * hits + b2 * predicted
+    values = np.ones(np.shape(numerators))
+    np.divide(numerators, denominators, out=values, where=denominators > 0.0)
+    return values
+
+
+def coefficients_of_hits(G, prior):
+    """(c_0, c_1, c_2) with <G, C> = c_0 + c_1 t + c_2 q; G of shape (..., 2, 2)."""
+    (g00, g01), (g10, g11) = np.moveaxis(G, (-2, -1), (0, 1))
+    constant = g00 * (1.0 - prior) + g10 * prior
+    return np.stack([constant, g11 - g01 - g10 + g00, g01 - g00], axis=-1)
+
+
+def matrices_of_hits(hits, predicted, prior):
+    """Matrices (..., 2, 2) of sum 1, from t, q and p."""
+    hits, predicted, prior = np.broadcast_arrays(hits, predicted, prior)
+    absent = np.stack([1.0 - predicted - prior + hits, predicted - hits], axis=-1)
+    present = np.stack([prior - hits, hits], axis=-1)
+    C = np.stack([absent, present], axis=-2)
+    return np.where(C > ROUNDING, C, 0.0)
+
+
+def label_confusions(truth, predicted, weights):
+    """Shares of the rows by label, (L, 2, 2): there or not, predicted or not.
+
+    Parameters
+    ----------
+    truth, predicted : CSR of shape (n, L)
+        Indicators.
+    weights : ndarray of shape (n,)
+    """
+    total = weights.sum()
+    hits = predicted.multiply(truth).T @ weights / total
+    shares = predicted.T @ weights / total, truth.T @ weights / total
+    return matrices_of_hits(hits, *shares)

@@ -1,0 +1,87 @@
+"""Probabilities of labels by row, dense or of some labels only."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
+
+# How far rounding in float32 may take a probability out of [0, 1].
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """η of shape (n, L) by row; what is not stored is 0.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n + 1,), intp
+    labels : ndarray of int32
+        Of each entry; every label at most once a row.
+    eta : ndarray of float64
+        In (0, 1].
+    n_labels : int
+        L.
+    """
+
+    starts: np.ndarray
+    labels: np.ndarray
+    eta: np.ndarray
+    n_labels: int
+
+    def __len__(self):
+        return len(self.starts) - 1
+
+    @classmethod
+    def of(cls, probabilities, name="probabilities"):
+        """Read an array or a sparse matrix, which is not made dense.
+
+        Raises
+        ------
+        ValueError
+            For another shape, and for numbers that are no probabilities.
+        """
+        if sparse.issparse(probabilities):
+            check_sparse(probabilities, name)
+            matrix = probabilities.tocsr()
+        else:
+            dense = as_array(name, probabilities)
+            check_shape(name, dense, "n_samples", "n_labels")
+            matrix = _stored(dense)
+        if not (matrix.has_canonical_format and np.all(matrix.data)):
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+        eta = np.asarray(matrix.data, dtype=np.float64)
+        bad = np.flatnonzero(~((eta >= -ROUNDING) & (eta <= 1.0 + ROUNDING)))
+        if len(bad):
+            row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+            raise ValueError(
+                f"{name} must be from 0 to 1; got {eta[bad[0]]} for row {row}, label "
+                f"{matrix.indices[bad[0]]}."
+            )
+        return cls(
+            matrix.indptr.astype(np.intp),
+            matrix.indices.astype(np.int32, copy=False),
+            np.clip(eta, 0.0, 1.0),
+            int(matrix.shape[1]),
+        )
+
+    def matrix(self):
+        """The same as CSR."""
+        shape = len(self), self.n_labels
+        return sparse.csr_array((self.eta, self.labels, self.starts), shape=shape)
+
+
+def _stored(dense):
+    """CSR of an array, most of which is not 0."""
+    n, n_labels = dense.shape
+    if not np.all(dense):
+        return sparse.csr_array(dense)
+    labels = np.tile(np.arange(n_labels, dtype=np.int32), n)
+    starts = np.arange(n + 1, dtype=np.intp) * n_labels
+    found = sparse.csr_array((dense.ravel(), labels, starts), shape=dense.shape)
+    found.has_canonical_format = True
+    return found

@@ -1,0 +1,101 @@
+"""The best threshold of each label, of all that there are."""
+
+import numpy as np
+
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.constraint import largest_violation
+from sklearn_structsvm.confusion.label_metric import (
+    ABSENT_PRESENT,
+    LabelLoss,
+    coefficients_of_hits,
+    matrices_of_hits,
+)
+
+# A constraint is met that rounding of sums of weights violates by this much.
+ROUNDING = 1e-12
+
+
+def best_threshold(eta, hits, weights, rest, metric, constraints=(), *, total, positives):
+    """The threshold above which predicting a label minimises ψ₂, by trying all.
+
+    Parameters
+    ----------
+    eta : ndarray of shape (m,)
+        Probabilities of the label, of the examples for which they are not 0.
+    hits : ndarray of shape (m,)
+        Weights of those that have the label, 0 of the others; or the probabilities times
+        the weights, to count these.
+    weights : ndarray of shape (m,)
+    rest : float
+        Hits among the examples whose probability is 0.
+    metric : ConfusionMetric
+        ψ₂, resolved to the classes 0 and 1.
+    constraints : sequence of Constraint
+        On the label's matrix.
+    total, positives : float
+        Weights of all examples, and of those that have the label.
+
+    Returns
+    -------
+    threshold : float
+        Midway between two probabilities, inf to predict none, -inf to predict all. Of
+        those that are equally good the highest one.
+    loss : float
+        ψ₂, or inf where no threshold meets the constraints.
+    violation : float
+        The least of all thresholds'; -inf without constraints.
+    """
+    order = np.argsort(-eta)
+    eta = eta[order]
+    ends = np.flatnonzero(np.append(eta[1:] != eta[:-1], len(eta) > 0)) + 1
+    t = np.concatenate(([0.0], np.cumsum(hits[order])))[np.append(0, ends)]
+    q = np.concatenate(([0.0], np.cumsum(weights[order])))[np.append(0, ends)]
+    if total - q[-1] > ROUNDING * total:
+        t, q = np.append(t, t[-1] + rest), np.append(q, total)
+    t, q, prior = t / total, np.minimum(q / total, 1.0), min(positives / total, 1.0)
+    losses, least = LabelLoss(metric, prior)(t, q), -np.inf
+    if constraints:
+        violations = _violations(constraints, t, q, prior)
+        least = float(violations.min())
+        losses = np.where(violations <= ROUNDING, losses, np.inf)
+    best = int(np.argmin(losses))
+    return _cut(eta, ends, best, len(q) - 1), float(losses[best]), least
+
+
+def _cut(eta, ends, best, last):
+    """The threshold that predicts the first `best` groups of equal probabilities."""
+    if best == 0:
+        return np.inf
+    if best == last:
+        return -np.inf
+    high = eta[ends[best - 1] - 1]
+    low = eta[ends[best - 1]] if best < len(ends) else 0.0
+    middle = low + (high - low) / 2.0
+    return float(middle if middle < high else low)
+
+
+def _violations(constraints, t, q, prior):
+    """The largest violation by each of some (t, q), in the constraints' own units."""
+    cells = Cells.single([1.0 - prior, prior], ABSENT_PRESENT)
+    found = np.full(len(t), -np.inf)
+    for constraint in constraints:
+        if constraint.has_convex:
+            tensors = matrices_of_hits(t, q, prior)
+            by = np.array([constraint.violation(C[None], cells) for C in tensors])
+        else:
+            by = _linear_violations(constraint, cells, t, q, prior)
+        found = np.maximum(found, by)
+    return found
+
+
+def _linear_violations(constraint, cells, t, q, prior):
+    points = np.stack([np.ones(len(t)), t, q])
+    G, h = constraint.linear(cells)
+    values = coefficients_of_hits(G[:, 0], prior) @ points + h[:, None]
+    D = constraint.denominators(cells)
+    if D is None:
+        return values.max(axis=0, initial=-np.inf)
+    denominators = coefficients_of_hits(D[:, 0], prior) @ points
+    return np.array(
+        [largest_violation(*both) for both in zip(values.T, denominators.T, strict=True)]
+    )

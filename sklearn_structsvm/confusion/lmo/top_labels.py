@@ -1,0 +1,190 @@
+"""Exactly k labels for each row: the sets of labels that cost least."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.label_metric import (
+    coefficients_of_hits,
+    matrices_of_hits,
+)
+from sklearn_structsvm.confusion.lmo._top_labels import ascend, count_labels, top_labels
+from sklearn_structsvm.confusion.lmo.arguments import as_losses
+
+
+@dataclass
+class LabelSets:
+    """k labels for each row, and what they add up to.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n, k), int32
+    eta : ndarray of shape (n, k)
+        Their probabilities.
+    hits, predicted : ndarrays of shape (L,)
+        t and q of each label: the expected share of the rows that it is right for, and
+        the share that it is predicted for.
+    """
+
+    labels: np.ndarray
+    eta: np.ndarray
+    hits: np.ndarray
+    predicted: np.ndarray
+
+    def matrix(self, n_labels):
+        """Indicator, CSR of shape (n, L)."""
+        n, k = self.labels.shape
+        labels = np.sort(self.labels, axis=1).ravel()
+        starts = np.arange(n + 1, dtype=np.int64) * k
+        ones = np.ones(n * k, dtype=np.int64)
+        return sparse.csr_array((ones, labels, starts), shape=(n, n_labels))
+
+
+class TopLabelsLMO:
+    """The best rule that predicts k labels for each row, for any loss tensor.
+
+    Labels are the cells: C[l, i, j] is the share of the pairs of a row and a label that
+    are of label l, which is there (i = 1) or not, and which is predicted (j = 1) or not.
+    It counts the probabilities. For a loss tensor, predicting label l for a row gains
+    what is linear in η_l, and the k largest gains are the best of all sets. So bounds are
+    true, for mixtures too.
+
+    Parameters
+    ----------
+    rows : LabelRows
+    k : int
+        From 1 to the number of labels.
+    sample_weight : array-like of shape (n,) or None
+
+    Attributes
+    ----------
+    exact : bool
+        True.
+    shape_ : tuple
+        (L, 2, 2).
+    priors_ : ndarray of shape (L, 2)
+    prior : ndarray of shape (L,)
+        p: the expected share of the rows that have each label.
+    weights : ndarray of shape (n,)
+        Of sum 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.label_rows import LabelRows
+    >>> from sklearn_structsvm.confusion.lmo.top_labels import TopLabelsLMO
+    >>> rows = LabelRows.of(np.array([[0.9, 0.2, 0.1], [0.8, 0.7, 0.1]]))
+    >>> lmo = TopLabelsLMO(rows, 1)
+    >>> L = np.zeros((3, 2, 2))
+    >>> L[:, 1, 1] = -1.0, -2.0, -4.0
+    >>> C, handle, bound = lmo(L)
+    >>> lmo.choose(handle).labels.ravel().tolist()
+    [0, 1]
+    """
+
+    exact = True
+
+    def __init__(self, rows, k, sample_weight=None):
+        self.rows, self.k = rows, k
+        weights = check_weights(sample_weight, len(rows))
+        self.weights = weights / weights.sum()
+        n_labels = rows.n_labels
+        by_entry = np.repeat(self.weights, np.diff(rows.starts)) * rows.eta
+        prior = np.bincount(rows.labels, weights=by_entry, minlength=n_labels)
+        self.prior = np.minimum(prior, 1.0)
+        self.shape_ = (n_labels, 2, 2)
+        self.priors_ = np.stack([1.0 - self.prior, self.prior], axis=1) / n_labels
+        self._room = np.empty(k), np.zeros(n_labels, dtype=np.intp)
+
+    def __call__(self, L):
+        """The best sets for L: their tensor, L itself, and <L, C>, the least of all."""
+        L = as_losses(L, self.shape_)
+        sets = self.choose(gains_of_losses(L))
+        C = matrices_of_hits(sets.hits, sets.predicted, self.prior) / len(L)
+        return C, L, float(np.vdot(L, C))
+
+    def choose(self, gains):
+        """The k labels of each row that gain most.
+
+        Parameters
+        ----------
+        gains : ndarray of shape (L, 2), or loss tensor (L, 2, 2)
+            Predicting label l for a row gains gains[l, 0] + gains[l, 1] η_l.
+
+        Returns
+        -------
+        LabelSets
+        """
+        if np.ndim(gains) == 3:
+            gains = gains_of_losses(gains)
+        labels, eta = best_labels(self.rows, gains, self.k, self._room)
+        return self.counted(labels, eta)
+
+    def counted(self, labels, eta):
+        """`LabelSets` of these labels."""
+        hits, predicted = np.empty((2, self.rows.n_labels))
+        count_labels(labels, eta, self.weights, hits, predicted)
+        return LabelSets(labels, eta, hits, predicted)
+
+    def ascend(self, sets, coefficients, order):
+        """One pass over the rows: each takes the labels that are best beside the others'.
+
+        Parameters
+        ----------
+        sets : LabelSets
+            Left as they are.
+        coefficients : ndarray of shape (L, 6)
+            Of the labels' losses, see `LabelLoss`.
+        order : ndarray of shape (L,), int32
+            Of the labels that a row does not store, its first k are tried.
+
+        Returns
+        -------
+        LabelSets
+        """
+        labels, eta = sets.labels.copy(), sets.eta.copy()
+        rows = self.rows
+        ascend(
+            rows.starts, rows.labels, rows.eta, self.weights, coefficients, order,
+            sets.hits.copy(), sets.predicted.copy(), np.empty(rows.n_labels),
+            labels, eta, *self._cleared(),
+        )  # fmt: skip
+        return self.counted(labels, eta)
+
+    def _cleared(self):
+        self._room[1][:] = 0
+        return self._room
+
+
+def gains_of_losses(L):
+    """(L, 2): what predicting each label saves, as a linear function of η."""
+    _, by_hits, by_predicted = np.moveaxis(coefficients_of_hits(L, 0.0), -1, 0)
+    return -np.stack([by_predicted, by_hits], axis=1)
+
+
+def best_labels(rows, gains, k, room=None):
+    """The k labels of the largest gain of each row, best first; ties to smaller labels.
+
+    Returns
+    -------
+    labels : ndarray of shape (n, k), int32
+    eta : ndarray of shape (n, k)
+        Their probabilities.
+    """
+    n = len(rows)
+    gains = np.ascontiguousarray(gains, dtype=np.float64)
+    labels, eta = np.empty((n, k), dtype=np.int32), np.empty((n, k))
+    best, seen = room or (np.empty(k), np.zeros(rows.n_labels, dtype=np.intp))
+    seen[:] = 0
+    top_labels(
+        rows.starts, rows.labels, rows.eta, gains, by_constant(gains), labels, eta,
+        best, seen,
+    )  # fmt: skip
+    return labels, eta
+
+
+def by_constant(gains):
+    """Labels by falling gain where η = 0, smaller ones first."""
+    return np.argsort(-gains[:, 0], kind="stable").astype(np.int32)

@@ -1,0 +1,298 @@
+"""Exactly k labels a row, for a mean of ratios: block coordinate ascent, and a bound."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
+from sklearn_structsvm.solvers.loop import run_passes
+
+# A pass that lowers the loss by less is the last one of its start.
+LEAST_PROGRESS = 1e-6
+
+# How often a rule is made anew from the slope where the last one led.
+MAX_RULES = 10
+
+# Evaluations of the dual function of one price, which end where a better price can not
+# raise it by more than this.
+MAX_PRICES = 60
+LEAST_RISE = 1e-6
+
+# Of the way to the first point of a curve: close to where a loss may be 0/0.
+NEARBY = 1e-6
+
+
+def run_block_ascent(
+    oracle, coefficients, *, tol=1e-4, max_iter=100, max_time=None, history=None
+):
+    r"""Choose k labels for each row so that a mean of the labels' losses is small.
+
+    .. math:: \min_Y \frac{1}{L} \sum_l
+       \frac{a_{l0} + a_{l1} t_l + a_{l2} q_l}{b_{l0} + b_{l1} t_l + b_{l2} q_l}
+
+    where label l is predicted for a share q_l of the rows, and expected to be right for a
+    share t_l. That is not convex. Each row in turn takes the k labels that are best
+    beside those of the other rows (block coordinate ascent [1]_); the order of the rows
+    is that of the data. What [1]_ does not have is a bound: the least of the same mean
+    where only the number of all predictions is fixed, each label taking its most probable
+    rows. One price of a prediction makes the labels independent, and the best price is
+    found by bisection, its dual function being concave; the value for any price is a
+    bound. The slope there is the first start, and nearly always the best one; the second
+    is each row's most probable labels.
+
+    Parameters
+    ----------
+    oracle : TopLabelsLMO
+    coefficients : ndarray of shape (L, 6)
+        a and b of each label.
+    tol : float
+        Stop where value - bound is at most this.
+    max_iter : int
+        Passes, of all starts together.
+    max_time : float or None
+        Seconds.
+    history : History or None
+
+    Returns
+    -------
+    SolverResult
+        Whose solution is a `LabelSets`.
+
+    References
+    ----------
+    .. [1] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński, "Generalized test
+       utilities for long-tail performance in extreme multi-label classification",
+       NeurIPS 2023, algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.label_rows import LabelRows
+    >>> from sklearn_structsvm.confusion.lmo.top_labels import TopLabelsLMO
+    >>> from sklearn_structsvm.solvers.confusion.block_ascent import run_block_ascent
+    >>> eta = np.random.default_rng(0).beta(0.2, 2.0, size=(200, 5))
+    >>> lmo = TopLabelsLMO(LabelRows.of(eta), 2)
+    >>> zeros, ones = np.zeros(5), np.ones(5)
+    >>> f1 = np.stack([lmo.prior, -2 * ones, ones, lmo.prior, zeros, ones], axis=1)
+    >>> result = run_block_ascent(lmo, f1)
+    >>> result.dual_objective <= result.objective
+    True
+    """
+    ascent = _Ascent(oracle, np.ascontiguousarray(coefficients, dtype=np.float64), tol)
+    return run_passes(
+        ascent.move,
+        ascent.check,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        history=history,
+    )
+
+
+class _Ascent:
+    """The best sets so far, those of the present start, and the starts that are left."""
+
+    def __init__(self, oracle, coefficients, tol):
+        self.oracle, self.coefficients = oracle, coefficients
+        self.bound, relaxed = price_bound(
+            oracle.rows, oracle.weights, oracle.prior, coefficients, oracle.k
+        )
+        self.starts = [] if relaxed is None else [slopes(coefficients, *relaxed)]
+        # The most probable labels.
+        self.starts.append(np.tile([0.0, 1.0], (len(coefficients), 1)))
+        self.sets = self.best = oracle.choose(self.starts.pop(0))
+        self.loss = self.best_loss = mean_loss(coefficients, self.best)
+        self.n_calls = 1
+
+    def move(self, deadline):
+        gains = slopes(self.coefficients, self.sets.hits, self.sets.predicted)
+        order = np.argsort(-gains[:, 0], kind="stable").astype(np.int32)
+        before = self.loss
+        sets = self.oracle.ascend(self.sets, self.coefficients, order)
+        self.take(sets)
+        if before - self.loss > LEAST_PROGRESS:
+            return None
+        if not self.starts:
+            return "stationary"
+        self.take(self.oracle.choose(self.starts.pop(0)))
+        return None
+
+    def take(self, sets):
+        self.n_calls += 1
+        self.sets, self.loss = sets, mean_loss(self.coefficients, sets)
+        if self.loss < self.best_loss:
+            self.best, self.best_loss = sets, self.loss
+
+    def check(self, done):
+        row = {
+            "n_oracle_calls": self.n_calls,
+            "objective": self.best_loss,
+            "dual_objective": self.bound,
+            "dual_gap": self.best_loss - self.bound,
+        }
+        return row, self.best
+
+
+def label_losses(coefficients, hits, predicted):
+    """Each label's ratio, 1 where its denominator is 0; or one label's at many points."""
+    a0, a1, a2, b0, b1, b2 = coefficients.T
+    numerators = a0 + a1 * hits + a2 * predicted
+    denominators = b0 + b1 * hits + b2 * predicted
+    losses = np.ones(len(hits))
+    np.divide(numerators, denominators, out=losses, where=denominators > 0.0)
+    return losses
+
+
+def mean_loss(coefficients, sets):
+    """What `run_block_ascent` minimises."""
+    return float(label_losses(coefficients, sets.hits, sets.predicted).mean())
+
+
+def slopes(coefficients, hits, predicted):
+    """What predicting a label for one more row gains: (L, 2), linear in its η."""
+    _, a1, a2, b0, b1, b2 = coefficients.T
+    losses = label_losses(coefficients, hits, predicted)
+    denominators = b0 + b1 * hits + b2 * predicted
+    # Where a ratio is 0/0 the first prediction decides it: its slope is that of a label
+    # that is predicted once in a while.
+    smallest = NEARBY * np.abs(coefficients[:, 3:]).max(axis=1)
+    denominators = np.maximum(denominators, np.maximum(smallest, np.finfo(float).tiny))
+    by_hits, by_predicted = a1 - losses * b1, a2 - losses * b2
+    return -np.stack([by_predicted, by_hits], axis=1) / denominators[:, None]
+
+
+def best_rule(oracle, coefficients, sets):
+    """The rule of gains that is best where the slope is that of the sets, or near it.
+
+    Sets of labels are of the rows that they were chosen for. What decides on other rows
+    is a linear gain of each label: its slope at the sets' counts, then at those of the
+    rule that this makes, and so on; the best of these.
+
+    Returns
+    -------
+    gains : ndarray of shape (L, 2)
+    sets : LabelSets
+        What it chooses.
+    loss : float
+    """
+    best = None
+    for _ in range(MAX_RULES):
+        gains = slopes(coefficients, sets.hits, sets.predicted)
+        sets = oracle.choose(gains)
+        loss = mean_loss(coefficients, sets)
+        if best is not None and best[2] - loss <= LEAST_PROGRESS:
+            break
+        best = gains, sets, loss
+    return best
+
+
+def price_bound(rows, weights, prior, coefficients, k):
+    """A lower bound of the mean loss of all choices of k labels a row.
+
+    Parameters
+    ----------
+    rows : LabelRows
+    weights : ndarray of shape (n,)
+        Of sum 1.
+    prior : ndarray of shape (L,)
+        Σ_i w_i η_il.
+    coefficients : ndarray of shape (L, 6)
+    k : int
+
+    Returns
+    -------
+    bound : float
+        -inf where a hit may raise a label's loss.
+    counts : (ndarray of shape (L,), ndarray of shape (L,)) or None
+        t and q of the labels where the bound is attained, or nearly.
+    """
+    if not hits_help(coefficients):
+        return -np.inf, None
+    curves = _Curves(rows, weights, coefficients)
+    low, high = -np.inf, np.inf
+    price, step, best = 0.0, 1.0, (-np.inf, None)
+    for _ in range(MAX_PRICES):
+        value, excess, at = curves.cheapest(price, k)
+        if value > best[0]:
+            best = value, at
+        # Too many predictions: they must cost more.
+        low, high = (price, high) if excess > 0.0 else (low, price)
+        # The dual function is nowhere above its tangents.
+        if excess == 0.0 or abs(excess) * (high - low) <= LEAST_RISE:
+            break
+        if np.isfinite(high - low):
+            price = (low + high) / 2.0
+        else:
+            price, step = price + np.copysign(step, excess), 4.0 * step
+    bound, at = best
+    return bound, None if at is None else (curves.hits[at], curves.predicted[at])
+
+
+def hits_help(coefficients):
+    """Whether no label's loss rises with t at any q from 0 to 1."""
+    a0, a1, a2, b0, b1, b2 = coefficients.T
+    at_none, at_all = a1 * b0 - b1 * a0, a1 * (b0 + b2) - b1 * (a0 + a2)
+    return bool(np.all(at_none <= 0.0) and np.all(at_all <= 0.0))
+
+
+class _Curves:
+    """The least loss of each label by how often it is predicted: corners of lower hulls.
+
+    A point of a label's curve has its most probable rows, so that its t is the largest
+    for its q. Where rows have different weights, q may be between two points; t is then
+    at most what the line between them has, along which a ratio is monotone. So what it
+    is at one end, or a little after a start where it may be 0/0, is none of its values
+    above.
+    """
+
+    def __init__(self, rows, weights, coefficients):
+        matrix = rows.matrix().tocsc()
+        uniform = bool(np.all(weights == weights[0]))
+        found = []
+        for label in range(rows.n_labels):
+            entries = slice(*matrix.indptr[label : label + 2])
+            eta, w = matrix.data[entries], weights[matrix.indices[entries]]
+            order = np.argsort(-eta)
+            w = w[order]
+            hits = np.concatenate(([0.0], np.cumsum(w * eta[order])))
+            predicted = np.concatenate(([0.0], np.cumsum(w), [1.0]))
+            # All rows, at last those whose η is 0.
+            hits = np.append(hits, hits[-1])
+            found.append(_corners(coefficients[label], hits, predicted, uniform))
+        sizes = [len(corners[0]) for corners in found]
+        self.starts = np.concatenate(([0], np.cumsum(sizes[:-1]))).astype(np.intp)
+        self.label = np.repeat(np.arange(len(sizes)), sizes)
+        self.hits, self.predicted, self.losses = map(
+            np.concatenate, zip(*found, strict=True)
+        )
+        self.losses /= len(sizes)
+
+    def cheapest(self, price, k):
+        """The bound for a price, how far q exceeds k, and each label's best corner."""
+        costs = self.losses + price * self.predicted
+        least = np.minimum.reduceat(costs, self.starts)
+        found = np.flatnonzero(costs == least[self.label])
+        at = found[np.unique(self.label[found], return_index=True)[1]]
+        return float(least.sum() - price * k), float(self.predicted[at].sum() - k), at
+
+
+def _corners(coefficients, hits, predicted, uniform):
+    """t, q and loss of the corners of one label's curve."""
+    losses = label_losses(coefficients, hits, predicted)
+    if uniform:
+        # Whole rows are points. Only the last stretch, of rows whose η is 0, has others:
+        # a loss that is concave in q is least at its ends.
+        a0, a1, a2, b0, b1, b2 = coefficients
+        t = hits[-1]
+        bends_up = b2 * (a2 * (b0 + b1 * t) - (a0 + a1 * t) * b2) < 0.0
+        first = len(losses) - 2 if bends_up else len(losses) - 1
+    else:
+        first = 0
+    near = [v[first:-1] + NEARBY * np.diff(v[first:]) for v in (hits, predicted)]
+    on_line = np.minimum(losses[first:-1], losses[first + 1 :])
+    on_line = np.minimum(on_line, label_losses(coefficients, *near))
+    # A line's least value may be at either of its ends.
+    ends = np.arange(first, len(losses) - 1)[:, None] + [0, 1]
+    at = np.concatenate((np.arange(first), ends.ravel(), [len(losses) - 1]))
+    values = np.concatenate((losses[:first], np.repeat(on_line, 2), losses[-1:]))
+    kept = np.empty(len(at), dtype=np.intp)
+    kept = kept[: lower_hull(predicted[at], values, kept)]
+    return hits[at[kept]], predicted[at[kept]], values[kept]
