@@ -82,7 +82,7 @@ html_sidebars = {
     page: []
     for page in (
         *("index", "install", "changelog"),
-        *("crfsuite", "pystruct", "fairlearn", "thresholds"),
+        *("crfsuite", "pystruct", "fairlearn", "thresholds", "xcolumns"),
     )
 }
 html_theme_options = {

@@ -6,6 +6,9 @@ from sklearn_structsvm.estimators.bcfw_cv import BCFWClassifierCV
 from sklearn_structsvm.estimators.bcfw_path import bcfw_path
 from sklearn_structsvm.estimators.bmrm import BMRMClassifier
 from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
+from sklearn_structsvm.estimators.complex_metric.multilabel import (
+    MultilabelMetricClassifier,
+)
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
 from sklearn_structsvm.estimators.pragam import PragamClassifier
@@ -19,6 +22,7 @@ __all__ = [
     "CRFClassifier",
     "CRFClassifierCV",
     "ComplexMetricClassifier",
+    "MultilabelMetricClassifier",
     "PragamClassifier",
     "SlackRescaledSSVM",
     "SubLBFGSClassifier",

@@ -1,5 +1,6 @@
 """Class probabilities of a classifier: in the sample, held out, or as they come."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
@@ -142,25 +143,50 @@ def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
         Which of these are of each fold.
     """
     splitter = check_cv(cv, y, classifier=True)
-    folds = list(splitter.split(X, y, **routed.splitter.split))
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(_held_out)(clone(classifier), X, y, classes, train, test, routed)
-        for train, test in folds
+    read = partial(class_probabilities, classes=classes)
+    rows, parts, folds = held_out_parts(
+        classifier, X, y, fit_to_labels, read, splitter, routed, n_jobs
     )
     _warn_of_missing(y, classes, [train for train, _ in folds])
-    rows = np.concatenate([np.arange(len(y))[test] for _, test in folds])
     ends = np.cumsum([0, *map(len, parts)])
     slices = [slice(*pair) for pair in pairwise(ends.tolist())]
     return rows, np.concatenate(parts), slices
 
 
-def _held_out(classifier, X, y, classes, train, test, routed):
+def held_out_parts(classifier, X, y, fit, read, splitter, routed, n_jobs):
+    """What fits to the rest of each fold give for its test part.
+
+    Parameters
+    ----------
+    fit : callable
+        (classifier, X, y, **params) -> None.
+    read : callable
+        (classifier, X, **params) -> probabilities.
+    classifier, routed : as of `held_out_probabilities`
+
+    Returns
+    -------
+    rows : ndarray of shape (n',)
+    parts : list of what `read` returns
+        By fold, together of n' rows.
+    folds : list of (train, test)
+    """
+    folds = list(splitter.split(X, y, **routed.splitter.split))
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(_held_out)(clone(classifier), X, y, fit, read, train, test, routed)
+        for train, test in folds
+    )
+    every = np.arange(_num_samples(X))
+    return np.concatenate([every[test] for _, test in folds]), parts, folds
+
+
+def _held_out(classifier, X, y, fit, read, train, test, routed):
     X_train, y_train = _safe_split(classifier, X, y, train)
     X_test, _ = _safe_split(classifier, X, y, test, train)
     fit_params = _check_method_params(X, routed.estimator.fit, train)
-    fit_to_labels(classifier, X_train, y_train, **fit_params)
+    fit(classifier, X_train, y_train, **fit_params)
     params = _check_method_params(X, routed.estimator.predict_proba, test)
-    return class_probabilities(classifier, X_test, classes, **params)
+    return read(classifier, X_test, **params)
 
 
 def _warn_of_missing(y, classes, train_parts):

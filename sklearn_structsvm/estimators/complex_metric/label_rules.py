@@ -1,0 +1,267 @@
+"""Rules that decide which labels a row gets, and how they are chosen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.borders import check_floats, check_integer, check_shape
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.expected_f import best_sets
+from sklearn_structsvm.confusion.label_metric import ABSENT_PRESENT, LabelLoss, LabelMean
+from sklearn_structsvm.confusion.label_thresholds import best_threshold
+from sklearn_structsvm.confusion.lmo.top_labels import (
+    LabelSets,
+    TopLabelsLMO,
+    best_labels,
+    gains_of_losses,
+)
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.solvers.confusion.block_ascent import (
+    best_rule,
+    hits_help,
+    run_block_ascent,
+)
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+
+
+class ThresholdRule:
+    """Label l is predicted where η_l > values[l].
+
+    Parameters
+    ----------
+    values : ndarray of shape (L,)
+    """
+
+    def __init__(self, values):
+        self.values = values
+
+    def indicator(self, rows):
+        """CSR of shape (n, L)."""
+        check_shape("thresholds", self.values, rows.n_labels)
+        kept = rows.eta > self.values[rows.labels]
+        by_row = np.repeat(np.arange(len(rows)), np.diff(rows.starts))[kept]
+        by_label = rows.labels[kept]
+        # Those that are predicted where the probability is 0 are so everywhere.
+        always = np.flatnonzero(self.values < 0.0)
+        if len(always):
+            others = self.values[by_label] >= 0.0
+            by_row, by_label = (
+                np.append(by_row[others], np.repeat(np.arange(len(rows)), len(always))),
+                np.append(by_label[others], np.tile(always, len(rows))),
+            )
+        ones = np.ones(len(by_row), dtype=np.int64)
+        shape = len(rows), rows.n_labels
+        return sparse.csr_array((ones, (by_row, by_label)), shape=shape)
+
+
+class TopLabelsRule:
+    """The k labels of the largest gains[l, 0] + gains[l, 1] η_l.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (L, 2)
+    k : int
+    """
+
+    def __init__(self, gains, k):
+        self.gains, self.k = np.ascontiguousarray(gains), k
+
+    def indicator(self, rows):
+        """CSR of shape (n, L)."""
+        check_floats("gains", self.gains, rows.n_labels, 2)
+        check_integer("labels_per_row", self.k, 1, rows.n_labels)
+        labels, eta = best_labels(rows, self.gains, self.k)
+        return LabelSets(labels, eta, None, None).matrix(rows.n_labels)
+
+
+class ExpectedFRule:
+    """The set of the largest expected F-measure.
+
+    Parameters
+    ----------
+    beta : float
+    """
+
+    def __init__(self, beta):
+        self.beta = beta
+
+    def indicator(self, rows):
+        """CSR of shape (n, L)."""
+        return best_sets(rows, self.beta)[0]
+
+
+@dataclass
+class Choice:
+    """What was found for some rows.
+
+    Attributes
+    ----------
+    rule : object
+        Has `indicator(rows)`.
+    objective, bound : float
+        Of the rule, and of all rules of its kind.
+    n_iter : int
+    status : str
+        As of `SolverResult`.
+    sets : LabelSets or None
+        Sets of these very rows that are better than the rule's, or as good.
+    """
+
+    rule: object
+    objective: float
+    bound: float
+    n_iter: int = 1
+    status: str = "converged"
+    sets: LabelSets | None = None
+
+
+def choose_thresholds(rows, weights, truth, metric, average, constraints):
+    """A threshold for each label, or for "micro" one for all, tried exhaustively.
+
+    Parameters
+    ----------
+    rows : LabelRows
+    weights : ndarray of shape (n,)
+    truth : CSR of shape (n, L) or None
+        Labels to count; None counts the probabilities.
+    metric : ConfusionMetric
+        Resolved to the classes 0 and 1.
+    average : {"macro", "micro"}
+    constraints : sequence of Constraint
+
+    Returns
+    -------
+    Choice
+
+    Raises
+    ------
+    InfeasibleConstraintError
+    """
+    columns = list(_columns(rows, weights, truth))
+    total = float(weights.sum())
+    if average == "micro":
+        eta, hits, of_entries, rest = map(np.hstack, zip(*columns, strict=True))
+        columns, total = [(eta, hits, of_entries, rest.sum())], total * rows.n_labels
+    thresholds, losses = np.empty((2, len(columns)))
+    for j, (eta, hits, of_entries, rest) in enumerate(columns):
+        thresholds[j], losses[j], violation = best_threshold(
+            eta, hits, of_entries, rest, metric, constraints,
+            total=total, positives=hits.sum() + rest,
+        )  # fmt: skip
+        if not losses[j] < np.inf:
+            of = f"of label {j}" if average == "macro" else "of all labels together"
+            raise InfeasibleConstraintError(
+                f"No threshold {of} meets the constraints: the least violation is "
+                f"{violation:.3g}.",
+                violation,
+            )
+    values = np.array(np.broadcast_to(thresholds, rows.n_labels))
+    loss = float(losses.mean())
+    return Choice(ThresholdRule(values), loss, loss)
+
+
+def _columns(rows, weights, truth):
+    """For each label η, hits and weights of its entries, and the hits of other rows."""
+    matrix = rows.matrix().tocsc()
+    counted = None if truth is None else truth.tocsc()
+    has = np.zeros(len(rows))
+    for label in range(rows.n_labels):
+        entries = slice(*matrix.indptr[label : label + 2])
+        at, eta = matrix.indices[entries], matrix.data[entries]
+        if counted is None:
+            yield eta, eta * weights[at], weights[at], 0.0
+            continue
+        those = counted.indices[slice(*counted.indptr[label : label + 2])]
+        has[those] = weights[those]
+        hits = has[at]
+        yield eta, hits, weights[at], max(float(has[those].sum() - hits.sum()), 0.0)
+        has[those] = 0.0
+
+
+def choose_top_labels(rows, weights, k, metric, average, tol, max_iter):
+    """Exactly k labels a row, the probabilities counted.
+
+    Parameters
+    ----------
+    rows, weights, metric : as of `choose_thresholds`
+    k : int
+    average : {"macro", "micro"}
+    tol : float
+    max_iter : int
+
+    Returns
+    -------
+    Choice
+    """
+    lmo = TopLabelsLMO(rows, k, weights)
+    if average == "micro":
+        return _choose_most_probable(lmo, metric)
+    found = [LabelLoss(metric, p) for p in lmo.prior]
+    if any(loss.coefficients is None for loss in found):
+        return _choose_by_mixture(lmo, metric, tol, max_iter)
+    coefficients = np.array([loss.coefficients.ravel() for loss in found])
+    if all(loss.linear for loss in found):
+        gains = -coefficients[:, [2, 1]] / coefficients[:, [3]]
+        sets = lmo.choose(gains)
+        loss = _mean(found, sets)
+        return Choice(TopLabelsRule(gains, k), loss, loss, sets=sets)
+    result = run_block_ascent(lmo, coefficients, tol=tol, max_iter=max_iter)
+    gains, _, loss = best_rule(lmo, coefficients, result.solution)
+    return Choice(
+        TopLabelsRule(gains, k), loss, result.dual_objective, result.n_iter,
+        result.status, result.solution,
+    )  # fmt: skip
+
+
+def _choose_most_probable(lmo, metric):
+    """The pooled number of predictions is fixed, so that only the hits count."""
+    gains = np.tile([0.0, 1.0], (lmo.rows.n_labels, 1))
+    sets = lmo.choose(gains)
+    loss = LabelLoss(metric, float(lmo.prior.mean()))
+    value = float(loss([sets.hits.mean()], [sets.predicted.mean()])[0])
+    coefficients = loss.coefficients
+    helps = coefficients is not None and hits_help(coefficients.reshape(1, 6))
+    bound = value if helps else -np.inf
+    return Choice(TopLabelsRule(gains, lmo.k), value, bound, sets=sets)
+
+
+def _choose_by_mixture(lmo, metric, tol, max_iter):
+    """The best of the rules of a certified mixture, and of that which its slope makes."""
+    n_labels = lmo.shape_[0]
+    names = np.arange(n_labels)
+    cells = Cells(lmo.priors_, ABSENT_PRESENT, groups=names, group_names=names.tolist())
+    problem = ConfusionProblem(LabelMean(metric), lmo, cells)
+    result = run_column_generation(problem, tol=tol, max_iter=max_iter)
+    mixture = result.solution
+    slope = problem.tangent(mixture.confusion)[0]
+    tried = [gains_of_losses(L) for L in [slope, *mixture.handles]]
+    found = [LabelLoss(metric, p) for p in lmo.prior]
+    sets = [lmo.choose(gains) for gains in tried]
+    losses = [_mean(found, s) for s in sets]
+    best = int(np.argmin(losses))
+    return Choice(
+        TopLabelsRule(tried[best], lmo.k), losses[best], result.dual_objective,
+        result.n_iter, result.status, sets[best],
+    )  # fmt: skip
+
+
+def _mean(losses, sets):
+    pairs = zip(losses, sets.hits, sets.predicted, strict=True)
+    return float(np.mean([loss([t], [q])[0] for loss, t, q in pairs]))
+
+
+def choose_sets(rows, weights, k, beta):
+    """For each row by itself: the best expected F-measure, of k labels or of any.
+
+    Returns
+    -------
+    Choice
+    """
+    _, values = best_sets(rows, beta, k or 0)
+    loss = 1.0 - float(np.average(values, weights=weights))
+    if k is None:
+        return Choice(ExpectedFRule(beta), loss, loss)
+    gains = np.tile([0.0, 1.0], (rows.n_labels, 1))
+    return Choice(TopLabelsRule(gains, k), loss, loss)

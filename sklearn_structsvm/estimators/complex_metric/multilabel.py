@@ -1,0 +1,595 @@
+"""MultilabelMetricClassifier: which labels a row gets, for metrics of many labels."""
+
+import copy
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils import Bunch, check_consistent_length, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _fit_context
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.label_metric import (
+    ABSENT_PRESENT,
+    LabelMean,
+    label_confusions,
+)
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.ratios import FBeta
+from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.estimators.base import AtomicFitMixin, require_y
+from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
+    as_indicator,
+    as_rows,
+    label_probabilities,
+    stacked,
+)
+from sklearn_structsvm.estimators.complex_metric.label_rules import (
+    choose_sets,
+    choose_thresholds,
+    choose_top_labels,
+)
+from sklearn_structsvm.estimators.complex_metric.predicting import routes_metadata
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
+    check_classifier,
+    default_classifier,
+    held_out_parts,
+)
+from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+
+PREDICTIONS = "predict", "predict_proba", "score"
+
+
+class MultilabelMetricClassifier(
+    AtomicFitMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
+    r"""Decide which labels a row gets, for a metric of many labels.
+
+    A classifier inside gives the probability η_l(x) that row x has label l. What is
+    learned here is how to decide by these: a threshold for each label, or one for all;
+    or, with `labels_per_row`, which k labels of each row gain most ::
+
+        min  1/L Σ_l ψ(C_l)        average="macro"
+        min  ψ(1/L Σ_l C_l)        average="micro"
+        min  mean of the rows' own 1 - F    average="samples"
+
+    where C_l is the confusion matrix of label l, there or not and predicted or not, and ψ
+    a metric of two classes, such as 1 - F1. All thresholds are tried, so that the best
+    ones are found for any metric [1]_. For exactly k labels a row the best sets follow
+    from one linear gain of each label [2]_: at once where the metric is linear (recall,
+    costs) or pooled, by column generation where it is another convex one, and for ratios
+    such as macro-F1 by block coordinate ascent [3]_, with a bound. For "samples" the
+    labels of a row are taken to be independent, given the row.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Gives the probabilities, by `predict_proba`: an array of shape (n_samples,
+        n_labels), as of ``OneVsRestClassifier``, ``ClassifierChain`` and
+        ``CRFClassifier("multilabel")``; a list with an array for each label, as of
+        ``MultiOutputClassifier`` and forests; or a sparse matrix, of the most probable
+        labels only, which is never made dense. Is cloned and fitted, unless it is a
+        ``FrozenEstimator`` or ``cv="prefit"``. None for a logistic regression of each
+        label.
+    metric : str or ConfusionMetric, default="f1"
+        ψ, of a label that is there, 1, or not, 0: a name of two classes' metrics such as
+        "f1", "jaccard", "mcc" or "balanced" (a key of
+        ``sklearn_structsvm.metrics.METRICS``), or an object, such as ``FBeta(beta=2)`` or
+        ``LinearLoss({(1, 0): 5.0, (0, 1): 1.0})``, which has a missed label cost five
+        false ones.
+    average : {"macro", "micro", "samples"}, default="macro"
+        As of scikit-learn's `f1_score`. "macro": the mean of the labels' own. "micro": of
+        all pairs of a row and a label together. "samples": the mean of the rows' own, for
+        F-measures.
+    labels_per_row : int or None, default=None
+        Predict exactly this many labels for each row; None for as many as is best.
+    constraints : Constraint or sequence of Constraint, default=()
+        On each label, or for "micro" on all together: ``Precision(at_least=0.9)``, or
+        ``Coverage(at_most=0.01)`` for a budget, at most so large a share of the
+        rows. For thresholds only, not with `labels_per_row` or "samples".
+    confusion : {"auto", "labels", "probabilities"}, default="auto"
+        What C counts: the labels in y; or the probabilities, as if they were right, with
+        which labels that are rare have less noise. "auto": labels for thresholds. With
+        `labels_per_row` and for "samples" only probabilities are counted.
+    cv : int, splitter, iterable, "prefit" or None, default=5
+        Where the probabilities come from that the rule is chosen by. Folds: fits to the
+        rest of each fold give those of the fold, and for `predict` there is a fit to all.
+        None: a fit to all rows gives those of the same rows, which are too sure where the
+        classifier overfits. "prefit": `estimator` is fitted already, and `fit` should get
+        other rows than it was fitted to.
+    tol : float, default=1e-4
+        Of the searches that iterate: stop where the gap is at most this.
+    max_iter : int, default=1000
+        Of these: passes over the rows.
+    n_jobs : int or None, default=None
+        Folds at once.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        Columns of y, 0, ..., n_labels - 1.
+    estimator_ : classifier
+        The source of the probabilities.
+    thresholds_ : ndarray of shape (n_labels,)
+        A label is predicted where its probability is above; inf where never. Not with
+        `labels_per_row`, nor for "samples".
+    gains_ : ndarray of shape (n_labels, 2)
+        With `labels_per_row`: predicting label l gains gains_[l, 0] + gains_[l, 1] η_l,
+        and the labels of the largest gains are predicted, the first of equal ones.
+    metric_ : ConfusionMetric
+        ψ.
+    confusion_ : ndarray of shape (n_labels, 2, 2)
+        Confusion matrix of each label, as shares of the rows of training (of the held-out
+        ones, with `cv`), their labels counted.
+    objective_ : float
+        The minimum above as it was found, in what `confusion` counts.
+    dual_objective_ : float
+        What no rule of the same kind is below: no thresholds, no choice of
+        `labels_per_row` labels, no sets. -inf where none is known, for metrics with
+        `labels_per_row` that are neither convex nor a ratio.
+    dual_gap_ : float
+        `objective_ - dual_objective_`: how far the rule may be from the best. For
+        thresholds 0, and for ratios with `labels_per_row` more than `tol` as a rule: the
+        bound lets rows trade labels.
+    n_iter_ : int
+        Passes; 1 where none are needed.
+    n_features_in_ : int
+        Where the fitted estimator has it.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Where the fitted estimator has it.
+
+    See Also
+    --------
+    ComplexMetricClassifier : The same for one label of each row, and for groups.
+
+    Notes
+    -----
+    A ratio is 0/0 where a label neither occurs nor is predicted: a score of 0, as
+    scikit-learn's ``zero_division=0``.
+
+    `predict` decides for each row by itself. `predict_batch` decides for many rows
+    together, by the metric that is expected of them.
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", JMLR, 2024.
+    .. [2] Schultheis, Kotłowski, Wydmuch, Babbar, Borman, Dembczyński, "Consistent
+       algorithms for multi-label classification with macro-at-k metrics", ICLR 2024.
+    .. [3] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński, "Generalized test
+       utilities for long-tail performance in extreme multi-label classification",
+       NeurIPS 2023.
+
+    Examples
+    --------
+    Ten labels, each of them rare:
+
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.metrics import f1_score
+    >>> from sklearn_structsvm import MultilabelMetricClassifier
+    >>> X, Y = make_multilabel_classification(
+    ...     n_samples=2000, n_features=40, n_classes=10, n_labels=1, length=20,
+    ...     random_state=0)
+    >>> X, X_test, Y, Y_test = X[:1000], X[1000:], Y[:1000], Y[1000:]
+    >>> model = MultilabelMetricClassifier().fit(X, Y)
+    >>> model.thresholds_.shape, model.dual_gap_
+    ((10,), 0.0)
+    >>> likely = model.estimator_.predict(X_test)
+    >>> f1_score(Y_test, likely, average="macro") < 0.45 < model.score(X_test, Y_test)
+    True
+
+    Two labels for each row:
+
+    >>> model = MultilabelMetricClassifier(labels_per_row=2).fit(X, Y)
+    >>> set(model.predict(X).sum(axis=1).tolist())
+    {2}
+    """
+
+    # What a fit sets, for editors and type checkers.
+    classes_: np.ndarray
+    estimator_: ClassifierMixin
+    thresholds_: np.ndarray
+    gains_: np.ndarray
+    metric_: ConfusionMetric
+    confusion_: np.ndarray
+    objective_: float
+    dual_objective_: float
+    dual_gap_: float
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
+        "metric": [str, HasMethods(["resolve"])],
+        "average": [StrOptions({"macro", "micro", "samples"})],
+        "labels_per_row": [Interval(Integral, 1, None, closed="left"), None],
+        "constraints": [list, tuple, Constraint],
+        "confusion": [StrOptions({"auto", "labels", "probabilities"})],
+        "cv": ["cv_object", StrOptions({"prefit"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator=None,
+        metric="f1",
+        average="macro",
+        *,
+        labels_per_row=None,
+        constraints=(),
+        confusion="auto",
+        cv=5,
+        tol=1e-4,
+        max_iter=1000,
+        n_jobs=None,
+    ):
+        self.estimator = estimator
+        self.metric = metric
+        self.average = average
+        self.labels_per_row = labels_per_row
+        self.constraints = constraints
+        self.confusion = confusion
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None, **fit_params):
+        """Fit the probabilities, and find the rule.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or whatever the classifier takes.
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Indicator, 1 where a row has a label. Where it is sparse, so are predictions.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights of the rows, in the confusion matrices and in the fit of
+            `estimator`, where that takes them.
+        **fit_params : dict
+            Handed on to `fit` of the estimator; with metadata routing, what it and `cv`
+            ask for.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintError
+            A ``ValueError``, where no threshold of a label meets the constraints.
+        ValueError
+            Before any fit, for y that is no indicator, and for parameters that do not go
+            together.
+        """
+        return self._fit_or_restore(X, y, sample_weight, fit_params)
+
+    def _fit(self, X, y, sample_weight, fit_params, transaction):
+        require_y(self, y)
+        check_sparse(X)
+        truth, sparse_output = as_indicator(y)
+        if not sparse.issparse(y):
+            y = np.asarray(y)
+        X, y = indexable(X, y)
+        weights = check_weights(sample_weight, truth.shape[0])
+        metric = self._check_combination(truth.shape[1])
+        classifier = self._classifier()
+        routed = self._routed_fit(classifier, sample_weight, fit_params)
+        model, rows_of, found = self._probabilities(
+            classifier, X, y, truth.shape[1], routed
+        )
+        if rows_of is not None:
+            truth, weights = truth[rows_of], weights[rows_of]
+            if not weights.any():
+                raise ValueError("All held-out examples have a weight of zero.")
+        rows = as_rows(found, classifier)
+        counted = truth if self._counts_labels() else None
+        choice = self._choose(rows, weights, counted, metric)
+        self.classes_ = np.arange(truth.shape[1])
+        self.estimator_, self.metric_, self.rule_ = model, metric, choice.rule
+        self.sparse_output_ = sparse_output
+        for name, part in (("thresholds_", "values"), ("gains_", "gains")):
+            if hasattr(choice.rule, part):
+                setattr(self, name, getattr(choice.rule, part))
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        self.confusion_ = label_confusions(truth, choice.rule.indicator(rows), weights)
+        self.objective_ = float(choice.objective)
+        self.dual_objective_ = float(choice.bound)
+        self.dual_gap_ = self.objective_ - self.dual_objective_
+        self.n_iter_ = choice.n_iter
+        transaction.commit()
+        if choice.status == "max_iter":
+            warn_caller(
+                f"The search stopped at max_iter={self.max_iter}, with a gap of "
+                f"{self.dual_gap_:.3g}. Increase max_iter.",
+                ConvergenceWarning,
+            )
+
+    def _classifier(self):
+        if self.estimator is None:
+            return OneVsRestClassifier(default_classifier())
+        return self.estimator
+
+    def _is_fitted_already(self):
+        return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
+
+    def _counts_labels(self):
+        """Whether C counts the labels."""
+        at_once = self.labels_per_row is None and self.average != "samples"
+        return at_once and self.confusion != "probabilities"
+
+    def _check_combination(self, n_labels):
+        """The metric; errors for parameters that contradict each other."""
+        if isinstance(self.metric, str) and self.metric in ("macro_f1", "micro_f1"):
+            average = self.metric[:5]
+            raise ValueError(
+                f"metric={self.metric!r} is of the classes of one label; for that "
+                f"average over labels give metric='f1', average={average!r}."
+            )
+        metric = get_metric(self.metric, ABSENT_PRESENT)
+        if metric.needs_groups or metric.needs_costs:
+            of = "groups" if metric.needs_groups else "the costs of each example"
+            raise ValueError(f"metric={self.metric!r} is of {of}, not of labels.")
+        check_classifier(self._classifier(), "predict_proba")
+        k, samples = self.labels_per_row, self.average == "samples"
+        if k is not None and k > n_labels:
+            raise ValueError(
+                f"labels_per_row={k} is more than the {n_labels} labels that y has."
+            )
+        if samples and not (isinstance(metric, FBeta) and metric.positive(2) == 1):
+            raise ValueError(
+                "average='samples' is there for F-measures, metric='f1' or "
+                f"FBeta(beta=...); got metric={self.metric!r}."
+            )
+        thresholds = k is None and not samples
+        what = "average='samples'" if samples else f"labels_per_row={k}"
+        if self.confusion == "labels" and not thresholds:
+            raise ValueError(f"With {what}, confusion='labels' is not there.")
+        constraints = read_constraints(self.constraints)
+        if constraints and not thresholds:
+            raise ValueError(f"With {what} there can be no constraints.")
+        for constraint in constraints:
+            if (
+                constraint.needs_groups
+                or constraint.needs_baseline
+                or constraint.needs_costs
+            ):
+                raise ValueError(
+                    f"{constraint!r} is of groups, a baseline or the costs of each "
+                    "example, not of labels."
+                )
+            constraint.check(Cells.single([0.5, 0.5], ABSENT_PRESENT))
+        return metric
+
+    def _routed_fit(self, classifier, sample_weight, fit_params):
+        """Metadata for the classifier and the splitter, as a Bunch."""
+        if routes_metadata():
+            if sample_weight is not None:
+                fit_params = fit_params | {"sample_weight": sample_weight}
+            return process_routing(self, "fit", **fit_params)
+        if self._is_fitted_already():
+            if fit_params:
+                raise TypeError(
+                    f"fit takes no {sorted(fit_params)}, since the estimator is fitted "
+                    "already and gets none."
+                )
+        elif sample_weight is not None:
+            if has_fit_parameter(classifier, "sample_weight"):
+                fit_params = fit_params | {"sample_weight": sample_weight}
+            else:
+                warn_caller(
+                    f"fit of {type(classifier).__name__} does not take sample_weight: "
+                    "the confusion matrices are weighted, the probabilities are not. "
+                    "MultiOutputClassifier takes weights; OneVsRestClassifier and "
+                    "pipelines do with metadata routing, see "
+                    "sklearn.set_config(enable_metadata_routing=True).",
+                    UserWarning,
+                )
+        return Bunch(
+            estimator=Bunch(fit=fit_params, predict_proba={}), splitter=Bunch(split={})
+        )
+
+    def _probabilities(self, classifier, X, y, n_labels, routed):
+        """The fitted classifier, which rows, None for all, and their probabilities."""
+        if self._is_fitted_already():
+            if hasattr(classifier, "fit"):  # else there is no other way for it to be
+                check_is_fitted(classifier)
+            return (
+                classifier,
+                None,
+                label_probabilities(
+                    classifier, X, n_labels, **routed.estimator.predict_proba
+                ),
+            )
+        rows_of = None
+        if self.cv is not None:
+            rows_of, parts, _ = held_out_parts(
+                classifier,
+                X,
+                y,
+                _plain_fit,
+                partial(label_probabilities, n_labels=n_labels),
+                check_cv(self.cv),
+                routed,
+                self.n_jobs,
+            )
+            found = stacked(parts)
+        model = clone(classifier).fit(X, y, **routed.estimator.fit)
+        if rows_of is None:
+            found = label_probabilities(
+                model, X, n_labels, **routed.estimator.predict_proba
+            )
+        return model, rows_of, found
+
+    def _choose(self, rows, weights, truth, metric):
+        """The `Choice` for some rows, by their labels or, for None, probabilities."""
+        if self.average == "samples":
+            return choose_sets(rows, weights, self.labels_per_row, metric.beta)
+        if self.labels_per_row is None:
+            constraints = read_constraints(self.constraints)
+            return choose_thresholds(
+                rows, weights, truth, metric, self.average, constraints
+            )
+        return choose_top_labels(
+            rows, weights, self.labels_per_row, metric, self.average, self.tol,
+            self.max_iter,
+        )  # fmt: skip
+
+    def _found(self, method, X, params):
+        """Probabilities of new rows, as they are and as `LabelRows`."""
+        check_is_fitted(self)
+        check_sparse(X)
+        if routes_metadata():
+            params = process_routing(self, method, **params).estimator.predict_proba
+        found = label_probabilities(self.estimator_, X, len(self.classes_), **params)
+        return found, as_rows(found, self.estimator_)
+
+    def _output(self, indicator):
+        return indicator if self.sparse_output_ else indicator.toarray()
+
+    def predict(self, X, **params):
+        """The labels of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or whatever the classifier takes.
+        **params : dict
+            Handed on to `predict_proba` of the estimator; with metadata routing, what it
+            asks for.
+
+        Returns
+        -------
+        {ndarray, CSR} of int, shape (n_samples, n_labels)
+            Indicator; sparse where the y of `fit` was.
+        """
+        _, rows = self._found("predict", X, params)
+        return self._output(self.rule_.indicator(rows))
+
+    def predict_batch(self, X, sample_weight=None, **params):
+        """The labels of many rows, chosen for the metric that is expected of them.
+
+        The rule of `fit` is not used: thresholds, or sets of `labels_per_row` labels, are
+        chosen anew for the probabilities of these rows, as if they were right. It pays
+        where the rows of `fit` are few, or of another mix of labels; the labels of a row
+        depend on the other rows. For "samples" it is `predict`.
+
+        Parameters
+        ----------
+        X, **params : as in `predict`
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        {ndarray, CSR} of int, shape (n_samples, n_labels)
+        """
+        _, rows = self._found("predict", X, params)
+        choice = self._choose(
+            rows, check_weights(sample_weight, len(rows)), None, self.metric_
+        )
+        if choice.sets is not None:
+            return self._output(choice.sets.matrix(rows.n_labels))
+        return self._output(choice.rule.indicator(rows))
+
+    def predict_proba(self, X, **params):
+        """How probable each label is: those of the fitted estimator, as one matrix.
+
+        Parameters
+        ----------
+        X, **params : as in `predict`
+
+        Returns
+        -------
+        {ndarray, sparse matrix} of shape (n_samples, n_labels)
+        """
+        return self._found("predict_proba", X, params)[0]
+
+    def score(self, X, y, sample_weight=None, **params):
+        """The metric of the predictions: the greater, the better.
+
+        Parameters
+        ----------
+        X, **params : as in `predict`
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        float
+            1 - ψ, or -ψ for a metric whose values are costs, averaged as `average` says.
+        """
+        _, rows = self._found("score", X, params)
+        predicted = self.rule_.indicator(rows)
+        truth, _ = as_indicator(y)
+        check_consistent_length(truth, predicted)
+        if truth.shape != predicted.shape:
+            raise ValueError(
+                f"y has {truth.shape[1]} labels, but fit had {len(self.classes_)}."
+            )
+        weights = check_weights(sample_weight, len(rows))
+        if self.average == "samples":
+            beta2 = self.metric_.beta**2
+            hits = predicted.multiply(truth).sum(axis=1)
+            sizes = beta2 * truth.sum(axis=1) + predicted.sum(axis=1)
+            f = (1.0 + beta2) * hits / np.where(sizes > 0.0, sizes, 1.0)
+            return float(np.average(f, weights=weights))
+        C = label_confusions(truth, predicted, weights)
+        if self.average == "micro":
+            C = C.mean(axis=0, keepdims=True)
+        loss = LabelMean(self.metric_).value(C / len(C))
+        return 1.0 - loss if self.metric_.greater_is_better else -loss
+
+    def get_metadata_routing(self):
+        """What metadata this estimator and the one inside it ask for.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        mapping = MethodMapping().add(caller="fit", callee="predict_proba")
+        if not self._is_fitted_already():
+            mapping.add(caller="fit", callee="fit")
+        for method in PREDICTIONS:
+            mapping.add(caller=method, callee="predict_proba")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self._classifier(), method_mapping=mapping).add(
+            splitter=self.cv,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        classifier = self._classifier()
+        if hasattr(classifier, "__sklearn_tags__"):
+            tags.input_tags = copy.copy(get_tags(classifier).input_tags)
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+def _plain_fit(classifier, X, y, **params):
+    classifier.fit(X, y, **params)

@@ -1,0 +1,530 @@
+"""MultilabelMetricClassifier: rules, classifiers of all forms, scikit-learn's tools."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from _checks import generated_checks
+from _labelings import as_csr, expected_f, mean_label_loss, random_eta
+from _seeds import cache_by_seed, new_rng, new_seed
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_multilabel_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    f1_score,
+    fbeta_score,
+    jaccard_score,
+    make_scorer,
+    precision_score,
+    recall_score,
+)
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_param_validation
+
+from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
+from sklearn_structsvm.confusion import get_metric
+from sklearn_structsvm.metrics import (
+    Coverage,
+    EqualOpportunity,
+    FBeta,
+    LinearLoss,
+    Precision,
+)
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose rows are their own probabilities."""
+
+    def __init__(self, form="array"):
+        self.form = form
+
+    def fit(self, X, y, sample_weight=None):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def predict_proba(self, X):
+        if self.form == "list":
+            self.classes_ = [np.array([0, 1])] * X.shape[1]
+            return [np.stack([1.0 - p, p], axis=1) for p in X.T]
+        return X
+
+
+@cache_by_seed
+def some_data():
+    X, Y = make_multilabel_classification(
+        n_samples=160, n_classes=4, n_labels=2, random_state=new_seed(1)
+    )
+    Y[0], Y[1] = 0, 1
+    return X, Y
+
+
+def given(rng, n=30, n_labels=4):
+    eta = random_eta(rng, n, n_labels, share=0.8)
+    return eta, (rng.random(eta.shape) < eta).astype(int)
+
+
+def prefit(**params):
+    return MultilabelMetricClassifier(Given(), cv="prefit", **params)
+
+
+CLASSIFIERS = [
+    None,
+    OneVsRestClassifier(LogisticRegression(max_iter=1000)),
+    ClassifierChain(LogisticRegression(max_iter=1000), order=[3, 1, 0, 2]),
+    MultiOutputClassifier(LogisticRegression(max_iter=1000)),
+    RandomForestClassifier(n_estimators=5, max_depth=3, random_state=0),
+    CRFClassifier("multilabel", C=0.01, tol=0.1, random_state=0),
+]
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
+def test_classifiers_of_all_forms_are_taken(classifier):
+    X, Y = some_data()
+    model = MultilabelMetricClassifier(classifier, cv=2).fit(X, Y)
+    proba = model.predict_proba(X)
+    assert proba.shape == Y.shape
+    assert np.array_equal(model.predict(X), (proba > model.thresholds_).astype(int))
+    again = clone(model.estimator_).fit(X, Y).predict_proba(X)
+    if isinstance(again, list):
+        again = np.stack([part[:, 1] for part in again], axis=1)
+    assert np.allclose(proba, again, atol=0.05)
+    assert model.dual_gap_ == 0.0
+
+
+SCORES = [
+    ({"average": "macro"}, f1_score, {"average": "macro"}),
+    ({"average": "micro"}, f1_score, {"average": "micro"}),
+    ({"average": "samples"}, f1_score, {"average": "samples"}),
+    ({"metric": "jaccard"}, jaccard_score, {"average": "macro"}),
+    (
+        {"metric": FBeta(beta=2.0), "average": "samples"},
+        fbeta_score,
+        {"average": "samples", "beta": 2.0},
+    ),
+    ({"labels_per_row": 2}, f1_score, {"average": "macro"}),
+    ({"metric": "recall", "labels_per_row": 1}, recall_score, {"average": "macro"}),
+    ({"metric": "precision", "labels_per_row": 1}, precision_score, {"average": "macro"}),
+    ({"labels_per_row": 1, "average": "micro"}, f1_score, {"average": "micro"}),
+]
+
+
+@pytest.mark.parametrize(("params", "function", "options"), SCORES)
+def test_score_is_that_of_scikit_learn(params, function, options):
+    X, Y = some_data()
+    weights = new_rng(2).integers(0, 3, size=len(X)) + 0.5
+    model = MultilabelMetricClassifier(cv=None, **params).fit(X, Y)
+    for s in (None, weights):
+        expected = function(
+            Y, model.predict(X), sample_weight=s, zero_division=0, **options
+        )
+        assert model.score(X, Y, sample_weight=s) == pytest.approx(expected)
+
+
+def test_the_score_of_balanced_is_the_mean_of_the_labels_own():
+    X, Y = some_data()
+    model = MultilabelMetricClassifier(metric="balanced", cv=None).fit(X, Y)
+    predicted = model.predict(X)
+    own = [balanced_accuracy_score(*both) for both in zip(Y.T, predicted.T, strict=True)]
+    assert model.score(X, Y) == pytest.approx(np.mean(own))
+    assert model.objective_ == pytest.approx(1.0 - np.mean(own))
+    assert model.confusion_.sum(axis=(1, 2)) == pytest.approx(np.ones(4))
+
+
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_no_other_threshold_of_a_label_is_better(average):
+    rng = new_rng(3)
+    eta, Y = given(rng)
+    model = prefit(average=average).fit(eta, Y)
+    best = f1_score(Y, model.predict(eta), average=average, zero_division=0)
+    assert 1.0 - model.objective_ == pytest.approx(best)
+    for threshold in np.linspace(-0.05, 1.0, 22):
+        for label in range(4) if average == "macro" else [slice(None)]:
+            other = model.thresholds_.copy()
+            other[label] = threshold
+            predicted = (eta > other).astype(int)
+            assert (
+                f1_score(Y, predicted, average=average, zero_division=0) <= best + 1e-12
+            )
+
+
+def test_costs_are_those_of_the_labels():
+    rng = new_rng(4)
+    eta, Y = given(rng, n=60)
+    costs = LinearLoss({(1, 0): 3.0, (0, 1): 1.0})
+    model = prefit(metric=costs, confusion="probabilities").fit(eta, Y)
+    # Of probabilities that are right, a label pays from 1 / (1 + 3) on.
+    assert np.array_equal(model.predict(eta), (eta > 0.25).astype(int))
+    paid = 3.0 * (Y > model.predict(eta)) + (Y < model.predict(eta))
+    assert model.score(eta, Y) == pytest.approx(-paid.mean())
+    model = prefit(metric=costs, labels_per_row=2).fit(eta, Y)
+    order = np.argsort(-eta, axis=1, kind="stable")[:, :2]
+    top = np.zeros(Y.shape, dtype=int)
+    np.put_along_axis(top, order, 1, axis=1)
+    assert np.array_equal(model.predict(eta), top)
+    assert model.dual_gap_ == 0.0
+
+
+def test_with_few_labels_to_give_rare_ones_get_them_for_macro_recall():
+    eta, Y = given(new_rng(5), n=50)
+    eta[:, 0] *= 0.1
+    model = prefit(metric="recall", labels_per_row=1).fit(eta, Y)
+    gains = eta / np.maximum(eta.mean(axis=0), 1e-300)
+    chosen = model.predict(eta).argmax(axis=1)
+    rows = np.arange(len(eta))
+    assert gains[rows, chosen] == pytest.approx(gains.max(axis=1))
+    assert model.dual_gap_ == 0.0
+
+
+@pytest.mark.parametrize("metric", ["f1", "g_mean", "min_max", "mcc"])
+def test_with_labels_per_row_the_objective_is_that_of_the_rule_and_above_the_bound(
+    metric,
+):
+    eta, Y = given(new_rng(6), n=40)
+    model = prefit(metric=metric, labels_per_row=2).fit(eta, Y)
+    predicted = model.predict(eta).astype(float)
+    resolved = get_metric(metric, [0, 1])
+    value = mean_label_loss(resolved, predicted, eta, np.ones(40))
+    assert model.objective_ == pytest.approx(value, abs=1e-9)
+    assert model.dual_gap_ >= -1e-12
+    # No rule of other gains is below the bound.
+    for gains in new_rng(7).normal(size=(20, 4, 2)):
+        other = np.zeros(eta.shape)
+        order = np.argsort(-(gains[:, 0] + gains[:, 1] * eta), axis=1)[:, :2]
+        np.put_along_axis(other, order, 1.0, axis=1)
+        value = mean_label_loss(resolved, other, eta, np.ones(40))
+        assert value >= model.dual_objective_ - 1e-9
+
+
+def test_a_batch_gets_what_is_best_for_its_own_probabilities():
+    rng = new_rng(8)
+    eta, Y = given(rng)
+    new, _ = given(rng, n=50)
+    metric = get_metric("f1", [0, 1])
+    model = prefit().fit(eta, Y)
+    expected = prefit(confusion="probabilities").fit(new, np.zeros(new.shape, dtype=int))
+    assert np.array_equal(model.predict_batch(new), expected.predict(new))
+    model = prefit(labels_per_row=2).fit(eta, Y)
+    by_batch, by_rule = (
+        mean_label_loss(metric, P.astype(float), new, np.ones(50))
+        for P in (model.predict_batch(new), model.predict(new))
+    )
+    assert np.all(model.predict_batch(new).sum(axis=1) == 2)
+    by_fit = prefit(labels_per_row=2).fit(new, Y[rng.integers(len(Y), size=50)])
+    assert by_fit.dual_objective_ <= by_batch <= by_fit.objective_ + 1e-6
+    assert by_fit.dual_objective_ <= by_rule + 1e-12
+    samples = prefit(average="samples").fit(eta, Y)
+    assert np.array_equal(samples.predict_batch(new), samples.predict(new))
+
+
+def test_samples_f_is_expected_of_independent_labels():
+    eta, Y = given(new_rng(9), n=10)
+    for k in (None, 2):
+        model = prefit(average="samples", labels_per_row=k).fit(eta, Y)
+        sets = model.predict(eta)
+        values = [expected_f(s, p, 1.0) for s, p in zip(sets, eta, strict=True)]
+        assert 1.0 - model.objective_ == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"average": "micro"},
+        {"average": "samples"},
+        {"labels_per_row": 2},
+        {"confusion": "probabilities"},
+    ],
+)
+def test_sparse_probabilities_and_labels_are_decided_as_dense_ones(params):
+    eta, Y = given(new_rng(10))
+    dense = prefit(**params).fit(eta, Y)
+    model = prefit(**params).fit(as_csr(eta), sparse.csc_matrix(Y))
+    assert sparse.issparse(model.predict(as_csr(eta)))
+    assert np.array_equal(model.predict(as_csr(eta)).toarray(), dense.predict(eta))
+    assert model.score(as_csr(eta), sparse.coo_array(Y)) == dense.score(eta, Y)
+    assert model.dual_objective_ == dense.dual_objective_
+    assert sparse.issparse(model.predict_proba(as_csr(eta)))
+
+
+def test_sparse_labels_go_through_classifiers_and_scores_of_scikit_learn():
+    X, Y = some_data()
+    model = MultilabelMetricClassifier(cv=2).fit(
+        sparse.csr_matrix(X), sparse.csr_array(Y)
+    )
+    found = model.predict(sparse.csr_matrix(X))
+    assert sparse.issparse(found)
+    expected = f1_score(Y, found.toarray(), average="macro", zero_division=0)
+    assert f1_score(
+        sparse.csr_array(Y), found, average="macro", zero_division=0
+    ) == pytest.approx(expected)
+
+
+def test_a_list_of_arrays_is_decided_as_one_array():
+    eta, Y = given(new_rng(11))
+    model = MultilabelMetricClassifier(Given("list"), cv="prefit").fit(eta, Y)
+    assert np.array_equal(model.predict(eta), prefit().fit(eta, Y).predict(eta))
+
+
+def test_labels_that_are_always_predicted_are_so_in_sparse_rows():
+    eta, Y = given(new_rng(12))
+    Y[:, 1] = 1
+    eta[:5, 1] = 0.0
+    model = prefit().fit(as_csr(eta), sparse.csr_array(Y))
+    assert model.thresholds_[1] == -np.inf
+    assert np.all(model.predict(as_csr(eta))[:, [1]].toarray() == 1)
+
+
+@pytest.mark.parametrize("params", [{}, {"labels_per_row": 3}, {"average": "samples"}])
+def test_sparse_probabilities_are_never_made_dense(params):
+    n, n_labels, per_row = 8000, 400, 5
+    rng = new_rng(13)
+    labels = rng.integers(0, n_labels, size=(n, per_row)).ravel()
+    eta = sparse.csr_array(
+        (rng.random(n * per_row), labels, np.arange(n + 1) * per_row), (n, n_labels)
+    )
+    eta.sum_duplicates()
+    eta.data = np.minimum(eta.data, 1.0)
+    Y = sparse.csr_array((eta > 0.5).astype(int))
+    tracemalloc.start()
+    model = prefit(**params).fit(eta, Y)
+    model.predict(eta)
+    model.predict_batch(eta)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # An array would have 25.6 MB; the entries are half a megabyte.
+    assert most < 8e6
+
+
+def test_weights_stand_for_repeated_rows():
+    # Without ties, which rounding breaks.
+    eta = random_eta(new_rng(14), 30, 4, ties=False, share=1.0)
+    Y = (new_rng(21).random(eta.shape) < eta).astype(int)
+    times = new_rng(15).integers(0, 3, size=len(eta))
+    times[0] = 1
+    for params in ({}, {"average": "micro"}, {"metric": "balanced", "labels_per_row": 1}):
+        weighted = prefit(**params).fit(eta, Y, sample_weight=times)
+        repeated = prefit(**params).fit(
+            np.repeat(eta, times, axis=0), np.repeat(Y, times, axis=0)
+        )
+        assert weighted.objective_ == pytest.approx(repeated.objective_)
+        assert weighted.confusion_ == pytest.approx(repeated.confusion_)
+
+
+def test_weights_reach_the_classifier_where_it_takes_them():
+    X, Y = some_data()
+    weights = new_rng(16).integers(0, 3, size=len(X)) + 0.5
+    inner = MultiOutputClassifier(LogisticRegression(max_iter=1000))
+    model = MultilabelMetricClassifier(inner, cv=None).fit(X, Y, sample_weight=weights)
+    expected = clone(inner).fit(X, Y, sample_weight=weights).predict_proba(X)
+    assert np.array_equal(model.predict_proba(X)[:, 0], expected[0][:, 1])
+    with pytest.warns(UserWarning, match="OneVsRestClassifier does not take sample_weig"):
+        MultilabelMetricClassifier(cv=None).fit(X, Y, sample_weight=weights)
+    with config_context(enable_metadata_routing=True):
+        routed = MultilabelMetricClassifier(cv=2)
+        routed.set_fit_request(sample_weight=True).fit(X, Y, sample_weight=weights)
+        logistic = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
+        expected = OneVsRestClassifier(logistic).fit(X, Y, sample_weight=weights)
+    assert np.allclose(routed.predict_proba(X), expected.predict_proba(X))
+
+
+def test_folds_give_probabilities_that_were_not_trained_on():
+    X, Y = some_data()
+    folds = list(KFold(4).split(X))
+    model = MultilabelMetricClassifier(cv=folds).fit(X, Y)
+    inner = OneVsRestClassifier(LogisticRegression(max_iter=1000))
+    held_out = np.empty(Y.shape)
+    for train, test in folds:
+        held_out[test] = clone(inner).fit(X[train], Y[train]).predict_proba(X[test])
+    assert np.array_equal(model.thresholds_, prefit().fit(held_out, Y).thresholds_)
+    whole = clone(inner).fit(X, Y)
+    assert np.array_equal(model.predict_proba(X), whole.predict_proba(X))
+    frozen = MultilabelMetricClassifier(FrozenEstimator(whole)).fit(X, Y)
+    in_sample = MultilabelMetricClassifier(inner, cv=None).fit(X, Y)
+    assert np.array_equal(frozen.thresholds_, in_sample.thresholds_)
+
+
+def test_pipelines_searches_and_scorers_take_it():
+    X, Y = some_data()
+    pipe = make_pipeline(StandardScaler(), MultilabelMetricClassifier(cv=2))
+    scores = cross_val_score(pipe, X, Y, scoring="f1_macro", cv=2)
+    own = cross_val_score(
+        pipe, X, Y, scoring=make_scorer(f1_score, average="macro"), cv=2
+    )
+    assert np.array_equal(scores, own)
+    grid = {
+        "multilabelmetricclassifier__average": ["macro", "micro"],
+        "multilabelmetricclassifier__estimator": [OneVsRestClassifier(
+            LogisticRegression(C=C, max_iter=1000)) for C in (0.1, 1.0)],
+    }  # fmt: skip
+    search = GridSearchCV(pipe, grid, scoring="f1_micro", cv=2).fit(X, Y)
+    assert search.predict(X).shape == Y.shape
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    assert np.array_equal(again.predict(X), search.predict(X))
+
+
+def test_constraints_hold_for_each_label():
+    eta, Y = given(new_rng(17), n=80)
+    model = prefit(constraints=Coverage(at_most={1: 0.2})).fit(eta, Y)
+    assert np.all(model.predict(eta).mean(axis=0) <= 0.2)
+    model = prefit(metric="recall", constraints=[Precision(at_least=0.5)]).fit(eta, Y)
+    predicted = model.predict(eta)
+    given_out = predicted.sum(axis=0)
+    assert np.all((predicted * Y).sum(axis=0) >= 0.5 * given_out - 1e-9)
+    assert model.dual_gap_ == 0.0
+
+
+def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
+    eta, Y = given(new_rng(18))
+    Y[0] = 1
+    model = prefit().fit(eta, Y)
+    before = dict(vars(model))
+    model.set_params(
+        constraints=[Coverage(at_least={1: 0.5}), Coverage(at_most={1: 0.1})]
+    )
+    with pytest.raises(InfeasibleConstraintError, match="of label 0"):
+        model.fit(eta, Y)
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert fitted == {name: before[name] for name in fitted}
+    assert np.array_equal(model.predict(eta), (eta > model.thresholds_).astype(int))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"metric": "macro_f1"}, "metric='f1', average='macro'"),
+        ({"metric": "expected_cost"}, "is of the costs of each example"),
+        ({"metric": "f2"}, "metric='f2' is unknown"),
+        ({"metric": FBeta(pos_label=3)}, "pos_label=3 is not a class"),
+        ({"metric": "jaccard", "average": "samples"}, "is there for F-measures"),
+        ({"metric": FBeta(pos_label=0), "average": "samples"}, "is there for F-measures"),
+        ({"labels_per_row": 5}, "more than the 4 labels"),
+        ({"labels_per_row": 2, "confusion": "labels"}, "confusion='labels' is not"),
+        ({"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]}, "no constr"),
+        ({"average": "samples", "constraints": Precision(at_least=0.5)}, "no constr"),
+        ({"constraints": EqualOpportunity(slack=0.1)}, "is of groups"),
+        ({"constraints": Coverage(at_most={2: 0.1})}, "2 is not a class"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(params, message):
+    eta, Y = given(new_rng(19))
+    with pytest.raises(ValueError, match=message):
+        prefit(**params).fit(eta, Y)
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        ([0, 1, 1], r"indicator of shape \(n_samples, n_labels\).*got shape \(3,\)"),
+        ([[0, 1], [2, 0], [0, 0]], "0 and 1 only; got 2"),
+        ([[0.0, np.nan], [1, 0], [0, 0]], "must not contain NaN"),
+        ([[0, 1], [1, 0]], "inconsistent numbers of samples"),
+        ([[], [], []], "a column for each label"),
+        (sparse.csr_array([[0, 3], [1, 0], [0, 0]]), "0 and 1 only; got 3"),
+        ([[0], [1, 0], [1]], "y must be an array"),
+    ],
+)
+def test_labels_that_are_no_indicator_are_refused(Y, message):
+    with pytest.raises(ValueError, match=message):
+        prefit().fit(np.full((3, 2), 0.5), Y)
+
+
+def test_probabilities_of_a_wrong_shape_or_value_are_refused():
+    Y = np.array([[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match=r"of Given has shape \(2, 3\) for 2 labels"):
+        prefit().fit(np.full((2, 3), 0.5), Y)
+    with pytest.raises(ValueError, match="of Given must be from 0 to 1; got 2.0"):
+        prefit().fit(np.full((2, 2), 2.0), Y)
+    with pytest.raises(TypeError, match="must have the method predict_proba"):
+        MultilabelMetricClassifier(OneVsRestClassifier(LinearSVC())).fit(Y, Y)
+
+
+def test_rules_that_were_changed_by_hand_are_refused():
+    eta, Y = given(new_rng(20))
+    model = prefit(labels_per_row=2).fit(eta, Y)
+    model.rule_.gains = model.rule_.gains[:2]
+    with pytest.raises(ValueError, match="gains must have shape"):
+        model.predict(eta)
+    model = prefit(labels_per_row=2).fit(eta, Y)
+    model.rule_.k = 9
+    with pytest.raises(ValueError, match="labels_per_row must be from 1 to 4"):
+        model.predict(eta)
+    model = prefit().fit(eta, Y)
+    model.rule_.values = model.rule_.values[:2]
+    with pytest.raises(ValueError, match="thresholds must have shape"):
+        model.predict(eta)
+
+
+OF_ONE_LABEL = "hands over one label of each row, in one dimension: y is an indicator"
+OF_OTHERS = "hands over a column of other labels than 0 and 1: y is an indicator"
+OF_CLASSES = (
+    "asks that predictions have the shape, and probabilities the columns, of classes"
+)
+
+
+def expected_failed_checks(estimator):
+    failed = dict.fromkeys(
+        [
+            "check_estimators_dtypes",
+            "check_sample_weights_pandas_series",
+            "check_sample_weights_not_an_array",
+            "check_sample_weights_shape",
+            "check_sample_weights_not_overwritten",
+            "check_classifier_data_not_an_array",
+            "check_fit2d_1feature",
+        ],
+        OF_OTHERS,
+    )
+    failed |= dict.fromkeys(
+        [
+            "check_complex_data",
+            "check_classifiers_one_label",
+            "check_classifiers_one_label_sample_weights",
+            "check_classifiers_classes",
+            "check_classifier_not_supporting_multiclass",
+        ],
+        OF_ONE_LABEL,
+    )
+    failed |= dict.fromkeys(
+        [
+            "check_classifiers_train",
+            "check_estimator_sparse_array",
+            "check_estimator_sparse_matrix",
+        ],
+        OF_CLASSES,
+    )
+    failed["check_classifier_multioutput"] = (
+        "asks for the labels whose probability is above 1/2, which are not the best ones"
+    )
+    return failed
+
+
+@pytest.mark.filterwarnings("ignore:Label .* is present in all training:UserWarning")
+@generated_checks(
+    [MultilabelMetricClassifier(MultiOutputClassifier(LogisticRegression()), cv=None)],
+    expected_failed_checks,
+)
+def test_it_passes_the_generated_checks(estimator, check):
+    check(estimator)
+
+
+def test_parameters_are_checked_before_any_fit():
+    check_param_validation("MultilabelMetricClassifier", MultilabelMetricClassifier())
