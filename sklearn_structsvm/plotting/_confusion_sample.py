@@ -67,7 +67,7 @@ class ConfusionSample:
                 "What is of costs of each example is no function of the confusion "
                 "matrix: it cannot be drawn."
             )
-        probabilities, codes, _ = estimator._mixture_input(
+        probabilities, _, _ = estimator._mixture_input(
             "predict_proba", X, sensitive_features, None, {}
         )
         groups = finder.groups
@@ -77,7 +77,7 @@ class ConfusionSample:
             groups.codes = known
         baseline = finder.baseline_codes(X, sensitive_features)
         labels = encode(y, classes)
-        _, cells = make_cells(labels, weights, classes, groups, baseline)
+        codes, cells = make_cells(labels, weights, classes, groups, baseline)
         task = Task(
             estimator.metric_,
             constraints,

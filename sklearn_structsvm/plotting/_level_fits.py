@@ -99,7 +99,9 @@ def _fit_split(estimator, constraints, train, test):
     # Without folds of its own, the class probabilities are the same at all levels.
     reused = {}
     if estimator.cv is None and hasattr(free, "estimator_"):
-        reused = {"estimator": FrozenEstimator(free.estimator_)}
+        frozen = FrozenEstimator(free.estimator_)
+        # With a group_estimator, it is one of the pairs.
+        reused = {"estimator": frozen, "group_estimator": None}
     table = np.full((len(constraints), len(MEASURES)), np.nan)
     for row, at_level in zip(table, constraints, strict=True):
         try:

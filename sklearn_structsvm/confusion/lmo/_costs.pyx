@@ -39,6 +39,15 @@ cdef void _split_off_diagonal(
             c[q], smallest = L[i * k + q] - r[i], size
 
 
+cdef void _transpose(
+        Py_ssize_t k, Py_ssize_t q, const double* L, double scale,
+        double* costs) noexcept nogil:
+    """Write Lᵀ, scaled; L is k x q."""
+    cdef Py_ssize_t e
+    for e in range(k * q):
+        costs[e] = L[e % k * q + e // k] * scale
+
+
 cdef bint _separate(
         Py_ssize_t k, const double* L, double scale, double* costs) noexcept nogil:
     """Write c and d with L_ij = r_i + c_j + d_j [i = j], or Lᵀ; whether it is the first.
@@ -46,7 +55,7 @@ cdef bint _separate(
     For a row of probabilities, predicting j then costs c_j + d_j η_j and what does not
     depend on j. Of two classes the first costs nothing, so that only η_1 matters.
     """
-    cdef Py_ssize_t i, j, e
+    cdef Py_ssize_t i, j
     cdef double excess
     # Overwritten in the end, if k² numbers are what is wanted.
     cdef double* r = costs + 2 * k
@@ -64,8 +73,7 @@ cdef bint _separate(
                 costs[k + j] = excess
             elif fabs(excess) > SEPARABLE_RTOL * (
                     fabs(L[i * k + j]) + fabs(r[i]) + fabs(costs[j])):
-                for e in range(k * k):
-                    costs[e] = L[e % k * k + e // k] * scale
+                _transpose(k, k, L, scale, costs)
                 return False
     for j in range(2 * k):
         costs[j] *= scale
@@ -77,32 +85,36 @@ def reduce_costs(const double[:, :, ::1] L, bint single):
 
     Parameters
     ----------
-    L : ndarray of shape (m, k, k), finite
+    L : ndarray of shape (m, k, q), finite
     single : bool
         Whether in float32.
 
     Returns
     -------
-    costs : ndarray of shape (m, max(k k, 2 k))
+    costs : ndarray of shape (m, max(k q, 2 k))
         Of each cell, k numbers c and then k numbers d, where predicting j costs
-        c_j + d_j η_j up to what does not depend on j; or Lᵀ. Times a power of two, so
-        that float32 holds them.
+        c_j + d_j η_j up to what does not depend on j; or Lᵀ, as always where q is not k.
+        Times a power of two, so that float32 holds them.
     separable : ndarray of shape (m,), uint8
         Whether it is the first.
     """
-    cdef Py_ssize_t m = L.shape[0], k = L.shape[1], a, e
+    cdef Py_ssize_t m = L.shape[0], k = L.shape[1], q = L.shape[2], a, e
     cdef double largest = 0.0
     cdef int exponent = 0
     cdef double[:, ::1] costs
     cdef unsigned char[::1] separable
-    out = np.zeros((m, max(k * k, 2 * k)))
+    out = np.zeros((m, max(k * q, 2 * k)))
     flags = np.zeros(m, dtype=np.uint8)
     costs, separable = out, flags
     with nogil:
         for a in range(m):
             largest = 0.0
-            for e in range(k * k):
+            for e in range(k * q):
                 largest = max(largest, fabs((&L[a, 0, 0])[e]))
             frexp(largest, &exponent)
-            separable[a] = _separate(k, &L[a, 0, 0], ldexp(1.0, -exponent), &costs[a, 0])
+            if q == k:
+                separable[a] = _separate(
+                    k, &L[a, 0, 0], ldexp(1.0, -exponent), &costs[a, 0])
+            else:
+                _transpose(k, q, &L[a, 0, 0], ldexp(1.0, -exponent), &costs[a, 0])
     return (out.astype(np.float32) if single else out), flags

@@ -39,10 +39,11 @@
 #endif
 
 /* One block, and what predictions cost in its cell: either 2 k numbers, c and then d,
- * where predicting j costs c_j + d_j η_j (`separable`), or k x k costs of predicting j
- * for label i, at j k + i. Numbers are floats (`single`) or doubles. */
+ * where predicting j costs c_j + d_j η_j (`separable`, which needs q = k), or k x q costs
+ * of predicting j of q for label i of k, at j k + i. Numbers are floats (`single`) or
+ * doubles. */
 typedef struct {
-    ptrdiff_t rows, padded, k;
+    ptrdiff_t rows, padded, k, q;
     int single, separable;
     const void *costs, *P;
 } plugin_block;
@@ -93,14 +94,14 @@ static const plugin_kernels *kernels_for(int single)
 #endif
 
 /* tally[j] = Σ_{r: choice j} w_r, or how many there are where w is NULL. `room` is for
- * 4 k doubles. */
+ * 4 q doubles. */
 static void block_tally(const plugin_block *block, const double *w, double *room,
                         double *tally)
 {
     kernels_for(block->single)->tally(block, w, room, tally);
 }
 
-/* sums[i * k + j] += Σ_{r: choice j} w_r η_ri; w, if any, in the numbers of the block.
+/* sums[i * q + j] += Σ_{r: choice j} w_r η_ri; w, if any, in the numbers of the block.
  * Of the choice that is likely the most frequent one, only `totals`, Σ_r w_r η_ri for
  * each i, less the other sums is taken. `room` is for k doubles. */
 static void block_sums(const plugin_block *block, const void *w, const double *totals,

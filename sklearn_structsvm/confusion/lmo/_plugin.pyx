@@ -24,6 +24,7 @@ cdef extern from "confusion/lmo/_plugin.h" nogil:
         Py_ssize_t rows
         Py_ssize_t padded
         Py_ssize_t k
+        Py_ssize_t q
         int single
         int separable
         const void* costs
@@ -254,10 +255,10 @@ cdef class PluginBlocks:
                             total += p[r]
                     self.totals[b, i] = total
 
-    cdef int _check(self, Py_ssize_t m, Py_ssize_t k, Py_ssize_t k2) except -1:
-        if k != self.n_classes or k2 != k or m < self.n_cells:
+    cdef int _check(self, Py_ssize_t m, Py_ssize_t k, Py_ssize_t q) except -1:
+        if k != self.n_classes or q < 1 or m < self.n_cells:
             raise ValueError(
-                f"Loss tensors of shape ({m}, {k}, {k2}) do not fit {self.n_cells} cells "
+                f"Loss tensors of shape ({m}, {k}, {q}) do not fit {self.n_cells} cells "
                 f"and {self.n_classes} classes.")
         return 0
 
@@ -266,13 +267,14 @@ cdef class PluginBlocks:
         return n_threads if numbers >= MIN_NUMBERS else 1
 
     cdef plugin_block _block(
-            self, Py_ssize_t b, const char* costs, Py_ssize_t stride,
+            self, Py_ssize_t b, Py_ssize_t q, const char* costs, Py_ssize_t stride,
             const unsigned char* separable) noexcept nogil:
         cdef plugin_block block
         cdef Py_ssize_t a = self.cells[b]
         block.rows = self.rows[b]
         block.padded = self.starts[b + 1] - self.starts[b]
         block.k = self.n_classes
+        block.q = q
         block.single = self.single
         block.separable = separable[a]
         block.costs = costs + a * stride
@@ -284,14 +286,15 @@ cdef class PluginBlocks:
 
         Parameters
         ----------
-        L : ndarray of shape (m, k, k)
+        L : ndarray of shape (m, k, q)
+            What predicting each of q things costs for each class.
         n_threads : int
 
         Returns
         -------
-        ndarray of shape (m, k, k)
+        ndarray of shape (m, k, q)
         """
-        cdef Py_ssize_t b, k = self.n_classes, n_blocks = self.n_blocks, j, stride
+        cdef Py_ssize_t b, q = L.shape[2], n_blocks = self.n_blocks, j, stride
         cdef int threads = self._threads(n_threads)
         cdef const char* costs
         cdef const unsigned char[::1] separable
@@ -302,25 +305,24 @@ cdef class PluginBlocks:
         self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
-        # Behind the k sums of a block, room for those that are not finished.
-        tallies = np.empty((n_blocks, 5 * k if self.weighted else k))
-        out = np.zeros((L.shape[0], k, k))
+        # Behind the q sums of a block, room for those that are not finished.
+        tallies = np.empty((n_blocks, 5 * q if self.weighted else q))
+        out = np.zeros((L.shape[0], L.shape[1], q))
         C = out
         for b in prange(n_blocks, nogil=True, num_threads=threads, schedule="static"):
-            self._tally(b, costs, stride, &separable[0], &tallies[b, 0])
+            self._tally(b, q, costs, stride, &separable[0], &tallies[b, 0])
         with nogil:
             for b in range(n_blocks):
-                for j in range(k):
+                for j in range(q):
                     C[self.cells[b], self.labels[b], j] += tallies[b, j]
         return out
 
     cdef void _tally(
-            self, Py_ssize_t b, const char* costs, Py_ssize_t stride,
+            self, Py_ssize_t b, Py_ssize_t q, const char* costs, Py_ssize_t stride,
             const unsigned char* separable, double* tally) noexcept nogil:
-        cdef plugin_block block = self._block(b, costs, stride, separable)
+        cdef plugin_block block = self._block(b, q, costs, stride, separable)
         if self.weighted:
-            block_tally(
-                &block, self.weights + self.starts[b], tally + self.n_classes, tally)
+            block_tally(&block, self.weights + self.starts[b], tally + q, tally)
         else:
             block_tally(&block, NULL, NULL, tally)
 
@@ -329,15 +331,16 @@ cdef class PluginBlocks:
 
         Parameters
         ----------
-        L : ndarray of shape (m, k, k)
+        L : ndarray of shape (m, k, q)
+            What predicting each of q things costs for each class.
         n_threads : int
 
         Returns
         -------
-        ndarray of shape (m, k, k)
+        ndarray of shape (m, k, q)
         """
         cdef Py_ssize_t run, n_runs = self.runs.shape[0] - 1, k = self.n_classes, e
-        cdef Py_ssize_t stride, a
+        cdef Py_ssize_t stride, a, q = L.shape[2]
         cdef int threads = self._threads(n_threads)
         cdef const char* costs
         cdef const unsigned char[::1] separable
@@ -346,43 +349,42 @@ cdef class PluginBlocks:
         self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
-        # Behind the k² sums of a run, room for k.
-        sums = np.zeros((n_runs, k * k + k))
-        out = np.zeros((L.shape[0], k, k))
+        # Behind the k q sums of a run, room for k.
+        sums = np.zeros((n_runs, k * q + k))
+        out = np.zeros((L.shape[0], k, q))
         C = out
         for run in prange(n_runs, nogil=True, num_threads=threads, schedule="static"):
-            self._sum_run(run, costs, stride, &separable[0], &sums[run, 0])
+            self._sum_run(run, q, costs, stride, &separable[0], &sums[run, 0])
         with nogil:
             for run in range(n_runs):
                 a = self.cells[self.runs[run]]
-                for e in range(k * k):
+                for e in range(k * q):
                     (&C[a, 0, 0])[e] += sums[run, e]
         return out
 
     cdef void _sum_run(
-            self, Py_ssize_t run, const char* costs, Py_ssize_t stride,
+            self, Py_ssize_t run, Py_ssize_t q, const char* costs, Py_ssize_t stride,
             const unsigned char* separable, double* sums) noexcept nogil:
         cdef Py_ssize_t b, k = self.n_classes
         cdef plugin_block block
         cdef const char* weights
         for b in range(self.runs[run], self.runs[run + 1]):
-            block = self._block(b, costs, stride, separable)
+            block = self._block(b, q, costs, stride, separable)
             weights = NULL
             if self.weighted:
                 weights = self.own_weights + self.starts[b] * self.itemsize
-            block_sums(
-                &block, weights, &self.totals[b, 0], sums + k * k, sums)
+            block_sums(&block, weights, &self.totals[b, 0], sums + k * q, sums)
 
     def predict(self, const double[:, :, ::1] L, int32_t[::1] out, int n_threads=1):
         """Write the prediction for each row that was kept.
 
         Parameters
         ----------
-        L : ndarray of shape (m, k, k)
+        L : ndarray of shape (m, k, q)
         out : ndarray of shape (n,), int32
         n_threads : int
         """
-        cdef Py_ssize_t b, n_blocks = self.n_blocks, stride
+        cdef Py_ssize_t b, n_blocks = self.n_blocks, q = L.shape[2], stride
         cdef int threads = self._threads(n_threads)
         cdef const char* costs
         cdef const unsigned char[::1] separable
@@ -391,13 +393,13 @@ cdef class PluginBlocks:
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
         for b in prange(n_blocks, nogil=True, num_threads=threads, schedule="static"):
-            self._predict_block(b, costs, stride, &separable[0], out)
+            self._predict_block(b, q, costs, stride, &separable[0], out)
 
     cdef void _predict_block(
-            self, Py_ssize_t b, const char* costs, Py_ssize_t stride,
+            self, Py_ssize_t b, Py_ssize_t q, const char* costs, Py_ssize_t stride,
             const unsigned char* separable, int32_t[::1] out) noexcept nogil:
         cdef int32_t[BLOCK_ROWS] chosen
-        cdef plugin_block block = self._block(b, costs, stride, separable)
+        cdef plugin_block block = self._block(b, q, costs, stride, separable)
         cdef const Py_ssize_t* rows = &self.order[self.first[b]]
         cdef Py_ssize_t r
         block_choices(&block, chosen)
@@ -410,40 +412,41 @@ cdef class PluginBlocks:
 
         Parameters
         ----------
-        Ls : ndarray of shape (T, m, k, k)
+        Ls : ndarray of shape (T, m, k, q)
         mixture : ndarray of shape (T,)
-        out : ndarray of shape (n, k)
+        out : ndarray of shape (n, q)
         n_threads : int
         """
         cdef Py_ssize_t b, n_blocks = self.n_blocks, T = Ls.shape[0], m = Ls.shape[1]
-        cdef Py_ssize_t k = self.n_classes, stride
+        cdef Py_ssize_t k = Ls.shape[2], q = Ls.shape[3], stride
         cdef int threads = self._threads(n_threads)
         cdef const char* costs
         cdef const unsigned char[::1] separable
         if T == 0:
             return
-        self._check(m, Ls.shape[2], Ls.shape[3])
+        self._check(m, k, q)
         check_shape("mixture", mixture, T)
-        check_shape("out", out, self.n_rows, k)
+        check_shape("out", out, self.n_rows, q)
         reduced, separable = reduce_costs(
-            np.asarray(Ls).reshape(T * m, k, k), self.single)
+            np.asarray(Ls).reshape(T * m, k, q), self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
         for b in prange(n_blocks, nogil=True, num_threads=threads, schedule="static"):
-            self._mix_block(b, T, m, costs, stride, &separable[0], mixture, out)
+            self._mix_block(b, T, m, q, costs, stride, &separable[0], mixture, out)
 
     cdef void _mix_block(
-            self, Py_ssize_t b, Py_ssize_t T, Py_ssize_t m, const char* costs,
-            Py_ssize_t stride, const unsigned char* separable,
+            self, Py_ssize_t b, Py_ssize_t T, Py_ssize_t m, Py_ssize_t q,
+            const char* costs, Py_ssize_t stride, const unsigned char* separable,
             const double[::1] mixture, double[:, ::1] out) noexcept nogil:
         cdef int32_t[BLOCK_ROWS] chosen
         cdef const Py_ssize_t* rows = &self.order[self.first[b]]
-        cdef Py_ssize_t t, r, k = self.n_classes
+        cdef Py_ssize_t t, r
         cdef plugin_block block
         cdef double weight
         cdef double* shares = &out[0, 0]
         for t in range(T):
-            block = self._block(b, costs + t * m * stride, stride, separable + t * m)
+            block = self._block(
+                b, q, costs + t * m * stride, stride, separable + t * m)
             block_choices(&block, chosen)
             weight = mixture[t]
             for r in range(block.rows):
-                shares[rows[r] * k + chosen[r]] += weight
+                shares[rows[r] * q + chosen[r]] += weight

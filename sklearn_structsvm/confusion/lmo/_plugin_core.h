@@ -52,8 +52,8 @@ static void NAMED(choose_separable)(ptrdiff_t padded, ptrdiff_t k, const REAL *c
 }
 
 TARGET
-static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
-                              const REAL *P, INDEX *choices)
+static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
+                              const REAL *costs, const REAL *P, INDEX *choices)
 {
     const VECTOR none = (VECTOR){0} + (REAL)INFINITY;
     const INDICES first = {0};
@@ -64,7 +64,7 @@ static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
             best[u] = none;
             choice[u] = first;
         }
-        for (ptrdiff_t j = 0; j < k; j++) {
+        for (ptrdiff_t j = 0; j < q; j++) {
             const REAL *p = P + r, *column = costs + j * k;
             const INDICES label = first + (INDEX)j;
             VECTOR score[GROUP];
@@ -81,11 +81,11 @@ static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
 
 /* counts[j] = how many of the choices are j */
 TARGET
-static void NAMED(count)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
+static void NAMED(count)(ptrdiff_t padded, ptrdiff_t q, const INDEX *choices,
                          double *counts)
 {
     const INDICES first = {0};
-    for (ptrdiff_t j = 0; j < k; j++) {
+    for (ptrdiff_t j = 0; j < q; j++) {
         const INDICES label = first + (INDEX)j;
         INDICES found = {0};
         for (ptrdiff_t r = 0; r < padded; r += GROUP_ROWS)
@@ -130,9 +130,9 @@ static inline double NAMED(add_up)(const REAL *lanes)
  * labels at a time. Rows that are alike stand together, so that a group has few choices.
  * `rest` (k) goes down by what is added. Meanwhile the next block is asked for. */
 TARGET
-static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
-                                INDEX but, const REAL *P, const REAL *w, double *rest,
-                                double *sums)
+static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
+                                const INDEX *choices, INDEX but, const REAL *P,
+                                const REAL *w, double *rest, double *sums)
 {
     VECTOR chosen[BLOCK_ROWS / LANES];
     INDEX present[BLOCK_ROWS / GROUP_ROWS];
@@ -142,7 +142,7 @@ static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choi
     const char *ahead = (const char *)(P + padded * k);
     const char *const end = (const char *)(P + 2 * padded * k);
     NAMED(find_present)(padded, choices, present);
-    for (ptrdiff_t j = 0; j < k; j++) {
+    for (ptrdiff_t j = 0; j < q; j++) {
         const INDICES label = first + (INDEX)j;
         const int bit = (int)(j % (ptrdiff_t)(8 * sizeof(INDEX)));
         ptrdiff_t n_groups = 0;
@@ -158,7 +158,7 @@ static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choi
         }
         for (ptrdiff_t i = 0; n_groups && i < k; i += 2) {
             const ptrdiff_t next = i + 1 < k ? i + 1 : i;
-            const REAL *p = P + i * padded, *q = P + next * padded;
+            const REAL *p = P + i * padded, *after = P + next * padded;
             VECTOR total[GROUP] = {{0}}, other[GROUP] = {{0}};
             for (ptrdiff_t g = 0; g < n_groups; g++) {
                 const VECTOR *c = chosen + g * GROUP;
@@ -167,17 +167,17 @@ static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choi
                     __builtin_prefetch(ahead, 0, 2);
                 EACH_OF_GROUP {
                     total[u] += c[u] * AT(p + r, u);
-                    other[u] += c[u] * AT(q + r, u);
+                    other[u] += c[u] * AT(after + r, u);
                 }
             }
             total[0] = (total[0] + total[1]) + (total[2] + total[3]);
             other[0] = (other[0] + other[1]) + (other[2] + other[3]);
             const double sum = NAMED(add_up)((const REAL *)total);
-            sums[i * k + j] += sum;
+            sums[i * q + j] += sum;
             rest[i] -= sum;
             if (next > i) {
                 const double sum_next = NAMED(add_up)((const REAL *)other);
-                sums[next * k + j] += sum_next;
+                sums[next * q + j] += sum_next;
                 rest[next] -= sum_next;
             }
         }
@@ -206,13 +206,13 @@ static void NAMED(choose_separable)(ptrdiff_t padded, ptrdiff_t k, const REAL *c
     }
 }
 
-static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
-                              const REAL *P, INDEX *choices)
+static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
+                              const REAL *costs, const REAL *P, INDEX *choices)
 {
     for (ptrdiff_t r = 0; r < padded; r++) {
         REAL best = (REAL)INFINITY;
         choices[r] = 0;
-        for (ptrdiff_t j = 0; j < k; j++) {
+        for (ptrdiff_t j = 0; j < q; j++) {
             REAL score = costs[j * k] * P[r];
             for (ptrdiff_t i = 1; i < k; i++)
                 score += costs[j * k + i] * P[i * padded + r];
@@ -222,23 +222,23 @@ static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, const REAL *costs,
     }
 }
 
-static void NAMED(count)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
+static void NAMED(count)(ptrdiff_t padded, ptrdiff_t q, const INDEX *choices,
                          double *counts)
 {
-    memset(counts, 0, k * sizeof(double));
+    memset(counts, 0, q * sizeof(double));
     for (ptrdiff_t r = 0; r < padded; r++)
         counts[choices[r]] += 1.0;
 }
 
-static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, const INDEX *choices,
-                                INDEX but, const REAL *P, const REAL *w, double *rest,
-                                double *sums)
+static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
+                                const INDEX *choices, INDEX but, const REAL *P,
+                                const REAL *w, double *rest, double *sums)
 {
     for (ptrdiff_t i = 0; i < k; i++)
         for (ptrdiff_t r = 0; r < padded; r++)
             if (choices[r] != but) {
                 const double product = (w ? w[r] : 1) * P[i * padded + r];
-                sums[i * k + choices[r]] += product;
+                sums[i * q + choices[r]] += product;
                 rest[i] -= product;
             }
 }
@@ -251,29 +251,29 @@ static void NAMED(choose)(const plugin_block *block, INDEX *choices)
     if (block->separable)
         NAMED(choose_separable)(block->padded, block->k, costs, P, choices);
     else
-        NAMED(choose_any)(block->padded, block->k, costs, P, choices);
+        NAMED(choose_any)(block->padded, block->k, block->q, costs, P, choices);
 }
 
 static void NAMED(tally)(const plugin_block *block, const double *w, double *room,
                          double *tally)
 {
     INDEX choices[BLOCK_ROWS] ALIGNED;
-    const ptrdiff_t k = block->k, padding = block->padded - block->rows;
+    const ptrdiff_t q = block->q, padding = block->padded - block->rows;
     NAMED(choose)(block, choices);
     if (!w) {
-        NAMED(count)(block->padded, k, choices, tally);
+        NAMED(count)(block->padded, q, choices, tally);
         if (padding)
             tally[choices[block->padded - 1]] -= (double)padding;
         return;
     }
     /* Four sums of each, since a sum waits for the one before it. */
     const ptrdiff_t quarter = block->padded / 4;
-    memset(room, 0, 4 * k * sizeof(double));
+    memset(room, 0, 4 * q * sizeof(double));
     for (ptrdiff_t r = 0; r < quarter; r++)
         for (ptrdiff_t s = 0; s < 4; s++)
-            room[s * k + choices[s * quarter + r]] += w[s * quarter + r];
-    for (ptrdiff_t j = 0; j < k; j++)
-        tally[j] = (room[j] + room[k + j]) + (room[2 * k + j] + room[3 * k + j]);
+            room[s * q + choices[s * quarter + r]] += w[s * quarter + r];
+    for (ptrdiff_t j = 0; j < q; j++)
+        tally[j] = (room[j] + room[q + j]) + (room[2 * q + j] + room[3 * q + j]);
 }
 
 /* A choice that more than half of some rows have, if there is such, and else one of
@@ -294,14 +294,14 @@ static void NAMED(sums)(const plugin_block *block, const void *w, const double *
                         double *rest, double *sums)
 {
     INDEX choices[BLOCK_ROWS] ALIGNED;
-    const ptrdiff_t k = block->k;
+    const ptrdiff_t k = block->k, q = block->q;
     NAMED(choose)(block, choices);
     const INDEX but = NAMED(frequent)(block->rows, choices);
     memcpy(rest, totals, k * sizeof(double));
-    NAMED(add_products)(block->padded, k, choices, but, (const REAL *)block->P,
+    NAMED(add_products)(block->padded, k, q, choices, but, (const REAL *)block->P,
                         (const REAL *)w, rest, sums);
     for (ptrdiff_t i = 0; i < k; i++)
-        sums[i * k + but] += rest[i] > 0.0 ? rest[i] : 0.0;
+        sums[i * q + but] += rest[i] > 0.0 ? rest[i] : 0.0;
 }
 
 static void NAMED(write_choices)(const plugin_block *block, int32_t *chosen)

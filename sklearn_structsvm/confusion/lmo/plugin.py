@@ -3,6 +3,11 @@
 Algorithms 9 and 10 of Narasimhan et al.: for a loss tensor L (m, k, k), the classifier
 that minimises <L, C> given a model of the class probabilities η predicts, for an x of
 cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). L is all that it is known by.
+
+Algorithm 10 takes the group a = A(x) to be a function of x. Where it is not, and may not
+be asked for, <L, C> is Σ_a Σ_i P(a, i | x) L[a, i, h(x)] in the mean over x, which is
+least for h(x) = argmin_j Σ_a Σ_i P(a, i | x) L[a, i, j]: the same rule, with the pairs of
+group and label for its classes. If P(a | x) is 0 or 1 it is that of Algorithm 10.
 """
 
 import numpy as np
@@ -28,8 +33,9 @@ ROWS_FOR_SHARES = 4096
 class PluginLMO(LMO):
     """The plug-in rule over a sample: the best classifier for a loss tensor, in one pass.
 
-    What it gets as X, in `fit` and in `predict`, are class probabilities. Handles are
-    loss tensors.
+    What it gets as X, in `fit` and in `predict`, are class probabilities, or, for rules
+    that do not see the groups, those of the pairs (group, label), groups varying slowest.
+    Handles are loss tensors.
 
     Parameters
     ----------
@@ -38,6 +44,10 @@ class PluginLMO(LMO):
         j in cell a, the confusion under the model; for it the plug-in rule is the best
         of all classifiers. "labels": shares of the sample's labels, as in Algorithm 9;
         for them the rule is a good classifier, not the best one.
+    n_groups : int, default=1
+        g, where the rules are not to see the groups: X has g k columns, and of the m
+        cells the first m / g are of the first group, and so on. A rule sees no more of a
+        cell than its place among those of its group.
     n_threads : int, default=1
         No bit of a result depends on it.
 
@@ -67,8 +77,9 @@ class PluginLMO(LMO):
     array([0, 1])
     """
 
-    def __init__(self, counted="probabilities", *, n_threads=1):
+    def __init__(self, counted="probabilities", *, n_groups=1, n_threads=1):
         self.counted = counted
+        self.n_groups = n_groups
         self.n_threads = n_threads
 
     @property
@@ -81,7 +92,7 @@ class PluginLMO(LMO):
 
         Parameters
         ----------
-        X : array-like of shape (n, k)
+        X : array-like of shape (n, g k)
             Class probabilities of each example. Those in float32 are worked on in
             float32, in half the time; all else in float64.
         y : array-like of shape (n,) or None
@@ -103,7 +114,7 @@ class PluginLMO(LMO):
             of range, weights that are negative, not finite or all zero.
         """
         P = as_probabilities(X)
-        n, k = P.shape
+        n, k = len(P), _n_labels(P, self.n_groups)
         check_choice("counted", self.counted, COUNTED)
         if self.counted == "labels" and y is None:
             raise ValueError("counted='labels' needs y.")
@@ -111,6 +122,11 @@ class PluginLMO(LMO):
         cells, m = as_cells(cells, n, n_cells)
         weights = check_weights(sample_weight, n)
         self.shape_ = (m, k, k)
+        # The rule sees pairs of group and label, and of the cell what is left.
+        group, cells = np.divmod(cells, m // self.n_groups)
+        if self.n_groups > 1 and y is not None:
+            y = group * k + y
+        k = P.shape[1]
         key = cells if y is None else cells * k + y
         ties = likely_choices(P, weights, self.n_threads) if self.exact else None
         order, ends, keys = segments(key, weights, ties)
@@ -170,7 +186,9 @@ class PluginLMO(LMO):
         -------
         ndarray of shape (n,)
         """
-        return predict_plugin(X, handle, cells, n_threads=self.n_threads)
+        return predict_plugin(
+            X, handle, cells, n_groups=self.n_groups, n_threads=self.n_threads
+        )
 
     def without_examples(self):
         """A copy that is not fitted: `predict` needs no more."""
@@ -193,29 +211,77 @@ class PluginLMO(LMO):
         return np.tensordot(weights, tensors, axes=1)
 
     def _confusion(self, L, counted):
+        L = by_pair(L, self.n_groups)
         if counted == "labels":
             C = self._blocks.count(L, self.n_threads)
         else:
             C = self._blocks.sum(L, self.n_threads)
         C /= C.sum()
+        return by_cell(C, self.n_groups)
+
+
+def by_pair(L, n_groups):
+    """Loss tensors by cell and label as those by pair (group, label): a copy, if g > 1.
+
+    Parameters
+    ----------
+    L : ndarray of shape (..., g p, k, q)
+        Of p cells of each of g groups.
+    n_groups : int
+
+    Returns
+    -------
+    ndarray of shape (..., p, g k, q)
+    """
+    if n_groups == 1:
+        return L
+    *rest, m, k, q = L.shape
+    p = m // n_groups
+    split = np.moveaxis(L.reshape(*rest, n_groups, p, k, q), -4, -3)
+    return np.ascontiguousarray(split.reshape(*rest, p, n_groups * k, q))
+
+
+def by_cell(C, n_groups):
+    """The inverse of `by_pair`, of one tensor."""
+    if n_groups == 1:
         return C
+    p, pairs, q = C.shape
+    k = pairs // n_groups
+    split = np.moveaxis(C.reshape(p, n_groups, k, q), 1, 0)
+    return split.reshape(n_groups * p, k, q)
 
 
-def predict_plugin(probabilities, L, cells=None, *, n_threads=1):
+def _n_labels(P, n_groups):
+    """k, of probabilities of shape (n, g k)."""
+    k, rest = divmod(P.shape[1], n_groups)
+    if rest:
+        raise ValueError(
+            f"Probabilities of pairs of {n_groups} groups and the labels must have as "
+            f"many columns for each group; got shape {P.shape}."
+        )
+    return k
+
+
+def predict_plugin(probabilities, L, cells=None, *, n_groups=1, n_threads=1):
     """Predictions of the plug-in classifier of a loss tensor.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n, k)
-    L : array-like of shape (m, k, k), or (k, k)
+    probabilities : array-like of shape (n, g k)
+        Of the pairs of group and label, if g > 1.
+    L : array-like of shape (g p, k, k), or (k, k)
     cells : array-like of shape (n,) or None
-        Cell of each row, 0, ..., m - 1; None for all zero.
+        Which of the p cells of its group each row is in, 0, ..., p - 1; None for all
+        zero.
+    n_groups : int
+        g.
     n_threads : int
 
     Returns
     -------
     ndarray of shape (n,), intp
-        argmin_j Σ_i η_i L[a, i, j], the first if there are several.
+        argmin_j Σ_i η_i L[a, i, j], or with groups argmin_j Σ_ai η_ai L[a, i, j]; the
+        first if there are several.
 
     Examples
     --------
@@ -224,25 +290,24 @@ def predict_plugin(probabilities, L, cells=None, *, n_threads=1):
     array([1, 0])
     """
     P = as_probabilities(probabilities)
-    n, k = P.shape
-    L = as_losses(L, (-1, k, k))
+    n, k = len(P), _n_labels(P, n_groups)
+    L = by_pair(as_losses(L, (-1, k, k)), n_groups)
     chosen = np.zeros(n, dtype=np.int32)
     if n:
         _blocks_by_cell(P, cells, len(L), n_threads).predict(L, chosen, n_threads)
     return chosen.astype(np.intp)
 
 
-def mixture_proba(probabilities, Ls, weights, cells=None, *, n_threads=1):
+def mixture_proba(probabilities, Ls, weights, cells=None, *, n_groups=1, n_threads=1):
     """How probable each prediction of a randomised plug-in classifier is.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n, k)
-    Ls : array-like of shape (T, m, k, k)
+    probabilities : array-like of shape (n, g k)
+    Ls : array-like of shape (T, g p, k, k)
     weights : array-like of shape (T,)
         The probability of each plug-in classifier.
-    cells : array-like of shape (n,) or None
-        Cell of each row, 0, ..., m - 1; None for all zero.
+    cells, n_groups : as of `predict_plugin`
     n_threads : int
 
     Returns
@@ -251,16 +316,18 @@ def mixture_proba(probabilities, Ls, weights, cells=None, *, n_threads=1):
         Sum of the weights of the classifiers that predict each class.
     """
     P = as_probabilities(probabilities)
-    n, k = P.shape
+    n, k = len(P), _n_labels(P, n_groups)
     Ls = np.asarray(Ls, dtype=np.float64)
     T, m = Ls.shape[:2]
     losses = as_losses(Ls.reshape(-1, k, k), (T * m, k, k)).reshape(T, m, k, k)
+    losses = by_pair(losses, n_groups)
     weights = np.require(weights, np.float64, "CA")
     if weights.shape != (T,):
         raise ValueError(f"weights must have shape ({T},); got {weights.shape}.")
     out = np.zeros((n, k))
     if n:
-        _blocks_by_cell(P, cells, m, n_threads).mix(losses, weights, out, n_threads)
+        blocks = _blocks_by_cell(P, cells, losses.shape[1], n_threads)
+        blocks.mix(losses, weights, out, n_threads)
     return out
 
 

@@ -71,12 +71,26 @@ class ComplexMetricClassifier(TrainedMixture):
     confusion : {"auto", "labels", "probabilities"}, default="auto"
         What C counts, for ``lmo="plugin"``. "labels": the labels of the examples. For
         two classes the best of all thresholds (of each group) is found for these; for
-        more, the rule above is only nearly the best. "probabilities": the class
-        probabilities of the examples, as if they were right; the rule is the best one
-        for any number of classes. "auto": labels for two classes; for more probabilities,
-        which go half the way to the labels before, where these contradict them (see
-        `label_factors_`). So the bound is true, of what is counted. Sample weights are
-        numbers of examples there.
+        more, or with `group_blind`, the rule above is only nearly the best.
+        "probabilities": the class probabilities of the examples, as if they were right;
+        the rule is the best one for any number of classes. "auto": labels for two
+        classes; for more probabilities, which go half the way to the labels before, where
+        these contradict them (see `label_factors_`). So the bound is true, of what is
+        counted. Sample weights are numbers of examples there.
+    group_blind : bool, default=False
+        Whether to decide without the group, so that `sensitive_features` are needed in
+        `fit` only. False: there is a rule for each group. True, for ``lmo="plugin"``: the
+        probabilities are those of group and label together, P(a, i | x), and the rule for
+        costs L is argmin_j Σ_a Σ_i P(a, i | x) L_aij, the best of all that see x alone.
+        Constraints and metrics of groups mean what they do otherwise.
+    group_estimator : classifier or None, default=None
+        For ``group_blind=True``. None: `estimator` is fitted to the pairs (group, label),
+        numbered a * n_classes + i for ``groups_[a]`` and ``classes_[i]``, and one that is
+        fitted already must have been fitted to these. A classifier: it is fitted to the
+        groups, `estimator` to the labels, and P(a, i | x) is the product of their
+        probabilities, which is right where group and label are independent given x. It is
+        fitted to the values of the sensitive feature, or to their places in ``groups_``
+        where there are several columns.
     cv : int, splitter, iterable, "prefit" or None, default=None
         Where the probabilities come from that the mixture is chosen by. None: a fit to
         all examples gives those of the same examples, which is right for classifiers that
@@ -112,12 +126,15 @@ class ComplexMetricClassifier(TrainedMixture):
     classifiers_ : list of length n_mixture
         The fitted classifiers; not for ``lmo="plugin"``.
     estimator_ : classifier
-        The source of the probabilities; for ``lmo="plugin"`` only.
+        The source of the probabilities; for ``lmo="plugin"`` only. With `group_blind` its
+        classes are the numbers of the pairs (group, label); of two classifiers it has
+        them as its `estimator_` and `group_estimator_`.
     label_factors_ : ndarray of shape (n_classes, n_classes) or None
         Where the labels contradict the probabilities of `estimator_`, at a level of 1 %,
         ``confusion="auto"`` multiplies these by it (and has them sum to 1), in training
         and in predictions: [b, i] is for class i where the rule of balanced costs
-        predicts b. None where they are taken as they are. For ``lmo="plugin"`` only.
+        predicts b. None where they are taken as they are, as with `group_blind`. For
+        ``lmo="plugin"`` only.
     metric_ : ConfusionMetric
         ψ for these classes.
     pos_label_ : label or None
@@ -137,13 +154,15 @@ class ComplexMetricClassifier(TrainedMixture):
         ψ of `certified_confusions_`.
     dual_objective_ : float
         A lower bound of ψ over all classifiers that meet the constraints and decide by
-        these probabilities (and by the group, where `groups_` is not None).
+        these probabilities (and by the group, where `groups_` is not None, but for
+        `group_blind`).
     dual_gap_ : float
         How far the mixture may be from the best, at most: `objective_ - dual_objective_`.
-        For "labels" of more than two classes it and `dual_objective_` are of the class
-        probabilities instead: under these, no classifier that violates the constraints as
-        little as the mixture does is better by more. inf for metrics that are neither
-        convex nor made of ratios, and an estimate for other LMOs than "plugin".
+        For "labels" of more than two classes, or with `group_blind`, it and
+        `dual_objective_` are of the class probabilities instead: under these, no
+        classifier that violates the constraints as little as the mixture does is better
+        by more. inf for metrics that are neither convex nor made of ratios, and an
+        estimate for other LMOs than "plugin".
     constraint_violation_ : float
         The largest violation of a constraint by `certified_confusions_`, in the
         constraint's own units, as a call of the constraint has it; not positive where all
@@ -161,8 +180,9 @@ class ComplexMetricClassifier(TrainedMixture):
         of each fold alone would lead to (on average, where that is a mixture). Their
         spread says how well the threshold is known.
     groups_ : ndarray of shape (n_groups,) or None
-        Groups that the classifier tells apart: values of the sensitive feature, or tuples
-        of them where there are several columns. None where it needs no groups.
+        Groups that the classifier, or with `group_blind` the fit, tells apart: values of
+        the sensitive feature, or tuples of them where there are several columns. None
+        where it needs no groups.
     solver_ : str
         What solver="auto" stood for.
     n_iter_, n_oracle_calls_ : int
@@ -240,6 +260,14 @@ class ComplexMetricClassifier(TrainedMixture):
     True
     >>> model.predict(X, sensitive_features=group).shape
     (1000,)
+
+    The same by a rule that does not know the group:
+
+    >>> model.set_params(group_blind=True).fit(X, y > 0, sensitive_features=group)
+    ... # doctest: +ELLIPSIS
+    ComplexMetricClassifier(...)
+    >>> model.predict(X).shape
+    (1000,)
     """
 
     # What a fit sets, for editors and type checkers.
@@ -276,6 +304,8 @@ class ComplexMetricClassifier(TrainedMixture):
         "solver": [StrOptions({"auto", *SOLVERS})],
         "solver_options": [dict, None],
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],
+        "group_blind": ["boolean"],
+        "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"prefit"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -295,6 +325,8 @@ class ComplexMetricClassifier(TrainedMixture):
         solver="auto",
         solver_options=None,
         confusion="auto",
+        group_blind=False,
+        group_estimator=None,
         cv=None,
         tol=1e-3,
         max_iter=1000,
@@ -310,6 +342,8 @@ class ComplexMetricClassifier(TrainedMixture):
         self.solver = solver
         self.solver_options = solver_options
         self.confusion = confusion
+        self.group_blind = group_blind
+        self.group_estimator = group_estimator
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
@@ -344,7 +378,7 @@ class ComplexMetricClassifier(TrainedMixture):
 data frame or None, default=None
             The group of each example: strings, numbers or booleans, none missing. With
             several columns the groups are the combinations that occur. Not used where
-            neither the metric nor a constraint is of groups.
+            neither the metric nor a constraint is of groups, but for `group_blind`.
         costs : array-like of shape (n_samples, n_classes) or \
 (n_samples, n_classes, n_classes), default=None
             What predictions cost for each example, for ``metric="expected_cost"`` and
@@ -353,7 +387,7 @@ data frame or None, default=None
             and rules depend on it: pass it to `predict`. [r, j]: predicting j, the label
             being what it is. This is known in training only, and rules see features only.
         **fit_params : dict
-            Handed on to `fit` of the estimator; with metadata routing, what it and `cv`
+            Handed on to `fit` of `estimator`; with metadata routing, what it and `cv`
             ask for.
 
         Returns

@@ -29,6 +29,13 @@ from sklearn_structsvm.estimators.complex_metric.oracles import (
     PluginOracle,
     counted_as,
 )
+from sklearn_structsvm.estimators.complex_metric.pairs import (
+    IndependentPairs,
+    check_prefit_groups,
+    check_prefit_pairs,
+    for_pairs,
+    group_labels,
+)
 from sklearn_structsvm.estimators.complex_metric.predicting import (
     RandomisedClassifier,
     routes_metadata,
@@ -135,11 +142,12 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         weights = check_weights(sample_weight, len(labels))
         self._check_combination(labels)
         classifier, classes = self._classifier(), np.unique(labels)
-        if self._is_plugin and self._is_fitted_already():
-            classes = prefit_classes(classifier, labels)
+        if self._is_plugin and self._is_fitted_already(classifier):
+            if not self.group_blind or self.group_estimator is not None:
+                classes = prefit_classes(classifier, labels)
         task = make_task(
             self.metric, self.constraints, classes, X, labels, weights,
-            sensitive_features, costs,
+            sensitive_features, costs, self.group_blind,
         )  # fmt: skip
         if task.costs is not None and not self._is_plugin:
             raise ValueError(
@@ -147,9 +155,12 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             )
         if self._is_plugin:
             routed = self._routed_fit(
-                classifier, sample_weight, sensitive_features, costs, fit_params
+                sample_weight, sensitive_features, costs, fit_params
             )
-            oracle, found = self._plugin(task, classifier, X, labels, routed)
+            if self.group_blind:
+                oracle, found = self._plugin_of_pairs(task, X, routed)
+            else:
+                oracle, found = self._plugin(task, classifier, X, labels, classes, routed)
         else:
             oracle, found = self._other_lmo(task, classifier, X, fit_params)
         found |= {
@@ -185,17 +196,25 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
                 f"{kind}, and metric={self.metric!r} is of one class against one other: "
                 "for more, name it as an object with a pos_label."
             )
-        if self._is_plugin:
-            check_classifier(
-                self._classifier(),
-                "predict_proba",
-                " CalibratedClassifierCV makes probabilities of a decision_function; "
-                "lmo='weighted' needs none.",
+        if self.group_estimator is not None and not self.group_blind:
+            raise ValueError(
+                "group_estimator gives the probabilities of groups that are not known; "
+                "it goes with group_blind=True."
             )
+        if self._is_plugin:
+            for name, classifier in self._classifiers().items():
+                check_classifier(
+                    classifier,
+                    "predict_proba",
+                    " CalibratedClassifierCV makes probabilities of a decision_function; "
+                    "lmo='weighted' needs none.",
+                    name,
+                )
             return
         for name, is_set in (
             ("cv", isinstance(self.cv, str)),
             ("confusion", self.confusion == "probabilities"),
+            ("group_blind", bool(self.group_blind)),
         ):
             if is_set:
                 raise ValueError(
@@ -203,10 +222,8 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
                     f"only lmo='plugin' uses; got lmo={self.lmo!r}."
                 )
 
-    def _routed_fit(
-        self, classifier, sample_weight, sensitive_features, costs, fit_params
-    ):
-        """Metadata for the classifier and the splitter, as a Bunch."""
+    def _routed_fit(self, sample_weight, sensitive_features, costs, fit_params):
+        """Metadata for the classifiers and the splitter, as a Bunch."""
         if routes_metadata():
             if sample_weight is not None:
                 fit_params = fit_params | {"sample_weight": sample_weight}
@@ -221,9 +238,14 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
                     f"fit takes no {sorted(fit_params)}, since the estimator is fitted "
                     "already and gets none."
                 )
-        elif sample_weight is not None:
+        routed = Bunch(splitter=Bunch(split={}))
+        for name, classifier in self._classifiers().items():
+            of_fit = fit_params if name == "estimator" else {}
+            routed[name] = Bunch(fit=of_fit, predict_proba={})
+            if sample_weight is None or self._is_fitted_already(classifier):
+                continue
             if has_fit_parameter(classifier, "sample_weight"):
-                fit_params = fit_params | {"sample_weight": sample_weight}
+                routed[name].fit = of_fit | {"sample_weight": sample_weight}
             else:
                 warn_caller(
                     f"fit of {type(classifier).__name__} does not take sample_weight: "
@@ -232,28 +254,61 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
                     "sklearn.set_config(enable_metadata_routing=True).",
                     UserWarning,
                 )
-        return Bunch(
-            estimator=Bunch(fit=fit_params, predict_proba={}), splitter=Bunch(split={})
+        return routed
+
+    def _plugin_of_pairs(self, task, X, routed):
+        """As `_plugin`, from the probabilities of pairs (group, label)."""
+        classifier, classes = self._classifier(), task.classes
+        k, groups = len(classes), task.finder.groups
+        # Cells of a group are side by side.
+        group = task.codes // (task.cells.n_cells // len(groups.names))
+        pairs = group * k + task.y
+        if self.group_estimator is not None:
+            names = group_labels(groups)
+            if self._is_fitted_already(self.group_estimator):
+                check_prefit_groups(self.group_estimator, names)
+            classifier = IndependentPairs(
+                classifier, self.group_estimator, classes, names
+            )
+            routed.estimator = Bunch(
+                fit=for_pairs(routed.estimator.fit, routed.group_estimator.fit),
+                predict_proba=for_pairs(
+                    routed.estimator.predict_proba, routed.group_estimator.predict_proba
+                ),
+            )
+            if self._is_fitted_already():
+                classifier = classifier.as_fitted()
+        elif self._is_fitted_already():
+            check_prefit_pairs(classifier, pairs, k * len(groups.names))
+        names = [(name, label) for name in groups.names for label in classes.tolist()]
+        return self._plugin(
+            task, classifier, X, pairs, np.arange(len(names)), routed, names
         )
 
-    def _plugin(self, task, classifier, X, y, routed):
-        """The oracle of the plug-in rule and the attributes that are known with it."""
+    def _plugin(self, task, classifier, X, y, classes, routed, names=None):
+        """The oracle of the plug-in rule and the attributes that are known with it.
+
+        `y` is what the classifier is fitted to, and `classes` what its probabilities are
+        wanted of.
+        """
         rows = folds = None
         if self._is_fitted_already():
             model = classifier
         else:
             if self.cv is not None:
                 rows, probabilities, folds = held_out_probabilities(
-                    classifier, X, y, task.classes, self.cv, routed, self.n_jobs
+                    classifier, X, y, classes, self.cv, routed, self.n_jobs, names
                 )
             model = fit_to_labels(clone(classifier), X, y, **routed.estimator.fit)
         if rows is None:
             probabilities = class_probabilities(
-                model, X, task.classes, **routed.estimator.predict_proba
+                model, X, classes, **routed.estimator.predict_proba
             )
+        counted = counted_as(self.confusion, len(task.classes), task.costs)
         used = slice(None) if rows is None else rows
         correction = None
-        if self.confusion == "auto" and len(task.classes) > 2:
+        is_corrected = self.confusion == "auto" and counted == "probabilities"
+        if is_corrected and len(task.classes) > 2 and not self.group_blind:
             correction = LabelCorrection.fit(
                 probabilities, task.y[used], task.weights[used]
             )
@@ -262,7 +317,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         oracle = PluginOracle(
             task if rows is None else task.take(rows),
             probabilities,
-            counted_as(self.confusion, len(task.classes), task.costs),
+            counted,
             count_threads(self.n_jobs),
             correction,
         )

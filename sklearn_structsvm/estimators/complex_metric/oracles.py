@@ -50,14 +50,19 @@ class PluginOracle:
         self.data = (
             probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
         )  # fmt: skip
+        with_thresholds = counted == "labels" and task.cells.n_classes == 2
         if task.costs is not None:
             self.data += (task.costs,)
-            self.lmo = CostLMO(counted)
-        elif counted == "labels" and task.cells.n_classes == 2:
-            self.lmo = ThresholdLMO(n_threads=n_threads)
+            self.lmo = CostLMO(counted).fit(*self.data)
+        elif with_thresholds and not task.finder.group_blind:
+            self.lmo = ThresholdLMO(n_threads=n_threads).fit(*self.data)
         else:
-            self.lmo = PluginLMO(counted, n_threads=n_threads)
-        self.lmo.fit(*self.data)
+            self.lmo = self._plugin(counted)
+
+    def _plugin(self, counted):
+        n_groups = self.task.finder.n_unseen_groups
+        lmo = PluginLMO(counted, n_groups=n_groups, n_threads=self.n_threads)
+        return lmo.fit(*self.data)
 
     def take(self, rows):
         """The oracle of some of the examples, which are at hand."""
@@ -77,7 +82,13 @@ class PluginOracle:
             prices = np.array([self.lmo.price(L) for L in handles])
             own_costs = prices, self.lmo.mean_costs
         return {
-            "mixture_": PluginMixture(weights, losses, own_costs, self.correction),
+            "mixture_": PluginMixture(
+                weights,
+                losses,
+                own_costs,
+                self.correction,
+                self.task.finder.n_unseen_groups,
+            ),
             "mixture_weights_": weights,
             "loss_matrices_": losses,
             "cell_confusions_": self.lmo.mixture_confusion(handles, weights, "labels")[
@@ -97,8 +108,7 @@ class PluginOracle:
         if self.task.costs is not None:
             model = CostLMO("probabilities").fit(*self.data)
         else:
-            model = PluginLMO("probabilities", n_threads=self.n_threads)
-            model.fit(*self.data)
+            model = self._plugin("probabilities")
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.solution.handles, result.solution.weights)
         slack = max(problem.excess(C), 0.0) + MET

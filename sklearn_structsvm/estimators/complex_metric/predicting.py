@@ -22,11 +22,16 @@ from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
 from sklearn_structsvm._utils.labels import check_codes, unseen, unseen_words
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.lmo.costs import rule_costs
-from sklearn_structsvm.confusion.lmo.plugin import mixture_proba, predict_plugin
+from sklearn_structsvm.confusion.lmo.plugin import (
+    by_pair,
+    mixture_proba,
+    predict_plugin,
+)
 from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import AtomicFitMixin
+from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
     default_classifier,
@@ -65,7 +70,10 @@ class RandomisedClassifier(
     AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
     BaseEstimator,
 ):  # fmt: skip
-    """All but `fit`, for parameters `estimator`, `metric`, `lmo`, `cv` and `n_jobs`."""
+    """All but `fit`, for parameters `estimator`, `metric`, `lmo`, `cv` and `n_jobs`.
+
+    And `group_blind` and `group_estimator`.
+    """
 
     # Groups and costs are wanted wherever they are known: nobody need ask for them by
     # set_fit_request(sensitive_features=True) and its like.
@@ -128,6 +136,13 @@ class RandomisedClassifier(
     def _classifier(self):
         return default_classifier() if self.estimator is None else self.estimator
 
+    def _classifiers(self):
+        """By name, the classifiers that probabilities are of."""
+        found = {"estimator": self._classifier()}
+        if self.group_estimator is not None:
+            found["group_estimator"] = self.group_estimator
+        return found
+
     @property
     def _is_plugin(self):
         return isinstance(self.lmo, str) and self.lmo == "plugin"
@@ -150,19 +165,24 @@ class RandomisedClassifier(
         router = MetadataRouter(owner=self).add_self_request(self)
         if not self._is_plugin:
             return router
-        mapping = MethodMapping().add(caller="fit", callee="predict_proba")
-        if not self._is_fitted_already():
-            mapping.add(caller="fit", callee="fit")
-        for method in PREDICTIONS:
-            mapping.add(caller=method, callee="predict_proba")
-        return router.add(estimator=self._classifier(), method_mapping=mapping).add(
+        for name, classifier in self._classifiers().items():
+            mapping = MethodMapping().add(caller="fit", callee="predict_proba")
+            if not self._is_fitted_already(classifier):
+                mapping.add(caller="fit", callee="fit")
+            for method in PREDICTIONS:
+                mapping.add(caller=method, callee="predict_proba")
+            router.add(method_mapping=mapping, **{name: classifier})
+        return router.add(
             splitter=self.cv,
             method_mapping=MethodMapping().add(caller="fit", callee="split"),
         )
 
-    def _is_fitted_already(self):
-        """Whether the classifier is to be taken as it is."""
-        return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
+    def _is_fitted_already(self, *classifiers):
+        """Whether these, or all of them, are to be taken as they are."""
+        return isinstance(self.cv, str) or all(
+            isinstance(classifier, FrozenEstimator)
+            for classifier in classifiers or self._classifiers().values()
+        )
 
     def _routed(self, method, sensitive_features, costs, params):
         """What of the metadata `predict_proba` of the classifier is to get."""
@@ -181,7 +201,12 @@ class RandomisedClassifier(
             # It is not asked for probabilities; who else wants anything is an error.
             process_routing(self, method, **params)
             return {}
-        return process_routing(self, method, **params).estimator.predict_proba
+        routed = process_routing(self, method, **params)
+        if self.group_estimator is None:
+            return routed.estimator.predict_proba
+        return for_pairs(
+            routed.estimator.predict_proba, routed.group_estimator.predict_proba
+        )
 
     def _mixture_input(self, method, X, sensitive_features, costs, params):
         """What the mixture decides by, the cell of each row, and its costs or None."""
@@ -191,7 +216,10 @@ class RandomisedClassifier(
         self.mixture_.check(len(self.classes_))
         params = self._routed(method, sensitive_features, costs, params)
         if self.mixture_.needs_probabilities:
-            X_in = class_probabilities(self.estimator_, X, self.classes_, **params)
+            classes = self.classes_
+            if self.mixture_.n_groups > 1:
+                classes = np.arange(self.mixture_.n_groups * len(classes))
+            X_in = class_probabilities(self.estimator_, X, classes, **params)
             n_samples = len(X_in)
             if self.mixture_.correction is not None:
                 X_in = self.mixture_.correction(X_in)
@@ -224,8 +252,9 @@ class RandomisedClassifier(
             Or whatever the classifier takes.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
 or None
-            The groups, needed where `groups_` is not None, and else not used (nor by the
-            classifiers of ``lmo="weighted"``, which see the rows alone).
+            The groups, needed where `groups_` is not None, and else not used (nor with
+            `group_blind`, nor by the classifiers of ``lmo="weighted"``, which see the
+            rows alone).
         costs : array-like of shape (n_samples, n_classes, n_classes), default=None
             The costs of each example, [r, i, j] of predicting j if its label is i, where
             `fit` had them in this form; not used by other fits. None: those of `fit` on
@@ -357,15 +386,21 @@ class PluginMixture:
         and their means, which stand for those that are not given.
     correction : LabelCorrection or None
         That probabilities go through before.
+    n_groups : int, default=1
+        As of `PluginLMO`: g > 1 where rules do not see the group, and probabilities are
+        of pairs.
     """
 
     needs_probabilities = needs_cells = True
 
-    def __init__(self, weights, loss_matrices, own_costs=None, correction=None):
+    def __init__(
+        self, weights, loss_matrices, own_costs=None, correction=None, n_groups=1
+    ):
         self.weights = weights
         self.loss_matrices = loss_matrices
         self.own_costs = own_costs
         self.correction = correction
+        self.n_groups = n_groups
 
     @property
     def needs_costs(self):
@@ -399,6 +434,11 @@ class PluginMixture:
             shares, factors = self.correction.shares, self.correction.factors
             check_floats("mixture_.correction.shares", shares, n_classes)
             check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
+        n_cells = self.loss_matrices.shape[1]
+        if self.n_groups < 1 or n_cells % self.n_groups:
+            raise ValueError(
+                f"mixture_.n_groups must divide the {n_cells} cells; got {self.n_groups}."
+            )
 
     def predict(self, probabilities, cells, uniforms, n_threads=1, costs=None):
         """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
@@ -412,6 +452,7 @@ class PluginMixture:
                 probabilities[rows],
                 losses[t],
                 cells[rows],
+                n_groups=self.n_groups,
                 n_threads=n_threads,
             )
 
@@ -427,15 +468,20 @@ class PluginMixture:
             return found
         losses = self._without_costs()
         return mixture_proba(
-            probabilities, losses, self.weights, cells, n_threads=n_threads
+            probabilities,
+            losses,
+            self.weights,
+            cells,
+            n_groups=self.n_groups,
+            n_threads=n_threads,
         )
 
     def scores(self, probabilities, cells, costs=None):
         """Minus the expected cost of each class, where there is but one classifier."""
         if costs is not None:
             return -self._expected(0, probabilities, cells, costs)
-        (loss,) = self._without_costs()
-        scores = np.empty(probabilities.shape)
+        loss = by_pair(self._without_costs()[0], self.n_groups)
+        scores = np.empty((len(probabilities), loss.shape[-1]))
         for cell in np.unique(cells):
             rows = cells == cell
             scores[rows] = -(probabilities[rows] @ loss[cell])

@@ -33,11 +33,11 @@ def default_classifier():
     return classifier
 
 
-def check_classifier(classifier, method, hint=""):
+def check_classifier(classifier, method, hint="", name="estimator"):
     """TypeError for a classifier that lacks what it will be asked for."""
     if not hasattr(classifier, method):
         raise TypeError(
-            f"estimator must have the method {method}; got {classifier!r}.{hint}"
+            f"{name} must have the method {method}; got {classifier!r}.{hint}"
         )
 
 
@@ -107,7 +107,7 @@ def _reordered(probabilities, known, classes):
     return result
 
 
-def prefit_classes(classifier, y):
+def prefit_classes(classifier, y, what="y holds labels"):
     """Labels of a fitted classifier; ValueError where y has another."""
     if hasattr(classifier, "fit"):  # else there is no other way for it to be
         check_is_fitted(classifier)
@@ -115,13 +115,13 @@ def prefit_classes(classifier, y):
     unknown = sorted(set(np.unique(y).tolist()) - set(classes.tolist()), key=str)
     if unknown:
         raise ValueError(
-            f"y holds labels that the fitted estimator does not know: {unknown}. It was "
+            f"{what} that the fitted estimator does not know: {unknown}. It was "
             f"fitted to {classes.tolist()}."
         )
     return np.sort(classes)
 
 
-def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
+def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs, names=None):
     """Probabilities of the rows of each fold's test part by a fit to the rest.
 
     Parameters
@@ -133,6 +133,8 @@ def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
         samples of the paper, and repeated folds give rows several times.
     routed : Bunch
         `estimator.fit`, `estimator.predict_proba` and `splitter.split`: metadata.
+    names : list or None
+        What a warning calls the classes; None for their own names.
 
     Returns
     -------
@@ -147,7 +149,7 @@ def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs):
     rows, parts, folds = held_out_parts(
         classifier, X, y, fit_to_labels, read, splitter, routed, n_jobs
     )
-    _warn_of_missing(y, classes, [train for train, _ in folds])
+    _warn_of_missing(y, classes, [train for train, _ in folds], names)
     ends = np.cumsum([0, *map(len, parts)])
     slices = [slice(*pair) for pair in pairwise(ends.tolist())]
     return rows, np.concatenate(parts), slices
@@ -189,11 +191,13 @@ def _held_out(classifier, X, y, fit, read, train, test, routed):
     return read(classifier, X_test, **params)
 
 
-def _warn_of_missing(y, classes, train_parts):
+def _warn_of_missing(y, classes, train_parts, names):
+    # A pair of group and label need not occur at all.
     missing = [
-        label
-        for label in classes.tolist()
+        name
+        for label, name in zip(classes.tolist(), names or classes.tolist(), strict=True)
         if any(not (y[train] == label).any() for train in train_parts)
+        and (names is None or (y == label).any())
     ]
     if missing:
         warn_caller(

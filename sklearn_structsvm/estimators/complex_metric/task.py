@@ -37,20 +37,30 @@ class CellFinder:
     baseline : classifier or None
         Of a churn constraint.
     classes : ndarray of shape (k,)
+    group_blind : bool, default=False
+        Whether new examples are of groups that are not known.
     """
 
-    def __init__(self, groups, baseline, classes):
+    def __init__(self, groups, baseline, classes, group_blind=False):
         self.groups, self.baseline, self.classes = groups, baseline, classes
+        self.group_blind = group_blind
+
+    @property
+    def n_unseen_groups(self):
+        """How many groups the rules tell not apart; 1 where they see the group."""
+        return len(self.groups.names) if self.group_blind else 1
 
     def find(self, X, n_samples, sensitive_features):
         """Cells of new examples, shape (n_samples,).
+
+        Where groups are not known, each is the cell's place among those of its group.
 
         Raises
         ------
         ValueError
             Where groups are missing, or were not in training.
         """
-        if self.groups is None:
+        if self.groups is None or self.group_blind:
             group_codes = np.zeros(n_samples, dtype=np.intp)
         elif sensitive_features is None:
             raise ValueError(
@@ -68,6 +78,9 @@ class CellFinder:
         """Codes of the labels that the baseline gives, or None without one."""
         if self.baseline is None:
             return None
+        if self.group_blind:
+            # Not in training either, for then it would say other things later.
+            sensitive_features = None
         labels = baseline_labels(self.baseline, X, sensitive_features)
         return encode(labels, self.classes, "The prediction of the baseline")
 
@@ -135,7 +148,15 @@ class Task:
 
 
 def make_task(
-    metric, constraints, classes, X, y, weights, sensitive_features, costs=None
+    metric,
+    constraints,
+    classes,
+    X,
+    y,
+    weights,
+    sensitive_features,
+    costs=None,
+    group_blind=False,
 ):
     """Check all that can be before any fit.
 
@@ -150,6 +171,7 @@ def make_task(
         Not negative, not all 0; of any scale.
     sensitive_features : array-like or None
     costs : array-like or None
+    group_blind : bool
 
     Raises
     ------
@@ -169,8 +191,14 @@ def make_task(
     needed = [part for part in (metric, *constraints) if part.needs_groups]
     if needed and groups is None:
         raise ValueError(f"{needed[0]!r} is of groups: pass sensitive_features to fit.")
+    if group_blind and groups is None:
+        raise ValueError(
+            "group_blind=True is about groups: pass sensitive_features to fit."
+        )
     # Without need of them, all groups share one classifier.
-    finder = CellFinder(groups if needed else None, _baseline(constraints), classes)
+    if not needed and not group_blind:
+        groups = None
+    finder = CellFinder(groups, _baseline(constraints), classes, bool(group_blind))
     baseline = finder.baseline_codes(X, sensitive_features)
     y = encode(y, classes)
     codes, cells = make_cells(y, weights, classes, finder.groups, baseline)
@@ -186,6 +214,10 @@ def make_task(
             f"{of_costs[0]!r} is of costs of each example: pass costs to fit."
         )
     costs = costs if of_costs else None
+    if costs is not None and group_blind:
+        raise ValueError(
+            f"{of_costs[0]!r} is of costs of each example, which group_blind=True has not."
+        )
     return Task(metric, constraints, finder, classes, y, weights, codes, cells, costs)
 
 

@@ -44,6 +44,8 @@ class Thresholds:
             why = "the classifiers of this lmo decide without class probabilities"
         elif len(self.classes_) != 2:
             why = f"there are {len(self.classes_)} classes"
+        elif mixture.n_groups > 1:
+            why = "the rule decides by probabilities of groups and labels"
         elif len(mixture.weights) > 1:
             why = f"the classifier is a mixture of {len(mixture.weights)} rules"
         elif mixture.needs_costs:

@@ -153,6 +153,8 @@ class _Search:
         self.minorants = [self.master.first_minorant()]
         if not self.bounds.known:
             self.minorants += self.starts()
+        if isinstance(problem, ViolationProblem) and not problem.exact:
+            self.minorants += self.constants()
         # A program is not all of the master problem where there are cuts.
         self.rounds = MAX_ROUNDS if self.master.bends else 1
         # Multipliers swing, the slopes of a smooth metric do not.
@@ -165,6 +167,15 @@ class _Search:
         priors = np.maximum(self.problem.priors.sum(axis=0), SMALLEST_PRIOR)
         for costs in (np.ones(k), 1.0 / priors):
             L = np.broadcast_to(np.diag(-costs), self.problem.shape)
+            yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
+
+    def constants(self):
+        """To find the classifiers of one prediction, which treat all groups alike.
+
+        An oracle that is not exact may come near to none that does.
+        """
+        for saving in np.eye(self.problem.shape[-1]):
+            L = np.broadcast_to(-saving, self.problem.shape)
             yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
 
     def move(self):

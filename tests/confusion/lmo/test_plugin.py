@@ -409,3 +409,42 @@ def test_bad_losses_are_named():
         mixture_proba(np.full((3, 2), 0.5), np.zeros((2, 1, 2, 2)), [1.0])
     with pytest.raises(ValueError, match="got 1 for sample 0"):
         predict_plugin(np.full((1, 2), 0.5), np.zeros((1, 2, 2)), [1])
+
+
+@given(problems(), st.integers(1, 3), st.integers(1, 2), st.sampled_from(BOTH))
+def test_rules_that_do_not_see_the_group_are_rules_of_pairs(problem, g, p, counted):
+    P, y, _, weights, _ = problem
+    k, n = P.shape[1], len(P)
+    rng = new_rng(n)
+    # Of a share that is a power of two each, so that nothing is rounded.
+    shares = (
+        np.array([1.0]) if g == 1 else np.array([0.25] * (g - 1) + [1 - 0.25 * (g - 1)])
+    )
+    P = (shares[:, None] * P[:, None, :]).reshape(n, g * k).astype(P.dtype)
+    cells = rng.integers(0, g * p, n)
+    L = exact_losses(rng, g * p, k, "any")
+    of_pairs = np.array([np.concatenate(L[b::p]) for b in range(p)])
+    predicted = predict_by_loops(P, of_pairs, cells % p)
+    args = {"n_groups": g}
+    np.testing.assert_array_equal(predict_plugin(P, L, cells % p, **args), predicted)
+    mixed = mixture_proba(P, [L, L], [0.25, 0.75], cells % p, **args)
+    np.testing.assert_array_equal(mixed, np.eye(k)[predicted])
+    lmo = PluginLMO(counted, n_groups=g).fit(P, y, weights, cells, g * p)
+    np.testing.assert_array_equal(lmo.predict(L, P, cells % p), predicted)
+    s = np.ones(n) if weights is None else weights
+    expected = np.zeros((g * p, k, k))
+    for r, j in enumerate(predicted):
+        if counted == "labels":
+            expected[cells[r], y[r], j] += s[r]
+        else:
+            expected[cells[r] % p :: p, :, j] += s[r] * P[r].reshape(g, k)
+    C, handle, bound = lmo(L)
+    np.testing.assert_array_equal(C, expected / expected.sum())
+    np.testing.assert_array_equal(handle, L)
+    assert bound == pytest.approx((L * C).sum(), rel=1e-12, abs=1e-14)
+    np.testing.assert_allclose(lmo.priors_, C.sum(axis=2), rtol=1e-14)
+
+
+def test_pairs_have_as_many_columns_for_each_group():
+    with pytest.raises(ValueError, match=r"2 groups .* got shape \(1, 3\)"):
+        predict_plugin([[0.5, 0.25, 0.25]], np.eye(2)[None], n_groups=2)

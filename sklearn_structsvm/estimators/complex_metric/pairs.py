@@ -1,0 +1,144 @@
+"""Probabilities of group and label together, P(group, label | x)."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
+    class_probabilities,
+    fit_to_labels,
+    prefit_classes,
+)
+
+# What is before the names of metadata for the second classifier, where both are meant.
+PREFIX = "group_estimator__"
+
+
+def group_labels(groups):
+    """What classifiers of groups are fitted to, as an array of shape (g,).
+
+    The groups' names, or where these are tuples or of several kinds their numbers.
+
+    Parameters
+    ----------
+    groups : Groups
+    """
+    names = groups.array
+    return np.arange(len(names)) if names.dtype == object else names
+
+
+def check_prefit_groups(classifier, groups):
+    """ValueError where a fitted classifier knows other groups than those of `fit`."""
+    known = prefit_classes(classifier, groups, "sensitive_features holds groups")
+    extra = sorted(set(known.tolist()) - set(groups.tolist()), key=str)
+    if extra:
+        raise ValueError(
+            f"group_estimator knows the groups {extra}, of which sensitive_features has "
+            "no example: their part of the confusion matrix is not known."
+        )
+
+
+def check_prefit_pairs(classifier, pairs, n_pairs):
+    """ValueError where the labels of a fitted classifier are not those of pairs."""
+    known = prefit_classes(classifier, pairs, "There are pairs (group, label)")
+    if not np.isin(known, np.arange(n_pairs)).all():
+        raise ValueError(
+            f"With group_blind=True the labels of a fitted estimator must be pairs of "
+            f"group and label, as numbers from 0 to {n_pairs - 1}; it was fitted to "
+            f"{known.tolist()}. For a classifier of labels give group_estimator, too."
+        )
+
+
+class IndependentPairs(ClassifierMixin, BaseEstimator):
+    """A classifier of labels and one of groups, as one of the pairs (group, label).
+
+    Its probabilities are products, P(group | x) P(label | x): right where the two are
+    independent given x. Its labels are the numbers a k + i, for group a and label i.
+
+    Parameters
+    ----------
+    estimator, group_estimator : classifier
+    classes : ndarray of shape (k,)
+        The labels.
+    groups : ndarray of shape (g,)
+        What `group_estimator` calls the groups.
+    """
+
+    def __init__(self, estimator, group_estimator, classes, groups):
+        self.estimator = estimator
+        self.group_estimator = group_estimator
+        self.classes = classes
+        self.groups = groups
+
+    @property
+    def classes_(self):
+        """The numbers of all pairs."""
+        return np.arange(len(self.groups) * len(self.classes))
+
+    @property
+    def n_features_in_(self):
+        """Of the classifier of labels, where it has it."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """Of the classifier of labels, where it has them."""
+        return self.estimator_.feature_names_in_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    def fit(self, X, y, **params):
+        """Fit copies of both, but for those that are frozen.
+
+        Parameters
+        ----------
+        X : as the classifiers take it
+        y : ndarray of shape (n,)
+            Pairs.
+        **params : dict
+            For `fit` of `estimator`, and after ``group_estimator__`` for the other.
+        """
+        group, label = np.divmod(y, len(self.classes))
+        of_label, of_group = _divided(params)
+        self.estimator_ = _fitted(self.estimator, X, self.classes[label], of_label)
+        self.group_estimator_ = _fitted(
+            self.group_estimator, X, self.groups[group], of_group
+        )
+        return self
+
+    def as_fitted(self):
+        """Take both as they are."""
+        self.estimator_, self.group_estimator_ = self.estimator, self.group_estimator
+        return self
+
+    def predict_proba(self, X, **params):
+        """Products of the probabilities, of shape (n, g k); `params` as of `fit`."""
+        of_label, of_group = _divided(params)
+        labels = class_probabilities(self.estimator_, X, self.classes, **of_label)
+        groups = class_probabilities(self.group_estimator_, X, self.groups, **of_group)
+        return (groups[:, :, None] * labels[:, None, :]).reshape(len(labels), -1)
+
+
+def _fitted(classifier, X, y, params):
+    if isinstance(classifier, FrozenEstimator):
+        return classifier
+    return fit_to_labels(clone(classifier), X, y, **params)
+
+
+def _divided(params):
+    """What is for the classifier of labels, and what for that of groups."""
+    of_group = {
+        name.removeprefix(PREFIX): value
+        for name, value in params.items()
+        if name.startswith(PREFIX)
+    }
+    return {k: v for k, v in params.items() if not k.startswith(PREFIX)}, of_group
+
+
+def for_pairs(of_label, of_group):
+    """Metadata of both, as `IndependentPairs` takes it."""
+    return of_label | {PREFIX + name: value for name, value in of_group.items()}
