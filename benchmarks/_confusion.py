@@ -45,6 +45,8 @@ PEERS = {
     "xcolumns": "XCOLUMNS_PYTHON",
     "fairlearn": "FAIRLEARN_PYTHON",
     "paper": "CONSTRAINED_CLASSIFICATION_PYTHON",
+    "oxonfair": "OXONFAIR_PYTHON",
+    "error_parity": "ERROR_PARITY_PYTHON",
 }
 
 
@@ -253,7 +255,7 @@ class Peer:
 
     Parameters
     ----------
-    name : {"xcolumns", "fairlearn", "paper"}
+    name : {"xcolumns", "fairlearn", "paper", "oxonfair", "error_parity"}
     """
 
     def __init__(self, name):

@@ -91,6 +91,15 @@ class ComplexMetricClassifier(TrainedMixture):
         probabilities, which is right where group and label are independent given x. It is
         fitted to the values of the sensitive feature, or to their places in ``groups_``
         where there are several columns.
+    constraint_confidence : float or None, default=None
+        Above 0 and below 1: constraints are to hold for new examples, with this
+        probability over the draw of the training examples. Each is tightened by a bound
+        on how far its rates may be off in groups of their size, for all thresholds at
+        once, by the Dvoretzky-Kiefer-Wolfowitz inequality (see `constraint_bounds_`).
+        Labels are counted then, and constraints must be on rates. That is proven for two
+        classes, probabilities that are not of these examples (``cv="prefit"``) and groups
+        whose shares stay; for more classes and for `group_blind` it is the same bound,
+        and not proven.
     cv : int, splitter, iterable, "prefit" or None, default=None
         Where the probabilities come from that the mixture is chosen by. None: a fit to
         all examples gives those of the same examples, which is right for classifiers that
@@ -179,6 +188,12 @@ class ComplexMetricClassifier(TrainedMixture):
         With folds for `cv`, and where there is a threshold: those that the held-out part
         of each fold alone would lead to (on average, where that is a mixture). Their
         spread says how well the threshold is known.
+    constraint_bounds_ : list of dict
+        With `constraint_confidence`: for each constraint, by the group whose size tells
+        most (None without groups), how far its conditions may be off on new examples.
+        They were made stricter by that, or, where differences between groups have no more
+        slack than that, as strict as can be, and a warning names the groups and the slack
+        that could be asked for.
     groups_ : ndarray of shape (n_groups,) or None
         Groups that the classifier, or with `group_blind` the fit, tells apart: values of
         the sensitive feature, or tuples of them where there are several columns. None
@@ -286,6 +301,7 @@ class ComplexMetricClassifier(TrainedMixture):
     dual_objective_: float
     dual_gap_: float
     constraint_violation_: float
+    constraint_bounds_: list[dict]
     groups_: np.ndarray | None
     cv_thresholds_: np.ndarray
     solver_: str
@@ -305,6 +321,7 @@ class ComplexMetricClassifier(TrainedMixture):
         "solver_options": [dict, None],
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],
         "group_blind": ["boolean"],
+        "constraint_confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"prefit"})],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -327,6 +344,7 @@ class ComplexMetricClassifier(TrainedMixture):
         confusion="auto",
         group_blind=False,
         group_estimator=None,
+        constraint_confidence=None,
         cv=None,
         tol=1e-3,
         max_iter=1000,
@@ -344,6 +362,7 @@ class ComplexMetricClassifier(TrainedMixture):
         self.confusion = confusion
         self.group_blind = group_blind
         self.group_estimator = group_estimator
+        self.constraint_confidence = constraint_confidence
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter

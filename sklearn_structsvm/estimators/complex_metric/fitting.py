@@ -1,5 +1,6 @@
 """How a mixture is trained: from data to an oracle, and from its solver to a fit."""
 
+from dataclasses import replace
 from numbers import Real
 from time import perf_counter
 
@@ -22,6 +23,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
+from sklearn_structsvm.confusion.tightening import Tightened
 from sklearn_structsvm.estimators.base import PassReporter, require_y
 from sklearn_structsvm.estimators.complex_metric.correction import LabelCorrection
 from sklearn_structsvm.estimators.complex_metric.oracles import (
@@ -59,7 +61,7 @@ from sklearn_structsvm.solvers.confusion.column_generation import run_column_gen
 from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
 from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
 from sklearn_structsvm.solvers.confusion.gda import run_gda
-from sklearn_structsvm.solvers.confusion.mixture import MET
+from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
 from sklearn_structsvm.solvers.confusion.split_fw import run_split_fw
 from sklearn_structsvm.solvers.loop import History
 
@@ -153,6 +155,10 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             raise ValueError(
                 f"Costs of each example need lmo='plugin'; got {self.lmo!r}."
             )
+        if task.costs is not None and self.constraint_confidence is not None:
+            raise ValueError(
+                "constraint_confidence is of rules that see no costs of the example."
+            )
         if self._is_plugin:
             routed = self._routed_fit(
                 sample_weight, sensitive_features, costs, fit_params
@@ -201,6 +207,11 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
                 "group_estimator gives the probabilities of groups that are not known; "
                 "it goes with group_blind=True."
             )
+        if self.constraint_confidence is not None and self.confusion == "probabilities":
+            raise ValueError(
+                "constraint_confidence is about examples and their labels; got "
+                "confusion='probabilities'."
+            )
         if self._is_plugin:
             for name, classifier in self._classifiers().items():
                 check_classifier(
@@ -215,6 +226,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             ("cv", isinstance(self.cv, str)),
             ("confusion", self.confusion == "probabilities"),
             ("group_blind", bool(self.group_blind)),
+            ("constraint_confidence", self.constraint_confidence is not None),
         ):
             if is_set:
                 raise ValueError(
@@ -304,7 +316,10 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             probabilities = class_probabilities(
                 model, X, classes, **routed.estimator.predict_proba
             )
-        counted = counted_as(self.confusion, len(task.classes), task.costs)
+        if self.constraint_confidence is not None:
+            counted = "labels"
+        else:
+            counted = counted_as(self.confusion, len(task.classes), task.costs)
         used = slice(None) if rows is None else rows
         correction = None
         is_corrected = self.confusion == "auto" and counted == "probabilities"
@@ -342,7 +357,14 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
 
     def _solve(self, oracle, found, data, transaction):
         """Run the solver, report, store and warn."""
-        problem = oracle.task.problem(oracle.lmo)
+        problem = asked = oracle.task.problem(oracle.lmo)
+        if self.constraint_confidence is not None:
+            bounds = oracle.task.bounds(self.constraint_confidence)
+            tightened = [Tightened(b) for b in bounds]
+            oracle.task = replace(oracle.task, constraints=tightened)
+            problem = oracle.task.problem(oracle.lmo)
+            names = oracle.task.cells.group_names
+            found = found | {"constraint_bounds_": [b.by_group(names) for b in bounds]}
         history = History()
         name, run = find_solver(self.solver, problem.constrained)
         found = found | {"solver_": name}
@@ -352,15 +374,20 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
 
         reporter = PassReporter(self, data, snapshot)
         reporter.begin()
-        result = run(
-            problem,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            on_pass=reporter,
-            history=history,
-            **(self.solver_options or {}),
-        )
+        try:
+            result = run(
+                problem,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                on_pass=reporter,
+                history=history,
+                **(self.solver_options or {}),
+            )
+        except InfeasibleConstraintError as error:
+            if self.constraint_confidence is None:
+                raise
+            raise infeasible_with_confidence(self, bounds, error) from None
         found = found | oracle.attributes(result.solution)
         if "estimator_" not in found:
             for one in found["classifiers_"]:
@@ -376,7 +403,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         self.objective_ = float(result.objective)
         self.dual_objective_ = float(bound)
         self.dual_gap_ = float(gap)
-        self.constraint_violation_ = problem.violation(result.solution.confusion)
+        self.constraint_violation_ = asked.violation(result.solution.confusion)
         self._note_cv_thresholds(oracle)
         self.n_iter_ = result.n_iter
         self.n_oracle_calls_ = result.n_oracle_calls + n_more
@@ -385,6 +412,8 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         reporter.end()
         warn_of_shortfall(self, result)
         warn_of_constant(self)
+        if self.constraint_confidence is not None:
+            warn_of_small_groups(self, bounds)
 
     def _note_cv_thresholds(self, oracle):
         """Where there are folds, and one rule of two classes by features alone."""
@@ -475,3 +504,47 @@ def warn_of_constant(estimator):
         f"constraints. Have a look at the {look_at} and the sample weights.",
         UserWarning,
     )
+
+
+def infeasible_with_confidence(estimator, bounds, error):
+    """The InfeasibleConstraintError of constraints that were tightened."""
+    low = error.smallest_violation
+    tightened = [
+        f"{b.constraint!r} by up to {min(b.values.max(), b.spare):.3g}"
+        for b in bounds
+        if len(b.values)
+    ]
+    slacks = [
+        f"slack={b.constraint.slack + low:.3g}"
+        for b in bounds
+        if getattr(b.constraint, "slack", None) is not None
+    ]
+    least = f", as {' or '.join(slacks)} does" if slacks else ""
+    return InfeasibleConstraintError(
+        f"With constraint_confidence={estimator.constraint_confidence} constraints are "
+        f"tightened: {'; '.join(tightened)}. No classifier meets them then. The least "
+        f"that can be asked at this confidence is {low:.3g} looser{least}. ({error})",
+        low,
+    )
+
+
+def warn_of_small_groups(estimator, bounds):
+    """UserWarning where a group is too small for the slack that was asked."""
+    names = estimator.groups_
+    for b in bounds:
+        small = {}
+        for group, value in zip(b.groups, b.values.tolist(), strict=True):
+            if value > b.spare:
+                small[group] = max(value, small.get(group, 0.0))
+        if not small:
+            continue
+        listed = ", ".join(
+            f"{names.tolist()[group]!r} (slack={value:.3g})"
+            for group, value in sorted(small.items())
+        )
+        warn_caller(
+            f"Groups are too small for {b.constraint!r} at constraint_confidence="
+            f"{estimator.constraint_confidence}. With nothing left of the slack in "
+            f"training, the least that could be asked for is: {listed}.",
+            UserWarning,
+        )

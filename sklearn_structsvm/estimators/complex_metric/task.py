@@ -13,6 +13,7 @@ from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.confusion.scoring import baseline_labels
+from sklearn_structsvm.confusion.tightening import find_bounds
 
 
 def read_constraints(constraints):
@@ -125,6 +126,18 @@ class Task:
         )
         return next((label for label in labels if label is not None), None)
 
+    def bounds(self, confidence):
+        """How far each constraint may be off on new examples: a list of `Bounds`."""
+        if not self.constraints:
+            return []
+        m, k = self.cells.priors.shape
+        key = self.codes * k + self.y
+        sizes = [
+            np.bincount(key, weights=w, minlength=m * k).reshape(m, k)
+            for w in (self.weights, self.weights**2)
+        ]
+        return find_bounds(self.constraints, self.cells, np.array(sizes), confidence)
+
     def take(self, rows):
         """The task on some of the examples, or on some of them several times."""
         y, weights, codes = self.y[rows], self.weights[rows], self.codes[rows]
@@ -216,7 +229,7 @@ def make_task(
     costs = costs if of_costs else None
     if costs is not None and group_blind:
         raise ValueError(
-            f"{of_costs[0]!r} is of costs of each example, which group_blind=True has not."
+            f"{of_costs[0]!r} is of costs of each example, but group_blind=True is not."
         )
     return Task(metric, constraints, finder, classes, y, weights, codes, cells, costs)
 

@@ -1,0 +1,176 @@
+r"""Constraints tightened so that they hold for new examples, too.
+
+Two classes. In a stratum of n examples, all of one cell or of one cell and label, a rule
+predicts 1 where a score is above a threshold (or below one). Its rate among the n differs
+from its rate in the population by no more, for all thresholds at once, than Kolmogorov's
+statistic sup_t |F_n(t) - F(t)|, which is above ε with a probability of at most
+2 exp(-2 n ε²), whatever F is (Massart, "The tight constant in the Dvoretzky-Kiefer-
+Wolfowitz inequality", Annals of Probability 18, 1990). Mixtures of rules are between
+them. So with ε_s such that this is (1 - confidence) / S for S strata, all rates of all
+strata are within ε_s together, with at least that confidence, whatever thresholds are
+chosen and however.
+
+A condition <G, C> + h <= 0 is Σ_s w_s E_s[G_s,h(x)] + h, where w_s is the stratum's share
+and G_sj its number for prediction j, so that it differs by at most
+Σ_s w_s (max_j G_sj - min_j G_sj) ε_s: that is added to h. The shares of the strata are
+taken as they are.
+
+Rules of more classes, and those that do not see the group, are not thresholds on one
+score. ε_s is used for them as well, as a bound that is not proven.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.fairness import GroupParity
+
+
+def uniform_deviation(n, error):
+    """What Kolmogorov's statistic of n examples exceeds with at most this probability.
+
+    Parameters
+    ----------
+    n : float or ndarray
+    error : float
+
+    Returns
+    -------
+    float or ndarray
+        At most 1, which it is for none.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.confusion.tightening import uniform_deviation
+    >>> print(f"{uniform_deviation(100, 0.05):.3f}")
+    0.136
+    """
+    # Of half an example no more is known than of none.
+    return np.minimum(np.sqrt(np.log(2.0 / error) / (2.0 * np.maximum(n, 0.5))), 1.0)
+
+
+@dataclass
+class Bounds:
+    """By how much the conditions of one constraint may be off on new examples.
+
+    Attributes
+    ----------
+    constraint : Constraint
+    values : ndarray of shape (p,)
+        One for each linear condition.
+    groups : list of length p
+        The group that is the largest part of each: its index, None without groups.
+    """
+
+    constraint: Constraint
+    values: np.ndarray
+    groups: list
+
+    def by_group(self, names):
+        """The largest of each group, as a dict by name; None for all examples."""
+        found = {}
+        for group, value in zip(self.groups, self.values.tolist(), strict=True):
+            name = None if group is None else names[group]
+            found[name] = max(value, found.get(name, 0.0))
+        return found
+
+    @property
+    def spare(self):
+        """What each condition can be tightened by at most, for that to make sense.
+
+        The differences of two groups' rates have a slack, and cannot be below 0.
+        """
+        parity = self.constraint
+        is_difference = isinstance(parity, GroupParity) and parity.bound == "difference"
+        return float(parity.slack) if is_difference else np.inf
+
+
+class Tightened(Constraint):
+    """A constraint whose linear conditions are stricter by what `bounds` says.
+
+    Parameters
+    ----------
+    bounds : Bounds
+    """
+
+    def __init__(self, bounds):
+        self.bounds = bounds
+
+    def linear(self, cells):
+        G, h = self.bounds.constraint.linear(cells)
+        return G, h + np.minimum(self.bounds.values, self.bounds.spare)
+
+    def denominators(self, cells):
+        return self.bounds.constraint.denominators(cells)
+
+
+def find_bounds(constraints, cells, sizes, confidence):
+    """The `Bounds` of each constraint, all of which hold together with `confidence`.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        Linear; at least one.
+    cells : Cells
+        With the row sums of the sample's labels.
+    sizes : ndarray of shape (2, m, k)
+        Sums of the weights of the examples by cell and label, and of their squares.
+    confidence : float
+
+    Returns
+    -------
+    list of Bounds
+
+    Raises
+    ------
+    ValueError
+        For a constraint that is not linear.
+    """
+    for constraint in constraints:
+        if constraint.has_convex:
+            raise ValueError(
+                "constraint_confidence is for constraints on rates; it cannot be said of "
+                f"{constraint!r}."
+            )
+    ranges = [_ranges(constraint.linear(cells)[0]) for constraint in constraints]
+    # Strata are cells, and labels of cells; those that no condition is of are left out.
+    used = [
+        np.any([(r[kind] > 0.0).any(axis=0) for r in ranges], axis=0) for kind in (0, 1)
+    ]
+    error = (1.0 - confidence) / max(sum(u.sum() for u in used), 1)
+    deviations = [
+        uniform_deviation(_effective(s), error)
+        for s in (np.sum(sizes, axis=2), sizes)
+    ]
+    return [
+        _bounds_of(constraint, cells, *r, *deviations)
+        for constraint, r in zip(constraints, ranges, strict=True)
+    ]
+
+
+def _ranges(G):
+    """Over predictions: (p, m) of conditions on whole cells, (p, m, k) of others."""
+    spread = G.max(axis=3) - G.min(axis=3)
+    is_whole = (G == G[:, :, :1]).all(axis=(2, 3))
+    return np.where(is_whole, spread[:, :, 0], 0.0), np.where(
+        is_whole[:, :, None], 0.0, spread
+    )
+
+
+def _effective(sizes):
+    """How many examples of equal weight say as much (Kish)."""
+    sums, squares = np.asarray(sizes, dtype=float)
+    return np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0.0)
+
+
+def _bounds_of(constraint, cells, whole, apart, of_cell, of_label):
+    by_cell = cells.priors.sum(axis=1) * whole * of_cell
+    by_cell += (cells.priors * apart * of_label).sum(axis=2)
+    groups = cells.groups
+    largest = by_cell.argmax(axis=1)
+    return Bounds(
+        constraint,
+        by_cell.sum(axis=1),
+        [None if groups is None else int(groups[a]) for a in largest],
+    )

@@ -1,0 +1,187 @@
+"""Constraints that are tightened so as to hold for new examples."""
+
+import warnings
+
+import numpy as np
+import pytest
+from _mixtures import make_data
+from _seeds import new_rng
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.confusion import Churn
+from sklearn_structsvm.confusion.tightening import find_bounds
+from sklearn_structsvm.metrics import (
+    Coverage,
+    DemographicParity,
+    EqualOpportunity,
+    Precision,
+    Quantification,
+    Recall,
+    confusion_tensor,
+)
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+
+
+class Scored:
+    """Two classes, whose first feature is the probability of the second one."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+
+def confident(constraints, confidence=0.95, **params):
+    return ComplexMetricClassifier(
+        constraints=constraints, constraint_confidence=confidence, **params
+    )
+
+
+def population_recalls(model):
+    """Of two groups: probabilities u and u², of u uniform, by the midpoint rule."""
+    u = (np.arange(1000) + 0.5) / 1000
+    found = []
+    for group, of_one in enumerate((u, u**2)):
+        P = model.predict_proba(of_one[:, None], sensitive_features=np.full(1000, group))
+        found.append(of_one @ P[:, 1] / of_one.sum())
+    return found
+
+
+def test_the_constraint_holds_for_the_population_as_often_as_said():
+    rng, n_fits, slack = new_rng(0), 80, 0.3
+    held = {None: 0, 0.8: 0}
+    for _ in range(n_fits):
+        groups = (rng.random(600) < 0.4).astype(int)
+        u = rng.random(600)
+        of_one = np.where(groups, u**2, u)
+        y = (rng.random(600) < of_one).astype(int)
+        for confidence in held:
+            fair = EqualOpportunity(slack=slack, reference="groups")
+            model = confident(fair, confidence, metric="zero_one", estimator=Scored())
+            model.set_params(cv="prefit").fit(
+                of_one[:, None], y, sensitive_features=groups
+            )
+            one, other = population_recalls(model)
+            held[confidence] += abs(one - other) <= slack
+            if confidence is not None:
+                (bounds,) = model.constraint_bounds_
+                assert model.constraint_violation_ <= 1e-9 - max(bounds.values())
+    # The probability is at least .8, less six standard deviations of the share.
+    assert held[0.8] / n_fits >= 0.8 - 6 * 0.4 / np.sqrt(n_fits)
+    assert held[0.8] > held[None]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        EqualOpportunity(slack=0.7),
+        DemographicParity(slack=0.5, reference="groups"),
+        Recall(at_least=0.2, label=1),
+        Precision(at_least=0.2, label=1),
+        Coverage(target="priors", slack=0.25),
+        Churn(LogisticRegression(), at_most=0.5),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("params", [{}, {"group_blind": True}, {"cv": 3}], ids=str)
+def test_what_is_met_is_met_by_more_than_the_bound(k, constraint, params):
+    X, y, groups = make_data(k)
+    if isinstance(constraint, Churn):
+        constraint.baseline.fit(X, y)
+    model = confident(constraint, metric="h_mean", **params)
+    model.fit(X, y, sensitive_features=groups)
+    metadata = {}
+    if model.groups_ is not None:
+        metadata["sensitive_features"] = groups
+    if isinstance(constraint, Churn):
+        metadata["y_baseline"] = constraint.baseline.predict(X)
+    _, cells = confusion_tensor(y, y, labels=np.arange(k), **metadata)
+    (bounds,) = find_bounds([constraint], cells, [cells.priors * len(y)] * 2, 0.95)
+    assert (bounds.values > 0).all()
+    G, h = constraint.linear(cells)
+    left = np.tensordot(G, model.cell_confusions_, axes=3) + h + bounds.values
+    assert left.max() <= 1e-9
+    expected = bounds.by_group(cells.group_names)
+    assert model.constraint_bounds_ == [pytest.approx(expected)]
+
+
+def test_without_constraints_there_is_nothing_to_tighten():
+    X, y, _ = make_data(2)
+    model = confident((), metric="h_mean").fit(X, y)
+    free = ComplexMetricClassifier(metric="h_mean").fit(X, y)
+    assert model.constraint_bounds_ == []
+    np.testing.assert_array_equal(model.loss_matrices_, free.loss_matrices_)
+    assert not hasattr(free, "constraint_bounds_")
+
+
+def test_more_examples_are_tightened_less_and_weights_count():
+    X, y, groups = make_data(2, n=2000)
+    widths = []
+    for n, weights in ((300, None), (2000, None), (2000, 7.0), (2000, "some")):
+        if weights == "some":
+            w = (np.arange(n) < 300).astype(float)
+        else:
+            w = None if weights is None else np.full(n, weights)
+        model = confident(Recall(at_least=0.3, label=1))
+        model.fit(X[:n], y[:n], sample_weight=w, sensitive_features=groups[:n])
+        widths.append(model.constraint_bounds_[0][None])
+    assert widths[0] > 2 * widths[1]
+    assert widths[1] == pytest.approx(widths[2])
+    assert widths[0] == pytest.approx(widths[3])
+
+
+def test_groups_that_are_too_small_are_named_with_the_slack_they_allow():
+    X, y, groups = make_data(2, n=1000)
+    groups = np.where(np.arange(1000) < 60, "few", groups)
+    model = confident(EqualOpportunity(slack=0.1))
+    with pytest.warns(
+        UserWarning, match=r"too small for EqualOpp.*'few' \(slack="
+    ) as caught:
+        model.fit(X, y, sensitive_features=groups)
+    (bounds,) = model.constraint_bounds_
+    words = str(caught[0].message)
+    assert f"'few' (slack={bounds['few']:.3g})" in words
+    # All that is possible is done: for those there is nothing left.
+    assert model.constraint_violation_ == pytest.approx(-0.1, abs=1e-6)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Groups are too small")
+        enough = float(f"{max(bounds.values()) + 5e-4:.3f}")
+        model.set_params(constraints=EqualOpportunity(slack=enough))
+        model.fit(X, y, sensitive_features=groups)
+
+
+def test_what_cannot_be_met_says_how_much_could_be():
+    X, y, _ = make_data(2)
+    with pytest.raises(InfeasibleConstraintError) as caught:
+        confident(Coverage(target=0.5, slack=0.01, label=1)).fit(X, y)
+    words, low = str(caught.value), caught.value.smallest_violation
+    assert "With constraint_confidence=0.95" in words and "slack=" in words
+    enough = Coverage(target=0.5, slack=0.011 + low, label=1)
+    assert confident(enough).fit(X, y).constraint_violation_ < 0
+    too_much = Recall(at_least=0.99, label=1)
+    ComplexMetricClassifier(constraints=too_much).fit(X, y)
+    with pytest.raises(InfeasibleConstraintError, match="looser. "):
+        confident(too_much).fit(X, y)
+
+
+class TestMisuse:
+    @pytest.mark.parametrize("confidence", [0.0, 1.0, 95, "high"])
+    def test_what_is_no_probability(self, confidence):
+        X, y, _ = make_data(2)
+        with pytest.raises(ValueError, match="constraint_confidence"):
+            confident((), confidence).fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("params", "words"),
+        [
+            ({"confusion": "probabilities"}, "about examples and their labels"),
+            ({"lmo": "weighted"}, "constraint_confidence=0.95 is about class"),
+            ({"constraints": Quantification(0.1)}, "constraints on rates"),
+        ],
+    )
+    def test_what_it_does_not_go_with(self, params, words):
+        X, y, _ = make_data(2)
+        with pytest.raises(ValueError, match=words):
+            confident(Recall(at_least=0.1)).set_params(**params).fit(X, y)
