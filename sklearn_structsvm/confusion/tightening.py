@@ -140,8 +140,7 @@ def find_bounds(constraints, cells, sizes, confidence):
     ]
     error = (1.0 - confidence) / max(sum(u.sum() for u in used), 1)
     deviations = [
-        uniform_deviation(_effective(s), error)
-        for s in (np.sum(sizes, axis=2), sizes)
+        uniform_deviation(_effective(s), error) for s in (np.sum(sizes, axis=2), sizes)
     ]
     return [
         _bounds_of(constraint, cells, *r, *deviations)
