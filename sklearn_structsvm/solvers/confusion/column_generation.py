@@ -1,5 +1,6 @@
 """Column generation: the best mixture of the classifiers that an oracle has found."""
 
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -153,7 +154,7 @@ class _Search:
         self.minorants = [self.master.first_minorant()]
         if not self.bounds.known:
             self.minorants += self.starts()
-        if isinstance(problem, ViolationProblem) and not problem.exact:
+        if isinstance(problem, ViolationProblem) and problem.tries_constants:
             self.minorants += self.constants()
         # A program is not all of the master problem where there are cuts.
         self.rounds = MAX_ROUNDS if self.master.bends else 1
@@ -170,10 +171,7 @@ class _Search:
             yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
 
     def constants(self):
-        """To find the classifiers of one prediction, which treat all groups alike.
-
-        An oracle that is not exact may come near to none that does.
-        """
+        """To find the classifiers of one prediction, which treat all groups alike."""
         for saving in np.eye(self.problem.shape[-1]):
             L = np.broadcast_to(-saving, self.problem.shape)
             yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
@@ -282,12 +280,15 @@ class ViolationProblem:
     ----------
     problem : ConfusionProblem
     level : float
+    tries_constants : bool
+        Whether to begin with the classifiers of one prediction.
     """
 
     convex, smooth, constrained, convex_constraints = True, False, False, ()
 
-    def __init__(self, problem, level=0.0):
+    def __init__(self, problem, level=0.0, tries_constants=False):
         self.problem, self.level = problem, level
+        self.tries_constants = tries_constants
         self.shape, self.priors, self.exact = problem.shape, problem.priors, problem.exact
         self.uniform, self.lmo = problem.uniform, problem.lmo
         self.linear = np.zeros((0, *problem.shape)), np.zeros(0)
@@ -353,9 +354,25 @@ def least_violated(problem, bound, max_time=None):
     """
     deadline = np.inf if max_time is None else perf_counter() + max_time
     tol = PRECISION * bound
-    found = _minimise_violation(
-        problem, 0.0, deadline, lambda low, high: high - low <= PRECISION * high, tol
-    )
+
+    def minimise(tries_constants=False):
+        return _minimise_violation(
+            problem,
+            0.0,
+            deadline,
+            lambda low, high: high - low <= PRECISION * high,
+            tol,
+            tries_constants,
+        )
+
+    def is_short(found):
+        return found.objective > max(tol, MET) and found.status != "max_time"
+
+    found = minimise()
+    if not problem.exact and is_short(found):
+        # Such an oracle may come near to none that treats groups alike.
+        before, found = found.n_oracle_calls, minimise(tries_constants=True)
+        found = replace(found, n_oracle_calls=found.n_oracle_calls + before)
     violation = problem.violation(found.solution.confusion)
     if problem.exact:
         bound = max(bound, found.dual_objective)
@@ -365,7 +382,7 @@ def least_violated(problem, bound, max_time=None):
             f"violation is at least {low:.3g}, and can be made as small as {high:.3g}.",
             low,
         )
-    if found.objective > max(tol, MET) and found.status != "max_time":
+    if is_short(found):
         raise InfeasibleConstraintError(
             "None of the classifiers that were found meets the constraints on these "
             "examples, nor does a mixture of them: the largest violation can be made as "
@@ -393,11 +410,13 @@ def _violation_range(problem, low, high, deadline):
     return low, high
 
 
-def _minimise_violation(problem, level, deadline, is_enough, tol=MET):
+def _minimise_violation(
+    problem, level, deadline, is_enough, tol=MET, tries_constants=False
+):
     """The `SolverResult` of a `ViolationProblem`, ended early at 0 or where enough."""
     left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
     return run_column_generation(
-        ViolationProblem(problem, level),
+        ViolationProblem(problem, level, tries_constants),
         tol=tol,
         max_iter=MAX_CALLS,
         max_time=left,
