@@ -14,9 +14,8 @@ from sklearn.utils import (
     get_tags,
     indexable,
 )
-from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d, has_fit_parameter
+from sklearn.utils.validation import column_or_1d
 
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
@@ -38,10 +37,7 @@ from sklearn_structsvm.estimators.complex_metric.pairs import (
     for_pairs,
     group_labels,
 )
-from sklearn_structsvm.estimators.complex_metric.predicting import (
-    RandomisedClassifier,
-    routes_metadata,
-)
+from sklearn_structsvm.estimators.complex_metric.predicting import RandomisedClassifier
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     class_probabilities,
@@ -49,6 +45,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     held_out_probabilities,
     prefit_classes,
 )
+from sklearn_structsvm.estimators.complex_metric.routing import route_fit
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.complex_metric.task import make_task, read_constraints
 from sklearn_structsvm.estimators.complex_metric.thresholds import (
@@ -236,37 +233,14 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
 
     def _routed_fit(self, sample_weight, sensitive_features, costs, fit_params):
         """Metadata for the classifiers and the splitter, as a Bunch."""
-        if routes_metadata():
-            if sample_weight is not None:
-                fit_params = fit_params | {"sample_weight": sample_weight}
-            if sensitive_features is not None:
-                fit_params = fit_params | {"sensitive_features": sensitive_features}
-            if costs is not None:
-                fit_params = fit_params | {"costs": costs}
-            return process_routing(self, "fit", **fit_params)
-        if self._is_fitted_already():
-            if fit_params:
-                raise TypeError(
-                    f"fit takes no {sorted(fit_params)}, since the estimator is fitted "
-                    "already and gets none."
-                )
-        routed = Bunch(splitter=Bunch(split={}))
-        for name, classifier in self._classifiers().items():
-            of_fit = fit_params if name == "estimator" else {}
-            routed[name] = Bunch(fit=of_fit, predict_proba={})
-            if sample_weight is None or self._is_fitted_already(classifier):
-                continue
-            if has_fit_parameter(classifier, "sample_weight"):
-                routed[name].fit = of_fit | {"sample_weight": sample_weight}
-            else:
-                warn_caller(
-                    f"fit of {type(classifier).__name__} does not take sample_weight: "
-                    "the confusion matrix is weighted, the class probabilities are not. "
-                    "A pipeline takes weights with metadata routing, see "
-                    "sklearn.set_config(enable_metadata_routing=True).",
-                    UserWarning,
-                )
-        return routed
+        to_fit = {
+            name: None if self._is_fitted_already(classifier) else classifier
+            for name, classifier in self._classifiers().items()
+        }
+        return route_fit(
+            self, to_fit, fit_params, sample_weight=sample_weight,
+            sensitive_features=sensitive_features, costs=costs,
+        )  # fmt: skip
 
     def _plugin_of_pairs(self, task, X, routed):
         """As `_plugin`, from the probabilities of pairs (group, label)."""

@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.utils import Bunch, check_consistent_length, get_tags, indexable
+from sklearn.utils import check_consistent_length, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
@@ -45,11 +45,14 @@ from sklearn_structsvm.estimators.complex_metric.label_rules import (
     choose_thresholds,
     choose_top_labels,
 )
-from sklearn_structsvm.estimators.complex_metric.predicting import routes_metadata
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     default_classifier,
     held_out_parts,
+)
+from sklearn_structsvm.estimators.complex_metric.routing import (
+    route_fit,
+    routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
@@ -294,7 +297,8 @@ class MultilabelMetricClassifier(
         weights = check_weights(sample_weight, truth.shape[0])
         metric = self._check_combination(truth.shape[1])
         classifier = self._classifier()
-        routed = self._routed_fit(classifier, sample_weight, fit_params)
+        to_fit = {"estimator": None if self._is_fitted_already() else classifier}
+        routed = route_fit(self, to_fit, fit_params, sample_weight=sample_weight)
         model, rows_of, found = self._probabilities(
             classifier, X, y, truth.shape[1], routed
         )
@@ -382,34 +386,6 @@ class MultilabelMetricClassifier(
                 )
             constraint.check(Cells.single([0.5, 0.5], ABSENT_PRESENT))
         return metric
-
-    def _routed_fit(self, classifier, sample_weight, fit_params):
-        """Metadata for the classifier and the splitter, as a Bunch."""
-        if routes_metadata():
-            if sample_weight is not None:
-                fit_params = fit_params | {"sample_weight": sample_weight}
-            return process_routing(self, "fit", **fit_params)
-        if self._is_fitted_already():
-            if fit_params:
-                raise TypeError(
-                    f"fit takes no {sorted(fit_params)}, since the estimator is fitted "
-                    "already and gets none."
-                )
-        elif sample_weight is not None:
-            if has_fit_parameter(classifier, "sample_weight"):
-                fit_params = fit_params | {"sample_weight": sample_weight}
-            else:
-                warn_caller(
-                    f"fit of {type(classifier).__name__} does not take sample_weight: "
-                    "the confusion matrices are weighted, the probabilities are not. "
-                    "MultiOutputClassifier takes weights; OneVsRestClassifier and "
-                    "pipelines do with metadata routing, see "
-                    "sklearn.set_config(enable_metadata_routing=True).",
-                    UserWarning,
-                )
-        return Bunch(
-            estimator=Bunch(fit=fit_params, predict_proba={}), splitter=Bunch(split={})
-        )
 
     def _probabilities(self, classifier, X, y, n_labels, routed):
         """The fitted classifier, which rows, None for all, and their probabilities."""

@@ -4,7 +4,6 @@ import copy
 import re
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
@@ -36,6 +35,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
     default_classifier,
 )
+from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 
 # A parameter of one of several constraints.
 PLACED = re.compile(r"constraints__(\d+)__(.+)")
@@ -59,11 +59,6 @@ def _is_multi_class(metric):
     except ValueError:
         return False
     return True
-
-
-def routes_metadata():
-    """Whether scikit-learn's metadata routing is on."""
-    return bool(get_config()["enable_metadata_routing"])
 
 
 class RandomisedClassifier(

@@ -1,0 +1,59 @@
+"""Metadata for the classifiers inside: by scikit-learn's routing, or by hand."""
+
+from sklearn import get_config
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import has_fit_parameter
+
+from sklearn_structsvm._utils.caller import warn_caller
+
+
+def routes_metadata():
+    """Whether scikit-learn's metadata routing is on."""
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
+    """What `fit` of a classifier over others hands on.
+
+    Parameters
+    ----------
+    meta : estimator
+    classifiers : dict of {name: classifier or None}
+        By the names of its parameters, "estimator" among them, which alone gets
+        `fit_params` where there is no routing; None for one that is fitted already.
+    fit_params : dict
+    sample_weight, **metadata : array-like or None
+        What `meta` uses itself.
+
+    Returns
+    -------
+    Bunch
+        For each of the classifiers `fit` and `predict_proba`, for `splitter` `split`.
+    """
+    if routes_metadata():
+        own = {"sample_weight": sample_weight, **metadata}
+        own = {name: value for name, value in own.items() if value is not None}
+        return process_routing(meta, "fit", **fit_params, **own)
+    if classifiers["estimator"] is None and fit_params:
+        raise TypeError(
+            f"fit takes no {sorted(fit_params)}, since the estimator is fitted already "
+            "and gets none."
+        )
+    routed = Bunch(splitter=Bunch(split={}))
+    for name, classifier in classifiers.items():
+        of_fit = fit_params if name == "estimator" else {}
+        routed[name] = Bunch(fit=of_fit, predict_proba={})
+        if sample_weight is None or classifier is None:
+            continue
+        if has_fit_parameter(classifier, "sample_weight"):
+            routed[name].fit = of_fit | {"sample_weight": sample_weight}
+        else:
+            warn_caller(
+                f"fit of {type(classifier).__name__} does not take sample_weight: the "
+                "confusion matrix is weighted, the probabilities are not. Pipelines "
+                "and OneVsRestClassifier take weights with metadata routing, see "
+                "sklearn.set_config(enable_metadata_routing=True).",
+                UserWarning,
+            )
+    return routed
