@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,9 @@ def test_every_estimator_and_structure_is_in_the_guide(name):
 @pytest.mark.parametrize("name", metrics.METRICS)
 def test_every_metric_is_in_the_table_of_the_guide(name):
     assert f'``"{name}"``' in GUIDE
+
+
+def test_every_example_has_its_place_in_the_gallery():
+    listed = runpy.run_path(str(DOC / "reading_order.py"))["EXAMPLES"]
+    scripts = {path.name for path in (DOC.parent / "examples").glob("*.py")}
+    assert sorted(listed) == sorted(scripts - {"demo.py"})
