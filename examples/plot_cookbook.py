@@ -213,7 +213,7 @@ TradeoffDisplay.from_estimator(
     is_right,
     param_name="constraints__at_least",
     param_range=[0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95],
-    score_name="Accuracy",
+    score_name="Right, if accepted",
     ax=axes,
 )
 plt.show()
