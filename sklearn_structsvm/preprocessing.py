@@ -128,7 +128,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
         -------
         list of n arrays, CSR matrices or data frames of T_i rows
         """
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
         rows, lengths = join_sequences(X)
         return _split(self.transformer_.transform(rows), lengths)
 
@@ -327,6 +328,8 @@ def _split(rows, lengths):
     pairs = list(zip([0, *ends[:-1]], ends, strict=True))
     if sparse.issparse(rows):
         rows = rows if rows.format == "csr" else rows.tocsr()
+        if len(pairs) == 1:
+            return [rows]
         return [_csr_rows(rows, start, stop) for start, stop in pairs]
     if hasattr(rows, "iloc"):
         return [rows.iloc[start:stop] for start, stop in pairs]
@@ -338,11 +341,18 @@ def _split(rows, lengths):
 def _csr_rows(matrix, start, stop):
     first, last = matrix.indptr[[start, stop]]
     result = type(matrix)((stop - start, matrix.shape[1]), dtype=matrix.dtype)
-    # Handed to the constructor, short views of long arrays would be copied.
-    result.data = matrix.data[first:last]
-    result.indices = matrix.indices[first:last]
-    result.indptr = matrix.indptr[start : stop + 1] - first
+    _set_parts(
+        result,
+        matrix.data[first:last],
+        matrix.indices[first:last],
+        matrix.indptr[start : stop + 1] - first,
+    )
     return result
+
+
+def _set_parts(matrix, data, indices, indptr):
+    """Give an empty CSR matrix its parts, which its constructor would check and copy."""
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
 
 
 def _take(table, places):
@@ -400,13 +410,15 @@ class _TokenVectorizer(DictVectorizer):
         )
         known = indices >= 0
         if not known.all():
-            indptr = np.append(0, np.cumsum(known, dtype=indptr.dtype))[indptr]
+            counts = np.zeros(len(known) + 1, dtype=indptr.dtype)
+            np.cumsum(known, out=counts[1:])
+            indptr = counts[indptr]
             data, indices = data[known], indices[known]
         return self._matrix(data, indices, indptr)
 
     def _matrix(self, data, indices, indptr):
-        shape = len(indptr) - 1, len(self.vocabulary_)
-        matrix = sparse.csr_matrix((data, indices, indptr), shape=shape)
+        matrix = sparse.csr_matrix((len(indptr) - 1, len(self.vocabulary_)))
+        _set_parts(matrix, data, indices.astype(indptr.dtype, copy=False), indptr)
         matrix.sum_duplicates()
         return matrix
 

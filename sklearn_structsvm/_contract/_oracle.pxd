@@ -32,6 +32,7 @@ cdef class BlockOracle:
     cdef readonly Py_ssize_t max_labels
     cdef readonly Py_ssize_t n_values
     cdef readonly Py_ssize_t work_size
+    cdef readonly Py_ssize_t n_scores
     cdef readonly Py_ssize_t direction_size
     cdef readonly double relative_cost
     cdef readonly bint thread_safe
@@ -43,6 +44,8 @@ cdef class BlockOracle:
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil
     cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil
     cdef int potentials(
+        self, Py_ssize_t i, const double* w, double* work) except -1 nogil
+    cdef int finite_potentials(
         self, Py_ssize_t i, const double* w, double* work) except -1 nogil
     cdef int max_oracle(
         self, Py_ssize_t i, double lam, double* work,

@@ -71,6 +71,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
+from scipy.linalg.cython_blas cimport dasum
 
 from sklearn_structsvm._utils._matrix._features cimport mark_range
 
@@ -127,6 +128,10 @@ cdef class BlockOracle:
     n_blocks, n_weights : int
         Examples, and length of the weight vector w.
     max_labels, work_size, direction_size : int
+    n_scores : int
+        Doubles at the front of `work` that hold all scores once `potentials` has put them
+        there, and zeros: they are then looked at for NaN, and the weights are not. 0 where
+        the weights are to be.
         Sizes of the buffers a caller lends: integers of the longest labeling,
         doubles of `work` and of `direction`.
     relative_cost : float
@@ -267,6 +272,18 @@ cdef class BlockOracle:
     cdef int release(self, Py_ssize_t i, const int* labels) except -1 nogil:
         return 0
 
+    cdef int finite_potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        """`potentials`, once they are seen to be finite; of zeros as `work` begins."""
+        cdef int size = <int> self.n_scores, one = 1
+        self.potentials(i, w, work)
+        # A sum of magnitudes hides no NaN, and overflows where sums of scores do.
+        if size > 0 and not dasum(&size, work, &one) < INFINITY:
+            with gil:
+                raise ValueError(
+                    f"w must be finite, and so must the scores of example {i}.")
+        return 0
+
     def decode(self, w, double lam=0.0, int n_threads=1):
         """argmax_y ⟨w, φ(x_i, y)⟩ + lam · L_i(y) of all blocks, one after another.
 
@@ -286,9 +303,11 @@ cdef class BlockOracle:
             If w is of another shape, or not finite.
         """
         cdef Py_ssize_t i, first, stop, n = self.n_blocks
-        cdef const double[::1] weights = as_floats("w", w, self.n_weights)
-        cdef const Py_ssize_t[::1] starts = np.concatenate(
-            [[0], np.cumsum([self.n_labels(i) for i in range(n)])]).astype(np.intp)
+        cdef const double[::1] weights = as_floats(
+            "w", w, self.n_weights, finite=self.n_scores == 0)
+        cdef Py_ssize_t[::1] starts = np.zeros(n + 1, dtype=np.intp)
+        for i in range(n):
+            starts[i + 1] = starts[i] + self.n_labels(i)
         result = np.zeros(starts[n], dtype=np.intc)
         cdef int[::1] labels = result
         cdef int t
@@ -301,14 +320,14 @@ cdef class BlockOracle:
             if n_threads == 1:
                 with nogil:
                     for i in range(first, stop):
-                        self.potentials(i, &weights[0], &work[0, 0])
+                        self.finite_potentials(i, &weights[0], &work[0, 0])
                         self.max_oracle(i, lam, &work[0, 0], &labels[starts[i]],
                                         &terms[0, 0], &terms[0, 1])
                 continue
             for i in prange(
                     first, stop, nogil=True, num_threads=n_threads, schedule="static"):
                 t = threadid()
-                self.potentials(i, &weights[0], &work[t, 0])
+                self.finite_potentials(i, &weights[0], &work[t, 0])
                 self.max_oracle(i, lam, &work[t, 0], &labels[starts[i]],
                                 &terms[t, 0], &terms[t, 1])
         return result

@@ -5,13 +5,9 @@ attribute that was set by hand) passes here first, and is refused by its name.
 """
 
 from numbers import Integral
-from weakref import WeakValueDictionary
 
 import numpy as np
 from scipy import sparse
-
-# What `remember` was given, by its identity.
-_SEEN: WeakValueDictionary = WeakValueDictionary()
 
 
 def as_array(name, values):
@@ -22,8 +18,11 @@ def as_array(name, values):
         raise ValueError(f"{name} must be an array: {error}") from error
 
 
-def as_floats(name, values, *shape):
+def as_floats(name, values, *shape, finite=True):
     """`values` as a C-contiguous float64 array of this shape.
+
+    Weights of a model may be millions, of which one example needs a few: with
+    ``finite=False`` they are not looked at, and what is computed from them has to be.
 
     Raises
     ------
@@ -39,21 +38,11 @@ def as_floats(name, values, *shape):
             raise ValueError(f"{name} must hold numbers: {error}.") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold numbers; got dtype {array.dtype}.")
-    if _SEEN.get(id(array)) is not array and not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         raise ValueError(
             f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
         )
     return np.asarray(array, dtype=np.float64, order="C")
-
-
-def remember(array):
-    """Let `as_floats` take an array as finite from now on: it has looked at it.
-
-    For the weights of a model that predicts one example after another: there may be
-    millions of them, of which each needs a few. They are known by their identity; what is
-    written into them later is read, but not looked at. (A kernel gets through NaN.)
-    """
-    _SEEN[id(array)] = array
 
 
 def check_floats(name, array, *shape):
@@ -117,9 +106,9 @@ def check_starts(name, starts, n, stop):
     """ValueError where n + 1 integers do not rise, or stay, from 0 to `stop`."""
     check_shape(name, starts, n + 1)
     places = np.asarray(starts)
+    check_indices(name, places[:0], stop + 1)
     if places[0] != 0 or places[-1] != stop or (places[1:] < places[:-1]).any():
         raise ValueError(f"{name} must rise from 0 to {stop}; got {places}.")
-    check_indices(name, places, stop + 1)
 
 
 def check_sparse(X, name="X"):

@@ -12,14 +12,16 @@ _has_started = False
 _has_lost = False
 
 
-def count_threads(n_jobs):
+def count_threads(n_jobs, n_items=MOST_THREADS):
     """Threads for an `n_jobs`, as joblib reads it; 1 where those of before were lost.
+
+    Nor are there more for one item, for which joblib need not be asked.
 
     A fork takes one thread along. That its others are gone OpenMP does not see, and the
     child would wait for them for ever.
     """
     global _has_started
-    if _has_lost:
+    if _has_lost or n_items == 1:
         return 1
     n_threads = max(1, min(effective_n_jobs(n_jobs), MOST_THREADS))
     _has_started = _has_started or n_threads > 1

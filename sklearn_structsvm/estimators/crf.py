@@ -85,7 +85,8 @@ class ProbabilisticClassifier(StructuredClassifier):
 
     def _marginals(self, X):
         X = self._check_X(X)
-        return self.structure_.marginals(X, self._weights, count_threads(self.n_jobs))
+        with self._reading() as w:
+            return self.structure_.marginals(X, w, self._n_threads(X))
 
     def predict_proba(self, X):
         """Probabilities of the classes, of each position where there are several.

@@ -1,5 +1,6 @@
 """What the estimators over a structure share: all but what they solve, and by what."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
@@ -18,7 +19,6 @@ from sklearn_structsvm._utils.borders import (
     as_floats,
     check_integer,
     check_sparse,
-    remember,
 )
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
@@ -107,13 +107,18 @@ def knows(name):
     return check
 
 
-def joined_weights(structure, attributes):
+def joined_weights(structure, attributes, *, finite=True):
     """w of `coef_` and `intercept_`; ValueError where they do not fit the structure."""
-    zeros = structure.split_weights(np.broadcast_to(0.0, structure.n_weights_))
-    parts = [
-        None if like is None else as_floats(name, attributes.get(name), *like.shape)
-        for name, like in zip(("coef_", "intercept_"), zeros, strict=True)
-    ]
+    # One number for all of them.
+    zeros = np.ndarray(structure.n_weights_, buffer=np.zeros(1), strides=(0,))
+    parts = []
+    for name, like in zip(
+        ("coef_", "intercept_"), structure.split_weights(zeros), strict=True
+    ):
+        part = None
+        if like is not None:
+            part = as_floats(name, attributes.get(name), *like.shape, finite=finite)
+        parts.append(part)
     return structure.join_weights(*parts)
 
 
@@ -165,12 +170,29 @@ class StructuredClassifier(
     def _weights(self):
         """w, once the state is seen to fit together: it may have been set by hand."""
         self.structure_.check_fitted()
-        w = joined_weights(self.structure_, vars(self))
-        remember(w)
-        return w
+        return joined_weights(self.structure_, vars(self))
+
+    def _n_threads(self, X):
+        n_items = X.shape[0] if self.structure_.flat else len(X)
+        return count_threads(self.n_jobs, n_items)
+
+    @contextmanager
+    def _reading(self):
+        """w, for what looks for NaN in the few numbers that it makes of it.
+
+        Where it finds any, the error names the attribute.
+        """
+        self.structure_.check_fitted()
+        w = joined_weights(self.structure_, vars(self), finite=False)
+        try:
+            yield w
+        except ValueError:
+            joined_weights(self.structure_, vars(self))
+            raise
 
     def _check_X(self, X):
-        check_is_fitted(self)
+        if "structure_" not in vars(self):
+            check_is_fitted(self)
         if self.structure_.flat:
             refuse_tokens(X)
             check_sparse(X)
@@ -199,7 +221,8 @@ class StructuredClassifier(
             check_is_fitted(self)
             return map_lazily(self, "predict", X, self._empty_prediction())
         X = self._check_X(X)
-        return self.structure_.decode_batch(X, self._weights, count_threads(self.n_jobs))
+        with self._reading() as w:
+            return self.structure_.decode_batch(X, w, self._n_threads(X))
 
     def _empty_prediction(self):
         if not self.structure_.flat:
@@ -274,8 +297,9 @@ class StructuredClassifier(
             confidence.
         """
         check_integer("k", k, 1)
-        X, w = self._check_X(X), self._weights
-        pairs = [self.structure_.k_best(x, w, k) for x in X]
+        X = self._check_X(X)
+        with self._reading() as w:
+            pairs = [self.structure_.k_best(x, w, k) for x in X]
         return tuple(as_object_array(items) for items in zip(*pairs, strict=True))
 
     @available_if(knows("max_marginals"))
@@ -295,8 +319,9 @@ class StructuredClassifier(
             the best labeling; its distance to the second is what the position's label
             is ahead by.
         """
-        X, w = self._check_X(X), self._weights
-        return as_object_array([self.structure_.max_marginals(x, w) for x in X])
+        X = self._check_X(X)
+        with self._reading() as w:
+            return as_object_array([self.structure_.max_marginals(x, w) for x in X])
 
     def _weight_attributes(self, structure, weights):
         """What there is to know of a fit once the weights are known."""

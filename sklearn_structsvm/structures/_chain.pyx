@@ -87,8 +87,9 @@ cdef class ChainOracle(BlockOracle):
         emission.
     offsets : ndarray of shape (n + 1,), dtype intp
         Chain i is rows offsets[i]:offsets[i + 1]; none is empty.
-    y : ndarray of shape (offsets[n],), dtype intc
-        Label indices.
+    y : ndarray of shape (offsets[n],), dtype intc, or None
+        Label indices. None for an oracle that only decodes and sums: it has no dual
+        state, and is not for a solver.
     costs : ndarray of shape (k, k)
         costs[truth, label] of one position, zero on the diagonal.
     bias, first, last, transition : bool
@@ -107,10 +108,14 @@ cdef class ChainOracle(BlockOracle):
                  bint first, bint last, bint transition, bint normalize, allowed=None,
                  log_counts=None):
         cdef Py_ssize_t k = costs.shape[0], at = features.n_features * k, longest
+        cdef bint has_state = y is not None
         check_starts("offsets", offsets, offsets.shape[0] - 1, features.n_rows)
         check_shape("costs", costs, k, k)
-        check_shape("y", y, features.n_rows)
-        check_indices("y", y, k)
+        if y is None:
+            y = np.zeros(features.n_rows, dtype=np.intc)
+        else:
+            check_shape("y", y, features.n_rows)
+            check_indices("y", y, k)
         self.features = features
         self.offsets = offsets
         self.y = y
@@ -134,6 +139,7 @@ cdef class ChainOracle(BlockOracle):
         # And the sums, or the pairs the other way around and then the sums.
         self.sums_at = self.soft_at + longest * k + k * k
         self.work_size = self.sums_at + 2 * k * k + sum_room(longest, k)
+        self.n_scores = self.table_at if type(self) is ChainOracle else 0
         self.is_flipped = False
         self.is_barred = allowed is not None and not np.all(allowed)
         if self.is_barred:
@@ -148,7 +154,8 @@ cdef class ChainOracle(BlockOracle):
             self.work_size = self.front_at + longest * k + k * k
         # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
         # a product with their Gram matrix, and X'Δ for the others.
-        self.grams, self.gram_at = features.grams(offsets)
+        if has_state:
+            self.grams, self.gram_at = features.grams(offsets)
         self.edges_at = longest * k
         self.sum_at = self.edges_at + transition * k * k
         self.product_at = self.sum_at + k
@@ -158,8 +165,8 @@ cdef class ChainOracle(BlockOracle):
         self.thread_safe = self.has_candidates = type(self) is ChainOracle
         self.has_marginals = type(self) is ChainOracle
         self.has_sums = type(self) is ChainOracle
-        self.nodes = np.zeros((features.n_rows, k))
-        self.edges = np.zeros((self.n_blocks if transition else 0, k, k))
+        self.nodes = np.zeros((features.n_rows * has_state, k))
+        self.edges = np.zeros((self.n_blocks * has_state * transition, k, k))
 
     cdef double counted_cost(self, Py_ssize_t n_edges):
         """`relative_cost` of all blocks, which have this many pairs of nodes."""
@@ -530,7 +537,8 @@ cdef class ChainOracle(BlockOracle):
             log Z_i - ⟨θ_i, μ(y_i)⟩, which is -log of the probability of y_i.
         """
         cdef Py_ssize_t i, j, n = self.n_blocks, k = self.k, size
-        cdef const double[::1] weights = as_floats("w", w, self.n_weights)
+        cdef const double[::1] weights = as_floats(
+            "w", w, self.n_weights, finite=self.n_scores == 0)
         nodes, entropies, log_sums = (
             np.zeros((self.offsets[n], k)), np.zeros(n), np.zeros(n))
         cdef double[:, ::1] probabilities = nodes
@@ -542,7 +550,7 @@ cdef class ChainOracle(BlockOracle):
         cdef const double* transition
         for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
             t = threadid()
-            self.potentials(i, &weights[0], &work[t, 0])
+            self.finite_potentials(i, &weights[0], &work[t, 0])
             transition = &work[t, self.max_labels * k]
             size = self.n_nodes(i) * k
             j = self.offsets[i]

@@ -209,12 +209,14 @@ class Structure(BaseEstimator):
     def make_oracle(self, X, y):
         """The `BlockOracle` of training examples, for a solver.
 
-        This one calls the methods in Python.
+        This one calls the methods in Python. Chains and trees ask with y=None for one
+        that is to decode, or to sum, and nothing else.
         """
         return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
 
     def decode_batch(self, X, w, n_threads=1):
         """Predictions for all of X: a 1-D object array, or numbers as an array."""
+        w = as_floats("w", w, self.n_weights_)
         labelings = [self.decode(x, w) for x in self._items(X)]
         return np.array(labelings) if self.flat else as_object_array(labelings)
 

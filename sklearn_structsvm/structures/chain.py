@@ -1,5 +1,7 @@
 """Sequences of labels with first-order transitions."""
 
+from itertools import accumulate
+
 import numpy as np
 
 from sklearn_structsvm._utils._matrix._features import as_features
@@ -126,10 +128,13 @@ class ChainStructure(ForestSums, NodeStructure):
 
     def make_oracle(self, X, y):
         rows, offsets = validation.stack(X)
-        labels = self._encode(y, offsets)
+        labels = None if y is None else self._encode(y, offsets)
         log_counts = None
         if self.allowed_ is not None:
-            self._check_truth(labels, offsets)
+            if labels is None:
+                tables.check_lengths(self.allowed_, np.diff(offsets))
+            else:
+                self._check_truth(labels, offsets)
             log_counts = tables.log_counts(self.allowed_, np.diff(offsets).max())
             # Lengths that no chain has.
             log_counts[np.isneginf(log_counts)] = 0.0
@@ -183,13 +188,15 @@ class ChainStructure(ForestSums, NodeStructure):
         return [self.classes_[labels[length]] for length in lengths]
 
     def decode_batch(self, X, w, n_threads=1):
-        oracle = self._compiled_oracle(X, self._any_labels(X))
+        oracle = self._compiled_oracle(X, None)
         return self._split_nodes(X, self.classes_[oracle.decode(w, 0.0, n_threads)])
 
     def _split_nodes(self, X, rows):
         """Rows of all positions, sequence by sequence."""
-        bounds = np.cumsum([x.shape[0] for x in X])[:-1]
-        return as_object_array(np.split(rows, bounds))
+        ends = list(accumulate(x.shape[0] for x in X))
+        return as_object_array(
+            [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        )
 
     def joint_feature(self, x, y):
         (x,), (y,) = self.check_data([x], [y])

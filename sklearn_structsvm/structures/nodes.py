@@ -1,6 +1,7 @@
 """What structures with a label for each of several nodes have in common."""
 
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -73,7 +74,7 @@ class NodeStructure(Structure):
         return {"n_features_in_": (), "label_costs_": (n, n)}
 
     def _count_weights(self):
-        return sum(int(np.prod(shape)) for _, shape in self._parts())
+        return sum(prod(shape) for _, shape in self._parts())
 
     def _parts(self):
         """Names and shapes of the parts that the model has, in their order."""
@@ -98,10 +99,10 @@ class NodeStructure(Structure):
             "transition" of shape (n_classes, n_classes), the label of the previous
             position, or of the parent, first.
         """
-        w = as_floats("w", w, self.n_weights_)
+        w = as_floats("w", w, self.n_weights_, finite=False)
         parts, at = {}, 0
         for name, shape in self._parts():
-            size = int(np.prod(shape))
+            size = prod(shape)
             parts[name] = np.reshape(w[at : at + size], shape)
             at += size
         return parts
@@ -204,12 +205,12 @@ class ForestSums:
         ndarray of shape (n,), dtype object
             Item i has shape (T_i, n_classes).
         """
-        nodes, _, _ = self._sums(X, self._any_labels(X), w, n_threads)
+        nodes, _, _ = self._sums(X, None, w, n_threads)
         return self._split_nodes(X, nodes)
 
     def entropies(self, X, w, n_threads=1):
         """Entropy of the distribution over the labelings of each example, (n,)."""
-        return self._sums(X, self._any_labels(X), w, n_threads)[1]
+        return self._sums(X, None, w, n_threads)[1]
 
     def log_probabilities(self, X, y, w, n_threads=1):
         """log p(y_i) of the labeling of each example, (n,); -inf for what cannot be."""

@@ -112,7 +112,7 @@ class TreeStructure(ForestSums, NodeStructure):
             as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
             offsets,
             parents,
-            self._encode(y, offsets)[order],
+            None if y is None else self._encode(y, offsets)[order],
             self.label_costs_,
             bias=self.bias,
             root=self.root_bias,
@@ -121,7 +121,7 @@ class TreeStructure(ForestSums, NodeStructure):
         )
 
     def decode_batch(self, X, w, n_threads=1):
-        oracle = self._compiled_oracle(X, self._any_labels(X))
+        oracle = self._compiled_oracle(X, None)
         return self._split_nodes(X, self.classes_[oracle.decode(w, 0.0, n_threads)])
 
     def joint_feature(self, x, y):

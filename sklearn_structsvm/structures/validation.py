@@ -43,7 +43,10 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
             )
         if all_sparse:
             check_sparse(item, name)
-        item = sparse.csr_array(item) if all_sparse else _as_array(item, name)
+        if all_sparse:
+            item = item if item.format == "csr" else sparse.csr_array(item)
+        else:
+            item = _as_array(item, name)
         if item.ndim != 2:
             raise ValueError(
                 f"{name} must be 2-D, of shape (T_i, n_features); got shape {item.shape}."
@@ -168,6 +171,11 @@ def stack(items):
     rows : ndarray of shape (ΣT_i, n_features) or csr_array, float64
     offsets : ndarray of shape (n + 1,), dtype intp
     """
+    if len(items) == 1:
+        rows = items[0]
+        if not sparse.issparse(rows):
+            rows = rows.astype(np.float64, copy=False)
+        return rows, np.array([0, rows.shape[0]], dtype=np.intp)
     lengths = [item.shape[0] for item in items]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
     if not sparse.issparse(items[0]):

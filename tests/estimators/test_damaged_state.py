@@ -87,6 +87,26 @@ def test_weights_that_do_not_fit_are_refused_by_name(kind, damage):
     model.predict(X)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", ["chain", "chain-csr", "tree"])
+def test_a_weight_that_is_written_later_is_noticed_where_it_is_read(kind, value):
+    """By the scores that it makes, whichever: of a model that has predicted before."""
+    model, X, _ = fitted(kind)
+    model = pickle.loads(pickle.dumps(model))
+    if kind == "chain-csr":
+        X = [sparse.csr_array(np.ones(x.shape)) for x in X]
+    expected = model.predict(X)
+    calls = [model.predict, model.predict_k_best, model.max_marginals]
+    for at in range(len(model.coef_)):
+        kept, model.coef_[at] = model.coef_[at], value
+        for call in calls:
+            with pytest.raises(ValueError, match=f"^coef_ must be finite; got {value}"):
+                call(X)
+        model.coef_[at] = kept
+    for labels, before in zip(model.predict(X), expected, strict=True):
+        np.testing.assert_array_equal(labels, before)
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_weights_of_any_layout_and_type_of_number_are_taken(kind):
     model, X, _ = fitted(kind)

@@ -442,7 +442,8 @@ def as_features(X, Py_ssize_t k=1):
     elif k >= MANY_SCORES and seems_sparse(X):
         X = sparse.csr_array(np.asarray(X))
     if sparse.issparse(X):
-        X = sparse.csr_array(X)
+        if X.format != "csr":
+            X = sparse.csr_array(X)
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
