@@ -80,11 +80,10 @@ class ProbabilisticClassifier(StructuredClassifier):
         check_choice("decoding", self.decoding, DECODINGS)
         if self.decoding == "map" or holds_dask(X):
             return super().predict(X)
-        marginals = self._marginals(X)
-        return self.structure_.least_costly(marginals)
+        X = self._check_X(X)
+        return self.structure_.least_costly(X, self._marginals(X))
 
     def _marginals(self, X):
-        X = self._check_X(X)
         with self._reading() as w:
             return self.structure_.marginals(X, w, self._n_threads(X))
 
@@ -102,7 +101,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             present. For chains and trees an object array of shape (n,), whose item i has
             shape (T_i, n_classes): the marginals of the distribution over the labelings.
         """
-        return self._marginals(X)
+        return self._marginals(self._check_X(X))
 
     def predict_log_proba(self, X):
         """Logarithms of `predict_proba`.
@@ -116,7 +115,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         ndarray
             As of `predict_proba`; -inf where a probability is too small for a number.
         """
-        proba = self._marginals(X)
+        proba = self._marginals(self._check_X(X))
         with np.errstate(divide="ignore"):
             if self.structure_.flat:
                 return np.log(proba)

@@ -157,7 +157,7 @@ class LabelMapDisplay:
         check_search(oracle, search, type(structure).__name__)
         limit = {} if max_queries is None else {"max_queries": max_queries}
         result = find_most_violating(oracle, 0, w, search=search, trace=True, **limit)
-        labelings = _all_labelings(structure, oracle, max_labelings)
+        labelings = _all_labelings(structure, X[0], oracle, max_labelings)
         if labelings is None:
             met = result.trace["found"]
             points = np.column_stack(
@@ -288,8 +288,8 @@ def _one_example(structure, x, y):
     return x, as_array("y", [y])
 
 
-def _all_labelings(structure, oracle, most):
-    """Every labeling of block 0 as the oracle encodes it, or None for too many."""
+def _all_labelings(structure, x, oracle, most):
+    """Every labeling of x, block 0, as the oracle encodes it, or None for too many."""
     if not oracle.thread_safe:  # A structure in Python: it alone knows its labelings.
         return None
     n_labels = len(oracle.decode(np.zeros(oracle.n_weights)))
@@ -299,8 +299,10 @@ def _all_labelings(structure, oracle, most):
     if n_labels * np.log(n_values) > np.log(most) + 1e-9:
         return None
     grid = np.indices((n_values,) * n_labels, dtype=np.intc).reshape(n_labels, -1).T
-    if hasattr(structure, "_impossible"):
-        grid = grid[~structure._impossible(grid.ravel(), np.full(len(grid), n_labels))]
+    if getattr(structure, "allowed_", None) is not None:
+        copies = [x] * len(grid)
+        labels = np.concatenate(structure._split_nodes(copies, grid.ravel()))
+        grid = grid[~structure._impossible(copies, labels)]
     return np.ascontiguousarray(grid)
 
 

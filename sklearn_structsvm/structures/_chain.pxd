@@ -19,13 +19,14 @@ cdef class ChainOracle(BlockOracle):
     cdef const double[::1] grams
     cdef const Py_ssize_t[::1] gram_at
     # Whether some labels may not follow others, or be first or last: 1 for what may not,
-    # previous label first, a last row of the beginning and a last column of the end. And
-    # where potentials stand in `work` that say so: for sums and maxima, for a front.
+    # previous label first, a last row of the beginning and a last column of the end; in a
+    # tree a child's label comes before its parent's, leaves begin and roots end. And where
+    # potentials stand in `work` that say so: for sums and maxima, for a front.
     cdef bint is_barred, has_barred_ends
     cdef const double[:, ::1] bars
     # The pairs once more: -inf for what may not be, else 0; and 1 for what may.
     cdef const double[:, ::1] walls, open_pairs
-    cdef const double[::1] log_counts
+    cdef double[::1] log_counts
     cdef Py_ssize_t barred_at, front_at
     cdef double[:, ::1] nodes
     cdef double[:, :, ::1] edges
@@ -35,7 +36,7 @@ cdef class ChainOracle(BlockOracle):
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil
     cdef void bar_ends(
-        self, Py_ssize_t T, double penalty, double* theta) noexcept nogil
+        self, Py_ssize_t i, double penalty, double* theta) noexcept nogil
     cdef const double* barred_pairs(
         self, const double* transition, double penalty, double* out) noexcept nogil
     cdef double penalty(

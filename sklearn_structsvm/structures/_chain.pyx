@@ -18,7 +18,7 @@ import numpy as np
 from sklearn_structsvm._utils.borders import (
     as_floats, check_indices, check_shape, check_starts, restore)
 
-from libc.math cimport INFINITY, fabs, log
+from libc.math cimport INFINITY, fabs, isnan, log
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
@@ -99,14 +99,11 @@ cdef class ChainOracle(BlockOracle):
     allowed : ndarray of shape (k + 1, k + 1), dtype bool, or None
         Which label may follow which, the last row and column being of the beginning and
         of the end; None for all. The true labelings keep to it, which is not checked.
-    log_counts : ndarray of shape (longest chain + 1,) or None
-        With `allowed`: logarithms of the numbers of labelings by length, none of 0.
     """
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const int[::1] y, const double[:, ::1] costs, *, bint bias,
-                 bint first, bint last, bint transition, bint normalize, allowed=None,
-                 log_counts=None):
+                 bint first, bint last, bint transition, bint normalize, allowed=None):
         cdef Py_ssize_t k = costs.shape[0], at = features.n_features * k, longest
         cdef bint has_state = y is not None
         check_starts("offsets", offsets, offsets.shape[0] - 1, features.n_rows)
@@ -148,7 +145,8 @@ cdef class ChainOracle(BlockOracle):
             self.has_barred_ends = not (np.all(allowed[k]) and np.all(allowed[:, k]))
             self.walls = np.where(np.asarray(allowed)[:k, :k], 0.0, -np.inf)
             self.open_pairs = np.exp(self.walls)
-            self.log_counts = as_floats("log_counts", log_counts, longest + 1)
+            # Logarithms of the numbers of labelings, once they are asked for.
+            self.log_counts = np.full(self.n_blocks, np.nan)
             self.barred_at = self.work_size
             self.front_at = self.barred_at + longest * k + k * k
             self.work_size = self.front_at + longest * k + k * k
@@ -234,7 +232,7 @@ cdef class ChainOracle(BlockOracle):
                 for c in range(k):
                     table[t * k + c] += unit * cost[c]
         if self.is_barred:
-            self.bar_ends(T, INFINITY, table)
+            self.bar_ends(i, INFINITY, table)
             transition = self.barred_pairs(
                 transition, INFINITY, work + self.barred_at)
         if has_pairs:
@@ -306,9 +304,9 @@ cdef class ChainOracle(BlockOracle):
         return result
 
     cdef void bar_ends(
-            self, Py_ssize_t T, double penalty, double* theta) noexcept nogil:
+            self, Py_ssize_t i, double penalty, double* theta) noexcept nogil:
         """Take a penalty off labels that may not be first, or last."""
-        cdef Py_ssize_t k = self.k, c
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), c
         if not self.has_barred_ends:
             return
         for c in range(k):
@@ -320,7 +318,7 @@ cdef class ChainOracle(BlockOracle):
     cdef const double* barred_pairs(
             self, const double* transition, double penalty, double* out
             ) noexcept nogil:
-        """Transitions less a penalty for those that may not be, in `out`."""
+        """Pairs of a forest less a penalty for those that may not be, in `out`."""
         cdef Py_ssize_t k = self.k, p, c
         cdef const double* bars
         cdef double score
@@ -370,6 +368,8 @@ cdef class ChainOracle(BlockOracle):
         cdef double* edges = &self.edges[i, 0, 0] if self.has_transition else NULL
         cdef int truth
         memset(theta, 0, (size + k * k) * sizeof(double))
+        if self.is_barred and isnan(self.log_counts[i]):
+            self.log_counts[i] = self.sums(i, theta, pairs, work, NULL, NULL)
         add(size, by, forest.theta, theta)
         for v in range(forest.n):
             add(k, by * unit, &self.costs[self.y[start + v], 0], theta + v * k)
@@ -381,7 +381,7 @@ cdef class ChainOracle(BlockOracle):
             mean += dot(k * k, transition, edges)
         log_count = forest.n * log(<double> k)
         if self.is_barred:
-            log_count = self.log_counts[forest.n]
+            log_count = self.log_counts[i]
         soft = temperature * (log_z - log_count)
         for v in range(forest.n):
             truth = self.y[start + v]
@@ -411,8 +411,8 @@ cdef class ChainOracle(BlockOracle):
         if self.is_barred:
             penalty = self.penalty(i, one, work)
             memcpy(theta, work, size * sizeof(double))
-            self.bar_ends(forest.n, penalty, theta)
-            self.barred_pairs(work + self.max_labels * self.k, penalty,
+            self.bar_ends(i, penalty, theta)
+            self.barred_pairs(self.forest(i, work).edge, penalty,
                               theta + self.max_labels * self.k)
         return forest_front(&forest, one, self.loss_unit(i), plane)
 
@@ -466,28 +466,29 @@ cdef class ChainOracle(BlockOracle):
         cdef double* pairs = flipped + self.k * self.k
         cdef double* room = pairs + self.k * self.k
         cdef double* barred = work + self.barred_at
+        cdef const double* open_pairs = NULL
         cdef double log_z
         forest.theta = theta
         if self.is_barred:
+            open_pairs = &self.open_pairs[0, 0]
             if self.has_barred_ends:
                 memcpy(barred, theta, forest.n * self.k * sizeof(double))
-                self.bar_ends(forest.n, INFINITY, barred)
+                self.bar_ends(i, INFINITY, barred)
                 forest.theta = barred
-            forest.edge = transition
             if not self.has_transition:
                 barred += self.max_labels * self.k
                 memset(barred, 0, self.k * self.k * sizeof(double))
-                forest.edge, edges = barred, NULL
-            return sum_product(&forest, &self.open_pairs[0, 0], room, nodes, edges)
+                forest.edge = barred
         if not self.has_transition:
-            return sum_product(&forest, NULL, room, nodes, NULL)
+            return sum_product(&forest, open_pairs, room, nodes, NULL)
         forest.edge = transition
         if not self.is_flipped:
-            return sum_product(&forest, NULL, room, nodes, edges)
+            return sum_product(&forest, open_pairs, room, nodes, edges)
         transpose(self.k, transition, flipped)
         forest.edge = flipped
-        log_z = sum_product(&forest, NULL, room, nodes, pairs)
-        transpose(self.k, pairs, edges)
+        log_z = sum_product(&forest, open_pairs, room, nodes, pairs)
+        if edges != NULL:
+            transpose(self.k, pairs, edges)
         return log_z
 
     cdef int tilt(

@@ -21,11 +21,11 @@ what is above a node can make up for no more than exp(NARROW) of it, so that not
 lost that counts.) All other forests are summed in the logarithmic domain, which takes an
 exponential for each pair of labels that counts: few, where scores are far apart.
 
-In a chain the scores of labels may be -inf, and pairs may be barred, which makes
-labelings impossible: their probabilities are exactly zero. What comes later can then
-depend on a label however little probable it was, so that a message with an entry below
-LEAST that is not zero for want of terms goes to logarithms, too. One labeling at least
-must be possible.
+The scores of labels may be -inf, and pairs may be barred, which makes labelings
+impossible: their probabilities are exactly zero. What comes later can then depend on a
+label however little probable it was, so that a message with an entry below LEAST that is
+not zero for want of terms goes to logarithms, too, and so does a node of a tree with such
+an entry. One labeling at least must be possible.
 """
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy, memset
@@ -116,6 +116,15 @@ cdef bint is_lost(
     return False
 
 
+cdef bint is_small(Py_ssize_t k, const double* row, double highest) noexcept nogil:
+    """Whether the exponential of a logarithm that is not -inf is below LEAST."""
+    cdef Py_ssize_t c
+    for c in range(k):
+        if row[c] > -INFINITY and row[c] - highest < -NARROW:
+            return True
+    return False
+
+
 cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcept nogil:
     """The same without edges."""
     cdef Py_ssize_t v, k = forest.k
@@ -199,7 +208,7 @@ cdef double sum_product(
     forest : Forest
         All pairs with the same scores: its `edge_stride` is 0. Costs are not looked at.
     open_pairs : k x k doubles, or NULL where all may be
-        0 for the pairs of labels that are barred, and 1 for the others; of chains.
+        0 for the pairs of labels that are barred, and 1 for the others.
     room : `sum_room` doubles
     nodes : n x k doubles, or NULL where log Z is all that is wanted
         Becomes the probabilities of the labels of each node.
@@ -239,6 +248,8 @@ cdef double sum_product(
                 before = message + (v - 1) * k
         else:
             highest = maximum(k, row)
+            if open_pairs != NULL and is_small(k, row, highest):
+                return sum_logarithms(forest, open_pairs, room, nodes, edges)
             vector_exp(k, row, highest, row)
         total += highest + log(vector_multiply_normalised(k, before, row))
         if p == n:

@@ -12,6 +12,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import check_shape
 
+from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._matrix._features cimport Features
@@ -45,6 +46,10 @@ cdef class TreeOracle(ChainOracle):
         Which parts the model has.
     normalize : bool
         Whether the loss of a tree is divided by the number of its nodes.
+    allowed : ndarray of shape (k + 1, k + 1), dtype bool, or None
+        Which label of a child (column) its parent's (row) may have, the last row and
+        column being of what roots, and leaves, may have; None for all. The true labelings
+        keep to it, which is not checked.
     """
 
     cdef const Py_ssize_t[::1] parents
@@ -52,14 +57,16 @@ cdef class TreeOracle(ChainOracle):
     # Where the transitions, child's label first, stand in `work`, and the sum of the
     # roots in a direction.
     cdef Py_ssize_t flipped_at, root_sum_at
+    cdef const unsigned char[::1] is_leaf
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const Py_ssize_t[::1] parents, const int[::1] y,
                  const double[:, ::1] costs, *, bint bias, bint root, bint transition,
-                 bint normalize):
+                 bint normalize, allowed=None):
         super().__init__(
             features, offsets, y, costs, bias=bias, first=root, last=False,
-            transition=transition, normalize=normalize)
+            transition=transition, normalize=normalize,
+            allowed=None if allowed is None else np.ascontiguousarray(allowed.T))
         check_shape("parents", parents, features.n_rows)
         sizes, above = np.diff(offsets), np.asarray(parents)
         own = np.arange(features.n_rows) - np.repeat(offsets[:self.n_blocks], sizes)
@@ -72,6 +79,10 @@ cdef class TreeOracle(ChainOracle):
         self.thread_safe = self.has_candidates = type(self) is TreeOracle
         self.has_marginals = type(self) is TreeOracle
         self.has_sums = type(self) is TreeOracle
+        self.n_scores = self.table_at if type(self) is TreeOracle else 0
+        is_leaf = np.ones(features.n_rows, dtype=np.uint8)
+        is_leaf[(above - own + np.arange(features.n_rows))[above >= 0]] = 0
+        self.is_leaf = is_leaf
         self.is_flipped = True
         self.parents = parents
         self.relative_cost = self.counted_cost(
@@ -101,26 +112,30 @@ cdef class TreeOracle(ChainOracle):
             int* labels, double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, T = self.n_labels(i), v, c, best
         cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
-        cdef const double* transition = work + self.max_labels * k
+        cdef bint has_pairs = self.has_transition or self.is_barred
+        # The child's label first.
+        cdef const double* pairs = work + self.flipped_at
         cdef double* table = work + self.table_at
         cdef const int* y = &self.y[self.offsets[i]]
-        cdef const double* row
+        cdef const double* column
         cdef double value, highest, unit = lam * self.loss_unit(i)
         memcpy(table, work, T * k * sizeof(double))
+        if self.is_barred:
+            self.bar_ends(i, INFINITY, table)
+            pairs = self.barred_pairs(pairs, INFINITY, work + self.barred_at)
         for v in range(T):
             if unit != 0.0:
                 add(k, unit, &self.costs[y[v], 0], table + v * k)
-            if self.has_transition and parent[v] >= 0:
-                vector_add_max_plus(
-                    k, table + v * k, work + self.flipped_at, table + parent[v] * k)
+            if has_pairs and parent[v] >= 0:
+                vector_add_max_plus(k, table + v * k, pairs, table + parent[v] * k)
         for v in range(T - 1, -1, -1):
-            row = NULL
-            if self.has_transition and parent[v] >= 0:
-                row = transition + labels[parent[v]] * k
+            column = NULL
+            if has_pairs and parent[v] >= 0:
+                column = pairs + labels[parent[v]]
             best = 0
-            highest = table[v * k] + (0.0 if row == NULL else row[0])
+            highest = table[v * k] + (0.0 if column == NULL else column[0])
             for c in range(1, k):
-                value = table[v * k + c] + (0.0 if row == NULL else row[c])
+                value = table[v * k + c] + (0.0 if column == NULL else column[c * k])
                 if value > highest:
                     highest = value
                     best = c
@@ -146,6 +161,18 @@ cdef class TreeOracle(ChainOracle):
         score[0] = total
         loss[0] = self.loss(i, labels)
         return 0
+
+    cdef void bar_ends(
+            self, Py_ssize_t i, double penalty, double* theta) noexcept nogil:
+        cdef Py_ssize_t start = self.offsets[i], k = self.k, v, c
+        if not self.has_barred_ends:
+            return
+        for v in range(self.n_nodes(i)):
+            for c in range(k):
+                if self.is_leaf[start + v] and self.bars[k, c] != 0.0:
+                    theta[v * k + c] -= penalty
+                if self.parents[start + v] < 0 and self.bars[c, k] != 0.0:
+                    theta[v * k + c] -= penalty
 
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
         cdef Forest result = ChainOracle.forest(self, i, work)

@@ -8,13 +8,11 @@ from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
-from sklearn_structsvm.structures._k_best import k_best
 from sklearn_structsvm.structures.base import as_object_array
-from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.nodes import ForestSums, NodeStructure
+from sklearn_structsvm.structures.forest import ForestStructure
 
 
-class ChainStructure(ForestSums, NodeStructure):
+class ChainStructure(ForestStructure):
     """A label for each position of a sequence, adjacent ones depending on each other.
 
     With x_t the features of position t and one-hot labels e, ::
@@ -81,6 +79,7 @@ class ChainStructure(ForestSums, NodeStructure):
 
     _biases = ("bias", "first_bias", "last_bias")
     _item, _place = "sequence", "position"
+    _forbidden = "begins with {!r}", "has {!r} before {!r}", "ends with {!r}"
 
     def __init__(
         self,
@@ -102,46 +101,16 @@ class ChainStructure(ForestSums, NodeStructure):
         self.label_costs = label_costs
         self.transitions = transitions
 
-    def fit(self, X, y, *, classes=None, class_weight=None):
-        super().fit(X, y, classes=classes, class_weight=class_weight)
-        self.allowed_ = tables.allowed_transitions(self.transitions, self.classes_)
-        if self.allowed_ is not None:
-            offsets = np.cumsum([0] + [len(y_i) for y_i in y])
-            self._check_truth(self._encode(y), offsets)
-        return self
-
-    fit.__doc__ = NodeStructure.fit.__doc__
-
-    def check_data(self, X, y=None):
-        n_features = getattr(self, "n_features_in_", None)
-        X = validation.check_items(X, n_features)
-        if y is not None:
-            return X, validation.check_labels(y, X)
-        if getattr(self, "allowed_", None) is not None:
-            tables.check_allowed(self.allowed_, len(self.classes_))
-            tables.check_lengths(self.allowed_, [x.shape[0] for x in X])
-        return X, None
-
-    def check_fitted(self):
-        super().check_fitted()
-        tables.check_allowed(self.allowed_, len(self.classes_))
+    def _checked(self, X, y=None):
+        X = validation.check_items(X, getattr(self, "n_features_in_", None))
+        return X, None if y is None else validation.check_labels(y, X)
 
     def make_oracle(self, X, y):
         rows, offsets = validation.stack(X)
-        labels = None if y is None else self._encode(y, offsets)
-        log_counts = None
-        if self.allowed_ is not None:
-            if labels is None:
-                tables.check_lengths(self.allowed_, np.diff(offsets))
-            else:
-                self._check_truth(labels, offsets)
-            log_counts = tables.log_counts(self.allowed_, np.diff(offsets).max())
-            # Lengths that no chain has.
-            log_counts[np.isneginf(log_counts)] = 0.0
         return ChainOracle(
             as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
             offsets,
-            labels,
+            self._truth(X, y),
             self.label_costs_,
             bias=self.bias,
             first=self.first_bias,
@@ -149,47 +118,16 @@ class ChainStructure(ForestSums, NodeStructure):
             transition=self.transition,
             normalize=self.normalize_loss,
             allowed=self.allowed_,
-            log_counts=log_counts,
         )
 
-    def _check_truth(self, labels, offsets):
-        """ValueError where encoded labels have what `transitions` forbid."""
-        bad = tables.forbidden_places(self.allowed_, labels, offsets)
-        if not bad.any():
-            return
-        place = int(bad.argmax())
-        i = int(np.searchsorted(offsets, place, side="right")) - 1
-        t = place - offsets[i]
-        k, names = len(self.classes_), self.classes_.tolist()
-        before = labels[place - 1] if t else k
-        if self.allowed_[before, labels[place]]:
-            what = f"ends with {names[labels[place]]!r}"
-        elif t:
-            what = f"has {names[before]!r} before {names[labels[place]]!r}"
-        else:
-            what = f"begins with {names[labels[place]]!r}"
-        raise ValueError(
-            f"y[{i}] {what} (sequence {i}, position {t}), which `transitions` forbid."
-        )
+    def _forest(self, X):
+        offsets = np.array([0, *accumulate(x.shape[0] for x in X)])
+        parents = np.arange(offsets[-1]) - 1
+        parents[offsets[:-1]] = -1
+        return parents, offsets
 
-    def _impossible(self, labels, lengths):
-        if self.allowed_ is None:
-            return super()._impossible(labels, lengths)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        bad = tables.forbidden_places(self.allowed_, labels, offsets)
-        return np.logical_or.reduceat(bad, offsets[:-1])
-
-    def _any_labels(self, X):
-        if self.allowed_ is None:
-            return super()._any_labels(X)
-        lengths = [x.shape[0] for x in X]
-        tables.check_lengths(self.allowed_, lengths)
-        labels = tables.some_labelings(self.allowed_, lengths)
-        return [self.classes_[labels[length]] for length in lengths]
-
-    def decode_batch(self, X, w, n_threads=1):
-        oracle = self._compiled_oracle(X, None)
-        return self._split_nodes(X, self.classes_[oracle.decode(w, 0.0, n_threads)])
+    def _refuse_impossible(self, X):
+        tables.check_lengths(self.allowed_, [x.shape[0] for x in X])
 
     def _split_nodes(self, X, rows):
         """Rows of all positions, sequence by sequence."""
@@ -214,64 +152,6 @@ class ChainStructure(ForestSums, NodeStructure):
         if self.transition:
             parts.append(one_hot[:-1].T @ one_hot[1:])
         return np.concatenate([np.ravel(part) for part in parts])
-
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        (x,), (y_true,) = self.check_data([x], [y_true])
-        oracle = self._compiled_oracle([x], [y_true])
-        return self.classes_[oracle.decode(w, lam)]
-
-    def constrained_decode(
-        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
-    ):
-        (x,), (y_true,) = self.check_data([x], [y_true])
-        truth = self._encode([y_true])
-        theta, transition = self.potentials(x, w)
-        costs = self.label_costs_[truth] * self._unit(len(truth))
-        if self.allowed_ is not None:
-            self._check_truth(truth, np.array([0, len(truth)]))
-            theta, transition = tables.barred(
-                self.allowed_, theta, transition, lam * costs.max(axis=1).sum()
-            )
-        labels = constrained_argmax(
-            theta, transition, costs, truth, lam, alpha, beta, strict_alpha, strict_beta
-        )
-        # What is forbidden is worse than all else: found where nothing else is in the
-        # angle.
-        if labels is None or self._impossible(labels, [len(labels)])[0]:
-            return None
-        return self.classes_[labels]
-
-    def _from_the_roots(self, x, w):
-        order, theta, transition, parents = super()._from_the_roots(x, w)
-        if self.allowed_ is not None:
-            tables.check_lengths(self.allowed_, [len(theta)])
-            theta, transition = tables.barred(self.allowed_, theta, transition)
-        return order, theta, transition, parents
-
-    def max_marginals(self, x, w):
-        """Entry (t, c): the score of the best labeling of x that has class c at t.
-
-        -inf where `transitions` allow none.
-        """
-        result = super().max_marginals(x, w)
-        if self.allowed_ is not None:
-            result[~tables.reachable(self.allowed_, len(result))] = -np.inf
-        return result
-
-    def labelings(self, x):
-        if self.allowed_ is None:
-            return super().labelings(x)
-        found = tables.all_labelings(self.allowed_, x.shape[0])
-        return (self.classes_[list(labels)] for labels in found)
-
-    def least_costly(self, marginals):
-        if self.allowed_ is None:
-            return super().least_costly(marginals)
-        best = []
-        for nodes in marginals:
-            benefits = tables.barred(self.allowed_, -nodes @ self.label_costs_, None)
-            best.append(self.classes_[k_best(*benefits, 1)[0][0]])
-        return as_object_array(best)
 
     def potentials(self, x, w):
         """Scores θ of shape (T, n_classes) and transitions, (n_classes, n_classes).

@@ -179,8 +179,8 @@ class _SingleLabel(FlatStructure):
         codes = np.array([places.get(label, -1) for label in np.ravel(y).tolist()])
         return np.where(codes < 0, -np.inf, logs[np.arange(len(codes)), codes])
 
-    def least_costly(self, marginals):
-        """Labels of least expected cost, of what `marginals` returned."""
+    def least_costly(self, X, marginals):
+        """Labels of least expected cost, of what `marginals` of X returned."""
         return self.classes_[(marginals @ self.label_costs_).argmin(axis=1)]
 
     def _class_scores(self, X, w):
@@ -440,8 +440,8 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
         signs = 2.0 * self._encode(np.asarray(y)) - 1.0
         return log_expit(signs * self.decision_function(X, w)).sum(axis=1)
 
-    def least_costly(self, marginals):
-        """Indicators of least expected cost, of what `marginals` returned."""
+    def least_costly(self, X, marginals):
+        """Indicators of least expected cost, of what `marginals` of X returned."""
         costs = self.label_costs_
         is_cheaper = marginals * costs[:, 1] > (1.0 - marginals) * costs[:, 0]
         return self._labels(is_cheaper)

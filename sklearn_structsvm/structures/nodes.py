@@ -15,7 +15,7 @@ from sklearn_structsvm._utils.labels import (
 )
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
-from sklearn_structsvm.structures.base import Structure, as_object_array
+from sklearn_structsvm.structures.base import Structure
 
 
 class NodeStructure(Structure):
@@ -110,12 +110,18 @@ class NodeStructure(Structure):
     def decode(self, x, w):
         return self._compiled_decode([x], w)[0]
 
-    def _from_the_roots(self, x, w):
-        """An order of the nodes, parents first, and potentials and parents in it.
+    def _order(self, x):
+        """An order of the nodes, parents first, and their parents in it.
 
         As `_k_best` takes them; here those of a chain.
         """
-        return slice(None), *self.potentials(x, w), None
+        return slice(None), None
+
+    def _from_the_roots(self, x, w):
+        """The same, and potentials in between."""
+        order, parents = self._order(x)
+        theta, transition = self.potentials(x, w)
+        return order, theta[order], transition, parents
 
     def k_best(self, x, w, k):
         """The k best labelings of one example, best first, and their scores.
@@ -131,7 +137,7 @@ class NodeStructure(Structure):
         found, scores = k_best(theta, transition, k, parents)
         labels = np.empty_like(found)
         labels[:, order] = found
-        keep = ~self._impossible(labels.ravel(), np.full(len(labels), len(theta)))
+        keep = ~self._impossible([x] * len(labels), labels.ravel())
         return self.classes_[labels[keep]], scores[keep]
 
     def max_marginals(self, x, w):
@@ -142,9 +148,9 @@ class NodeStructure(Structure):
         result[order] = found
         return result
 
-    def _impossible(self, labels, lengths):
+    def _impossible(self, X, labels):
         """Which labelings cannot be, whatever the scores; encoded, one after another."""
-        return np.zeros(len(lengths), dtype=bool)
+        return np.zeros(len(X), dtype=bool)
 
     def labelings(self, x):
         n_nodes = self._features(x).shape[0]
@@ -191,43 +197,16 @@ class NodeStructure(Structure):
         return encode(self.joined_labels(y), self.classes_, where=where)
 
 
-class ForestSums:
-    """Sums over the labelings of nodes that make a forest, of a `NodeStructure`.
-
-    A subclass says by `_split_nodes` how an oracle's rows are those of the examples.
-    """
-
-    def marginals(self, X, w, n_threads=1):
-        """Probabilities of the classes of each node, p(y) being ∝ exp ⟨w, φ(x, y)⟩.
-
-        Returns
-        -------
-        ndarray of shape (n,), dtype object
-            Item i has shape (T_i, n_classes).
-        """
-        nodes, _, _ = self._sums(X, None, w, n_threads)
-        return self._split_nodes(X, nodes)
-
-    def entropies(self, X, w, n_threads=1):
-        """Entropy of the distribution over the labelings of each example, (n,)."""
-        return self._sums(X, None, w, n_threads)[1]
-
-    def log_probabilities(self, X, y, w, n_threads=1):
-        """log p(y_i) of the labeling of each example, (n,); -inf for what cannot be."""
-        others = self._any_labels(X)
-        has_none = np.zeros(len(X), dtype=bool)
-        if self.unseen_labels(y):
-            has_none[:] = [bool(self.unseen_labels([y_i])) for y_i in y]
-            y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
-        has_none |= self._impossible(self._encode(y), [len(y_i) for y_i in y])
-        y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
-        log_sums = self._sums(X, y, w, n_threads)[2]
-        return np.where(has_none, -np.inf, np.minimum(-log_sums, 0.0))
-
-    def least_costly(self, marginals):
-        """Labelings of least expected loss, of what `marginals` returned."""
-        best = [(nodes @ self.label_costs_).argmin(axis=1) for nodes in marginals]
-        return as_object_array([self.classes_[labels] for labels in best])
-
-    def _sums(self, X, y, w, n_threads):
-        return self._compiled_oracle(X, y).marginals(w, n_threads)
+def depths_of(parents):
+    """Ancestors of each node; -1 where a cycle makes them endless."""
+    children = np.argsort(parents, kind="stable")
+    starts = np.searchsorted(parents[children], np.arange(-1, len(parents) + 1))
+    depths = np.full(len(parents), -1)
+    level, depth = children[starts[0] : starts[1]], 0
+    while len(level):
+        depths[level] = depth
+        depth += 1
+        level = np.concatenate(
+            [children[starts[v + 1] : starts[v + 2]] for v in level.tolist()]
+        )
+    return depths

@@ -16,7 +16,8 @@ from sklearn_structsvm._utils.borders import (
 )
 from sklearn_structsvm.structures._pictorial import COSTS, PictorialOracle
 from sklearn_structsvm.structures.base import Structure, as_list, as_object_array
-from sklearn_structsvm.structures.tree import check_forest, depths_of
+from sklearn_structsvm.structures.nodes import depths_of
+from sklearn_structsvm.structures.tree import check_forest
 
 
 class PictorialStructure(Structure):

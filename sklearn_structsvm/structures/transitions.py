@@ -1,13 +1,17 @@
-"""Which labels of a sequence may follow which, and what sequences that leaves.
+"""Which labels of a sequence or tree may follow which, and what labelings that leaves.
 
 Tables are boolean, of shape (k + 1, k + 1) for k classes: the entry of a previous label
-and the next one says whether they may. The last row is of the beginning, which labels may
-come first, and the last column of the end, which may come last.
+and the next one, or of a parent's and a child's, says whether they may. The last row is
+of the beginning, which labels may come first, or at roots, and the last column of the
+end, which may come last, or at leaves.
+
+`parents` are those of the nodes of a forest, -1 for a root; a sequence is a path.
 """
 
 import numpy as np
 
 from sklearn_structsvm._utils.labels import listed, plain
+from sklearn_structsvm.structures.nodes import depths_of
 
 # By scheme its prefixes, and by prefix those that go on with a chunk of the same type.
 _INSIDE = {"B": "I", "I": "I"}
@@ -149,6 +153,47 @@ def check_allowed(allowed, k):
         )
 
 
+def has_common_label(allowed):
+    """Whether a label may be at all nodes at once, of whatever sequence or tree."""
+    k = len(allowed) - 1
+    return bool((allowed[k, :k] & allowed[:k, k] & np.diag(allowed)[:k]).any())
+
+
+def below(allowed, parents):
+    """Entry (v, c): whether what is below node v can have labels where v has label c."""
+    k = len(allowed) - 1
+    depths = depths_of(parents)
+    result = np.ones((len(parents), k), dtype=bool)
+    result[leaves(parents)] = allowed[:k, k]
+    for nodes in _levels(depths)[:0:-1]:
+        can = result[nodes] @ allowed[:k, :k].T
+        np.logical_and.at(result, parents[nodes], can)
+    return result
+
+
+def reachable(allowed, parents):
+    """Entry (v, c): whether some labeling has label c at node v."""
+    k = len(allowed) - 1
+    result = below(allowed, parents)
+    result[parents < 0] &= allowed[k, :k]
+    for nodes in _levels(depths_of(parents))[1:]:
+        result[nodes] &= result[parents[nodes]] @ allowed[:k, :k]
+    return result
+
+
+def leaves(parents):
+    """Which nodes have no children."""
+    result = np.ones(len(parents), dtype=bool)
+    result[parents[parents >= 0]] = False
+    return result
+
+
+def _levels(depths):
+    """Nodes of each depth, from the roots on."""
+    order = np.argsort(depths, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(depths[order])) + 1)
+
+
 def completions(allowed, length):
     """Entry (r, c): whether r more labels can follow label c and then end; r < length."""
     k = len(allowed) - 1
@@ -157,12 +202,6 @@ def completions(allowed, length):
     for r in range(1, length):
         result[r] = allowed[:k, :k] @ result[r - 1]
     return result
-
-
-def reachable(allowed, length):
-    """Entry (t, c): whether a labeling of this length has label c at position t."""
-    before = completions(allowed.T, length)
-    return before & completions(allowed, length)[::-1]
 
 
 def possible_lengths(allowed, longest):
@@ -181,73 +220,46 @@ def check_lengths(allowed, lengths):
         )
 
 
-def some_labelings(allowed, lengths):
-    """A labeling of each of some possible lengths, as a dict."""
+def all_labelings(allowed, parents):
+    """Every labeling of a forest, as arrays in their order."""
     k = len(allowed) - 1
-    lengths = sorted(set(lengths))
-    after, result = completions(allowed, lengths[-1]), {}
-    for length in lengths:
-        labels, previous = np.empty(length, dtype=np.intp), k
-        for t in range(length):
-            previous = (allowed[previous, :k] & after[length - 1 - t]).argmax()
-            labels[t] = previous
-        result[length] = labels
-    return result
-
-
-def all_labelings(allowed, length):
-    """Every labeling of this length, as tuples in their order."""
-    k = len(allowed) - 1
-    after = completions(allowed, length)
-    waiting = [((), k)]
+    possible = reachable(allowed, parents)
+    order = np.argsort(depths_of(parents), kind="stable")
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    waiting = [()]
     while waiting:
-        labels, previous = waiting.pop()
-        if len(labels) == length:
-            yield labels
+        labels = waiting.pop()
+        if len(labels) == len(order):
+            yield np.array(labels)[place]
             continue
-        follow = allowed[previous, :k] & after[length - 1 - len(labels)]
-        waiting += [((*labels, c), c) for c in np.flatnonzero(follow)[::-1].tolist()]
+        v = order[len(labels)]
+        parent = k if parents[v] < 0 else labels[place[parents[v]]]
+        follow = np.flatnonzero(allowed[parent, :k] & possible[v])
+        waiting += [(*labels, c) for c in follow[::-1].tolist()]
 
 
-def forbidden_places(allowed, labels, offsets):
-    """Which positions have a label that may not follow the one before, or not be last.
+def forbidden_places(allowed, labels, parents):
+    """Which nodes have a label that may not be below their parent's, first or last.
 
     Parameters
     ----------
     allowed : ndarray of shape (k + 1, k + 1)
-    labels : ndarray of shape (offsets[-1],)
-        Of sequences one after another.
-    offsets : ndarray of shape (n + 1,)
+    labels, parents : ndarray of shape (n,)
 
     Returns
     -------
-    ndarray of shape (offsets[-1],), dtype bool
+    ndarray of shape (n,), dtype bool
     """
     k = len(allowed) - 1
-    previous = np.roll(labels, 1)
-    previous[offsets[:-1]] = k
-    bad = ~allowed[previous, labels]
-    last = offsets[1:] - 1
+    bad = ~allowed[np.where(parents < 0, k, labels[parents]), labels]
+    last = leaves(parents)
     bad[last] |= ~allowed[labels[last], k]
     return bad
 
 
-def log_counts(allowed, longest):
-    """Logarithms of the numbers of labelings of 0 ... longest positions."""
-    k = len(allowed) - 1
-    result, ways, scale = np.zeros(longest + 1), allowed[k, :k].astype(float), 0.0
-    for length in range(1, longest + 1):
-        with np.errstate(divide="ignore"):
-            result[length] = scale + np.log(ways @ allowed[:k, k])
-        total = ways.sum()
-        if total > 0.0:
-            scale += np.log(total)
-            ways = (ways / total) @ allowed[:k, :k]
-    return result
-
-
-def barred(allowed, theta, transition, more=0.0):
-    """Potentials of a chain in which what is forbidden is worse than all else.
+def barred(allowed, theta, transition, more=0.0, *, parents=None):
+    """Potentials of a forest in which what is forbidden is worse than all else.
 
     Parameters
     ----------
@@ -256,6 +268,7 @@ def barred(allowed, theta, transition, more=0.0):
     transition : ndarray of shape (k, k) or None
     more : float
         What labelings may differ by in some other score that is added.
+    parents : ndarray of shape (T,), or None for a chain
 
     Returns
     -------
@@ -268,7 +281,9 @@ def barred(allowed, theta, transition, more=0.0):
     transition = np.zeros((k, k)) if transition is None else transition
     spread = np.ptp(theta, axis=1).sum() + len(theta) * np.ptp(transition) + more
     penalty = 1.0 + 2.0 * spread
+    if parents is None:
+        parents = np.arange(len(theta)) - 1
     theta = theta.copy()
-    theta[0, ~allowed[k, :k]] -= penalty
-    theta[-1, ~allowed[:k, k]] -= penalty
+    theta[np.ix_(parents < 0, ~allowed[k, :k])] -= penalty
+    theta[np.ix_(leaves(parents), ~allowed[:k, k])] -= penalty
     return theta, np.where(allowed[:k, :k], transition, transition - penalty)

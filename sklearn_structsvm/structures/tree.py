@@ -1,16 +1,19 @@
 """Labels of the nodes of rooted trees."""
 
+from itertools import accumulate
+
 import numpy as np
 
 from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
 from sklearn_structsvm.structures.base import as_list, as_object_array
-from sklearn_structsvm.structures.constrained import constrained_argmax
-from sklearn_structsvm.structures.nodes import ForestSums, NodeStructure
+from sklearn_structsvm.structures.forest import ForestStructure
+from sklearn_structsvm.structures.nodes import depths_of
 
 
-class TreeStructure(ForestSums, NodeStructure):
+class TreeStructure(ForestStructure):
     """A label for each node of a tree, those of a node and its parent depending.
 
     An example x is a pair (features, parents): a row of features for each of T nodes,
@@ -37,9 +40,23 @@ class TreeStructure(ForestSums, NodeStructure):
     label_costs : array-like of shape (n_classes, n_classes) or None
         ``label_costs[truth, label]`` >= 0 of one node, zero on the diagonal, in the
         order of ``classes_``; None for 1 off the diagonal.
+    transitions : ndarray of bool, list of pairs or None
+        Which labels the children of a node may have (where `transition` says whether
+        pairs of labels have weights). What is forbidden is never predicted, has the
+        probability 0, and is no labeling that training compares with; a true labeling
+        that has it is an error. None: all may.
+
+        - A mask of shape (n_classes, n_classes), True where a child may have the label
+          (column) below that of its parent (row), in the order of ``classes_``; or with
+          one more row, for the labels that roots may have, and column, for those that
+          leaves may have.
+        - Forbidden pairs (parent's label, child's label), in which None stands for what
+          is above a root, or below a leaf.
 
     Attributes
     ----------
+    allowed_ : ndarray of shape (n_classes + 1, n_classes + 1), dtype bool, or None
+        What `transitions` stand for, as a mask with row of roots and column of leaves.
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     n_features_in_ : int
@@ -71,6 +88,7 @@ class TreeStructure(ForestSums, NodeStructure):
 
     _biases = ("bias", "root_bias")
     _item, _place = "tree", "node"
+    _forbidden = "has the root {!r}", "has {!r} above {!r}", "has the leaf {!r}"
 
     def __init__(
         self,
@@ -80,6 +98,7 @@ class TreeStructure(ForestSums, NodeStructure):
         root_bias=True,
         normalize_loss=True,
         label_costs=None,
+        transitions=None,
     ):
         self.emission = emission
         self.transition = transition
@@ -87,11 +106,12 @@ class TreeStructure(ForestSums, NodeStructure):
         self.root_bias = root_bias
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
+        self.transitions = transitions
 
     def _features(self, x):
         return x[0]
 
-    def check_data(self, X, y=None):
+    def _checked(self, X, y=None):
         X = _check_pairs(X)
         words = {"part": "[0]", "place": "node"}
         features = validation.check_items(
@@ -103,26 +123,48 @@ class TreeStructure(ForestSums, NodeStructure):
         ]
         return X, None if y is None else validation.check_labels(y, features, **words)
 
+    def _allowed(self):
+        if isinstance(self.transitions, str):
+            raise ValueError(
+                "transitions of trees must be a boolean array or a list of forbidden "
+                "pairs (parent's label, child's label): the names of schemes are for "
+                f"sequences; got {self.transitions!r}."
+            )
+        return super()._allowed()
+
+    def _forest(self, X):
+        offsets = np.array([0, *accumulate(len(parents) for _, parents in X)])
+        parents = np.concatenate([np.asarray(parents) for _, parents in X])
+        starts = np.repeat(offsets[:-1], np.diff(offsets))
+        return np.where(parents < 0, -1, parents + starts), offsets
+
+    def _refuse_impossible(self, X):
+        parents, offsets = self._forest(X)
+        possible = tables.reachable(self.allowed_, parents).any(axis=1)
+        if not possible.all():
+            at = np.searchsorted(offsets, possible.argmin(), side="right") - 1
+            raise ValueError(
+                f"X[{at}] is a tree that has no labeling which `transitions` allow."
+            )
+
     def make_oracle(self, X, y):
         rows, offsets = validation.stack([features for features, _ in X])
         order, parents = _deepest_first(X, offsets)
         if (order[1:] < order[:-1]).any():
             rows = rows[order]
+        labels = self._truth(X, y)
         return TreeOracle(
             as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
             offsets,
             parents,
-            None if y is None else self._encode(y, offsets)[order],
+            None if labels is None else labels[order],
             self.label_costs_,
             bias=self.bias,
             root=self.root_bias,
             transition=self.transition,
             normalize=self.normalize_loss,
+            allowed=self.allowed_,
         )
-
-    def decode_batch(self, X, w, n_threads=1):
-        oracle = self._compiled_oracle(X, None)
-        return self._split_nodes(X, self.classes_[oracle.decode(w, 0.0, n_threads)])
 
     def joint_feature(self, x, y):
         ((features, parents),), (y,) = self.check_data([x], [y])
@@ -139,25 +181,6 @@ class TreeStructure(ForestSums, NodeStructure):
             parts.append(one_hot[parents[child]].T @ one_hot[child])
         return np.concatenate([np.ravel(part) for part in parts])
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        X, y = self.check_data([x], [y_true])
-        oracle = self._compiled_oracle(X, y)
-        return self._split_nodes(X, self.classes_[oracle.decode(w, lam)])[0]
-
-    def constrained_decode(
-        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
-    ):
-        (x,), (y_true,) = self.check_data([x], [y_true])
-        truth = self._encode([y_true])
-        theta, transition = self.potentials(x, w)
-        costs = self.label_costs_[truth] * self._unit(len(truth))
-        order, parents = _depth_first(x[1])
-        labels = constrained_argmax(
-            theta[order], transition, costs[order], truth[order],
-            lam, alpha, beta, strict_alpha, strict_beta, parents=parents,
-        )  # fmt: skip
-        return None if labels is None else self.classes_[_put_back(labels, order)]
-
     def potentials(self, x, w):
         """Scores θ of shape (T, n_classes) and transitions, (n_classes, n_classes).
 
@@ -165,7 +188,7 @@ class TreeStructure(ForestSums, NodeStructure):
         the latter over all v but roots; the transitions are None where the model has
         none.
         """
-        ((features, parents),), _ = self.check_data([x])
+        ((features, parents),), _ = self._checked([x])
         parts = self.weight_parts(w)
         theta = np.zeros((len(parents), len(self.classes_)))
         if self.emission:
@@ -176,10 +199,8 @@ class TreeStructure(ForestSums, NodeStructure):
             theta[parents < 0] += parts["root_bias"]
         return theta, parts.get("transition")
 
-    def _from_the_roots(self, x, w):
-        theta, transition = self.potentials(x, w)
-        order, parents = _depth_first(x[1])
-        return order, theta[order], transition, parents
+    def _order(self, x):
+        return _depth_first(np.asarray(x[1]))
 
     def _split_nodes(self, X, rows):
         """An oracle's rows tree by tree, those of the nodes in their given order."""
@@ -242,21 +263,6 @@ def check_forest(name, parents):
             "whose parent is -1."
         )
     return parents
-
-
-def depths_of(parents):
-    """Ancestors of each node; -1 where a cycle makes them endless."""
-    children = np.argsort(parents, kind="stable")
-    starts = np.searchsorted(parents[children], np.arange(-1, len(parents) + 1))
-    depths = np.full(len(parents), -1)
-    level, depth = children[starts[0] : starts[1]], 0
-    while len(level):
-        depths[level] = depth
-        depth += 1
-        level = np.concatenate(
-            [children[starts[v + 1] : starts[v + 2]] for v in level.tolist()]
-        )
-    return depths
 
 
 def _deepest_first(X, offsets):

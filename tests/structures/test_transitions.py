@@ -245,7 +245,7 @@ def test_least_costly_labelings_are_allowed_and_of_least_cost():
     costs = rng.random((4, 4)) * (1 - np.eye(4))
     structure, X, _, w = random_problem(rng, n=8, density=0.3, label_costs=costs)
     marginals = structure.marginals(X, w)
-    for i, labels in enumerate(structure.least_costly(marginals)):
+    for i, labels in enumerate(structure.least_costly(X, marginals)):
         risks = {
             c: sum(marginals[i][t] @ costs[:, label] for t, label in enumerate(c))
             for c in probabilities(structure, X[i], w)[0]

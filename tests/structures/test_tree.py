@@ -10,6 +10,7 @@ from _cases import (
     TOLERANCE,
     Case,
     angles,
+    candidate_points,
     check_batch_equals_single_calls,
     check_constrained_decoding,
     check_features_and_losses,
@@ -24,17 +25,29 @@ from _cases import (
     some,
 )
 from _estimators import assert_same_optimum
+from _forests import random_parents
 from _problems import Problem
 from _references import Listed, Textbook, messy_csr, random_costs, visits
-from _seeds import new_rng
-from hypothesis import given, settings
+from _seeds import new_rng, new_seed
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from scipy.special import logsumexp
 from sklearn.base import clone
 
-from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm import (
+    BCFWClassifier,
+    CRFClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+)
 from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
-from sklearn_structsvm.structures import ChainStructure, TreeStructure
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    TreeStructure,
+    check_structure,
+)
 from sklearn_structsvm.structures._callback import CallbackOracle
 
 PARTS = ("emission", "bias", "root_bias", "transition")
@@ -62,11 +75,23 @@ def tree_feature(x, parents, labels, k, parts=PARTS):
     return np.concatenate([[]] + [features[p].ravel() for p in PARTS if p in parts])
 
 
-def list_trees(X, y, k, costs=None, normalize=True, parts=PARTS):
+def is_allowed(labels, parents, mask):
+    """Whether a mask of (k + 1)² allows each pair, with k above roots, below leaves."""
+    k, inner = len(mask) - 1, {p for p in parents if p >= 0}
+    above = [k if p < 0 else labels[p] for p in parents]
+    ends = [label for v, label in enumerate(labels) if v not in inner]
+    return all(mask[a, c] for a, c in zip(above, labels, strict=True)) and all(
+        mask[label, k] for label in ends
+    )
+
+
+def list_trees(X, y, k, costs=None, normalize=True, parts=PARTS, mask=None):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
     problem = Listed([], [], [], [])
     for (x, parents), truth in zip(X, y, strict=True):
         labelings = list(product(range(k), repeat=len(truth)))
+        if mask is not None:
+            labelings = [c for c in labelings if is_allowed(c, parents, mask)]
         unit = 1.0 / len(truth) if normalize else 1.0
         problem.labelings.append(labelings)
         problem.truth.append(labelings.index(tuple(map(int, truth))))
@@ -89,8 +114,15 @@ def forests(draw, T):
     return parents
 
 
+def allow(mask, labels, parents):
+    """Let a mask allow a labeling."""
+    k = len(mask) - 1
+    mask[np.where(parents < 0, k, labels[parents]), labels] = True
+    mask[labels[~np.isin(np.arange(len(labels)), parents)], k] = True
+
+
 @st.composite
-def tree_cases(draw, parts=PARTS, sizes=(1, 2, 3, 4)):
+def tree_cases(draw, parts=PARTS, sizes=(1, 2, 3, 4), barred=False):
     n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
     sizes = [draw(st.sampled_from(sizes)) for _ in range(n)]
     X = [(draw(quarters((T, d))), draw(forests(T))) for T in sizes]
@@ -99,17 +131,23 @@ def tree_cases(draw, parts=PARTS, sizes=(1, 2, 3, 4)):
     label_costs, normalize = draw(costs(k)), draw(st.booleans())
     names = draw(st.permutations(draw(st.sampled_from(NAMES))))[:k]
     classes, layout = np.sort(names), draw(layouts())
+    mask = None
+    if barred:
+        mask = draw(hnp.arrays(bool, (k + 1, k + 1)))
+        for (_, parents), labels in zip(X, y, strict=True):
+            allow(mask, labels, parents)
     structure = TreeStructure(
         **{part: part in parts for part in PARTS},
         normalize_loss=normalize,
         label_costs=label_costs,
+        transitions=mask,
     )
     X_given, y_given = structure.check_data(
         [(layout(x), parents.tolist()) for x, parents in X],
         [classes[labels] for labels in y],
     )
     structure.fit(X_given, y_given, classes=names)
-    listed = list_trees(X, y, k, label_costs, normalize, parts)
+    listed = list_trees(X, y, k, label_costs, normalize, parts, mask)
     return Case(
         structure=structure,
         X=X_given,
@@ -374,3 +412,299 @@ def test_a_model_without_any_part_is_refused():
     message = "at least one part: emission, transition, bias and root_bias are all False"
     with pytest.raises(ValueError, match=message):
         structure.fit([(ROWS, np.array([-1, 0, 0]))], [[0, 1, 0]])
+
+
+# ------------------------------------------------------------- labels that may not be
+
+
+@pytest.mark.parametrize(
+    "parts", [PARTS, ("emission", "bias"), ("transition",)], ids="+".join
+)
+def test_all_decodings_choose_from_what_is_allowed(parts):
+    @few
+    @given(tree_cases(parts, barred=True))
+    def check(case):
+        check_features_and_losses(case)
+        check_batch_equals_single_calls_in_any_order(case)
+        check_scores_of_the_solver(case)
+        check_max_marginals(case)
+        for k in (1, 3, 100):
+            check_k_best(case, k)
+
+    check()
+
+
+@settings(max_examples=8)
+@given(tree_cases(barred=True))
+def test_with_bars_it_is_what_training_takes_it_for(case):
+    assume(max(map(len, case.names)) > 1)
+    check_it(case)
+
+
+@some
+@given(tree_cases(sizes=(1, 2, 4), barred=True), angles())
+def test_constrained_decode_stays_with_what_is_allowed(case, angle):
+    check_constrained_decoding(case, *angle)
+
+
+@some
+@given(tree_cases(barred=True), st.sampled_from([0.0, 1.0, 3.0]))
+def test_candidates_of_slack_rescaling_are_allowed_and_have_the_maximum(case, one):
+    for i in range(case.listed.n):
+        labels, scores, losses = candidate_points(case.oracle(), i, case.w, one)
+        all_scores = case.listed.values(i, case.w, 0.0)
+        expected = (case.listed.loss[i] * (one + all_scores)).max()
+        products = losses * (one + scores)
+        assert abs(max(products, default=0.0) - max(expected, 0.0)) <= 1e-10
+        assert len(labels) <= len(case.listed.labelings[i])
+
+
+def barred_problem(seed, k=4, n=4, largest=5, scale=1.0, density=0.5, **params):
+    """(structure, X, y, w): a mask with true labelings that it allows."""
+    rng = new_rng(seed, int(scale))
+    sizes = rng.integers(1, largest + 1, size=n)
+    X = [(rng.standard_normal((T, 3)), random_parents(T, rng)) for T in sizes]
+    y = [rng.integers(k, size=T) for T in sizes]
+    mask = rng.random((k + 1, k + 1)) < density
+    for (_, parents), labels in zip(X, y, strict=True):
+        allow(mask, labels, parents)
+    structure = TreeStructure(transitions=mask, **params).fit(X, y, classes=range(k))
+    return structure, X, y, scale * rng.standard_normal(structure.n_weights_)
+
+
+def log_probabilities(structure, x, w):
+    """All labelings that are allowed, by a filter, and their log-probabilities."""
+    k, mask = len(structure.classes_), structure.allowed_
+    labelings = [
+        labels
+        for labels in product(range(k), repeat=len(x[1]))
+        if is_allowed(labels, x[1], mask)
+    ]
+    scores = np.array([structure.joint_feature(x, list(c)) @ w for c in labelings])
+    return labelings, scores - logsumexp(scores)
+
+
+@pytest.mark.parametrize("transition", [True, False])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 300.0, 3000.0])
+def test_probabilities_are_those_of_what_is_allowed(scale, transition):
+    for trial in range(4):
+        structure, X, y, w = barred_problem(trial, scale=scale, transition=transition)
+        marginals, entropies = structure.marginals(X, w), structure.entropies(X, w)
+        logs = structure.log_probabilities(X, y, w)
+        for i, x in enumerate(X):
+            labelings, log_p = log_probabilities(structure, x, w)
+            p, labels = np.exp(log_p), np.array(labelings)
+            expected = np.stack([p @ (labels == c) for c in range(4)], axis=1)
+            np.testing.assert_allclose(marginals[i], expected, atol=1e-9)
+            possible = np.stack([(labels == c).any(axis=0) for c in range(4)], axis=1)
+            assert (marginals[i][~possible] == 0.0).all()
+            assert entropies[i] == pytest.approx(-p[p > 0] @ log_p[p > 0], abs=1e-8)
+            place = labelings.index(tuple(y[i].tolist()))
+            assert logs[i] == pytest.approx(log_p[place], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("step", [1.0, 50.0, 200.0, 290.0, 1000.0])
+@pytest.mark.parametrize("n_leaves", [1, 2, 5, 20])
+def test_a_root_that_its_leaves_speak_against_is_summed(step, n_leaves):
+    """Label 0 is next to nothing at every node, and all that the root may have."""
+    T = n_leaves + 2
+    parents = np.array([*[n_leaves] * n_leaves, n_leaves + 1, -1])
+    mask = np.eye(3, dtype=bool)
+    mask[:, 2], mask[2, 0] = True, True
+    x = np.ones((T, 1)), parents
+    structure = TreeStructure(transitions=mask, bias=False, root_bias=False)
+    structure.fit([x], [np.zeros(T, dtype=int)], classes=[0, 1])
+    w = np.zeros(structure.n_weights_)
+    w[:2] = 0.0, step
+    nodes = structure.marginals([x], w)[0]
+    assert (nodes[:, 1] == 0.0).all()
+    np.testing.assert_allclose(nodes[:, 0], 1.0, rtol=1e-15)
+    assert structure.entropies([x], w)[0] == pytest.approx(0.0, abs=1e-9)
+    assert structure.log_probabilities([x], [[0] * T], w)[0] == pytest.approx(0)
+
+
+def test_a_labeling_that_is_forbidden_has_no_probability():
+    structure, X, y, w = barred_problem(3, density=0.2)
+    for x in X:
+        for labels in product(range(4), repeat=len(x[1])):
+            logs = structure.log_probabilities([x], [list(labels)], w)
+            allowed = is_allowed(labels, x[1], structure.allowed_)
+            assert np.isfinite(logs[0]) == allowed
+    logs = structure.log_probabilities([X[0], X[0]], [y[0], [9] * len(y[0])], w)
+    assert np.isfinite(logs[0])
+    assert logs[1] == -np.inf
+
+
+def test_least_costly_labelings_are_allowed_and_of_least_cost():
+    costs = new_rng(4).random((4, 4)) * (1 - np.eye(4))
+    structure, X, _, w = barred_problem(4, n=8, density=0.3, label_costs=costs)
+    marginals = structure.marginals(X, w)
+    for i, labels in enumerate(structure.least_costly(X, marginals)):
+        risks = {
+            c: sum(marginals[i][t] @ costs[:, label] for t, label in enumerate(c))
+            for c in log_probabilities(structure, X[i], w)[0]
+        }
+        assert risks[tuple(labels.tolist())] == pytest.approx(min(risks.values()))
+
+
+def test_forbidden_pairs_are_a_mask_and_a_path_is_a_chain():
+    pairs = [("a", "b"), (None, "a"), ("b", None)]
+    rng = new_rng(5)
+    X = [rng.standard_normal((T, 2)) for T in (2, 5, 9)]
+    y = [["b"] * (len(x) - 1) + ["a"] for x in X]
+    paths = [(x, np.arange(len(x)) - 1) for x in X]
+    tree = TreeStructure(transitions=pairs).fit(paths, y)
+    chain = ChainStructure(transitions=pairs, last_bias=False).fit(X, y)
+    np.testing.assert_array_equal(tree.allowed_, chain.allowed_)
+    again = TreeStructure(transitions=tree.allowed_).fit(paths, y)
+    np.testing.assert_array_equal(again.allowed_, chain.allowed_)
+    w = 3.0 * rng.standard_normal(chain.n_weights_)
+    for method in ("decode_batch", "marginals", "entropies"):
+        one, other = (getattr(s, method)(d, w) for s, d in ((tree, paths), (chain, X)))
+        for a, b in zip(one, other, strict=True):
+            if method == "decode_batch":
+                np.testing.assert_array_equal(a, b)
+            else:
+                np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("transitions", "words"),
+    [
+        ("bio", "transitions of trees must be .* names of schemes are for sequences"),
+        (np.ones((3, 2), dtype=bool), r"\(2, 2\).*\(3, 3\).*got \(3, 2\)"),
+        ([("a", "c")], r"transitions\[0\] has 'c'"),
+        ([("a", "b")], r"y\[1\] has 'a' above 'b' \(tree 1, node 2\)"),
+        ([(None, "b")], r"y\[0\] has the root 'b' \(tree 0, node 0\)"),
+        ([("b", None)], r"y\[1\] has the leaf 'b' \(tree 1, node 2\)"),
+    ],
+)
+def test_what_cannot_be_meant_or_breaks_it_is_refused(transitions, words):
+    X = [(np.zeros((2, 1)), [-1, 0]), (np.zeros((3, 1)), [-1, 0, 1])]
+    y = [["b", "a"], ["a", "a", "b"]]
+    for fit in (
+        TreeStructure(transitions=transitions).fit,
+        BCFWClassifier(TreeStructure(transitions=transitions)).fit,
+        CRFClassifier(TreeStructure(transitions=transitions)).fit,
+    ):
+        with pytest.raises(ValueError, match=words):
+            fit(X, y)
+
+
+def test_a_truth_that_is_forbidden_is_refused_after_fit_too():
+    X, y = [(np.zeros((2, 1)), np.array([-1, 0]))], [["b", "a"]]
+    structure = TreeStructure(transitions=[("a", "b")]).fit(X, y)
+    w, bad = np.zeros(structure.n_weights_), ["a", "b"]
+    for call in (
+        lambda: structure.make_oracle(X, [np.array(bad)]),
+        lambda: structure.loss_augmented_decode(X[0], bad, w),
+        lambda: structure.constrained_decode(X[0], bad, w, 1.0, np.inf, 0.0),
+    ):
+        with pytest.raises(ValueError, match=r"y\[0\] has 'a' above 'b'"):
+            call()
+
+
+def test_a_tree_without_labeling_is_refused_by_its_place():
+    # Nothing may stand below "b", which alone may stand below "a".
+    pairs = [("a", "a"), ("b", "b"), ("b", "a")]
+    X = [(np.ones((2, 1)), np.array([-1, 0])), (np.ones((1, 1)), np.array([-1]))]
+    y = [["a", "b"], ["a"]]
+    for kind in (BCFWClassifier, CRFClassifier):
+        model = kind(TreeStructure(transitions=pairs), random_state=0).fit(X, y)
+        deep = (np.ones((3, 1)), np.array([-1, 0, 1]))
+        calls = [model.predict, lambda X, m=model: m.predict_k_best(X, 2)]
+        if kind is CRFClassifier:
+            calls += [model.predict_proba]
+        for call in calls:
+            with pytest.raises(
+                ValueError, match=r"X\[1\] is a tree that has no labeling"
+            ):
+                call([X[0], deep])
+        structure, w = model.structure_, model.coef_
+        for call in (structure.decode, structure.max_marginals):
+            with pytest.raises(ValueError, match="no labeling"):
+                call(deep, w)
+
+
+MODELS = [
+    BCFWClassifier(max_iter=30, tol=0.05),
+    SlackRescaledSSVM(max_iter=30, tol=0.05),
+    SlackRescaledSSVM(max_iter=30, tol=0.05, search="bisecting"),
+    PragamClassifier(max_iter=50, tol=0.05),
+    CRFClassifier(max_iter=50, tol=0.05),
+    CRFClassifier(max_iter=50, tol=0.05, solver="lbfgs", decoding="mbr"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_prediction_has_what_is_forbidden(model):
+    structure, X, y, _ = barred_problem(6, n=12, density=0.3)
+    model = clone(model).set_params(structure=structure, classes=range(4))
+    if hasattr(model, "random_state"):
+        model.set_params(random_state=0)
+    model.fit(X, y)
+    rng, mask = new_rng(7), structure.allowed_
+    # Forests of roots that are leaves, and all parts of those that can be labeled.
+    test = [(3.0 * rng.standard_normal(x.shape), parents) for x, parents in 3 * X]
+    for (_, parents), labels in zip(test, model.predict(test), strict=True):
+        assert is_allowed(labels, parents, mask)
+    again = pickle.loads(pickle.dumps(model))
+    for one, other in zip(model.predict(test), again.predict(test), strict=True):
+        np.testing.assert_array_equal(one, other)
+    if hasattr(model, "predict_k_best"):
+        for x, found in zip(test, model.predict_k_best(test, 5)[0], strict=True):
+            assert all(is_allowed(labels, x[1], mask) for labels in found)
+
+
+@pytest.mark.parametrize("slack", [False, True])
+def test_training_reaches_the_optimum_over_what_is_allowed(slack):
+    structure, X, y, _ = barred_problem(8, k=3, largest=4)
+    kind, C = (SlackRescaledSSVM if slack else BCFWClassifier), 2.0
+    options = {"tol": 1e-5, "max_iter": 20_000, "random_state": new_seed(0)}
+    model = kind(structure, C=C, classes=range(3), step="corrective", **options).fit(X, y)
+    w, n, risk = model.coef_, len(X), 0.0
+    for x, truth in zip(X, y, strict=True):
+        values = []
+        for labels in log_probabilities(model.structure_, x, w)[0]:
+            labels = np.array(labels)
+            score = (structure.joint_feature(x, labels)
+                     - structure.joint_feature(x, truth)) @ w  # fmt: skip
+            loss = structure.loss(truth, labels)
+            values.append(loss * (1 + score) if slack else loss + score)
+        risk += max(values) / n
+    assert model.objective_ == pytest.approx(risk + w @ w / (2 * C * n), abs=1e-9)
+    assert model.dual_gap_ <= 1e-5
+
+
+def test_crf_training_has_the_likelihood_of_what_is_allowed():
+    structure, X, y, _ = barred_problem(9, k=3, largest=4)
+    options = {"C": 1.0, "classes": range(3), "tol": 1e-6, "max_iter": 5000}
+    found = []
+    for solver in ("dual", "lbfgs"):
+        model = CRFClassifier(structure, solver=solver, random_state=0, **options)
+        model.fit(X, y)
+        w, n, logs = model.coef_, len(X), []
+        for x, truth in zip(X, y, strict=True):
+            labelings, log_p = log_probabilities(model.structure_, x, w)
+            logs.append(log_p[labelings.index(tuple(truth.tolist()))])
+        objective = w @ w / (2 * n) - np.mean(logs)
+        assert model.objective_ == pytest.approx(objective, abs=1e-9)
+        found.append(model.objective_)
+    assert found[0] == pytest.approx(found[1], abs=2e-6)
+
+
+def test_what_forbids_nothing_changes_no_bit():
+    _, X, y, _ = barred_problem(10, n=12)
+    for kind in (BCFWClassifier, SlackRescaledSSVM, CRFClassifier):
+        models = [
+            kind(TreeStructure(transitions=t), tol=0.1, random_state=0).fit(X, y)
+            for t in (None, np.ones((4, 4), dtype=bool), [])
+        ]
+        for model in models[1:]:
+            np.testing.assert_array_equal(model.coef_, models[0].coef_)
+
+
+def test_check_structure_lists_what_is_allowed():
+    structure, X, y, _ = barred_problem(11, k=3, largest=4)
+    check_structure(clone(structure), X, y, n_trials=2)

@@ -1,0 +1,206 @@
+"""What chains and trees have in common: exact decoding, sums, labels that may not be."""
+
+import numpy as np
+
+from sklearn_structsvm.structures import transitions as tables
+from sklearn_structsvm.structures._k_best import k_best
+from sklearn_structsvm.structures.base import as_object_array
+from sklearn_structsvm.structures.constrained import constrained_argmax
+from sklearn_structsvm.structures.nodes import NodeStructure
+
+
+class ForestStructure(NodeStructure):
+    """Labels of nodes that depend on one another along the edges of a forest.
+
+    A subclass says what the forest is by `_forest` and `_from_the_roots`, which of its
+    labels may not be by `_allowed`, and makes oracles, for `y` None such as only decode
+    and sum.
+    """
+
+    # What `transitions` can forbid: a first label, a pair, and a last label.
+    _forbidden: tuple[str, str, str]
+
+    def _forest(self, X):
+        """Parents of all nodes of all examples, -1 for roots, and their bounds."""
+        raise NotImplementedError
+
+    def _allowed(self):
+        """The table that `transitions` stand for."""
+        return tables.allowed_transitions(self.transitions, self.classes_)
+
+    def _refuse_impossible(self, X):
+        """ValueError where `allowed_` leaves an example no labeling."""
+        raise NotImplementedError
+
+    def fit(self, X, y, *, classes=None, class_weight=None):
+        super().fit(X, y, classes=classes, class_weight=class_weight)
+        self.allowed_ = self._allowed()
+        if self.allowed_ is not None:
+            self._truth(X, y)
+        return self
+
+    fit.__doc__ = NodeStructure.fit.__doc__
+
+    def check_data(self, X, y=None):
+        X, y = self._checked(X, y)
+        if y is None and getattr(self, "allowed_", None) is not None:
+            tables.check_allowed(self.allowed_, len(self.classes_))
+            self._check_possible(X)
+        return X, y
+
+    def _check_possible(self, X):
+        if self.allowed_ is not None and not tables.has_common_label(self.allowed_):
+            self._refuse_impossible(X)
+
+    def check_fitted(self):
+        super().check_fitted()
+        tables.check_allowed(self.allowed_, len(self.classes_))
+
+    def _truth(self, X, y):
+        """Encoded labels, once they are seen to have nothing that `transitions` forbid.
+
+        None where there are no labels, once X is seen to have some that may be.
+        """
+        if y is None:
+            self._check_possible(X)
+            return None
+        parents, offsets = self._forest(X)
+        labels = self._encode(y, offsets)
+        if self.allowed_ is None:
+            return labels
+        bad = tables.forbidden_places(self.allowed_, labels, parents)
+        if not bad.any():
+            return labels
+        place = int(bad.argmax())
+        i = int(np.searchsorted(offsets, place, side="right")) - 1
+        k, names = len(self.classes_), self.classes_.tolist()
+        parent = labels[parents[place]] if parents[place] >= 0 else k
+        first, pair, last = self._forbidden
+        if self.allowed_[parent, labels[place]]:
+            what = last.format(names[labels[place]])
+        elif parent < k:
+            what = pair.format(names[parent], names[labels[place]])
+        else:
+            what = first.format(names[labels[place]])
+        raise ValueError(
+            f"y[{i}] {what} ({self._item} {i}, {self._place} {place - offsets[i]}), "
+            "which `transitions` forbid."
+        )
+
+    def _impossible(self, X, labels):
+        if self.allowed_ is None:
+            return super()._impossible(X, labels)
+        parents, offsets = self._forest(X)
+        bad = tables.forbidden_places(self.allowed_, labels, parents)
+        return np.logical_or.reduceat(bad, offsets[:-1])
+
+    def decode_batch(self, X, w, n_threads=1):
+        labels = self._compiled_oracle(X, None).decode(w, 0.0, n_threads)
+        return self._split_nodes(X, self.classes_[labels])
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        X, y = self.check_data([x], [y_true])
+        oracle = self._compiled_oracle(X, y)
+        return self._split_nodes(X, self.classes_[oracle.decode(w, lam)])[0]
+
+    def constrained_decode(
+        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
+    ):
+        X, y = self.check_data([x], [y_true])
+        truth = self._truth(X, y)
+        costs = self.label_costs_[truth] * self._unit(len(truth))
+        more = lam * costs.max(axis=1).sum()
+        order, theta, transition, parents = self._from_the_roots(X[0], w, more)
+        found = constrained_argmax(
+            theta, transition, costs[order], truth[order],
+            lam, alpha, beta, strict_alpha, strict_beta, parents=parents,
+        )  # fmt: skip
+        if found is None:
+            return None
+        labels = np.empty_like(found)
+        labels[order] = found
+        # What is forbidden is worse than all else: found where nothing else is in the
+        # angle.
+        return None if self._impossible(X, labels)[0] else self.classes_[labels]
+
+    def _from_the_roots(self, x, w, more=0.0):
+        """As of a `NodeStructure`, with what is forbidden worse than all else.
+
+        Labelings may differ by `more` in some other score that is added.
+        """
+        order, theta, transition, parents = super()._from_the_roots(x, w)
+        if self.allowed_ is not None:
+            self._check_possible([x])
+            theta, transition = tables.barred(
+                self.allowed_, theta, transition, more, parents=parents
+            )
+        return order, theta, transition, parents
+
+    def max_marginals(self, x, w):
+        """Entry (v, c): the score of the best labeling of x that has class c at v.
+
+        -inf where `transitions` allow none.
+        """
+        result = super().max_marginals(x, w)
+        if self.allowed_ is not None:
+            parents, _ = self._forest([x])
+            result[~tables.reachable(self.allowed_, parents)] = -np.inf
+        return result
+
+    def labelings(self, x):
+        if self.allowed_ is None:
+            return super().labelings(x)
+        found = tables.all_labelings(self.allowed_, self._forest([x])[0])
+        return (self.classes_[labels] for labels in found)
+
+    def marginals(self, X, w, n_threads=1):
+        """Probabilities of the classes of each node, p(y) being ∝ exp ⟨w, φ(x, y)⟩.
+
+        Returns
+        -------
+        ndarray of shape (n,), dtype object
+            Item i has shape (T_i, n_classes).
+        """
+        nodes, _, _ = self._sums(X, None, w, n_threads)
+        return self._split_nodes(X, nodes)
+
+    def entropies(self, X, w, n_threads=1):
+        """Entropy of the distribution over the labelings of each example, (n,)."""
+        return self._sums(X, None, w, n_threads)[1]
+
+    def log_probabilities(self, X, y, w, n_threads=1):
+        """log p(y_i) of the labeling of each example, (n,); -inf for what cannot be."""
+        others = self._any_labels(X)
+        has_none = np.zeros(len(X), dtype=bool)
+        if self.unseen_labels(y):
+            has_none[:] = [bool(self.unseen_labels([y_i])) for y_i in y]
+            y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
+        has_none |= self._impossible(X, self._encode(y))
+        y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
+        log_sums = self._sums(X, y, w, n_threads)[2]
+        return np.where(has_none, -np.inf, np.minimum(-log_sums, 0.0))
+
+    def least_costly(self, X, marginals):
+        """Labelings of least expected loss, of what `marginals` of X returned."""
+        if self.allowed_ is None:
+            best = [(nodes @ self.label_costs_).argmin(axis=1) for nodes in marginals]
+            return as_object_array([self.classes_[labels] for labels in best])
+        result = []
+        for x, nodes in zip(X, marginals, strict=True):
+            order, parents = self._order(x)
+            benefits = tables.barred(
+                self.allowed_, -nodes[order] @ self.label_costs_, None, parents=parents
+            )
+            labels = np.empty(len(nodes), dtype=np.intp)
+            labels[order] = k_best(*benefits, 1, parents)[0][0]
+            result.append(self.classes_[labels])
+        return as_object_array(result)
+
+    def _any_labels(self, X):
+        if self.allowed_ is None:
+            return super()._any_labels(X)
+        labels = self._compiled_oracle(X, None).decode(np.zeros(self.n_weights_))
+        return self._split_nodes(X, self.classes_[labels])
+
+    def _sums(self, X, y, w, n_threads):
+        return self._compiled_oracle(X, y).marginals(w, n_threads)
