@@ -128,12 +128,12 @@ cdef class BlockOracle:
     n_blocks, n_weights : int
         Examples, and length of the weight vector w.
     max_labels, work_size, direction_size : int
+        Sizes of the buffers a caller lends: integers of the longest labeling,
+        doubles of `work` and of `direction`.
     n_scores : int
         Doubles at the front of `work` that hold all scores once `potentials` has put them
         there, and zeros: they are then looked at for NaN, and the weights are not. 0 where
         the weights are to be.
-        Sizes of the buffers a caller lends: integers of the longest labeling,
-        doubles of `work` and of `direction`.
     relative_cost : float
         Operations of one call of `max_oracle` for each one of an `evaluate`, by which
         solvers choose steps and caches; counted from the sizes of the problem and never

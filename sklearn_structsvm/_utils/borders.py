@@ -65,6 +65,8 @@ def check_shape(name, array, *shape):
     A length that may be any is given by its name: ``check_shape("w", w, "n", 2)``.
     """
     found = np.shape(array)
+    if found == shape:
+        return
     if len(found) == len(shape):
         expected = zip(shape, found, strict=True)
         if all(isinstance(n, str) or n == m for n, m in expected):

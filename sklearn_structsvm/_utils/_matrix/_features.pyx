@@ -442,8 +442,7 @@ def as_features(X, Py_ssize_t k=1):
     elif k >= MANY_SCORES and seems_sparse(X):
         X = sparse.csr_array(np.asarray(X))
     if sparse.issparse(X):
-        if X.format != "csr":
-            X = sparse.csr_array(X)
+        X = sparse.csr_array(X)
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
