@@ -131,9 +131,9 @@ cdef class BlockOracle:
         Sizes of the buffers a caller lends: integers of the longest labeling,
         doubles of `work` and of `direction`.
     n_scores : int
-        Doubles at the front of `work` that hold all scores once `potentials` has put them
-        there, and zeros: they are then looked at for NaN, and the weights are not. 0 where
-        the weights are to be.
+        Doubles at the front of `work` that hold all scores once `potentials` has put
+        them there, and zeros: they are then looked at for NaN, and the weights are not.
+        0 where the weights are to be.
     relative_cost : float
         Operations of one call of `max_oracle` for each one of an `evaluate`, by which
         solvers choose steps and caches; counted from the sizes of the problem and never

@@ -20,8 +20,8 @@ cdef class ChainOracle(BlockOracle):
     cdef const Py_ssize_t[::1] gram_at
     # Whether some labels may not follow others, or be first or last: 1 for what may not,
     # previous label first, a last row of the beginning and a last column of the end; in a
-    # tree a child's label comes before its parent's, leaves begin and roots end. And where
-    # potentials stand in `work` that say so: for sums and maxima, for a front.
+    # tree a child's label comes before its parent's, leaves begin and roots end. And
+    # where potentials stand in `work` that say so: for sums and maxima, for a front.
     cdef bint is_barred, has_barred_ends
     cdef const double[:, ::1] bars
     # The pairs once more: -inf for what may not be, else 0; and 1 for what may.
