@@ -26,7 +26,8 @@ $(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt
 $(PIP) install --quiet --requirement $(VENV)/requirements.txt
 endef
 
-.PHONY: help demo test doc lint bench coverage debug sanitize fuzz clean
+.PHONY: help demo test doc lint bench coverage debug sanitize fuzz clean \
+    version release-notes release-check
 .DELETE_ON_ERROR:
 
 help:
@@ -39,6 +40,7 @@ help:
 	@echo "make debug     the suite over kernels that check every index"
 	@echo "make sanitize  the suite over kernels that the compiler's sanitizers watch"
 	@echo "make fuzz      10,000 random calls of the public interface"
+	@echo "make release-check  sdist and wheel, built, checked, and tested as installed"
 	@echo "make clean     remove what was built, but not $(VENV)"
 
 demo: $(VENV)/.built
@@ -100,6 +102,33 @@ sanitize: $(VENV)/.packages
 fuzz: $(VENV)/.built
 	$(PY) tests/fuzz/fuzz.py $(FUZZ)
 
+version:
+	@sed -n 's/^__version__ = "\(.*\)"$$/\1/p' sklearn_structsvm/_version.py
+
+# What the changelog says of this version; it is an error that it says nothing.
+release-notes:
+	mkdir -p dist
+	awk -v heading="[$$($(MAKE) --silent version)]" \
+	    '/^## / { on = ($$2 == heading); next } on' CHANGELOG.md > dist/release-notes.md
+	grep --quiet . dist/release-notes.md
+
+# All of a release but its upload. The wheel is built from the sdist, and tested alone in an
+# environment of its own; in the sdist the README's two commands have to do.
+release-check: $(VENV)/.release
+	rm -rf dist build/release
+	$(PY) -m build --outdir dist
+	$(VENV)/bin/twine check --strict dist/*
+	$(VENV)/bin/check-wheel-contents dist/*.whl
+	mkdir -p build/release
+	tar -xf dist/*.tar.gz -C build/release --strip-components 1
+	$(MAKE) -C build/release demo test
+	$(PYTHON) -m venv build/release/wheel
+	build/release/wheel/bin/python -m pip --disable-pip-version-check install --quiet \
+	    "$$(echo dist/*.whl)[test]"
+	cd build/release/wheel && OPENBLAS_NUM_THREADS=1 bin/python -m pytest -n 2 \
+	    -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -m "not slow" $(PYTEST) \
+	    --pyargs sklearn_structsvm $(CURDIR)/tests
+
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "Python 3.11 or newer is needed: make PYTHON=python3.x"; exit 1; }
@@ -124,6 +153,10 @@ $(VENV)/.doc: pyproject.toml $(VENV)/.packages
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.created
 	$(call install,dev)
+	@touch $@
+
+$(VENV)/.release: pyproject.toml $(VENV)/.created
+	$(call install,release)
 	@touch $@
 
 clean:
