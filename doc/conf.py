@@ -3,16 +3,18 @@
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 from sklearn_structsvm import __version__
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path.insert(0, str(HERE))  # for reading_order
+sys.path.insert(0, str(HERE))  # for reading_order and which_estimator
 
 project = "sklearn-structsvm"
 author = "the sklearn-structsvm developers"
+SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 copyright = author
 version = release = __version__
 
@@ -20,7 +22,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "which_estimator",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
@@ -75,20 +80,26 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e6,
 }
 
+# What is copied is what one types.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_logo = html_favicon = "_static/logo.svg"
 html_title = project
 html_show_sourcelink = False
 html_sidebars = {
-    page: []
-    for page in (
-        *("index", "install", "changelog"),
-        *("crfsuite", "pystruct", "fairlearn", "thresholds", "xcolumns"),
-    )
+    page: [] for page in ("index", "install", "changelog", "papers")
 }
 html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+    "logo": {"text": project},
+    "icon_links": [{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}],
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
 }
