@@ -26,7 +26,7 @@ $(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt
 $(PIP) install --quiet --requirement $(VENV)/requirements.txt
 endef
 
-.PHONY: help demo test doc lint bench coverage debug sanitize fuzz clean \
+.PHONY: help demo test doc site lint bench coverage debug sanitize fuzz clean \
     version release-notes release-check
 .DELETE_ON_ERROR:
 
@@ -34,6 +34,7 @@ help:
 	@echo "make demo      train on the shipped handwritten words, about a minute"
 	@echo "make test      the whole test suite, doctests included"
 	@echo "make doc       the documentation, into doc/_build/html"
+	@echo "make site      the documentation, looked at in a headless Chromium"
 	@echo "make lint      ruff, cython-lint, codespell, import-linter, mypy"
 	@echo "make bench     the benchmarks, which take long"
 	@echo "make coverage  line coverage of Python and of the kernels"
@@ -52,6 +53,11 @@ test: $(VENV)/.built
 
 doc: $(VENV)/.built $(VENV)/.doc
 	$(PY) -m sphinx -W --keep-going -b html doc doc/_build/html
+	$(PY) doc/check_links.py
+
+# Needs a Chromium; CHROMIUM=... says where it is.
+site: doc $(VENV)/.dev
+	$(PY) doc/check_pages.py
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

@@ -93,6 +93,7 @@ html_show_sourcelink = False
 html_sidebars = {
     page: [] for page in ("index", "install", "changelog", "papers")
 }
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
