@@ -161,6 +161,16 @@ def is_allowed(labels, mask):
     return all(mask[a, b] for a, b in zip((k, *labels), (*labels, k), strict=True))
 
 
+def is_allowed_tree(labels, parents, mask):
+    """Whether a mask of (k + 1)² allows each pair, with k above roots, below leaves."""
+    k, inner = len(mask) - 1, {p for p in parents if p >= 0}
+    above = [k if p < 0 else labels[p] for p in parents]
+    ends = [label for v, label in enumerate(labels) if v not in inner]
+    return all(mask[a, c] for a, c in zip(above, labels, strict=True)) and all(
+        mask[label, k] for label in ends
+    )
+
+
 def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
     problem = Listed([], [], [], [])

@@ -5,6 +5,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _allowed import (
+    check_least_costly,
+    check_likelihood,
+    check_no_probability,
+    check_optimum,
+    check_probabilities,
+    log_probabilities,
+)
 from _cases import (
     TOLERANCE,
     angles,
@@ -21,11 +29,10 @@ from _cases import (
     some,
 )
 from _references import is_allowed
-from _seeds import new_rng, new_seed
+from _seeds import new_rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.special import logsumexp
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -149,37 +156,12 @@ def random_problem(rng, k=4, n=4, longest=5, scale=1.0, density=0.6, **params):
     return structure, X, y, scale * rng.standard_normal(structure.n_weights_)
 
 
-def probabilities(structure, x, w):
-    """All labelings that are allowed, by a filter, and their log-probabilities."""
-    k = len(structure.classes_)
-    labelings = [
-        labels
-        for labels in product(range(k), repeat=len(x))
-        if is_allowed(labels, structure.allowed_)
-    ]
-    scores = np.array([structure.joint_feature(x, list(c)) @ w for c in labelings])
-    return labelings, scores - logsumexp(scores)
-
-
 @pytest.mark.parametrize("transition", [True, False])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 300.0, 3000.0])
 def test_probabilities_are_those_of_what_is_allowed(scale, transition):
     for trial in range(4):
         rng = new_rng(trial, int(scale))
-        problem = random_problem(rng, scale=scale, transition=transition)
-        structure, X, y, w = problem
-        marginals, entropies = structure.marginals(X, w), structure.entropies(X, w)
-        logs = structure.log_probabilities(X, y, w)
-        for i, x in enumerate(X):
-            labelings, log_p = probabilities(structure, x, w)
-            p, labels = np.exp(log_p), np.array(labelings)
-            expected = np.stack([p @ (labels == c) for c in range(4)], axis=1)
-            np.testing.assert_allclose(marginals[i], expected, atol=1e-9)
-            possible = np.stack([(labels == c).any(axis=0) for c in range(4)], axis=1)
-            assert (marginals[i][~possible] == 0.0).all()
-            assert entropies[i] == pytest.approx(-p[p > 0] @ log_p[p > 0], abs=1e-8)
-            place = labelings.index(tuple(y[i].tolist()))
-            assert logs[i] == pytest.approx(log_p[place], rel=1e-9, abs=1e-9)
+        check_probabilities(*random_problem(rng, scale=scale, transition=transition))
 
 
 def test_labels_that_come_back_from_next_to_nothing_are_summed():
@@ -229,28 +211,14 @@ def test_numbers_and_logarithms_agree(scale):
 
 
 def test_a_labeling_that_is_forbidden_has_no_probability():
-    structure, X, y, w = random_problem(new_rng(3), density=0.2)
-    for x in X:
-        for labels in product(range(4), repeat=len(x)):
-            logs = structure.log_probabilities([x], [list(labels)], w)
-            allowed = is_allowed(labels, structure.allowed_)
-            assert np.isfinite(logs[0]) == allowed
-    logs = structure.log_probabilities([X[0], X[0]], [y[0], [9] * len(y[0])], w)
-    assert np.isfinite(logs[0])
-    assert logs[1] == -np.inf
+    check_no_probability(*random_problem(new_rng(3), density=0.2))
 
 
 def test_least_costly_labelings_are_allowed_and_of_least_cost():
     rng = new_rng(4)
     costs = rng.random((4, 4)) * (1 - np.eye(4))
     structure, X, _, w = random_problem(rng, n=8, density=0.3, label_costs=costs)
-    marginals = structure.marginals(X, w)
-    for i, labels in enumerate(structure.least_costly(X, marginals)):
-        risks = {
-            c: sum(marginals[i][t] @ costs[:, label] for t, label in enumerate(c))
-            for c in probabilities(structure, X[i], w)[0]
-        }
-        assert risks[tuple(labels.tolist())] == pytest.approx(min(risks.values()))
+    check_least_costly(structure, X, w, costs)
 
 
 # ------------------------------------------------------------------ names of schemes
@@ -429,26 +397,8 @@ def test_no_prediction_has_an_invalid_tag(model, transition):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("slack", [False, True])
 def test_training_reaches_the_optimum_over_what_is_allowed(layout, slack):
-    """The dual gap is true where the risk is that of a list of labelings."""
     structure, X, y, _ = random_problem(new_rng(9), k=3, longest=4, density=0.5)
-    kind, C = (SlackRescaledSSVM if slack else BCFWClassifier), 2.0
-    options = {"tol": 1e-5, "max_iter": 20_000, "random_state": new_seed(0)}
-    model = kind(structure, C=C, classes=range(3), step="corrective", **options)
-    model.fit([layout(x) for x in X], y)
-    w, n = model.coef_, len(X)
-    risk = 0.0
-    for x, truth in zip(X, y, strict=True):
-        values = []
-        for labels in probabilities(model.structure_, x, w)[0]:
-            labels = np.array(labels)
-            score = (structure.joint_feature(x, labels)
-                     - structure.joint_feature(x, truth)) @ w  # fmt: skip
-            loss = structure.loss(truth, labels)
-            values.append(loss * (1 + score) if slack else loss + score)
-        risk += max(values) / n
-    objective = risk + w @ w / (2 * C * n)
-    assert model.objective_ == pytest.approx(objective, abs=1e-9)
-    assert model.dual_gap_ <= 1e-5
+    check_optimum(structure, X, y, slack, layout)
 
 
 def test_the_optimum_is_that_of_all_labelings_in_a_list():
@@ -463,7 +413,7 @@ def test_the_optimum_is_that_of_all_labelings_in_a_list():
             def value(labels):
                 return self.joint_feature(x, labels) @ w + lam * self.loss(y_true, labels)
 
-            return np.array(max(probabilities(self, x, w)[0], key=value))
+            return np.array(max(log_probabilities(self, x, w)[0], key=value))
 
     own = ByList(transitions=structure.transitions)
     options = {"C": 1.0, "classes": range(3), "tol": 1e-5, "step": "corrective"}
@@ -483,22 +433,7 @@ def test_batch_solvers_see_the_same_risk():
 
 
 def test_crf_training_has_the_likelihood_of_what_is_allowed():
-    structure, X, y, _ = random_problem(new_rng(12), k=3, longest=4, density=0.5)
-    options = {"C": 1.0, "classes": range(3), "tol": 1e-6, "max_iter": 5000}
-    found = []
-    for solver in ("dual", "lbfgs"):
-        model = CRFClassifier(structure, solver=solver, random_state=0, **options)
-        model.fit(X, y)
-        w, n = model.coef_, len(X)
-        logs = []
-        for x, truth in zip(X, y, strict=True):
-            labelings, log_p = probabilities(model.structure_, x, w)
-            logs.append(log_p[labelings.index(tuple(truth.tolist()))])
-        objective = w @ w / (2 * n) - np.mean(logs)
-        assert model.objective_ == pytest.approx(objective, abs=1e-9)
-        np.testing.assert_allclose(model.log_likelihood(X, y), logs, atol=1e-9)
-        found.append(model.objective_)
-    assert found[0] == pytest.approx(found[1], abs=2e-6)
+    check_likelihood(*random_problem(new_rng(12), k=3, longest=4, density=0.5)[:3])
 
 
 def test_what_forbids_nothing_changes_no_bit():

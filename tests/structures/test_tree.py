@@ -5,6 +5,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _allowed import (
+    check_least_costly,
+    check_likelihood,
+    check_no_probability,
+    check_optimum,
+    check_probabilities,
+)
 from _cases import (
     NAMES,
     TOLERANCE,
@@ -27,13 +34,12 @@ from _cases import (
 from _estimators import assert_same_optimum
 from _forests import random_parents
 from _problems import Problem
-from _references import Listed, Textbook, messy_csr, random_costs, visits
-from _seeds import new_rng, new_seed
+from _references import Listed, Textbook, is_allowed_tree, messy_csr, random_costs, visits
+from _seeds import new_rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
-from scipy.special import logsumexp
 from sklearn.base import clone
 
 from sklearn_structsvm import (
@@ -75,23 +81,13 @@ def tree_feature(x, parents, labels, k, parts=PARTS):
     return np.concatenate([[]] + [features[p].ravel() for p in PARTS if p in parts])
 
 
-def is_allowed(labels, parents, mask):
-    """Whether a mask of (k + 1)² allows each pair, with k above roots, below leaves."""
-    k, inner = len(mask) - 1, {p for p in parents if p >= 0}
-    above = [k if p < 0 else labels[p] for p in parents]
-    ends = [label for v, label in enumerate(labels) if v not in inner]
-    return all(mask[a, c] for a, c in zip(above, labels, strict=True)) and all(
-        mask[label, k] for label in ends
-    )
-
-
 def list_trees(X, y, k, costs=None, normalize=True, parts=PARTS, mask=None):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
     problem = Listed([], [], [], [])
     for (x, parents), truth in zip(X, y, strict=True):
         labelings = list(product(range(k), repeat=len(truth)))
         if mask is not None:
-            labelings = [c for c in labelings if is_allowed(c, parents, mask)]
+            labelings = [c for c in labelings if is_allowed_tree(c, parents, mask)]
         unit = 1.0 / len(truth) if normalize else 1.0
         problem.labelings.append(labelings)
         problem.truth.append(labelings.index(tuple(map(int, truth))))
@@ -472,35 +468,11 @@ def barred_problem(seed, k=4, n=4, largest=5, scale=1.0, density=0.5, **params):
     return structure, X, y, scale * rng.standard_normal(structure.n_weights_)
 
 
-def log_probabilities(structure, x, w):
-    """All labelings that are allowed, by a filter, and their log-probabilities."""
-    k, mask = len(structure.classes_), structure.allowed_
-    labelings = [
-        labels
-        for labels in product(range(k), repeat=len(x[1]))
-        if is_allowed(labels, x[1], mask)
-    ]
-    scores = np.array([structure.joint_feature(x, list(c)) @ w for c in labelings])
-    return labelings, scores - logsumexp(scores)
-
-
 @pytest.mark.parametrize("transition", [True, False])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 300.0, 3000.0])
 def test_probabilities_are_those_of_what_is_allowed(scale, transition):
     for trial in range(4):
-        structure, X, y, w = barred_problem(trial, scale=scale, transition=transition)
-        marginals, entropies = structure.marginals(X, w), structure.entropies(X, w)
-        logs = structure.log_probabilities(X, y, w)
-        for i, x in enumerate(X):
-            labelings, log_p = log_probabilities(structure, x, w)
-            p, labels = np.exp(log_p), np.array(labelings)
-            expected = np.stack([p @ (labels == c) for c in range(4)], axis=1)
-            np.testing.assert_allclose(marginals[i], expected, atol=1e-9)
-            possible = np.stack([(labels == c).any(axis=0) for c in range(4)], axis=1)
-            assert (marginals[i][~possible] == 0.0).all()
-            assert entropies[i] == pytest.approx(-p[p > 0] @ log_p[p > 0], abs=1e-8)
-            place = labelings.index(tuple(y[i].tolist()))
-            assert logs[i] == pytest.approx(log_p[place], rel=1e-9, abs=1e-9)
+        check_probabilities(*barred_problem(trial, scale=scale, transition=transition))
 
 
 @pytest.mark.parametrize("step", [1.0, 50.0, 200.0, 290.0, 1000.0])
@@ -524,27 +496,13 @@ def test_a_root_that_its_leaves_speak_against_is_summed(step, n_leaves):
 
 
 def test_a_labeling_that_is_forbidden_has_no_probability():
-    structure, X, y, w = barred_problem(3, density=0.2)
-    for x in X:
-        for labels in product(range(4), repeat=len(x[1])):
-            logs = structure.log_probabilities([x], [list(labels)], w)
-            allowed = is_allowed(labels, x[1], structure.allowed_)
-            assert np.isfinite(logs[0]) == allowed
-    logs = structure.log_probabilities([X[0], X[0]], [y[0], [9] * len(y[0])], w)
-    assert np.isfinite(logs[0])
-    assert logs[1] == -np.inf
+    check_no_probability(*barred_problem(3, density=0.2))
 
 
 def test_least_costly_labelings_are_allowed_and_of_least_cost():
     costs = new_rng(4).random((4, 4)) * (1 - np.eye(4))
     structure, X, _, w = barred_problem(4, n=8, density=0.3, label_costs=costs)
-    marginals = structure.marginals(X, w)
-    for i, labels in enumerate(structure.least_costly(X, marginals)):
-        risks = {
-            c: sum(marginals[i][t] @ costs[:, label] for t, label in enumerate(c))
-            for c in log_probabilities(structure, X[i], w)[0]
-        }
-        assert risks[tuple(labels.tolist())] == pytest.approx(min(risks.values()))
+    check_least_costly(structure, X, w, costs)
 
 
 def test_forbidden_pairs_are_a_mask_and_a_path_is_a_chain():
@@ -648,50 +606,22 @@ def test_no_prediction_has_what_is_forbidden(model):
     # Forests of roots that are leaves, and all parts of those that can be labeled.
     test = [(3.0 * rng.standard_normal(x.shape), parents) for x, parents in 3 * X]
     for (_, parents), labels in zip(test, model.predict(test), strict=True):
-        assert is_allowed(labels, parents, mask)
+        assert is_allowed_tree(labels, parents, mask)
     again = pickle.loads(pickle.dumps(model))
     for one, other in zip(model.predict(test), again.predict(test), strict=True):
         np.testing.assert_array_equal(one, other)
     if hasattr(model, "predict_k_best"):
         for x, found in zip(test, model.predict_k_best(test, 5)[0], strict=True):
-            assert all(is_allowed(labels, x[1], mask) for labels in found)
+            assert all(is_allowed_tree(labels, x[1], mask) for labels in found)
 
 
 @pytest.mark.parametrize("slack", [False, True])
 def test_training_reaches_the_optimum_over_what_is_allowed(slack):
-    structure, X, y, _ = barred_problem(8, k=3, largest=4)
-    kind, C = (SlackRescaledSSVM if slack else BCFWClassifier), 2.0
-    options = {"tol": 1e-5, "max_iter": 20_000, "random_state": new_seed(0)}
-    model = kind(structure, C=C, classes=range(3), step="corrective", **options).fit(X, y)
-    w, n, risk = model.coef_, len(X), 0.0
-    for x, truth in zip(X, y, strict=True):
-        values = []
-        for labels in log_probabilities(model.structure_, x, w)[0]:
-            labels = np.array(labels)
-            score = (structure.joint_feature(x, labels)
-                     - structure.joint_feature(x, truth)) @ w  # fmt: skip
-            loss = structure.loss(truth, labels)
-            values.append(loss * (1 + score) if slack else loss + score)
-        risk += max(values) / n
-    assert model.objective_ == pytest.approx(risk + w @ w / (2 * C * n), abs=1e-9)
-    assert model.dual_gap_ <= 1e-5
+    check_optimum(*barred_problem(8, k=3, largest=4)[:3], slack)
 
 
 def test_crf_training_has_the_likelihood_of_what_is_allowed():
-    structure, X, y, _ = barred_problem(9, k=3, largest=4)
-    options = {"C": 1.0, "classes": range(3), "tol": 1e-6, "max_iter": 5000}
-    found = []
-    for solver in ("dual", "lbfgs"):
-        model = CRFClassifier(structure, solver=solver, random_state=0, **options)
-        model.fit(X, y)
-        w, n, logs = model.coef_, len(X), []
-        for x, truth in zip(X, y, strict=True):
-            labelings, log_p = log_probabilities(model.structure_, x, w)
-            logs.append(log_p[labelings.index(tuple(truth.tolist()))])
-        objective = w @ w / (2 * n) - np.mean(logs)
-        assert model.objective_ == pytest.approx(objective, abs=1e-9)
-        found.append(model.objective_)
-    assert found[0] == pytest.approx(found[1], abs=2e-6)
+    check_likelihood(*barred_problem(9, k=3, largest=4)[:3])
 
 
 def test_what_forbids_nothing_changes_no_bit():
