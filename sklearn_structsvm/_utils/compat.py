@@ -1,6 +1,5 @@
 """All of scikit-learn that is private, or not in every supported version."""
 
-from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
@@ -13,7 +12,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
 try:
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -27,6 +26,10 @@ except ImportError:  # scikit-learn < 1.9
                 raise ImportError("Callbacks need scikit-learn 1.9 or later.")
             return self
 
+    def with_callbacks(method):
+        """Stands in as well."""
+        return method
+
 
 __all__ = [
     "CallbackSupportMixin",
@@ -35,8 +38,8 @@ __all__ = [
     "StrOptions",
     "_BaseScorer",
     "_check_method_params",
-    "_fit_context",
     "_safe_indexing",
     "_safe_split",
     "validate_params",
+    "with_callbacks",
 ]

@@ -1,6 +1,9 @@
 """What all estimators do alike: fit all or nothing, pickle, report to callbacks."""
 
+from sklearn import get_config
+
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._version import __version__
 
 
@@ -20,11 +23,15 @@ class AtomicFitMixin:
             )
         super().__setstate__(state)
 
+    @with_callbacks
     def _fit_or_restore(self, *data):
         """`_fit` from a clean slate; where it fails, all is as it was before.
 
         `_fit` gets the data and, after them, the `Transaction` that it is part of.
+        However it ends, callbacks that it set up are torn down.
         """
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
         with Transaction(self) as transaction:
             self._fit(*data, transaction)
         return self
@@ -82,61 +89,98 @@ def require_y(estimator, y):
         )
 
 
-class PassReporter:
-    """Reports each pass of a solver to the callbacks of an estimator, and to `verbose`.
+class Task:
+    """A part of a fit that callbacks are told of, where there are any.
 
     Parameters
     ----------
     estimator : estimator with CallbackSupportMixin
     data : dict
         X, y and metadata, handed to the callbacks.
-    snapshot : callable
-        () -> dict of the fitted attributes that the estimator would have now.
+    context : CallbackContext or None
+        Of scikit-learn; None where nobody listens.
     """
 
-    def __init__(self, estimator, data, snapshot):
+    def __init__(self, estimator, data, context):
         self.estimator = estimator
         self.data = data
-        self.snapshot = snapshot
-        self.listened = bool(getattr(estimator, "_skl_callbacks", None))
-        self.root = estimator._init_callback_context(max_subtasks=estimator.max_iter)
-        self.task = None
+        self.context = context
+
+    @classmethod
+    def whole_fit(cls, estimator, data, n_parts):
+        """The task of a fit that has at most so many parts."""
+        context = estimator._init_callback_context(max_subtasks=n_parts)
+        if not getattr(estimator, "_skl_callbacks", None):
+            context = None
+        return cls(estimator, data, context)
+
+    @property
+    def listened(self):
+        return self.context is not None
+
+    def part(self, name, n_parts=0):
+        """One of its parts, that has itself at most so many."""
+        context = self.context
+        if self.listened:
+            context = context.subcontext(task_name=name, max_subtasks=n_parts)
+        return Task(self.estimator, self.data, context)
 
     def begin(self):
         if self.listened:
-            self.root.call_on_fit_task_begin(estimator=self.estimator, **self.data)
-            self._next_task()
+            self.context.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+        return self
+
+    def end(self, snapshot=None):
+        """Whether a callback asks to stop here.
+
+        `snapshot` is a callable () -> dict of the fitted attributes that the estimator
+        would have now. It is called for those who want a fitted estimator.
+        """
+        return self.listened and self.context.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=snapshot, **self.data
+        )
+
+
+class PassReporter:
+    """Reports each pass of a solver to callbacks, and to `verbose`.
+
+    Parameters
+    ----------
+    task : Task
+        Whose parts the passes are.
+    snapshot : callable
+        As for `Task.end`.
+    """
+
+    def __init__(self, task, snapshot):
+        self.task = task
+        self.snapshot = snapshot
+        self.this_pass = None
+
+    def begin(self):
+        self.task.begin()
+        self._next_pass()
 
     def __call__(self, n_iter, row, done):
         """After a pass, the last one where `done`; whether a callback asks to stop.
 
         `row` is the last one of the history, None before the first.
         """
-        name = type(self.estimator).__name__
-        if self.estimator.verbose and row is not None and row["n_iter"] == n_iter:
+        # Not all estimators have that parameter.
+        verbose = getattr(self.task.estimator, "verbose", False)
+        if verbose and row is not None and row["n_iter"] == n_iter:
             print(
-                f"[{name}] pass {n_iter}, {row['seconds']:.1f} s: "
-                f"objective {row['objective']:.6g}, duality gap {row['dual_gap']:.3g}"
+                f"[{type(self.task.estimator).__name__}] pass {n_iter}, "
+                f"{row['seconds']:.1f} s: objective {row['objective']:.6g}, duality gap "
+                f"{row['dual_gap']:.3g}"
             )
-        if not self.listened:
-            return False
-        stop = self.task.call_on_fit_task_end(
-            estimator=self.estimator,
-            reconstruction_attributes=self.snapshot(),
-            **self.data,
-        )
+        stop = self.this_pass.end(self.snapshot)
         if not (stop or done):
-            self._next_task()
-        return bool(stop)
+            self._next_pass()
+        return stop
 
     def end(self):
-        if self.listened:
-            self.root.call_on_fit_task_end(
-                estimator=self.estimator,
-                reconstruction_attributes=self.snapshot(),
-                **self.data,
-            )
+        self.task.end(self.snapshot)
 
-    def _next_task(self):
-        self.task = self.root.subcontext(task_name="pass")
-        self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+    def _next_pass(self):
+        self.this_pass = self.task.part("pass").begin()

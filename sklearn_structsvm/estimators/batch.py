@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 
 from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.ratios import OneClassMetric
@@ -118,7 +118,6 @@ class BatchClassifier(StructuredClassifier):
             tags.classifier_tags.multi_class = self.loss == "slack_hinge"
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train on rows and their labels.
 

@@ -1,6 +1,6 @@
 """BCFWClassifier: structural SVMs by block-coordinate Frank-Wolfe."""
 
-from sklearn_structsvm._utils.compat import StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
     check_bounds,
@@ -237,7 +237,6 @@ class BCFWClassifier(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train on examples and their outputs.
 

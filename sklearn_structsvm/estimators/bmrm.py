@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from sklearn_structsvm._utils.compat import StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
     SAMPLE_LOSSES,
@@ -225,7 +225,6 @@ class BMRMClassifier(BatchClassifier):
         options = {"line_search": self.line_search, "subproblem": self.subproblem}
         return "BMRM", run_bmrm, options
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train on examples and their outputs.
 

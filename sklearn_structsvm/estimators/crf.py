@@ -9,7 +9,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 
 from sklearn_structsvm._utils.borders import as_floats, check_choice, check_sparse
-from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.base import require_y
@@ -391,7 +391,6 @@ class CRFClassifier(ProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train on examples and their outputs.
 

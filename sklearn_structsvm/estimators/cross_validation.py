@@ -12,9 +12,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import Interval, _fit_context, _safe_indexing
+from sklearn_structsvm._utils.compat import Interval, _safe_indexing
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.estimators.base import Task
 from sklearn_structsvm.estimators.problem import make_problem
 
 CV_CONSTRAINTS = {
@@ -50,7 +51,6 @@ class CrossValidatedMixin:
     def _keep_gaps(self, gaps_path):
         """Make the gaps of the folds an attribute, where they are known."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Choose C by cross-validation and train at it.
 
@@ -71,9 +71,11 @@ class CrossValidatedMixin:
         folds = self._folds(problem, weights)
         final = self._classifier(problem.structure)
         fold_args = (final, problem.X, problem.y, weights, Cs, self.scoring)
-        paths = Parallel(n_jobs=min(effective_n_jobs(self.n_jobs), len(folds)))(
-            delayed(_score_fold)(*fold, *fold_args, self._follow()) for fold in folds
-        )
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        task = Task.whole_fit(
+            self, {"X": X, "y": y, "metadata": metadata}, len(folds) + 1
+        ).begin()
+        paths = self._paths(folds, fold_args, task)
         scores_path, gaps_path = np.full((2, len(Cs), len(folds)), np.nan)
         for k, (scores, gaps, _) in enumerate(paths):
             scores_path[: len(scores), k] = scores
@@ -83,8 +85,9 @@ class CrossValidatedMixin:
             means = scores_path[:n_scored].mean(axis=1)
         best = _best(means)
         final.set_params(C=Cs[best], verbose=self.verbose)
-        # The final fit is what callbacks follow, not the folds' paths.
-        final.set_callbacks(*getattr(self, "_skl_callbacks", []))
+        # Its passes are told as those of a part of this fit.
+        final_task = task.part("final-fit", self.max_iter)
+        final._fit_task = lambda data: final_task
         try:
             final.fit(X, y, sample_weight)
         finally:
@@ -97,7 +100,23 @@ class CrossValidatedMixin:
                 self.scores_path_ = scores_path
                 self._keep_gaps(gaps_path)
                 transaction.commit()
+        # All that there is to know is set.
+        task.end(dict)
         self._warn_of_gaps(Cs, means, [cut_by for _, _, cut_by in paths])
+
+    def _paths(self, folds, args, task):
+        """What `_score_fold` finds of each fold, the folds being parts of the task."""
+        found = Parallel(
+            n_jobs=min(effective_n_jobs(self.n_jobs), len(folds)),
+            # One by one, which not all of joblib's backends can do.
+            return_as="generator" if task.listened else "list",
+        )(delayed(_score_fold)(*fold, *args, self._follow()) for fold in folds)
+        found, paths = iter(found), []
+        for _ in folds:
+            fold = task.part("fold").begin()
+            paths.append(next(found))
+            fold.end()
+        return paths
 
     def _warn_of_gaps(self, Cs, means, cut_by):
         """Say which values of C were not chosen among, and why."""

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from sklearn_structsvm._utils.compat import _fit_context
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
 from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT, refuse_bounds
 from sklearn_structsvm.risks import BinaryHinge
@@ -183,7 +182,6 @@ class PragamClassifier(BatchClassifier):
         frees_intercept = self.fit_intercept and isinstance(risk, BinaryHinge)
         return "Pragam", run_pragam, {"fit_intercept": frees_intercept}
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train on examples and their outputs.
 

@@ -3,7 +3,7 @@
 from functools import partial
 from numbers import Integral, Real
 
-from sklearn_structsvm._utils.compat import Interval, StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
     check_bounds,
@@ -247,7 +247,6 @@ class SlackRescaledSSVM(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train on examples and their outputs.
 

@@ -26,7 +26,12 @@ from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.blocks import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
-from sklearn_structsvm.estimators.base import AtomicFitMixin, PassReporter, require_y
+from sklearn_structsvm.estimators.base import (
+    AtomicFitMixin,
+    PassReporter,
+    Task,
+    require_y,
+)
 from sklearn_structsvm.estimators.problem import (
     STRUCTURE_CONSTRAINT,
     check_nothing_to_learn,
@@ -508,8 +513,7 @@ class StructuredClassifier(
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         history = History()
         reporter = PassReporter(
-            self,
-            {"X": X, "y": y, "metadata": metadata},
+            self._fit_task({"X": X, "y": y, "metadata": metadata}),
             partial(self._snapshot, problem, history, dual),
         )
         reporter.begin()
@@ -531,6 +535,9 @@ class StructuredClassifier(
         reporter.end()
         if result.status in ("stalled", "max_iter", "max_time"):
             warn_caller(self._shortfall(result, name, remedy), ConvergenceWarning)
+
+    def _fit_task(self, data):
+        return Task.whole_fit(self, data, self.max_iter)
 
     def _snapshot(self, problem, history, dual):
         """The fitted attributes that a run would leave now."""

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
@@ -371,7 +371,6 @@ class ComplexMetricClassifier(TrainedMixture):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
         X,

@@ -1,6 +1,7 @@
 """Rules that decide which labels a row gets, and how they are chosen."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +25,7 @@ from sklearn_structsvm.solvers.confusion.block_ascent import (
 )
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.loop import History
 
 
 class ThresholdRule:
@@ -180,7 +182,7 @@ def _columns(rows, weights, truth):
         has[those] = 0.0
 
 
-def choose_top_labels(rows, weights, k, metric, average, tol, max_iter):
+def choose_top_labels(rows, weights, k, metric, average, tol, max_iter, on_pass=None):
     """Exactly k labels a row, the probabilities counted.
 
     Parameters
@@ -190,6 +192,9 @@ def choose_top_labels(rows, weights, k, metric, average, tol, max_iter):
     average : {"macro", "micro"}
     tol : float
     max_iter : int
+    on_pass : callable or None
+        As for `run_passes`, with a callable () -> the rule so far after the others;
+        called where there is a search.
 
     Returns
     -------
@@ -200,19 +205,44 @@ def choose_top_labels(rows, weights, k, metric, average, tol, max_iter):
         return _choose_most_probable(lmo, metric)
     found = [LabelLoss(metric, p) for p in lmo.prior]
     if any(loss.coefficients is None for loss in found):
-        return _choose_by_mixture(lmo, metric, tol, max_iter)
+        return _choose_by_mixture(lmo, metric, tol, max_iter, on_pass)
     coefficients = np.array([loss.coefficients.ravel() for loss in found])
     if all(loss.linear for loss in found):
         gains = -coefficients[:, [2, 1]] / coefficients[:, [3]]
         sets = lmo.choose(gains)
         loss = _mean(found, sets)
         return Choice(TopLabelsRule(gains, k), loss, loss, sets=sets)
-    result = run_block_ascent(lmo, coefficients, tol=tol, max_iter=max_iter)
-    gains, _, loss = best_rule(lmo, coefficients, result.solution)
-    return Choice(
-        TopLabelsRule(gains, k), loss, result.dual_objective, result.n_iter,
-        result.status, result.solution,
-    )  # fmt: skip
+
+    def choose(sets):
+        gains, _, loss = best_rule(lmo, coefficients, sets)
+        return TopLabelsRule(gains, k), loss, sets
+
+    search = partial(run_block_ascent, lmo, coefficients, tol=tol, max_iter=max_iter)
+    return _search(search, choose, on_pass)
+
+
+def _search(search, choose, on_pass):
+    """The `Choice` at the end of a search, whose passes are told.
+
+    Parameters
+    ----------
+    search : callable
+        (on_pass, history) -> SolverResult.
+    choose : callable
+        From a solution to a rule, its loss and its sets.
+    on_pass : callable or None
+        As for `choose_top_labels`.
+    """
+    history = History()
+
+    def on_pass_of_search(*arguments):
+        return on_pass(*arguments, lambda: choose(history.solution)[0])
+
+    result = search(
+        on_pass=None if on_pass is None else on_pass_of_search, history=history
+    )
+    rule, loss, sets = choose(result.solution)
+    return Choice(rule, loss, result.dual_objective, result.n_iter, result.status, sets)
 
 
 def _choose_most_probable(lmo, metric):
@@ -227,24 +257,24 @@ def _choose_most_probable(lmo, metric):
     return Choice(TopLabelsRule(gains, lmo.k), value, bound, sets=sets)
 
 
-def _choose_by_mixture(lmo, metric, tol, max_iter):
+def _choose_by_mixture(lmo, metric, tol, max_iter, on_pass):
     """The best of the rules of a certified mixture, and of that which its slope makes."""
     n_labels = lmo.shape_[0]
     names = np.arange(n_labels)
     cells = Cells(lmo.priors_, ABSENT_PRESENT, groups=names, group_names=names.tolist())
     problem = ConfusionProblem(LabelMean(metric), lmo, cells)
-    result = run_column_generation(problem, tol=tol, max_iter=max_iter)
-    mixture = result.solution
-    slope = problem.tangent(mixture.confusion)[0]
-    tried = [gains_of_losses(L) for L in [slope, *mixture.handles]]
     found = [LabelLoss(metric, p) for p in lmo.prior]
-    sets = [lmo.choose(gains) for gains in tried]
-    losses = [_mean(found, s) for s in sets]
-    best = int(np.argmin(losses))
-    return Choice(
-        TopLabelsRule(tried[best], lmo.k), losses[best], result.dual_objective,
-        result.n_iter, result.status, sets[best],
-    )  # fmt: skip
+
+    def choose(mixture):
+        slope = problem.tangent(mixture.confusion)[0]
+        tried = [gains_of_losses(L) for L in [slope, *mixture.handles]]
+        sets = [lmo.choose(gains) for gains in tried]
+        losses = [_mean(found, s) for s in sets]
+        best = int(np.argmin(losses))
+        return TopLabelsRule(tried[best], lmo.k), losses[best], sets[best]
+
+    search = partial(run_column_generation, problem, tol=tol, max_iter=max_iter)
+    return _search(search, choose, on_pass)
 
 
 def _mean(losses, sets):

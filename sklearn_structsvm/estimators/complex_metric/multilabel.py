@@ -21,7 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions, _fit_context
+from sklearn_structsvm._utils.compat import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+)
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -33,7 +38,12 @@ from sklearn_structsvm.confusion.label_metric import (
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.ratios import FBeta
 from sklearn_structsvm.confusion.registry import get_metric
-from sklearn_structsvm.estimators.base import AtomicFitMixin, require_y
+from sklearn_structsvm.estimators.base import (
+    AtomicFitMixin,
+    PassReporter,
+    Task,
+    require_y,
+)
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
     as_indicator,
     as_rows,
@@ -60,8 +70,9 @@ PREDICTIONS = "predict", "predict_proba", "score"
 
 
 class MultilabelMetricClassifier(
-    AtomicFitMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
-):
+    AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
+    BaseEstimator,
+):  # fmt: skip
     r"""Decide which labels a row gets, for a metric of many labels.
 
     A classifier inside gives the probability η_l(x) that row x has label l. What is
@@ -256,7 +267,6 @@ class MultilabelMetricClassifier(
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Fit the probabilities, and find the rule.
 
@@ -290,6 +300,8 @@ class MultilabelMetricClassifier(
     def _fit(self, X, y, sample_weight, fit_params, transaction):
         require_y(self, y)
         check_sparse(X)
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        data = {"X": X, "y": y, "metadata": metadata | fit_params}
         truth, sparse_output = as_indicator(y)
         if not sparse.issparse(y):
             y = np.asarray(y)
@@ -308,22 +320,23 @@ class MultilabelMetricClassifier(
                 raise ValueError("All held-out examples have a weight of zero.")
         rows = as_rows(found, classifier)
         counted = truth if self._counts_labels() else None
-        choice = self._choose(rows, weights, counted, metric)
         self.classes_ = np.arange(truth.shape[1])
-        self.estimator_, self.metric_, self.rule_ = model, metric, choice.rule
+        self.estimator_, self.metric_ = model, metric
         self.sparse_output_ = sparse_output
-        for name, part in (("thresholds_", "values"), ("gains_", "gains")):
-            if hasattr(choice.rule, part):
-                setattr(self, name, getattr(choice.rule, part))
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
+        reporter = PassReporter(Task.whole_fit(self, data, self.max_iter), None)
+        choice = self._choose_and_tell(reporter, rows, weights, counted, metric)
+        vars(self).update(_rule_attributes(choice.rule))
         self.confusion_ = label_confusions(truth, choice.rule.indicator(rows), weights)
         self.objective_ = float(choice.objective)
         self.dual_objective_ = float(choice.bound)
         self.dual_gap_ = self.objective_ - self.dual_objective_
         self.n_iter_ = choice.n_iter
         transaction.commit()
+        # All that there is to know is set.
+        reporter.task.end(dict)
         if choice.status == "max_iter":
             warn_caller(
                 f"The search stopped at max_iter={self.max_iter}, with a gap of "
@@ -419,7 +432,20 @@ class MultilabelMetricClassifier(
             )
         return model, rows_of, found
 
-    def _choose(self, rows, weights, truth, metric):
+    def _choose_and_tell(self, reporter, *arguments):
+        """`_choose`, whose passes are told; one where it is done without a search."""
+        reporter.begin()
+
+        def on_pass(n_iter, row, done, rule):
+            reporter.snapshot = lambda: _rule_attributes(rule())
+            return reporter(n_iter, row, done)
+
+        choice = self._choose(*arguments, on_pass=on_pass)
+        if reporter.snapshot is None and choice.n_iter:
+            on_pass(choice.n_iter, None, True, lambda: choice.rule)
+        return choice
+
+    def _choose(self, rows, weights, truth, metric, on_pass=None):
         """The `Choice` for some rows, by their labels or, for None, probabilities."""
         if self.average == "samples":
             return choose_sets(rows, weights, self.labels_per_row, metric.beta)
@@ -430,7 +456,7 @@ class MultilabelMetricClassifier(
             )
         return choose_top_labels(
             rows, weights, self.labels_per_row, metric, self.average, self.tol,
-            self.max_iter,
+            self.max_iter, on_pass,
         )  # fmt: skip
 
     def _found(self, method, X, params):
@@ -565,6 +591,14 @@ class MultilabelMetricClassifier(
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
+
+
+def _rule_attributes(rule):
+    found = {"rule_": rule}
+    for name, part in (("thresholds_", "values"), ("gains_", "gains")):
+        if hasattr(rule, part):
+            found[name] = getattr(rule, part)
+    return found
 
 
 def _plain_fit(classifier, X, y, **params):

@@ -21,7 +21,14 @@ NEARBY = 1e-6
 
 
 def run_block_ascent(
-    oracle, coefficients, *, tol=1e-4, max_iter=100, max_time=None, history=None
+    oracle,
+    coefficients,
+    *,
+    tol=1e-4,
+    max_iter=100,
+    max_time=None,
+    on_pass=None,
+    history=None,
 ):
     r"""Choose k labels for each row so that a mean of the labels' losses is small.
 
@@ -49,6 +56,8 @@ def run_block_ascent(
         Passes, of all starts together.
     max_time : float or None
         Seconds.
+    on_pass : callable or None
+        As for `run_passes`.
     history : History or None
 
     Returns
@@ -83,6 +92,7 @@ def run_block_ascent(
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
+        on_pass=on_pass,
         history=history,
     )
 
