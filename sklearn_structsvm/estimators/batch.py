@@ -119,21 +119,22 @@ class BatchClassifier(StructuredClassifier):
         return tags
 
     def fit(self, X, y, sample_weight=None):
-        """Train on rows and their labels.
+        """Fit the model to training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or, for `SubLBFGSClassifier` and if y and sample_weight are too, a Dask
-            collection chunked by rows.
+            Training data. `SubLBFGSClassifier` also accepts a Dask collection chunked by
+            rows, if y and sample_weight are Dask collections too.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Class labels of any kind, or an indicator.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the examples.
+            Class labels of any type, or a label indicator matrix.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights of the examples. None gives each example a weight of 1.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         return self._fit_or_restore(X, y, sample_weight)
 

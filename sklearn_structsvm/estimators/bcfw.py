@@ -1,4 +1,4 @@
-"""BCFWClassifier: structural SVMs by block-coordinate Frank-Wolfe."""
+"""Structural SVMs trained by block-coordinate Frank-Wolfe."""
 
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.distributed.dask_workers import holds_dask
@@ -15,146 +15,162 @@ from sklearn_structsvm.estimators.structured import (
 
 
 class BCFWClassifier(StructuredClassifier):
-    """Structural support vector machine with a certificate of optimality.
+    r"""Structural support vector machine, trained by block-coordinate Frank-Wolfe.
 
-    Minimises over w ::
+    The weight vector w solves
 
-        1/2 ||w||² + C Σ_i s_i H_i(w),
-        H_i(w) = max_y L(y_i, y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩,
+    .. math::
 
-    for sample weights s_i, a loss L and a joint feature φ that the structure defines,
-    by block-coordinate Frank-Wolfe on the dual [1]_. What is reported is of the
-    normalised form λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i with λ = 1 / (C Σ_i s_i).
+        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
+
+    for sample weights :math:`s_i` and the structured hinge loss with margin rescaling,
+
+    .. math::
+
+        H_i(w) = \max_y \; L(y_i, y)
+        + \langle w, \varphi(x_i, y) - \varphi(x_i, y_i) \rangle.
+
+    The structure defines the loss :math:`L` and the joint feature map :math:`\varphi`.
+    The solver works on the dual problem [1]_ and certifies its solution by the duality
+    gap.
+
+    Results are reported for the normalised objective
+    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        What is predicted. "auto" reads y: two classes, several classes, a multilabel
-        indicator, or (where X holds one 2-D item per example) sequences of labels.
-        Or its name: "binary", "multiclass", "multilabel", "pairwise", "chain", "tree" or
-        "graph", with default parameters. Name it where scikit-learn has to know
-        beforehand: it refuses a y that is a list of lists in a search or a
-        cross-validation with "auto", and takes it with "chain".
+        The structure to predict. "auto" infers it from the data: binary, multiclass or
+        multilabel targets or, if X holds one 2-D array per example, label sequences. A
+        string selects a built-in structure with its default parameters: "binary",
+        "multiclass", "multilabel", "pairwise", "chain", "tree" or "graph". For sequences
+        in a grid search or a cross-validation, pass "chain" rather than "auto": with
+        "auto", scikit-learn rejects a y that is a list of lists.
     C : float, default=1.0
-        Inverse strength of the regularization.
+        Inverse of the regularization strength. Must be positive; smaller values mean
+        stronger regularization.
     fit_intercept : bool, default=True
-        Whether flat structures get an intercept. As in LinearSVC it is the weight of a
-        constant feature, and regularized.
+        Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
+        intercept is the weight of a constant feature, so it is regularized.
     intercept_scaling : float, default=1.0
-        Value of that feature: the larger, the less the intercept is regularized.
+        Value of the constant feature. Larger values regularize the intercept less.
     classes : array-like or None, default=None
-        All labels, where those of y may be only a part, as in a fold of a
-        cross-validation. None: those of y.
+        All class labels. Pass them if y may lack some, for example in a fold of a
+        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weights of the examples of a class, or for chains the costs of
-        the positions whose true label it is.
+        Weights of the classes. They multiply the weights of the examples of a class or,
+        for chains and trees, the costs of the positions with that true label.
     step : {"auto", "exact", "corrective", "fw", "pairwise", "away"}, default="auto"
-        How the dual variables of an example move. "exact", for binary, multiclass and
-        multilabel y, makes them the best there are for the others as they stand: the
-        method of LIBLINEAR [2]_ [3]_, and by far the fastest of these. "corrective" makes
-        them nearly the best there are over the labelings found so far, which it keeps,
-        and goes over these a few times between two calls of the max-oracle. "fw",
-        "pairwise" and "away" are the plain, pairwise and away steps of [1]_; pairwise and
-        away steps reach high accuracy sooner than plain ones and keep the labelings that
-        carry dual mass. All but exact ones are for any structure. "auto": exact where
-        that is possible, which it is not with `average`, `coef_bounds`, ``cache=True``
-        or ``algorithm="batch"``; else corrective (with `average` or ``cache=True``
-        pairwise) where a call of the max-oracle takes more operations than the scoring
-        of a few known labelings, counted from the sizes of the problem, as it does for
-        chains and for structures of your own; else plain.
+        How the dual variables of one example are updated.
+
+        - "exact" solves for them in closed form, all others fixed, as LIBLINEAR does [2]_
+          [3]_. It is by far the fastest, and is available for binary, multiclass and
+          multilabel structures.
+        - "corrective" keeps an active set of labelings per example and nearly optimises
+          over it, several times between two calls of the max-oracle.
+        - "fw", "pairwise" and "away" are the plain, pairwise and away steps of [1]_.
+          Pairwise and away steps keep the labelings that carry dual mass, and reach high
+          accuracy sooner than plain ones.
+        - "auto" uses exact steps if they are available. They cannot be combined with
+          `average`, `coef_bounds`, ``cache=True`` or ``algorithm="batch"``. Otherwise, if
+          a call of the max-oracle takes more operations than scoring a few known
+          labelings, as for chains and for user-defined structures, it uses corrective
+          steps (pairwise steps with `average` or ``cache=True``). Otherwise it uses plain
+          steps.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-        How examples are drawn: by their share of the duality gap, uniformly, or each
-        once per pass in a random order. With exact steps "gap" goes through them in a
-        random order too, and leaves out those whose gap has been small, for longer and
-        longer: what other solvers call shrinking. "auto": permuted where other than
-        exact steps may be accelerated, else gap.
+        How examples are drawn: in proportion to their block duality gaps, uniformly, or
+        once per pass in random order. With exact steps, "gap" also visits examples in
+        random order, and skips those with small gaps for longer and longer (shrinking).
+        "auto" is "permuted" for other than exact steps that may be accelerated, and "gap"
+        otherwise.
     acceleration : bool or "auto", default="auto"
-        Whether steps are accelerated [4]_: passes are made on the problem with a term
-        that draws the weights to a centre, which moves ahead of them. It takes a fraction
-        of the passes where many are needed, as to high accuracy or for large C, and the
-        gap is as true. "auto": once a dozen passes or more are foreseen, but not with
-        ``sampling="gap"`` (of other than exact steps), `average` or
-        ``algorithm="batch"``. True: from the first pass on, as always on Dask
-        collections.
+        Whether to accelerate the steps [4]_. Each pass then works on the objective plus a
+        proximal term, which attracts the weights to a moving centre. Acceleration needs
+        far fewer passes if many are needed, as for a small `tol` or a large `C`, and the
+        duality gap remains valid. "auto" starts it once at least a dozen more passes are
+        expected, but never with `average`, ``algorithm="batch"``, or ``sampling="gap"``
+        for other than exact steps. True starts it at the first pass, as is always done
+        with Dask collections.
     cache : bool or "auto", default="auto"
-        Whether to try the labelings found before, ahead of a call of the max-oracle.
-        "auto": with other than corrective steps, which need none, where a call takes more
-        operations than scoring a hundred of them, as it does for structures of your own.
+        Whether to try the labelings found before, ahead of calling the max-oracle. "auto"
+        does so if a call takes more operations than scoring a hundred labelings, as for
+        user-defined structures. Corrective steps need no cache.
     algorithm : {"block", "batch"}, default="block"
-        "batch" is classical Frank-Wolfe, one step on all examples a pass.
+        "batch" is the classical Frank-Wolfe algorithm: one step on all examples per pass.
     average : bool, default=False
-        Where a fit ends before its `tol`, return the weighted average of the iterates,
-        which often predicts better than the last of them. Exact steps need not be asked:
-        they end with the better of the two.
+        Whether to return the weighted average of the iterates if a fit ends before it
+        reaches `tol`. The average often predicts better than the last iterate. Exact
+        steps always return the better of the two.
     coef_bounds : (lower, upper) or None, default=None
-        Box constraints on `coef_`: numbers, or arrays of its shape.
+        Box constraints on `coef_`: numbers, or arrays of the shape of `coef_`.
     tol : float, default=1e-3
-        Stop where `dual_gap_` is at most this.
+        Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
-        Passes over the data.
+        Maximum number of passes over the data.
     max_time : float or None, default=None
-        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
-        being repeated bit for bit.
+        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
+        bit, because the number of passes then depends on the load of the machine.
     gap_check_interval : int, default=10
-        Passes between two computations of the true gap, each of which costs about one
-        pass. It is computed sooner where the gaps of the examples, as last seen, have
-        fallen to a tenth, or with exact steps where by their fall `tol` is reached.
+        Number of passes between two computations of the duality gap, each of which costs
+        about one pass. The gap is computed earlier if the sum of the last known block
+        gaps has fallen to a tenth or, with exact steps, suggests that `tol` is reached.
     warm_start : bool, default=False
-        Keep the dual point and start the next fit from it. Its y must be the same; C,
-        the sample weights and X may differ. A fit that is interrupted then leaves the
-        estimator as far as it got.
+        Whether to start from the dual solution of the previous fit. y must be the same;
+        C, the sample weights and X may change. An interrupted fit then keeps the progress
+        it has made.
     n_jobs : int or None, default=None
-        Threads, for the built-in structures. Steps that keep labelings (corrective,
-        pairwise and away ones) are made by all of them, each on a part of the examples,
-        and joined ten times a pass; exact and plain steps, a `sampling` other than
-        permuted, averages, and fewer than a few hundred examples are for one thread. Gap
-        checks and `predict` use them where the package was built with OpenMP.
+        Number of threads, for built-in structures. Corrective, pairwise and away steps
+        run in parallel: each thread works on a part of the examples, and the parts are
+        merged ten times per pass. Exact and plain steps, averaging, a `sampling` other
+        than "permuted", and data with fewer than a few hundred examples use one thread.
+        Gap checks and `predict` use all threads if the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. With an int a fit is repeated bit for bit whatever the
-        load of the machine, for the same `n_jobs`.
+        Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
+        fits are reproducible bit for bit.
     verbose : int, default=0
-        Print a line per gap check.
+        If nonzero, print one line per gap check.
 
     Attributes
     ----------
     coef_ : ndarray
-        For flat structures of shape (1, n_features), (n_classes, n_features) or
-        (n_labels, n_features); else w, of shape (d,).
+        Weight vector. Its shape is (1, n_features), (n_classes, n_features) or
+        (n_labels, n_features) for flat structures, and (d,) for others, where d is the
+        dimension of the joint feature map.
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
-        Flat structures only.
+        Intercepts (flat structures only).
     classes_ : ndarray
-        The labels, for structures that have them.
+        Class labels, for structures that have them.
     structure_ : Structure
-        The structure, fitted.
+        The fitted structure.
     dual_gap_ : float
-        An upper bound on how far `objective_` is from the optimum, computed at
-        `coef_`.
+        Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Of the normalised form, at `coef_`.
+        Normalised objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
-        Passes.
+        Number of passes over the data.
     n_oracle_calls_ : int
-        Calls of the max-oracle, those of the gap checks included.
+        Number of calls of the max-oracle, including those of the gap checks.
     history_ : dict of ndarray
-        What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
+        Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
     step_, cache_ : str, bool
-        What "auto" was settled to.
+        The settings in use, with "auto" resolved.
     n_features_in_ : int
-        Features of an example, or of a position of a sequence.
+        Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where X has column names.
+        Feature names seen in `fit`. Defined only if X has column names.
 
     See Also
     --------
     BCFWClassifierCV : Chooses C along the regularization path.
-    bcfw_path : Solutions for all C.
+    bcfw_path : Solutions for all values of C.
 
     Notes
     -----
-    There is no `partial_fit`: the dual point has one block for each training example,
-    and an optimum of examples that were thrown away could not be certified. To go on
-    with the same examples use `warm_start`.
+    There is no `partial_fit`: the dual solution has one block of variables per training
+    example, so a certificate needs all of them. To continue training on the same
+    examples, use `warm_start`.
 
     References
     ----------
@@ -166,7 +182,6 @@ class BCFWClassifier(StructuredClassifier):
        scale multi-class linear SVMs", KDD 2008.
     .. [4] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
        NeurIPS 2015.
-
     Examples
     --------
     >>> from sklearn_structsvm import BCFWClassifier
@@ -238,23 +253,26 @@ class BCFWClassifier(StructuredClassifier):
         self.verbose = verbose
 
     def fit(self, X, y, sample_weight=None):
-        """Train on examples and their outputs.
+        """Fit the model to training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask
-            array or data frame of rows, a Dask bag of such items, or a list of delayed
-            lists of them; y and sample_weight are such ones too then.
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains. Dask collections are accepted too: an array or data frame of rows, a
+            bag of items, or a list of delayed lists of items. Then y and sample_weight
+            must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any kind, an indicator, or one labeling per example.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the examples.
+            Class labels of any type, a label indicator matrix, or one labeling per
+            example.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights of the examples. None gives each example a weight of 1.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         return self._fit_or_restore(X, y, sample_weight)
 

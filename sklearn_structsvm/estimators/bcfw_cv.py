@@ -1,4 +1,4 @@
-"""BCFWClassifierCV: structural SVMs, C chosen along paths by cross-validation."""
+"""Structural SVMs, with C chosen by cross-validation along regularization paths."""
 
 from functools import partial
 
@@ -23,58 +23,68 @@ MAX_C = 10.0
 
 
 class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
-    """Structural support vector machine, its C chosen by cross-validation.
+    """Structural support vector machine, with C chosen by cross-validation.
 
-    On the training part of each fold, :func:`bcfw_path` gives solutions for all C,
-    which are scored on the rest; the C of the best mean score is then fitted to all
-    data as by :class:`BCFWClassifier`.
+    For each fold, :func:`bcfw_path` computes solutions for all values of C on the
+    training part, and these are scored on the test part. The model is then refitted to
+    all data by :class:`BCFWClassifier`, with the C of the best mean score.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
         See `BCFWClassifier`.
     Cs : int or array-like, default=30
-        Values of C, in any order, or how many, spread evenly in log(C) between the first
-        breakpoint of the path and C = 10.
+        Values of C to try. An int sets the number of values, which are then evenly spaced
+        on a logarithmic scale from the first breakpoint of the path to C = 10.
     cv : int, cross-validation generator, iterable or None, default=None
-        None for 5 folds: stratified for classes, unshuffled for sequences.
+        Cross-validation splitting strategy. None means 5 folds, stratified for class
+        labels and unshuffled for sequences.
     scoring : str, callable or None, default=None
-        None for `score`, in which `sample_weight` counts; other scorers see no weights.
+        None uses `score`, which respects `sample_weight`; other scorers ignore the sample
+        weights.
     eps : float, default=0.1
-        Suboptimality along the paths.
+        Suboptimality of the solutions along the paths.
     heuristic : bool, default=False
-        Quicker paths without a guarantee.
-    fit_intercept, intercept_scaling, classes, class_weight, step, sampling, \
-acceleration, cache, tol, random_state : as in `BCFWClassifier`
+        Whether to compute paths faster, without a guarantee. See :func:`bcfw_path`.
+    fit_intercept, intercept_scaling, classes, class_weight : optional
+        See `BCFWClassifier`.
+    step, sampling, acceleration, cache, tol, random_state : optional
+        See `BCFWClassifier`.
     max_iter : int, default=1000
-        Passes over the data in all of a path, and of the final fit.
+        Maximum number of passes over the data, for each whole path and for the final fit.
     max_time : float or None, default=None
-        Seconds of a path, and of the final fit, which keep a fit from being repeated bit
-        for bit. A path that `max_iter` or `max_time` cuts short, as of features that are
-        large or of very different scales, leaves the values of C beyond its end without a
-        score, with a ConvergenceWarning. C is chosen among those that have one in all
-        folds; where there is none it is the smallest.
+        Time limit in seconds, for each path and for the final fit. A fit that is cut
+        short by it is not reproducible bit for bit. If `max_iter` or `max_time` cuts a
+        path short, as may happen with features that are large or differ much in scale,
+        the values of C beyond its end get no score, and a ConvergenceWarning is issued. C
+        is then chosen among the values with a score in every fold; if there are none, the
+        smallest C is used.
     n_jobs : int or None, default=None
-        Folds at once.
+        Number of folds that are processed in parallel.
     verbose : int, default=0
+        If nonzero, print one line per gap check of the final fit.
 
     Attributes
     ----------
     C_ : float
-        The value chosen: the smallest of those of the best mean score.
+        The chosen C: the smallest of those with the best mean score.
     Cs_ : ndarray of shape (n_Cs,)
-        Increasing, each once.
+        The values of C that were tried, sorted and without duplicates.
     scores_path_ : ndarray of shape (n_Cs, n_folds)
-        Scores on the folds' test parts; NaN where a path ended before.
-    coef_, intercept_, classes_, structure_, dual_gap_, objective_, dual_objective_, \
-n_iter_, n_oracle_calls_, history_, step_, cache_ : as in `BCFWClassifier`
-        Of the final fit.
+        Scores on the test part of each fold; NaN beyond the end of a path.
+    coef_, intercept_, classes_, structure_ : see `BCFWClassifier`
+        These and the following describe the final fit.
+    dual_gap_, objective_, dual_objective_ : see `BCFWClassifier`
+        Certificate of the final fit.
+    n_iter_, n_oracle_calls_, history_, step_, cache_ : see `BCFWClassifier`
+        Progress and settings of the final fit.
 
     Notes
     -----
-    An example of weight k counts as k examples: in the problem of each fold, in its score
-    and in the final fit. What is computed of equal problems differs by `eps` along the
-    paths, so that scores, and with them `C_`, may differ; and by `tol` in the final fit.
+    An example of weight k counts as k examples: in the training problem of each fold, in
+    its score, and in the final fit. Solutions of equivalent problems agree only within
+    `eps` along the paths and within `tol` in the final fit, so their scores and `C_` may
+    differ slightly.
 
     Examples
     --------

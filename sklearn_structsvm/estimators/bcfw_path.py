@@ -1,4 +1,4 @@
-"""bcfw_path: structural SVMs for all C at once."""
+"""Regularization paths of structural SVMs: solutions for all values of C."""
 
 from numbers import Integral, Real
 
@@ -65,61 +65,67 @@ def bcfw_path(
     n_jobs=None,
     random_state=None,
 ):
-    """Solutions of a structural SVM for every strength of the regularization.
+    r"""Compute the regularization path of a structural SVM: solutions for all C.
 
-    For each λ the path holds weights w with ::
+    For each :math:`\lambda`, the path holds weights w whose objective is within `eps` of
+    the minimum,
 
-        λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i  <=  its minimum + eps,
+    .. math::
 
-    piecewise constant in λ (Algorithms 6 and 7 of [1]_). λ and the C of
-    :class:`BCFWClassifier` are related by λ = 1 / (C Σ_i s_i).
+        F_\lambda(w) \le \min_v F_\lambda(v) + \mathtt{eps}, \qquad
+        F_\lambda(w) = \frac{\lambda}{2} \|w\|^2
+        + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w).
+
+    The weights are piecewise constant in :math:`\lambda` (Algorithms 6 and 7 of [1]_).
+    The C of :class:`BCFWClassifier` corresponds to :math:`\lambda = 1 / (C \sum_i s_i)`.
 
     Parameters
     ----------
     X, y, sample_weight : as in `BCFWClassifier.fit`
+        Training data.
     structure : "auto", str or Structure, default="auto"
         See `BCFWClassifier`.
     eps : float, default=0.1
-        Largest suboptimality along the path, in units of the loss.
+        Maximum suboptimality along the path, in units of the loss.
     kappa : float in (0, 1) or None, default=None
-        Each breakpoint is solved to `kappa * eps`; None for the paper's choices, 0.9,
-        or 0.7 for the heuristic path, and for 0.7 where steps may be accelerated.
+        Each breakpoint is solved to a duality gap of `kappa * eps`. None means 0.9, or
+        0.7 for the heuristic path and if steps may be accelerated.
     heuristic : bool, default=False
-        Believe the block gaps as last seen, refreshed every 10 passes, instead of
-        checking them at each breakpoint: quicker, but `eps` is then no promise.
+        Whether to trust the last known block gaps, refreshed every 10 passes, rather than
+        compute the gap at each breakpoint. This is faster, but `eps` is not guaranteed.
     min_lambda : float, default=2**-15
-        Where the path ends, unless one solution serves all smaller λ before.
-    fit_intercept, intercept_scaling, classes, class_weight, step, sampling, \
-acceleration, cache : as in `BCFWClassifier`
+        Stop at this value, unless one solution is found to serve all smaller ones.
+    fit_intercept, intercept_scaling, classes, class_weight : optional
+        See `BCFWClassifier`.
+    step, sampling, acceleration, cache : optional
+        See `BCFWClassifier`.
     max_iter : int or None, default=None
-        Passes over the data in all. Without a limit the path of features that are large,
-        or of very different scales, takes long: scale them.
+        Maximum number of passes over the data for the whole path. Without a limit, paths
+        take long if features are large or differ much in scale: scale them first.
     max_time : float or None, default=None
-        Seconds in all, which keep a path from being repeated bit for bit. One that
-        `max_iter` or `max_time` cuts short ends at its last solved breakpoint,
-        `path.end`, with a ConvergenceWarning.
+        Time limit in seconds for the whole path. A path that is cut short by it is not
+        reproducible bit for bit. If `max_iter` or `max_time` cuts the path short, it ends
+        at the last solved breakpoint, `path.end`, and a ConvergenceWarning is issued.
     n_jobs : int or None, default=None
-        Threads, as of :class:`BCFWClassifier`; of steps that are accelerated.
+        Number of threads for accelerated steps, see :class:`BCFWClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. With an int a path is repeated bit for bit, for
-        the same `n_jobs`.
+        Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
+        paths are reproducible bit for bit.
 
     Returns
     -------
-    RegularizationPath
-        With `lambdas`, `coefs` (flattened weights, see `coef(lam)`), `gaps`, `seconds`
-        and `n_iter` per breakpoint, down to `end`.
+    path : RegularizationPath
+        Its method `coef(lam)` gives the weights for any value down to `path.end`.
 
     Raises
     ------
     ValueError
-        For data that `BCFWClassifier.fit` refuses, or parameters out of range.
+        If `BCFWClassifier.fit` would reject the data, or if a parameter is out of range.
 
     References
     ----------
     .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
        block Frank-Wolfe optimization of structured SVMs", ICML 2016.
-
     Examples
     --------
     >>> from sklearn_structsvm import bcfw_path

@@ -1,4 +1,4 @@
-"""BMRMClassifier: bundle methods for hinge losses and for structures."""
+"""Support vector machines trained by bundle methods."""
 
 from functools import partial
 
@@ -14,121 +14,140 @@ from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 
 
 class BMRMClassifier(BatchClassifier):
-    """Support vector machine, structured or not, by bundle methods.
+    r"""Support vector machine, flat or structured, trained by a bundle method.
 
-    Minimises over w ::
+    The weight vector w solves
 
-        1/2 ||w||² + C Σ_i s_i H_i(w)
+    .. math::
 
-    for sample weights s_i and a hinge loss H_i: for two classes max(0, 1 - y ⟨w, x⟩); for
-    more max_c cost(y, c) + ⟨w_c - w_y, x⟩; for an indicator of several labels the same
-    maximum over all pairs of a label y that the example has and a label c that it has
-    not; for a structure as in `BCFWClassifier`. Each iteration adds a cutting plane, a
-    linear function below the sum of the losses, and minimises over all of them [1]_. With
-    a line search [2]_ this is OCAS, for any of these losses; over a structure it is
-    SVMstruct [3]_. What is reported is of the normalised form
-    λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i with λ = 1 / (C Σ_i s_i).
+        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
+
+    for sample weights :math:`s_i` and a hinge loss :math:`H_i`:
+
+    - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i \langle w, x_i \rangle)`;
+    - several classes: :math:`\max_c \; L(y_i, c) + \langle w_c - w_{y_i}, x_i \rangle`,
+      where :math:`L` is given by `label_costs`;
+    - several labels: the same maximum over all pairs of a label y that the example has
+      and a label c that it does not have (label ranking);
+    - a structure: as in `BCFWClassifier`.
+
+    Each iteration adds a cutting plane, which is a linear lower bound on the sum of the
+    losses, and minimises the regularized maximum of all planes [1]_. With a line search
+    [2]_ this is OCAS, for any of these losses. Over a structure it is SVMstruct [3]_.
+
+    Results are reported for the normalised objective
+    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        "auto" reads y: two classes, several classes, an indicator of labels to be
-        ranked, or (where X holds one 2-D item per example) sequences of labels. A
-        structure, named or read from sequences, is asked for its most violating outputs
-        by the cutting planes of SVMstruct; it has a loss of its own. For the names see
-        `BCFWClassifier`.
-    loss : {"hinge", "slack_hinge", "f1", "jaccard", "zero_one", "break_even", \
-            "precision_at_k", "recall_at_k", "roc_auc"} or ConfusionMetric, \
-            default="hinge"
-        "slack_hinge": cost(y, c) multiplies (1 + ⟨w_c - w_y, x⟩) instead of being the
-        margin (one label per example). For structures see `SlackRescaledSSVM`.
-        Or a loss of the whole sample, for two classes: "f1", "jaccard", "zero_one", or a
-        metric such as ``FBeta(2.0)`` that is a ratio of linear functions of the confusion
-        matrix, where ``classes_[1]`` counts if no `pos_label` is given; "break_even",
-        "precision_at_k", "recall_at_k", of the k rows of the highest scores; "roc_auc".
-        In their place in the formula stands C Σ_i s_i R(w), R a structural hinge over the
-        labelings of all rows at once [4]_; see the guide.
+        The structure to predict. "auto" infers it from the data: two classes, several
+        classes, a label indicator matrix whose labels are ranked or, if X holds one 2-D
+        array per example, label sequences. Structures that are named, or inferred from
+        sequences, have a loss of their own, and are trained with the cutting planes of
+        SVMstruct. See `BCFWClassifier` for the names.
+    loss : str or ConfusionMetric, default="hinge"
+        The loss function.
+
+        - "hinge" is the loss above.
+        - "slack_hinge" multiplies the cost L(y, c) by the violation 1 + ⟨w_c - w_y, x⟩
+          rather than adding it to the score (one label per example). For structures see
+          `SlackRescaledSSVM`.
+        - Multivariate losses, defined on the whole sample, for two classes: "f1",
+          "jaccard", "zero_one", "break_even", "precision_at_k" and "recall_at_k" (of the
+          k rows with the highest scores), "roc_auc", or a metric such as ``FBeta(2.0)``
+          that is a ratio of linear functions of the confusion matrix. The positive class
+          is ``classes_[1]`` unless the metric has a `pos_label`.
+
+        For a multivariate loss the second term of the objective is C Σ_i s_i R(w), where
+        R is a structural hinge loss over the labelings of the whole sample [4]_. See the
+        user guide.
     line_search : bool, default=True
-        Whether to move to the minimum on the line to the planes' minimiser, and to take
-        the next plane a little beyond. Of no effect for a structure.
+        Whether to search on the line towards the minimiser of the cutting planes, move to
+        the minimum, and take the next plane a little beyond it. Ignored for structures.
     subproblem : {"qp", "line"}, default="qp"
-        Minimise over all cutting planes, or only between the last solution and the new
-        plane, which is cheaper a step and takes many more. Not for a structure.
+        Whether to minimise over all cutting planes, or only between the last solution and
+        the new plane. "line" is cheaper per step and needs many more steps. Not for
+        structures.
     formulation : {"one-slack", "n-slack"}, default="one-slack"
-        For a structure: planes of all examples together, or a set of outputs for each
+        For structures: cutting planes of all examples together, or one set of outputs per
         example.
     C : float, default=1.0
-        Inverse strength of the regularization.
+        Inverse of the regularization strength. Must be positive; smaller values mean
+        stronger regularization.
     k : int, float or None, default=None
-        For "precision_at_k" and "recall_at_k": how many rows, or what share of them.
+        For "precision_at_k" and "recall_at_k": the number of rows, or their fraction.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
-        What it costs to give a class (column) for the true one (row), in the order of
-        `classes_`; for several labels the margin between a present label (row) and an
-        absent one. None for 1 off the diagonal. Not for a structure, which has its own.
+        Cost of predicting a class (column) for a true class (row), in the order of
+        `classes_`. For several labels, the required margin between a present label (row)
+        and an absent one (column). None means 1 off the diagonal. Not for structures,
+        which have their own loss.
     fit_intercept : bool, default=True
-        Whether there is an intercept. As in LinearSVC it is the weight of a constant
-        feature, and regularized.
+        Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
+        intercept is the weight of a constant feature, so it is regularized.
     intercept_scaling : float, default=1.0
-        Value of that feature: the larger, the less the intercept is regularized.
+        Value of the constant feature. Larger values regularize the intercept less.
     classes : array-like or None, default=None
-        All labels, where those of y may be only a part, as in a fold of a
-        cross-validation. None: those of y.
+        All class labels. Pass them if y may lack some, for example in a fold of a
+        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weights of the examples of a class, or for chains and trees the
-        costs of the positions whose true label it is.
+        Weights of the classes. They multiply the weights of the examples of a class or,
+        for chains and trees, the costs of the positions with that true label.
     tol : float, default=1e-3
-        Stop where `dual_gap_` is at most this.
+        Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
-        Iterations, of one plane each as a rule.
+        Maximum number of iterations. Each usually adds one cutting plane.
     max_time : float or None, default=None
-        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
-        being repeated bit for bit.
+        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
+        bit, because the number of iterations then depends on the load of the machine.
     warm_start : bool, default=False
-        Start from the coefficients of the previous fit. Not for a structure.
+        Whether to start from the coefficients of the previous fit. Not for structures.
     n_jobs : int or None, default=None
-        Threads, where the package was built with OpenMP.
+        Number of threads, if the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Orders the examples for ``formulation="n-slack"``.
+        Controls the order of the examples for ``formulation="n-slack"``.
     verbose : int, default=0
-        Print a line per iteration.
+        If nonzero, print one line per iteration.
 
     Attributes
     ----------
     coef_ : ndarray
-        Of shape (1, n_features) for two classes, (n_classes, n_features) or
-        (n_labels, n_features); for other than flat structures w, of shape (d,).
+        Weight vector. Its shape is (1, n_features), (n_classes, n_features) or
+        (n_labels, n_features) for flat structures, and (d,) for others, where d is the
+        dimension of the joint feature map.
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
-        For rows of X, not for other than flat structures.
-        For "roc_auc", "break_even" and losses of `k` rows, which know no intercept,
-        a threshold that is chosen after training: for the fewest wrong labels, or for k
-        positive ones.
+        Intercepts (flat structures only). The losses "roc_auc", "break_even",
+        "precision_at_k" and "recall_at_k" do not depend on an intercept. For them it is
+        set after training, to minimise the number of wrong labels or to predict k
+        positives.
     classes_ : ndarray
-        The labels, for structures that have them.
+        Class labels, for structures that have them.
     threshold_ : float
-        For labels that are ranked: those are predicted whose score exceeds it. Chosen
-        for the fewest wrong labels in training.
+        For label ranking: labels whose score exceeds the threshold are predicted. It
+        minimises the number of wrong labels in training.
     structure_ : Structure
-        How scores become predictions.
+        The fitted structure, which turns scores into predictions.
     dual_gap_ : float
-        An upper bound on how far `objective_` is from the optimum, computed at `coef_`.
+        Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Of the normalised form, at `coef_`.
+        Normalised objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     n_oracle_calls_ : int
-        Evaluations of the risk with a subgradient; for a structure calls of its
-        max-oracle, of which each such evaluation takes one per example.
+        Number of evaluations of the risk and its subgradient. For structures, the number
+        of max-oracle calls; each evaluation takes one per example.
     history_ : dict of ndarray
-        A row per iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
+        Progress at each iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
     n_features_in_ : int
-        Features of an example, or of a position of a sequence.
+        Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where X has column names.
+        Feature names seen in `fit`. Defined only if X has column names.
 
     See Also
     --------
-    SubLBFGSClassifier : Quasi-Newton steps first, and then stabilised bundle steps.
+    SubLBFGSClassifier : Quasi-Newton steps, followed by stabilised bundle steps.
     BCFWClassifier : Block-coordinate Frank-Wolfe, for structures too.
 
     References
@@ -141,7 +160,6 @@ class BMRMClassifier(BatchClassifier):
        Learning 77, 2009.
     .. [4] Joachims, "A support vector method for multivariate performance measures",
        ICML 2005.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -226,22 +244,25 @@ class BMRMClassifier(BatchClassifier):
         return "BMRM", run_bmrm, options
 
     def fit(self, X, y, sample_weight=None):
-        """Train on examples and their outputs.
+        """Fit the model to training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains. Or, if y and
-            sample_weight are too, a Dask collection chunked by rows.
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains. A Dask collection chunked by rows is accepted too, if y and
+            sample_weight are Dask collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any kind, an indicator, or one labeling per example.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the examples.
+            Class labels of any type, a label indicator matrix, or one labeling per
+            example.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights of the examples. None gives each example a weight of 1.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         return self._fit_or_restore(X, y, sample_weight)
 

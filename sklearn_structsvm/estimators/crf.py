@@ -1,4 +1,4 @@
-"""CRFClassifier: conditional random fields with a certificate of optimality."""
+"""Conditional random fields with a certificate of optimality."""
 
 from functools import partial
 from numbers import Integral, Real
@@ -64,18 +64,21 @@ class ProbabilisticClassifier(StructuredClassifier):
         )
 
     def predict(self, X):
-        """Predict the output of each example, by `decoding`.
+        """Predict the output of each example according to `decoding`.
 
         Parameters
         ----------
-        X : as in `fit`
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, indicators, or an object array holding one labeling per
-            example. Of a Dask collection one, or of delayed parts such a list, that is
-            computed when it is asked for.
+            Class labels, a label indicator matrix, or an object array with one labeling
+            per example. For a Dask collection the result is a lazy collection, and for a
+            list of delayed parts a list of delayed results.
         """
         check_choice("decoding", self.decoding, DECODINGS)
         if self.decoding == "map" or holds_dask(X):
@@ -88,32 +91,34 @@ class ProbabilisticClassifier(StructuredClassifier):
             return self.structure_.marginals(X, w, self._n_threads(X))
 
     def predict_proba(self, X):
-        """Probabilities of the classes, of each position where there are several.
+        """Compute the marginal probabilities of the classes.
 
         Parameters
         ----------
         X : as in `fit`
+            Input data.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
-            Of the classes in the order of `classes_`; or of each label that it is
-            present. For chains and trees an object array of shape (n,), whose item i has
-            shape (T_i, n_classes): the marginals of the distribution over the labelings.
+            Probabilities of the classes, in the order of `classes_`, or of the presence
+            of each label. For chains and trees an object array of shape (n_samples,),
+            whose item i has shape (T_i, n_classes): the marginals at each position.
         """
         return self._marginals(self._check_X(X))
 
     def predict_log_proba(self, X):
-        """Logarithms of `predict_proba`.
+        """Compute the logarithms of the marginal probabilities.
 
         Parameters
         ----------
         X : as in `fit`
+            Input data.
 
         Returns
         -------
         ndarray
-            As of `predict_proba`; -inf where a probability is too small for a number.
+            As for `predict_proba`, with -inf where a probability underflows to zero.
         """
         proba = self._marginals(self._check_X(X))
         with np.errstate(divide="ignore"):
@@ -122,16 +127,18 @@ class ProbabilisticClassifier(StructuredClassifier):
             return as_object_array([np.log(item) for item in proba])
 
     def log_likelihood(self, X, y):
-        """log p(y_i | x_i) of each example: of the whole of its labeling.
+        r"""Compute the log-likelihood of the whole labeling of each example.
 
         Parameters
         ----------
         X, y : as in `fit`
+            Input data and labelings.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            -inf for a labeling with a label that was not there in `fit`.
+            :math:`\log p(y_i \mid x_i)`, and -inf for a labeling with a label that was
+            not seen in `fit`.
         """
         X = self._check_X(X)
         require_y(self, y)
@@ -145,36 +152,39 @@ class ProbabilisticClassifier(StructuredClassifier):
         return self.structure_.log_probabilities(X, y, self._weights, n_threads)
 
     def entropy(self, X):
-        """Entropy of p(y | x_i) of each example, in nats: how unsure the model is.
+        r"""Compute the entropy of the predicted distribution of each example, in nats.
 
         Parameters
         ----------
         X : as in `fit`
+            Input data.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            From 0, where one labeling is certain, to the logarithm of their number.
+            Entropies of :math:`p(y \mid x_i)`, from 0, if one labeling is certain, to the
+            logarithm of the number of labelings.
         """
         X = self._check_X(X)
         return self.structure_.entropies(X, self._weights, count_threads(self.n_jobs))
 
     @available_if(knows("k_best"))
     def predict_k_best(self, X, k=5):
-        """The k most probable labelings of each example, with their probabilities.
+        """Find the k most probable labelings of each example, with their probabilities.
 
         Parameters
         ----------
-        X : sequence of n examples
+        X : sequence of n_samples examples
             Sequences or trees, as in `fit`.
-        k : int
+        k : int, default=5
+            Number of labelings.
 
         Returns
         -------
-        labelings : ndarray of shape (n,), dtype object
-            Item i has shape (m_i, T_i), most probable labeling first; m_i is k, or less
-            where there are fewer labelings.
-        probabilities : ndarray of shape (n,), dtype object
+        labelings : ndarray of shape (n_samples,), dtype object
+            Item i has shape (m_i, T_i), with the most probable labeling first. m_i is k,
+            or the number of labelings if that is smaller.
+        probabilities : ndarray of shape (n_samples,), dtype object
             Item i has shape (m_i,).
         """
         labelings, scores = super().predict_k_best(X, k)
@@ -190,130 +200,148 @@ class ProbabilisticClassifier(StructuredClassifier):
 
 
 class CRFClassifier(ProbabilisticClassifier):
-    """Conditional random field: probabilities of labelings, with a certificate.
+    r"""Conditional random field with a certificate of optimality.
 
-    Minimises over w ::
+    The weight vector w solves
 
-        1/2 ||w||² - C Σ_i s_i log p(y_i | x_i, w),
-        p(y | x, w) = exp ⟨w, φ(x, y)⟩ / Σ_y' exp ⟨w, φ(x, y')⟩,
+    .. math::
 
-    for sample weights s_i and a joint feature φ that the structure defines: a
-    linear-chain conditional random field for sequences, the same for trees, and logistic
-    regression for flat data. What is reported is of the normalised form
-    λ/2 ||w||² - (Σ_i s_i log p(y_i | x_i, w)) / Σ_i s_i with λ = 1 / (C Σ_i s_i).
+        \min_w \; \frac{1}{2} \|w\|^2 - C \sum_i s_i \log p(y_i \mid x_i, w)
+
+    for sample weights :math:`s_i` and the probabilities
+
+    .. math::
+
+        p(y \mid x, w) = \frac{\exp \langle w, \varphi(x, y) \rangle}
+        {\sum_{y'} \exp \langle w, \varphi(x, y') \rangle}.
+
+    The structure defines the joint feature map :math:`\varphi`. The model is a
+    linear-chain conditional random field for sequences, a tree-structured one for trees,
+    and logistic regression for flat data.
+
+    Results are reported for the normalised objective :math:`\frac{\lambda}{2} \|w\|^2 -
+    \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)`, where
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        What is predicted: a `ChainStructure`, `TreeStructure`, `BinaryStructure`,
-        `MulticlassStructure` or `MultilabelStructure`, over whose labelings sums can be
-        computed. "auto" reads y: two classes, several classes, a multilabel indicator, or
-        (where X holds one 2-D item per example) sequences of labels. Or a name: see
-        `BCFWClassifier`. The losses of the structure have a part in ``decoding="mbr"``
-        alone.
+        The structure to predict: a `ChainStructure`, `TreeStructure`, `BinaryStructure`,
+        `MulticlassStructure` or `MultilabelStructure`. These allow sums over all
+        labelings. "auto" infers it from the data: binary, multiclass or multilabel
+        targets or, if X holds one 2-D array per example, label sequences. A string
+        selects a built-in structure, see `BCFWClassifier`. The loss of the structure
+        matters only for ``decoding="mbr"``.
     C : float, default=1.0
-        Inverse strength of the regularization. That of CRFsuite is c2 = 1 / (2 C).
+        Inverse of the regularization strength. Must be positive; smaller values mean
+        stronger regularization. The corresponding `c2` of CRFsuite is 1 / (2 C).
     fit_intercept : bool, default=True
-        Whether flat structures get an intercept. As in LinearSVC it is the weight of a
-        constant feature, and regularized, other than that of LogisticRegression.
+        Whether to fit an intercept (flat structures only). As in `LinearSVC`, and unlike
+        in `LogisticRegression`, the intercept is the weight of a constant feature, so it
+        is regularized.
     intercept_scaling : float, default=1.0
-        Value of that feature: the larger, the less the intercept is regularized.
+        Value of the constant feature. Larger values regularize the intercept less.
     classes : array-like or None, default=None
-        All labels, where those of y may be only a part, as in a fold of a
-        cross-validation. None: those of y.
+        All class labels. Pass them if y may lack some, for example in a fold of a
+        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weights of the examples of a class. For flat structures with one
-        label per example.
+        Weights of the classes. They multiply the weights of the examples of a class. Only
+        for flat structures with one label per example.
     solver : {"auto", "dual", "lbfgs", "newton"}, default="auto"
-        "dual" is ascent of the dual, one example at a time, over their distributions
-        [1]_, accelerated [2]_. "lbfgs" makes quasi-Newton steps on all examples at once;
-        its sums take all of `n_jobs` threads. "newton", for flat structures, makes Newton
-        steps by conjugate gradients: the fastest by far to high accuracy, and for large
-        C. "auto": newton for flat structures with no more features than examples, else
-        dual; of Dask collections lbfgs, the only one that trains on them.
+        The optimization algorithm.
+
+        - "dual" is accelerated [2]_ stochastic dual coordinate ascent, which updates the
+          distribution over the labelings of one example at a time [1]_.
+        - "lbfgs" takes quasi-Newton steps on all examples at once, and uses all `n_jobs`
+          threads.
+        - "newton" takes Newton steps by conjugate gradients (flat structures only). It is
+          by far the fastest for high accuracy and for large `C`.
+        - "auto" is "newton" for flat structures with no more features than examples,
+          "lbfgs" for Dask collections, where it is the only choice, and otherwise "dual".
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-        How ``solver="dual"`` draws examples: by their share of the duality gap,
-        uniformly, or each once per pass in a random order. "auto": permuted.
+        How ``solver="dual"`` draws examples: in proportion to their block duality gaps,
+        uniformly, or once per pass in random order. "auto" is "permuted".
     acceleration : bool or "auto", default="auto"
-        Whether its steps are accelerated. "auto": once a dozen passes or more are
-        foreseen, but not with ``sampling="gap"``. True: from the first pass on.
+        Whether to accelerate the steps of ``solver="dual"``. "auto" starts the
+        acceleration once at least a dozen more passes are expected, but never with
+        ``sampling="gap"``. True starts it at the first pass.
     decoding : {"map", "mbr"}, default="map"
-        What `predict` returns. "map": the most probable labeling. "mbr" (minimum Bayes
-        risk): the labeling of least expected loss, that is, of the Hamming distance or
-        the label costs of the structure; for the Hamming distance each position's most
-        probable label. It can be set after fit.
+        What `predict` returns. "map" is the most probable labeling. "mbr" (minimum Bayes
+        risk) is the labeling with the smallest expected loss, by the Hamming loss or the
+        label costs of the structure. For the Hamming loss it consists of the most
+        probable label at each position. `decoding` may be changed after `fit`.
     tol : float, default=1e-3
-        Stop where `dual_gap_` is at most this.
+        Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
-        Passes over the data.
+        Maximum number of passes over the data.
     max_time : float or None, default=None
-        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
-        being repeated bit for bit.
+        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
+        bit, because the number of passes then depends on the load of the machine.
     gap_check_interval : int, default=10
-        Passes of ``solver="dual"`` between two computations of the true gap, each of
-        which costs about half a pass. It is computed sooner where the gaps of the
-        examples, as last seen, let expect that `tol` is reached. The others have it for
-        nothing.
+        Number of passes of ``solver="dual"`` between two computations of the duality gap,
+        each of which costs about half a pass. The gap is computed earlier if the last
+        known block gaps suggest that `tol` is reached. The other solvers compute the gap
+        at no extra cost.
     warm_start : bool, default=False
-        Keep the dual point, or for other solvers the weights, and start the next fit
-        from there. Its y must be the same; C, the sample weights, X and the solver may
-        differ.
-        A fit by "dual" that is interrupted then leaves the estimator as far as it got.
+        Whether to start from the dual solution (for the other solvers, the weights) of
+        the previous fit. y must be the same; C, the sample weights, X and the solver may
+        change. An interrupted fit of "dual" then keeps the progress it has made.
     n_jobs : int or None, default=None
-        Threads. Steps of "dual" are made by all of them, each on a part of the examples,
-        and joined ten times a pass; a `sampling` other than permuted, and fewer than a
-        few hundred examples are for one thread. Gap checks, the other solvers and
-        predictions use them where the package was built with OpenMP.
+        Number of threads. Steps of "dual" run in parallel: each thread works on a part of
+        the examples, and the parts are merged ten times per pass. A `sampling` other than
+        "permuted", and data with fewer than a few hundred examples use one thread. Gap
+        checks, the other solvers and predictions use all threads if the package was built
+        with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. With an int a fit is repeated bit for bit whatever the
-        load of the machine, for the same `n_jobs`.
+        Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
+        fits are reproducible bit for bit.
     verbose : int, default=0
-        Print a line per gap check.
+        If nonzero, print one line per gap check.
 
     Attributes
     ----------
     coef_ : ndarray
-        For flat structures of shape (1, n_features), (n_classes, n_features) or
-        (n_labels, n_features); else w, of shape (d,), whose parts
-        ``structure_.weight_parts(coef_)`` names.
+        Weight vector. Its shape is (1, n_features), (n_classes, n_features) or
+        (n_labels, n_features) for flat structures, and (d,) for others, where d is the
+        dimension of the joint feature map. ``structure_.weight_parts(coef_)`` splits it
+        into named parts.
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
-        Flat structures only.
+        Intercepts (flat structures only).
     classes_ : ndarray
-        The labels.
+        Class labels.
     structure_ : Structure
-        The structure, fitted.
+        The fitted structure.
     dual_gap_ : float
-        An upper bound on how far `objective_` is from the optimum, computed at
-        `coef_`.
+        Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Of the normalised form, at `coef_`.
+        Normalised objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
-        Passes; steps of "lbfgs" and "newton".
+        Number of passes over the data or, for "lbfgs" and "newton", of steps.
     n_oracle_calls_ : int
-        Sums over the labelings of an example, those of the gap checks included, and its
-        products with a Hessian.
+        Number of times that the labelings of an example were summed over (including gap
+        checks) or that its Hessian was multiplied by a vector.
     history_ : dict of ndarray
-        What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
+        Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
     solver_ : str
-        What "auto" stood for.
+        The solver in use, with "auto" resolved.
     n_features_in_ : int
-        Features of an example, or of a position of a sequence.
+        Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where X has column names.
+        Feature names seen in `fit`. Defined only if X has column names.
 
     See Also
     --------
     CRFClassifierCV : Chooses C by cross-validation.
-    BCFWClassifier : Margins in the place of probabilities; any structure.
-    sklearn.linear_model.LogisticRegression : Flat data, intercept not regularized.
+    BCFWClassifier : Maximises margins rather than likelihood, for any structure.
+    sklearn.linear_model.LogisticRegression : Flat data, with an unregularized intercept.
 
     Notes
     -----
-    The intercept aside, a flat fit has the coefficients of LogisticRegression with the
-    same C. A chain with C = 1 / (2 c2) has those of CRFsuite with all transitions and
-    states, ``ChainStructure(bias=False, first_bias=False, last_bias=False)`` having the
-    same features.
+    Apart from the intercept, a flat fit has the same coefficients as `LogisticRegression`
+    with the same C. A chain with C = 1 / (2 c2) has the same coefficients as CRFsuite
+    with all transitions and states; ``ChainStructure(bias=False, first_bias=False,
+    last_bias=False)`` has the same features.
 
     References
     ----------
@@ -321,7 +349,6 @@ class CRFClassifier(ProbabilisticClassifier):
        for conditional random fields", UAI 2018.
     .. [2] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
        NeurIPS 2015.
-
     Examples
     --------
     >>> from sklearn_structsvm import CRFClassifier
@@ -392,23 +419,26 @@ class CRFClassifier(ProbabilisticClassifier):
         self.verbose = verbose
 
     def fit(self, X, y, sample_weight=None):
-        """Train on examples and their outputs.
+        """Fit the model to training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            Rows, or for chains and trees a sequence of n items, such as arrays or CSR
-            matrices of shape (T_i, n_features). Or a Dask array or data frame of rows, a
-            Dask bag of such items, or a list of delayed lists of them; y and
-            sample_weight are such ones too then.
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains. Dask collections are accepted too: an array or data frame of rows, a
+            bag of items, or a list of delayed lists of items. Then y and sample_weight
+            must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any kind, an indicator, or one labeling per example.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the examples.
+            Class labels of any type, a label indicator matrix, or one labeling per
+            example.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights of the examples. None gives each example a weight of 1.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         return self._fit_or_restore(X, y, sample_weight)
 

@@ -1,4 +1,4 @@
-"""CRFClassifierCV: conditional random fields, C chosen by cross-validation."""
+"""Conditional random fields, with C chosen by cross-validation."""
 
 import warnings
 
@@ -17,56 +17,63 @@ MIN_C, MAX_C = 1e-3, 1e2
 
 
 class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
-    """Conditional random field, its C chosen by cross-validation.
+    """Conditional random field, with C chosen by cross-validation.
 
-    On the training part of each fold, :class:`CRFClassifier` is fitted for one value of C
-    after the other, from the smallest on, each time from the solution before, and scored
-    on the rest; the C of the best mean score is then fitted to all data.
+    For each fold, a :class:`CRFClassifier` is fitted to the training part for increasing
+    values of C, each time starting from the previous solution, and scored on the test
+    part. The model is then refitted to all data with the C of the best mean score.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
         See `CRFClassifier`.
     Cs : int or array-like, default=10
-        Values of C, in any order, or how many, spread evenly in log(C) between 0.001 and
-        100.
+        Values of C to try. An int sets the number of values, which are then evenly spaced
+        on a logarithmic scale from 0.001 to 100.
     cv : int, cross-validation generator, iterable or None, default=None
-        None for 5 folds: stratified for classes, unshuffled for sequences.
+        Cross-validation splitting strategy. None means 5 folds, stratified for class
+        labels and unshuffled for sequences.
     scoring : str, callable or None, default=None
-        None for `score`, in which `sample_weight` counts; other scorers see no weights.
-        For probabilities that are to be right use `log_likelihood_scorer` or
-        `neg_token_log_loss_scorer`, or for flat data "neg_log_loss".
-    fit_intercept, intercept_scaling, classes, class_weight, solver, sampling, \
-acceleration, decoding, tol, max_iter, max_time, gap_check_interval, \
-random_state : as in `CRFClassifier`
-        `tol`, `max_iter` and `max_time` are of each fit.
+        None uses `score`, which respects `sample_weight`; other scorers ignore the sample
+        weights. To select accurate probabilities use `log_likelihood_scorer` or
+        `neg_token_log_loss_scorer`, or "neg_log_loss" for flat data.
+    fit_intercept, intercept_scaling, classes, class_weight : optional
+        See `CRFClassifier`.
+    solver, sampling, acceleration, decoding : optional
+        See `CRFClassifier`.
+    tol, max_iter, max_time, gap_check_interval, random_state : optional
+        See `CRFClassifier`. `tol`, `max_iter` and `max_time` apply to each fit.
     n_jobs : int or None, default=None
-        Folds at once.
+        Number of folds that are processed in parallel.
     verbose : int, default=0
+        If nonzero, print one line per gap check of the final fit.
 
     Attributes
     ----------
     C_ : float
-        The value chosen: the smallest of those of the best mean score.
+        The chosen C: the smallest of those with the best mean score.
     Cs_ : ndarray of shape (n_Cs,)
-        Increasing, each once.
+        The values of C that were tried, sorted and without duplicates.
     scores_path_ : ndarray of shape (n_Cs, n_folds)
-        Scores on the folds' test parts.
+        Scores on the test part of each fold.
     dual_gaps_path_ : ndarray of shape (n_Cs, n_folds)
-        How far each fit is from its optimum, at most.
-    coef_, intercept_, classes_, structure_, dual_gap_, objective_, dual_objective_, \
-n_iter_, n_oracle_calls_, history_, solver_ : as in `CRFClassifier`
-        Of the final fit.
+        Duality gap of each fit.
+    coef_, intercept_, classes_, structure_ : see `CRFClassifier`
+        These and the following describe the final fit.
+    dual_gap_, objective_, dual_objective_ : see `CRFClassifier`
+        Certificate of the final fit.
+    n_iter_, n_oracle_calls_, history_, solver_ : see `CRFClassifier`
+        Progress of the final fit.
 
     See Also
     --------
-    CRFClassifier : The same for one C.
-    BCFWClassifierCV : Margins in the place of probabilities.
+    CRFClassifier : The same model with a fixed C.
+    BCFWClassifierCV : Maximises margins rather than likelihood.
 
     Notes
     -----
-    An example of weight k counts as k examples: in the problem of each fold, in its score
-    and in the final fit.
+    An example of weight k counts as k examples: in the training problem of each fold, in
+    its score, and in the final fit.
 
     Examples
     --------

@@ -52,15 +52,17 @@ class CrossValidatedMixin:
         """Make the gaps of the folds an attribute, where they are known."""
 
     def fit(self, X, y, sample_weight=None):
-        """Choose C by cross-validation and train at it.
+        """Choose C by cross-validation and fit the model with it.
 
         Parameters
         ----------
         X, y, sample_weight : as for the estimator without cross-validation
+            Training data.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         return self._fit_or_restore(X, y, sample_weight)
 

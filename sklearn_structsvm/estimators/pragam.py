@@ -1,4 +1,4 @@
-"""PragamClassifier: accelerated gradients on the dual of hinge losses."""
+"""Support vector machines trained by the excessive gap technique."""
 
 from functools import partial
 
@@ -11,118 +11,131 @@ from sklearn_structsvm.structures import BinaryStructure
 
 
 class PragamClassifier(BatchClassifier):
-    """Support vector machine, of rows or chains and trees, by excessive gaps.
+    r"""Support vector machine trained by Nesterov's excessive gap technique.
 
-    Minimises over W, and for two classes over b ::
+    The weights W and, for two classes, the intercept b solve
 
-        1/2 ||W||² + C Σ_i s_i H_i(Wᵀx_i + b)
+    .. math::
 
-    for sample weights s_i and a hinge loss H_i: for two classes max(0, 1 - y z); for
-    more max_c cost(y, c) + z_c - z_y; for an indicator of several labels the same maximum
-    over all pairs of a label y that the example has and a label c that it has not; for
-    chains and trees as in `BCFWClassifier`. By Nesterov's excessive gap technique, the
-    gap falls as 1 / n_iter² where that of bundle methods falls as 1 / n_iter [1]_. What
-    is reported is of the normalised form λ/2 ||W||² + (Σ_i s_i H_i) / Σ_i s_i with
-    λ = 1 / (C Σ_i s_i).
+        \min_{W, b} \; \frac{1}{2} \|W\|^2 + C \sum_i s_i H_i(W^\top x_i + b)
+
+    for sample weights :math:`s_i` and a hinge loss :math:`H_i` of the scores z:
+
+    - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i z)`;
+    - several classes: :math:`\max_c \; L(y_i, c) + z_c - z_{y_i}`, where :math:`L` is
+      given by `label_costs`;
+    - several labels: the same maximum over all pairs of a label y that the example has
+      and a label c that it does not have (label ranking);
+    - chains and trees: as in `BCFWClassifier`.
+
+    The method is an accelerated gradient method. Its duality gap decreases as
+    :math:`1 / t^2` in the number of iterations t, while that of bundle methods decreases
+    as :math:`1 / t` [1]_.
+
+    Results are reported for the normalised objective
+    :math:`\frac{\lambda}{2} \|W\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i`, where
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
 
     Parameters
     ----------
     loss : {"hinge", "slack_hinge"}, default="hinge"
-        "slack_hinge": cost(y, c) multiplies (1 + z_c - z_y) instead of being the margin
-        (one label per example). For structures see `SlackRescaledSSVM`.
+        "slack_hinge" multiplies the cost L(y, c) by the violation 1 + z_c - z_y rather
+        than adding it to the score (one label per example). For structures see
+        `SlackRescaledSSVM`.
     structure : "auto", str or Structure, default="auto"
-        "auto" reads y: two classes, several classes, an indicator of labels to be
-        ranked, or (where X holds one 2-D item per example) sequences of labels. Those,
-        and a `ChainStructure` or `TreeStructure` that is named ("chain", "tree"), have a
-        loss of their own, and a dual in the marginals of their edges, which is smoothed
-        by an entropy so that sum-product solves each step. Other structures have no
-        marginals.
+        The structure to predict. "auto" infers it from the data: two classes, several
+        classes, a label indicator matrix whose labels are ranked or, if X holds one 2-D
+        array per example, label sequences. Sequences, and a `ChainStructure` or
+        `TreeStructure` passed as an object or by name ("chain", "tree"), have a loss of
+        their own. Their dual variables are edge marginals; entropy smoothing lets
+        sum-product solve each step. Other structures are not supported.
     C : float, default=1.0
-        Inverse strength of the regularization.
+        Inverse of the regularization strength. Must be positive; smaller values mean
+        stronger regularization.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
-        What it costs to give a class (column) for the true one (row), in the order of
-        `classes_`; for several labels the margin between a present label (row) and an
-        absent one. None for 1 off the diagonal. Not for a structure, which has its own.
+        Cost of predicting a class (column) for a true class (row), in the order of
+        `classes_`. For several labels, the required margin between a present label (row)
+        and an absent one (column). None means 1 off the diagonal. Not for structures,
+        which have their own loss.
     fit_intercept : bool, default=True
-        Whether there is an intercept. For two classes it is b, and not regularized
-        (Pragam-b): there the problem is that of `sklearn.svm.SVC`, and not the one of
-        LinearSVC and the other estimators here, whose objective is never less. For more
-        classes, and for several labels, it is the weight of a constant feature, as it is
-        for them.
+        Whether to fit an intercept (rows of X only). For two classes it is b, which is
+        not regularized (Pragam-b). The problem is then that of `sklearn.svm.SVC` rather
+        than that of `LinearSVC` and the other estimators here, so its minimum is at most
+        theirs. For several classes or labels the intercept is the weight of a constant
+        feature, so it is regularized, as in the other estimators.
     intercept_scaling : float, default=1.0
-        Value of that feature: the larger, the less the intercepts are regularized. Of no
-        effect for two classes.
+        Value of the constant feature. Larger values regularize the intercepts less.
+        Ignored for two classes.
     classes : array-like or None, default=None
-        All labels, where those of y may be only a part, as in a fold of a
-        cross-validation. None: those of y.
+        All class labels. Pass them if y may lack some, for example in a fold of a
+        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weights of the examples of a class, or for chains and trees the
-        costs of the positions whose true label it is.
+        Weights of the classes. They multiply the weights of the examples of a class or,
+        for chains and trees, the costs of the positions with that true label.
     tol : float, default=1e-3
-        Stop where `dual_gap_` is at most this.
+        Stop once `dual_gap_` is at most this value.
     max_iter : int, default=10000
-        Iterations, each of about one and a half products X W and Xᵀ B, or for a structure
-        of one pass over the examples as a rule.
+        Maximum number of iterations. Each costs about one and a half products X W and
+        Xᵀ B or, for a structure, usually one pass over the examples.
     max_time : float or None, default=None
-        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
-        being repeated bit for bit.
+        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
+        bit, because the number of iterations then depends on the load of the machine.
     n_jobs : int or None, default=None
-        Threads, where the package was built with OpenMP.
+        Number of threads, if the package was built with OpenMP.
     verbose : int, default=0
-        Print a line per iteration.
+        If nonzero, print one line per iteration.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        A row for each class or label; one row for two classes. For chains and trees w,
-        of shape (d,).
+        Weights, with one row per class or label. Two classes share one row. For chains
+        and trees, the weight vector of shape (d,).
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
-        For rows of X, not for chains and trees.
+        Intercepts (flat structures only).
     classes_ : ndarray
-        The labels.
+        Class labels.
     threshold_ : float
-        For several labels: those are predicted whose score exceeds it. Chosen for the
-        fewest wrong labels in training.
+        For several labels: labels whose score exceeds the threshold are predicted. It
+        minimises the number of wrong labels in training.
     structure_ : Structure
-        How scores become predictions.
+        The fitted structure, which turns scores into predictions.
     dual_gap_ : float
-        An upper bound on how far `objective_` is from the optimum, computed at `coef_`.
+        Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Of the normalised form, at `coef_`.
+        Normalised objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     n_oracle_calls_ : int
-        Products Xᵀ B, of one dual point each; for a structure examples that were asked
-        for their most violating output and their marginals.
+        Number of products Xᵀ B, each for one dual point. For a structure, the number of
+        examples for which the most violating output and the marginals were computed.
     history_ : dict of ndarray
-        A row per iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
+        Progress at each iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
     n_features_in_ : int
-        Features of an example, or of a position of a sequence.
+        Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where X has column names.
+        Feature names seen in `fit`. Defined only if X has column names.
 
     See Also
     --------
     SubLBFGSClassifier : Quasi-Newton steps.
     BMRMClassifier : Bundle methods.
-    BCFWClassifier : Block-coordinate Frank-Wolfe: of chains and trees, by far the faster.
+    BCFWClassifier : Block-coordinate Frank-Wolfe, much faster on chains and trees.
 
     Notes
     -----
-    The dual point of rows has a number for each class of each example, and for each pair
-    of labels where there are several: for many labels, that is much memory. That of
-    chains and trees is known by its joint feature alone.
+    For rows of X, the dual solution has one number per example and class or, with several
+    labels, per example and pair of labels. Many labels therefore take a lot of memory.
+    For chains and trees only the joint feature of the dual solution is kept.
 
-    The paper projects marginals onto their polytope, by an iterative method. Where the
-    distance is a relative entropy, they are those of exponential families: exact, and
-    consistent as they are.
+    The paper projects marginals onto the marginal polytope by an iterative method. Here
+    the distance is a relative entropy, so the projections are marginals of exponential
+    families, which are computed exactly.
 
     References
     ----------
     .. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
        SVMs", 2009.
-
     Examples
     --------
     >>> from sklearn.datasets import make_classification
@@ -183,21 +196,23 @@ class PragamClassifier(BatchClassifier):
         return "Pragam", run_pragam, {"fit_intercept": frees_intercept}
 
     def fit(self, X, y, sample_weight=None):
-        """Train on examples and their outputs.
+        """Fit the model to training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            Rows, or for chains and trees a sequence of n items, such as arrays or CSR
-            matrices of shape (T_i, n_features).
+            One row per example. For chains and trees, a sequence with one item per
+            example, such as arrays or CSR matrices of shape (T_i, n_features).
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any kind, an indicator, or one labeling per example.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the examples.
+            Class labels of any type, a label indicator matrix, or one labeling per
+            example.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights of the examples. None gives each example a weight of 1.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         return self._fit_or_restore(X, y, sample_weight)
 

@@ -1,4 +1,4 @@
-"""SlackRescaledSSVM: structural SVMs whose margins do not grow with the loss."""
+"""Structural SVMs with slack rescaling."""
 
 from functools import partial
 from numbers import Integral, Real
@@ -22,149 +22,166 @@ from sklearn_structsvm.solvers.blocks.slack_search import SEARCHES, check_search
 
 
 class SlackRescaledSSVM(StructuredClassifier):
-    """Structural support vector machine with slack rescaling.
+    r"""Structural support vector machine with slack rescaling.
 
-    Minimises over w ::
+    The weight vector w solves
 
-        1/2 ||w||² + C Σ_i s_i H_i(w),
-        H_i(w) = max_y L(y_i, y) (1 + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩),
+    .. math::
 
-    for sample weights s_i, a loss L and a joint feature φ that the structure defines.
-    A wrong output costs in proportion to its loss, but only while it is not beaten by a
-    margin of 1; with the margin rescaling of `BCFWClassifier` an output of large loss
-    has to be beaten by a large margin, and one that nobody would predict can decide
-    the weights. Slack rescaling can predict better where losses differ much, as in
-    large hierarchies of labels, and to change the unit of the loss only changes C.
+        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
 
-    The maximum is a product, which decoders cannot maximise. It is found exactly, by
-    one of the searches of [1]_ on top of the structure's ordinary decoders. What is
-    reported is of the normalised form λ/2 ||w||² + (Σ_i s_i H_i(w)) / Σ_i s_i with
-    λ = 1 / (C Σ_i s_i).
+    for sample weights :math:`s_i` and the structured hinge loss with slack rescaling,
+
+    .. math::
+
+        H_i(w) = \max_y \; L(y_i, y)
+        \bigl(1 + \langle w, \varphi(x_i, y) - \varphi(x_i, y_i) \rangle\bigr).
+
+    The structure defines the loss :math:`L` and the joint feature map :math:`\varphi`.
+    The loss of a wrong output scales its violation of a fixed margin of 1. Margin
+    rescaling, as in `BCFWClassifier`, instead requires a margin as large as the loss, so
+    outputs with a large loss can determine the weights even if they would never be
+    predicted. Slack rescaling can predict better where losses differ a lot, as in large
+    label hierarchies. Rescaling the loss is equivalent to rescaling C.
+
+    The maximised function is a product, which standard decoders cannot maximise. One of
+    the searches of [1]_ finds the maximum with the structure's decoders.
+
+    Results are reported for the normalised objective
+    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        What is predicted. "auto" reads y: two classes, several classes, a multilabel
-        indicator, or (where X holds one 2-D item per example) sequences of labels.
-        Or its name: "binary", "multiclass", "multilabel", "pairwise", "chain", "tree" or
-        "graph", with default parameters. Name it where scikit-learn has to know
-        beforehand: it refuses a y that is a list of lists in a search or a
-        cross-validation with "auto", and takes it with "chain".
+        The structure to predict. "auto" infers it from the data: binary, multiclass or
+        multilabel targets or, if X holds one 2-D array per example, label sequences. A
+        string selects a built-in structure with its default parameters: "binary",
+        "multiclass", "multilabel", "pairwise", "chain", "tree" or "graph". For sequences
+        in a grid search or a cross-validation, pass "chain" rather than "auto": with
+        "auto", scikit-learn rejects a y that is a list of lists.
     rescaling : {"slack", "margin"}, default="slack"
-        "margin" minimises what `BCFWClassifier` does, for comparison in a grid search.
+        "margin" solves the problem of `BCFWClassifier`, for comparison in a grid search.
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
-        How the most violating output is found (slack rescaling only). "angular" always
-        finds it; a structure of your own must define `constrained_decode` or
-        `slack_augmented_decode` for it. "exact" scans the best outputs of each loss,
-        where the structure can list them: all built-in ones can, but for
-        `PairwiseMultilabelStructure` with inference="lp". The others need the
-        max-oracle alone and can miss it; `dual_gap_` is then as large as their bounds
-        make it. "sarawagi" needs ``solver="cutting_plane"``.
+        How to find the most violating output (slack rescaling only).
+
+        - "angular" always finds it. A user-defined structure must define
+          `constrained_decode` or `slack_augmented_decode`.
+        - "exact" always finds it, by scanning the best outputs of each loss value. All
+          built-in structures can list these, except `PairwiseMultilabelStructure` with
+          ``inference="lp"``.
+        - "bisecting", "binary" and "sarawagi" need only the max-oracle, but may miss it.
+          `dual_gap_` then includes the slack of their bounds. "sarawagi" requires
+          ``solver="cutting_plane"``.
     solver : {"bcfw", "sgd", "cutting_plane"}, default="bcfw"
-        Block-coordinate Frank-Wolfe, stochastic subgradients, or cutting planes.
+        Block-coordinate Frank-Wolfe, stochastic subgradient descent, or cutting planes.
     C : float, default=1.0
-        Inverse strength of the regularization.
+        Inverse of the regularization strength. Must be positive; smaller values mean
+        stronger regularization.
     fit_intercept : bool, default=True
-        Whether flat structures get an intercept. As in LinearSVC it is the weight of a
-        constant feature, and regularized.
+        Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
+        intercept is the weight of a constant feature, so it is regularized.
     intercept_scaling : float, default=1.0
-        Value of that feature: the larger, the less the intercept is regularized.
+        Value of the constant feature. Larger values regularize the intercept less.
     classes : array-like or None, default=None
-        All labels, where those of y may be only a part, as in a fold of a
-        cross-validation. None: those of y.
+        All class labels. Pass them if y may lack some, for example in a fold of a
+        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weights of the examples of a class, or for chains and trees the
-        costs of the positions whose true label it is.
+        Weights of the classes. They multiply the weights of the examples of a class or,
+        for chains and trees, the costs of the positions with that true label.
     search_rtol : float, default=1e-6
-        A search may stop at an output whose violation is within this share of the
-        largest. The gap accounts for it, so that `tol` should not be smaller than this
-        share of the objective.
+        Relative tolerance of the search. It may stop at an output whose violation is
+        within this fraction of the largest. The duality gap accounts for the difference,
+        so `tol` should not be smaller than this fraction of the objective.
     max_queries : int, default=1000
-        Calls of a decoder after which a search stops with what it has.
+        Maximum number of decoder calls in one search.
     formulation : {"n-slack", "one-slack"}, default="n-slack"
-        Of the cutting planes: one set of them for each example, or one for all.
+        For ``solver="cutting_plane"``: one set of cutting planes per example, or one for
+        all examples.
     step : {"auto", "corrective", "fw", "pairwise", "away"}, default="auto"
-        Steps of BCFW, see `BCFWClassifier`.
+        Type of BCFW steps, see `BCFWClassifier`.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-        How BCFW and SGD draw examples: by their share of the duality gap (BCFW only),
-        uniformly, or each once per pass in a random order. "auto": permuted, but gap for
-        BCFW without acceleration.
+        How BCFW and SGD draw examples: in proportion to their block duality gaps (BCFW
+        only), uniformly, or once per pass in random order. "auto" is "gap" for BCFW
+        without acceleration, and "permuted" otherwise.
     acceleration : bool or "auto", default="auto"
-        Whether steps of BCFW are accelerated, see `BCFWClassifier`.
+        Whether to accelerate the steps of BCFW, see `BCFWClassifier`.
     cache : bool or "auto", default="auto"
         Whether BCFW tries the outputs found before, ahead of a search.
     average : bool or "auto", default="auto"
-        Whether to return the weighted average of the iterates, by BCFW only where a fit
-        ends before its `tol`. "auto": for SGD.
+        Whether to return the weighted average of the iterates. BCFW does so only if a fit
+        ends before it reaches `tol`. "auto" averages for SGD.
     tol : float, default=1e-3
-        Stop where `dual_gap_` is at most this.
+        Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
-        Passes over the data; rounds of cutting planes.
+        Maximum number of passes over the data or, for cutting planes, of rounds.
     max_time : float or None, default=None
-        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
-        being repeated bit for bit.
+        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
+        bit, because the number of passes then depends on the load of the machine.
     gap_check_interval : int, default=10
-        Passes between two computations of the true gap, each of which costs about one
-        pass. Cutting planes know it each round.
+        Number of passes between two computations of the duality gap, each of which costs
+        about one pass. Cutting planes compute the gap in each round.
     warm_start : bool, default=False
-        Keep the dual point and start the next fit from it (BCFW only); see
+        Whether to start from the dual solution of the previous fit (BCFW only), see
         `BCFWClassifier`.
     n_jobs : int or None, default=None
-        Threads, for the built-in structures. Steps that keep labelings (corrective,
-        pairwise and away ones) are made by all of them, each on a part of the examples,
-        and joined ten times a pass; plain steps, averages, a `sampling` other than
-        permuted, and fewer than a few hundred examples are for one thread. Gap checks and
-        `predict` use them where the package was built with OpenMP.
+        Number of threads, for built-in structures. Corrective, pairwise and away steps
+        run in parallel: each thread works on a part of the examples, and the parts are
+        merged ten times per pass. Plain steps, averaging, a `sampling` other than
+        "permuted", and data with fewer than a few hundred examples use one thread. Gap
+        checks and `predict` use all threads if the package was built with OpenMP.
     random_state : int, RandomState instance or None, default=None
-        Which examples are drawn. With an int a fit is repeated bit for bit whatever the
-        load of the machine, for the same `n_jobs`.
+        Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
+        fits are reproducible bit for bit.
     verbose : int, default=0
-        Print a line per gap check.
+        If nonzero, print one line per gap check.
 
     Attributes
     ----------
     coef_ : ndarray
-        For flat structures of shape (1, n_features), (n_classes, n_features) or
-        (n_labels, n_features); else w, of shape (d,).
+        Weight vector. Its shape is (1, n_features), (n_classes, n_features) or
+        (n_labels, n_features) for flat structures, and (d,) for others, where d is the
+        dimension of the joint feature map.
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
-        Flat structures only.
+        Intercepts (flat structures only).
     classes_ : ndarray
-        The labels, for structures that have them.
+        Class labels, for structures that have them.
     structure_ : Structure
-        The structure, fitted.
+        The fitted structure.
     dual_gap_ : float
-        An upper bound on how far `objective_` is from the optimum, computed at `coef_`
-        from the bounds that the searches give: they are exact for "angular" (within
-        `search_rtol`) and "exact".
+        Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`. It is
+        computed from the upper bounds of the searches, which are exact for "exact" and,
+        within `search_rtol`, for "angular".
     objective_, dual_objective_ : float
-        Of the normalised form, at `coef_`; `objective_` is counted with the searches'
-        bounds and so never below the true one.
+        Normalised objective at `coef_`, and a lower bound on its minimum. `objective_` is
+        computed from the upper bounds of the searches, so it is never below the true
+        value.
     n_iter_ : int
-        Passes or rounds.
+        Number of passes or rounds.
     n_oracle_calls_ : int
-        Searches, those of the gap checks included.
+        Number of searches, including those of the gap checks.
     n_queries_ : int
-        Calls of the decoders in all searches: of the λ-oracle, constrained or not.
+        Number of decoder calls in all searches: calls of the λ-oracle or the constrained
+        λ-oracle.
     history_ : dict of ndarray
-        What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
+        Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
     step_, cache_ : str, bool
-        What "auto" was settled to (BCFW only).
+        The settings in use, with "auto" resolved (BCFW only).
     n_features_in_ : int
-        Features of an example, or of a position of a sequence.
+        Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where X has column names.
+        Feature names seen in `fit`. Defined only if X has column names.
 
     See Also
     --------
     BCFWClassifier : Margin rescaling, with a few more options.
-    sklearn_structsvm.plotting.LabelMapDisplay : What a search sees.
+    sklearn_structsvm.plotting.LabelMapDisplay : Plots what a search sees.
 
     References
     ----------
     .. [1] Choi, Meshi, Srebro, "Fast and scalable structural SVM with slack rescaling",
        AISTATS 2016.
-
     Examples
     --------
     >>> from sklearn_structsvm import SlackRescaledSSVM
@@ -248,23 +265,26 @@ class SlackRescaledSSVM(StructuredClassifier):
         self.verbose = verbose
 
     def fit(self, X, y, sample_weight=None):
-        """Train on examples and their outputs.
+        """Fit the model to training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains. Or a Dask
-            array or data frame of rows, a Dask bag of such items, or a list of delayed
-            lists of them; y and sample_weight are such ones too then.
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains. Dask collections are accepted too: an array or data frame of rows, a
+            bag of items, or a list of delayed lists of items. Then y and sample_weight
+            must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any kind, an indicator, or one labeling per example.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the examples.
+            Class labels of any type, a label indicator matrix, or one labeling per
+            example.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights of the examples. None gives each example a weight of 1.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         return self._fit_or_restore(X, y, sample_weight)
 

@@ -207,20 +207,21 @@ class StructuredClassifier(
         return self.structure_.check_data(X)[0]
 
     def predict(self, X):
-        """Predict the best output of each example.
+        """Predict the best output for each example.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            Rows, or for other than flat structures a sequence of n items, such as
-            arrays or CSR matrices of shape (T_i, n_features) for chains.
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, indicators, or an object array holding one labeling per
-            example. Of a Dask collection one, or of delayed parts such a list, that is
-            computed when it is asked for.
+            Class labels, a label indicator matrix, or an object array with one labeling
+            per example. For a Dask collection the result is a lazy collection, and for a
+            list of delayed parts a list of delayed results.
         """
         if holds_dask(X):
             check_is_fitted(self)
@@ -237,37 +238,41 @@ class StructuredClassifier(
 
     @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
     def decision_function(self, X):
-        """Scores of the classes or labels (flat structures only).
+        """Compute the scores of the classes or labels (flat structures only).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Input data.
 
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
-            For two classes, positive where ``classes_[1]`` is predicted.
+            Scores. For two classes they are positive where ``classes_[1]`` is predicted.
         """
         X = self._check_X(X)
         scores = self.structure_.decision_function(X, self._weights)
         return self.structure_.present_scores(scores)
 
     def score(self, X, y, sample_weight=None):
-        """How good the predictions for X are.
+        """Score the predictions for X against y.
 
-        Accuracy for flat structures (of the whole indicator row where there are several
-        labels), accuracy per token for chains, and 1 minus the mean loss for a
-        structure of your own. Labels that were not seen in `fit` count as wrong, and a
-        warning names them.
+        The score is the accuracy for flat structures (subset accuracy if there are
+        several labels), the accuracy per position for chains, and 1 minus the mean loss
+        for user-defined structures. Labels that were not seen in `fit` count as wrong,
+        and a warning lists them.
 
         Parameters
         ----------
         X, y : as in `fit`
-        sample_weight : array-like of shape (n_samples,) or None
+            Test data.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the examples.
 
         Returns
         -------
-        float
+        score : float
+            Higher is better.
         """
         y_pred = self.predict(X)
         require_y(self, y)
@@ -283,23 +288,25 @@ class StructuredClassifier(
 
     @available_if(knows("k_best"))
     def predict_k_best(self, X, k=5):
-        """The k best labelings of each example, with their scores.
+        """Find the k best labelings of each example, with their scores.
 
-        Of chains, trees, and graphs without cycles.
+        Available for chains, trees, and graphs without cycles.
 
         Parameters
         ----------
         X : as in `fit`
-        k : int
+            Input data.
+        k : int, default=5
+            Number of labelings.
 
         Returns
         -------
-        labelings : ndarray of shape (n,), dtype object
-            Item i has shape (m_i, T_i), best labeling first; m_i is k, or less where
-            there are fewer labelings.
-        scores : ndarray of shape (n,), dtype object
-            Item i has shape (m_i,). The difference of the first two is a margin of
-            confidence.
+        labelings : ndarray of shape (n_samples,), dtype object
+            Item i has shape (m_i, T_i), with the best labeling first. m_i is k, or the
+            number of labelings if that is smaller.
+        scores : ndarray of shape (n_samples,), dtype object
+            Item i has shape (m_i,). The difference between the first two scores measures
+            how confident the prediction is.
         """
         check_integer("k", k, 1)
         X = self._check_X(X)
@@ -309,20 +316,21 @@ class StructuredClassifier(
 
     @available_if(knows("max_marginals"))
     def max_marginals(self, X):
-        """For each position and class, the best score that has the class there.
+        """Compute max-marginals: the best score with each class at each position.
 
-        Of chains, trees, and graphs without cycles.
+        Available for chains, trees, and graphs without cycles.
 
         Parameters
         ----------
         X : as in `fit`
+            Input data.
 
         Returns
         -------
-        ndarray of shape (n,), dtype object
-            Item i has shape (T_i, n_classes). The maximum of each row is the score of
-            the best labeling; its distance to the second is what the position's label
-            is ahead by.
+        ndarray of shape (n_samples,), dtype object
+            Item i has shape (T_i, n_classes). The maximum of each row is the score of the
+            best labeling. Its distance to the second largest entry is the margin by which
+            the predicted label of that position wins.
         """
         X = self._check_X(X)
         with self._reading() as w:

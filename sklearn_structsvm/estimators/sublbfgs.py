@@ -1,4 +1,4 @@
-"""SubLBFGSClassifier: quasi-Newton methods for hinge losses and for L1 penalties."""
+"""Linear classifiers trained by quasi-Newton methods for nonsmooth functions."""
 
 from functools import partial
 from numbers import Integral, Real
@@ -29,118 +29,140 @@ SOLVERS: dict[str, dict[str, dict]] = {
 
 
 class SubLBFGSClassifier(BatchClassifier):
-    """Linear support vector machine by a quasi-Newton method for nonsmooth functions.
+    r"""Linear support vector machine trained by a quasi-Newton method.
 
-    Minimises over W ::
+    The weights W solve
 
-        1/2 ||W||² + C Σ_i s_i H_i(W)
+    .. math::
 
-    for sample weights s_i and a hinge loss H_i of the scores Wᵀx_i: for two classes
-    max(0, 1 - y ⟨w, x⟩); for more max_c cost(y, c) + ⟨w_c - w_y, x⟩; for an indicator of
-    several labels the same maximum over all pairs of a label y that the example has and a
-    label c that it has not. Or, with ``loss="logistic"`` and ``penalty="l1"``, ::
+        \min_W \; \frac{1}{2} \|W\|^2 + C \sum_i s_i H_i(W)
 
-        ||w||₁ + C Σ_i s_i ln(1 + exp(-y_i ⟨w, x_i⟩)).
+    for sample weights :math:`s_i` and a hinge loss :math:`H_i`:
 
-    Each step costs about one product X W and one Xᵀ B [1]_. What is reported is of the
-    form normalised by C Σ_i s_i, where the penalty has the factor λ = 1 / (C Σ_i s_i).
+    - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i \langle w, x_i \rangle)`;
+    - several classes: :math:`\max_c \; L(y_i, c) + \langle w_c - w_{y_i}, x_i \rangle`,
+      where :math:`L` is given by `label_costs`;
+    - several labels: the same maximum over all pairs of a label y that the example has
+      and a label c that it does not have (label ranking).
+
+    With ``loss="logistic"`` and ``penalty="l1"``, for two classes, the problem is
+
+    .. math::
+
+        \min_w \; \|w\|_1 + C \sum_i s_i \log(1 + \exp(-y_i \langle w, x_i \rangle)).
+
+    Each step costs about one product X W and one product Xᵀ B [1]_. Results are reported
+    for the objective divided by :math:`C \sum_i s_i`, in which the penalty has the factor
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
 
     Parameters
     ----------
-    loss : {"hinge", "slack_hinge", "logistic", "f1", "jaccard", "zero_one", \
-            "break_even", "precision_at_k", "recall_at_k", "roc_auc"} or \
-            ConfusionMetric, default="hinge"
-        "slack_hinge": cost(y, c) multiplies (1 + ⟨w_c - w_y, x⟩) instead of being the
-        margin (one label per example). "logistic": two classes, with ``penalty="l1"``.
-        Or a loss of the whole sample, for two classes: "f1", "jaccard", "zero_one", or a
-        metric such as ``FBeta(2.0)`` that is a ratio of linear functions of the confusion
-        matrix, where ``classes_[1]`` counts if no `pos_label` is given; "break_even",
-        "precision_at_k", "recall_at_k", of the k rows of the highest scores; "roc_auc".
-        In their place in the formula stands C Σ_i s_i R(w), R a structural hinge over the
-        labelings of all rows at once; see the guide.
+    loss : str or ConfusionMetric, default="hinge"
+        The loss function.
+
+        - "hinge" is the hinge loss above.
+        - "slack_hinge" multiplies the cost L(y, c) by the violation 1 + ⟨w_c - w_y, x⟩
+          rather than adding it to the score (one label per example).
+        - "logistic" is for two classes, with ``penalty="l1"``.
+        - Multivariate losses, defined on the whole sample, for two classes: "f1",
+          "jaccard", "zero_one", "break_even", "precision_at_k" and "recall_at_k" (of the
+          k rows with the highest scores), "roc_auc", or a metric such as ``FBeta(2.0)``
+          that is a ratio of linear functions of the confusion matrix. The positive class
+          is ``classes_[1]`` unless the metric has a `pos_label`.
+
+        For a multivariate loss the second term of the objective is C Σ_i s_i R(w), where
+        R is a structural hinge loss over the labelings of the whole sample. See the user
+        guide.
     penalty : {"l2", "l1"}, default="l2"
-        "l1" is for the logistic loss.
-    solver : {"auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs", "owlqn", \
-            "owlqn*"}, default="auto"
-        "sublbfgs" keeps the last `buffer` steps, "subbfgs" a matrix of the squared number
-        of weights, which only few weights allow. "hybrid" begins as "sublbfgs" and goes
-        over to bundle steps with a line search where that becomes slow, which closes the
-        gap sooner. "dual-hybrid" makes passes of coordinate ascent in the dual before, as
-        BCFWClassifier does, as long as these are fast, and keeps what is known from them;
-        it is for one label per example. For ``penalty="l1"``:
-        OWL-QN, or OWL-QN* with the direction finding of [1]_. "auto": the first of
-        "dual-hybrid", "hybrid" and "owlqn" that is for the problem.
+        The penalty. "l1" is for the logistic loss.
+    solver : str, default="auto"
+        The optimization algorithm.
+
+        - "sublbfgs" estimates the curvature from the last `buffer` steps.
+        - "subbfgs" keeps a full matrix, so it is only for few weights.
+        - "hybrid" starts as "sublbfgs", and switches to bundle steps with a line search
+          once progress becomes slow. It closes the duality gap sooner.
+        - "dual-hybrid" first makes passes of dual coordinate ascent, as `BCFWClassifier`
+          does, for as long as these are fast, and reuses what they found. It is for one
+          label per example.
+        - "owlqn" and "owlqn*" are for ``penalty="l1"``: OWL-QN, and OWL-QN* with the
+          direction finding of [1]_.
+        - "auto" is the first of "dual-hybrid", "hybrid" and "owlqn" that applies.
     C : float, default=1.0
-        Inverse strength of the regularization.
+        Inverse of the regularization strength. Must be positive; smaller values mean
+        stronger regularization.
     k : int, float or None, default=None
-        For "precision_at_k" and "recall_at_k": how many rows, or what share of them.
+        For "precision_at_k" and "recall_at_k": the number of rows, or their fraction.
     line_search : {"exact", "wolfe"}, default="exact"
-        Of the quasi-Newton steps of the hinge losses.
+        Line search of the quasi-Newton steps for hinge losses.
     buffer : int, default=15
-        Steps that the estimate of the curvature is made of.
+        Number of recent steps used to estimate the curvature.
     direction_tol : float, default=1e-5
-        Accuracy of direction finding.
+        Tolerance of the direction-finding procedure.
     max_directions : int, default=20
-        Directions tried in one step.
+        Maximum number of directions tried in one step.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
-        What it costs to give a class (column) for the true one (row), in the order of
-        `classes_`; for several labels the margin between a present label (row) and an
-        absent one. None for 1 off the diagonal.
+        Cost of predicting a class (column) for a true class (row), in the order of
+        `classes_`. For several labels, the required margin between a present label (row)
+        and an absent one (column). None means 1 off the diagonal.
     fit_intercept : bool, default=True
-        Whether there is an intercept. As in LinearSVC it is the weight of a constant
-        feature, and regularized.
+        Whether to fit an intercept. As in `LinearSVC`, the intercept is the weight of a
+        constant feature, so it is regularized.
     intercept_scaling : float, default=1.0
-        Value of that feature: the larger, the less the intercept is regularized.
+        Value of the constant feature. Larger values regularize the intercept less.
     classes : array-like or None, default=None
-        All labels, where those of y may be only a part, as in a fold of a
-        cross-validation. None: those of y.
+        All class labels. Pass them if y may lack some, for example in a fold of a
+        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weights of the examples of a class.
+        Weights of the classes. They multiply the weights of the examples of a class.
     tol : float, default=1e-3
-        Stop where `dual_gap_` is at most this.
+        Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
-        Steps.
+        Maximum number of steps.
     max_time : float or None, default=None
-        Seconds. How far a fit gets in them is chance: the only thing that keeps one from
-        being repeated bit for bit.
+        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
+        bit, because the number of steps then depends on the load of the machine.
     warm_start : bool, default=False
-        Start from the coefficients of the previous fit, and not in the dual.
+        Whether to start from the coefficients of the previous fit, without passes in the
+        dual.
     n_jobs : int or None, default=None
-        Threads, where the package was built with OpenMP. The result is the same for any
-        number of them. Passes in the dual are one thread's work: with many cores and
-        dense rows, "hybrid" may take less time.
+        Number of threads, if the package was built with OpenMP. The result does not
+        depend on it. Passes in the dual use one thread: with many cores and dense rows,
+        "hybrid" may be faster.
     verbose : int, default=0
-        Print a line per check of the gap.
+        If nonzero, print one line per gap check.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        A row for each class or label; one row for two classes.
+        Weights, with one row per class or label. Two classes share one row.
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
-        For "roc_auc", "break_even" and losses of `k` rows, which know no intercept,
-        a threshold that is chosen after training: for the fewest wrong labels, or for k
-        positive ones.
+        Intercepts. The losses "roc_auc", "break_even", "precision_at_k" and "recall_at_k"
+        do not depend on an intercept. For them it is set after training, to minimise the
+        number of wrong labels or to predict k positives.
     classes_ : ndarray
-        The labels.
+        Class labels.
     threshold_ : float
-        For several labels: those are predicted whose score exceeds it. Chosen for the
-        fewest wrong labels in training.
+        For several labels: labels whose score exceeds the threshold are predicted. It
+        minimises the number of wrong labels in training.
     structure_ : Structure
-        How scores become predictions.
+        The fitted structure, which turns scores into predictions.
     dual_gap_ : float
-        An upper bound on how far `objective_` is from the optimum, computed at `coef_`.
+        Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Of the normalised form, at `coef_`.
+        Normalised objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
-        Steps, and passes of the start in the dual.
+        Number of steps, including passes in the dual.
     n_oracle_calls_ : int
-        Evaluations of the risk with a subgradient, and those passes.
+        Number of evaluations of the risk and its subgradient, including passes in the
+        dual.
     history_ : dict of ndarray
-        What the gap checks saw: "n_iter", "n_oracle_calls", "seconds", "objective",
+        Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where X has column names.
+        Feature names seen in `fit`. Defined only if X has column names.
 
     See Also
     --------
@@ -151,7 +173,6 @@ class SubLBFGSClassifier(BatchClassifier):
     ----------
     .. [1] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
        convex optimization problems in machine learning", JMLR 11, 2010.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris

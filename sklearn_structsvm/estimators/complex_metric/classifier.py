@@ -1,4 +1,4 @@
-"""ComplexMetricClassifier: any metric and constraint of the confusion matrix."""
+"""Classifiers for any metric and constraint of the confusion matrix."""
 
 from numbers import Integral, Real
 
@@ -14,230 +14,247 @@ from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS, Trained
 
 
 class ComplexMetricClassifier(TrainedMixture):
-    """Best classifier for any metric of the confusion matrix, under constraints on it.
+    r"""Classifier for any metric of the confusion matrix, under constraints.
 
-    Minimises over randomised classifiers h ::
+    Over all randomised classifiers h it solves
 
-        ψ(C[h])   subject to   φ_q(C[h]) <= 0 for each constraint q
+    .. math::
 
-    where C[h]_aij is the share of the examples that are of group a, have label i and are
-    predicted j; ψ is 1 minus a score such as the G-mean of the recalls, and the
-    constraints are such as "the groups' recalls differ by at most 0.05" [1]_. The
-    classifier of class probabilities inside is trained as it is; what is learned here is
-    how to decide by its probabilities. For one matrix of costs L that is the plug-in
-    rule, argmin_j Σ_i η_i(x) L_ij. Metrics that are no sum of costs need a mixture of
-    such rules, with as many losses L: the solver finds both losses and mixture, each loss
-    for a call of a linear minimisation oracle (LMO), and a bound that no classifier which
-    decides by these probabilities can go below.
+        \min_h \; \psi(C[h]) \quad \text{subject to} \quad \varphi_q(C[h]) \le 0
+        \text{ for each constraint } q.
 
-    The learned classifier is a randomised one: rule t decides with probability
-    ``mixture_weights_[t]``. Where one rule is the best, as for sums of costs, it is
-    deterministic.
+    Here :math:`C[h]_{aij}` is the fraction of examples from group a with label i that h
+    predicts as j. The loss :math:`\psi` is for example 1 minus the G-mean of the recalls,
+    and a constraint is for example "the recalls of the groups differ by at most 0.05"
+    [1]_.
+
+    A given `estimator` predicts class probabilities :math:`\eta_i(x)`. What is learned
+    here is how to turn them into decisions. If the metric is a sum of costs, given by a
+    loss matrix L, the best decision is the plug-in rule :math:`\arg\min_j \sum_i
+    \eta_i(x) L_{ij}`. Other metrics need a mixture of such rules, each with its own loss
+    matrix. The solver finds the loss matrices and the mixture by calls of a linear
+    minimisation oracle (LMO). It also finds a lower bound on :math:`\psi` that holds for
+    every classifier based on these probabilities.
+
+    The result is a randomised classifier: rule t decides with probability
+    ``mixture_weights_[t]``. It is deterministic if a single rule is optimal, as for sums
+    of costs.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Gives the class probabilities η, by `predict_proba`. Is cloned and fitted, unless
-        it is a ``FrozenEstimator`` or ``cv="prefit"``. Its probabilities should mean what
-        they say: see ``CalibratedClassifierCV``, which also makes probabilities of the
-        scores of SVMs. It is given the labels as they are: for one that takes 0, 1, ...,
-        k - 1 only, as XGBoost's does, encode `y` (``LabelEncoder``). None for logistic
-        regression.
+        Classifier that provides the class probabilities by `predict_proba`. It is cloned
+        and fitted, unless it is a ``FrozenEstimator`` or ``cv="prefit"``. Its
+        probabilities should be calibrated: see ``CalibratedClassifierCV``, which also
+        turns the scores of SVMs into probabilities. It is given the labels as they are.
+        For a classifier that needs labels 0, ..., k - 1, such as XGBoost's, encode `y`
+        with ``LabelEncoder``. None means logistic regression.
     metric : str, ConfusionMetric or rate, default="g_mean"
-        The loss ψ: a name, such as "g_mean", "recall" or "micro_f1" (any key of
-        ``sklearn_structsvm.metrics.METRICS``); or an object of
-        :mod:`sklearn_structsvm.metrics`, or of a class of your own. The
-        names of metrics of one label, such as "f1", stand for those of label 1 or True;
-        for other labels use an object, ``FBeta(pos_label="fraud")`` or
-        ``Recall(label="fraud")``.
+        The loss :math:`\psi`: a name such as "g_mean", "recall" or "micro_f1" (any key of
+        ``sklearn_structsvm.metrics.METRICS``), an object of
+        :mod:`sklearn_structsvm.metrics`, or a user-defined metric. Names of metrics of
+        one class, such as "f1", refer to label 1 or True. For other labels pass an
+        object, such as ``FBeta(pos_label="fraud")`` or ``Recall(label="fraud")``.
     constraints : Constraint or sequence of Constraint, default=()
-        All of them must hold.
+        Constraints on the confusion matrices. All of them must hold.
     lmo : {"plugin", "weighted"} or LMO, default="plugin"
-        What finds a classifier for a loss. "plugin": the rule above. "weighted":
-        `estimator` is fitted anew for each loss, to examples weighted by their costs; it
-        needs no probabilities and sees no groups. Or an object of your own, for which
-        `estimator` is not used: see
-        :class:`~sklearn_structsvm.confusion.lmo.LMO`.
-    solver : {"auto", "column_generation", "frank_wolfe", "gda", "ellipsoid", \
-"bisection"}, default="auto"
-        With constraints the last four are SplitFW, ConGDA, ConEllipsoid and ConBisection
-        of the paper. Frank-Wolfe is for smooth metrics, bisection for ratios of linear
-        functions such as F-measures. "auto" is column generation, which is for all and
-        takes the fewest calls.
+        How to find the best classifier for a loss matrix.
+
+        - "plugin" is the plug-in rule above.
+        - "weighted" refits `estimator` for each loss matrix, on examples weighted by
+          their costs. It needs no probabilities, and does not use the groups.
+        - A user-defined :class:`~sklearn_structsvm.confusion.lmo.LMO` replaces
+          `estimator`.
+    solver : str, default="auto"
+        The optimization algorithm: "column_generation", "frank_wolfe" (for smooth
+        metrics), "gda", "ellipsoid" or "bisection" (for ratios of linear functions, such
+        as F-measures). With constraints the last four are SplitFW, ConGDA, ConEllipsoid
+        and ConBisection of [1]_. "auto" is column generation, which works for all metrics
+        and needs the fewest LMO calls.
     solver_options : dict or None, default=None
-        More arguments of the solver's function, such as ``{"step": "line_search"}`` for
-        Frank-Wolfe. An unknown name or a wrong value is an error that lists what there
-        is, before any work.
+        Further arguments of the solver, such as ``{"step": "line_search"}`` for
+        Frank-Wolfe. Unknown names and invalid values raise an error that lists the valid
+        ones.
     confusion : {"auto", "labels", "probabilities"}, default="auto"
-        What C counts, for ``lmo="plugin"``. "labels": the labels of the examples. For
-        two classes the best of all thresholds (of each group) is found for these; for
-        more, or with `group_blind`, the rule above is only nearly the best.
-        "probabilities": the class probabilities of the examples, as if they were right;
-        the rule is the best one for any number of classes. "auto": labels for two
-        classes; for more probabilities, which go half the way to the labels before, where
-        these contradict them (see `label_factors_`). So the bound is true, of what is
-        counted. Sample weights are numbers of examples there.
+        What C counts, for ``lmo="plugin"``. The certificate refers to what is counted.
+
+        - "labels" counts the labels of the examples. For two classes, the best of all
+          thresholds (per group) is found. For more classes, or with `group_blind`, the
+          plug-in rule is only nearly optimal.
+        - "probabilities" counts the predicted class probabilities, as if they were
+          correct. The plug-in rule is then optimal for any number of classes.
+        - "auto" counts labels for two classes and probabilities for more. If the labels
+          contradict the probabilities, it first moves the probabilities halfway towards
+          the labels, see `label_factors_`. Sample weights are treated as numbers of
+          examples in this test.
     group_blind : bool, default=False
-        Whether to decide without the group, so that `sensitive_features` are needed in
-        `fit` only. False: there is a rule for each group. True, for ``lmo="plugin"``: the
-        probabilities are those of group and label together, P(a, i | x), and the rule for
-        costs L is argmin_j Σ_a Σ_i P(a, i | x) L_aij, the best of all that see x alone.
-        Constraints and metrics of groups mean what they do otherwise.
+        Whether decisions may not depend on the group. `sensitive_features` are then
+        needed in `fit` only, and metrics and constraints of groups keep their meaning.
+        False learns a rule per group. True requires ``lmo="plugin"`` and uses the joint
+        probabilities of group and label: the rule for costs L is :math:`\arg\min_j \sum_a
+        \sum_i P(a, i \mid x) L_{aij}`, which is the best rule based on x alone.
     group_estimator : classifier or None, default=None
-        For ``group_blind=True``. None: `estimator` is fitted to the pairs (group, label),
-        numbered a * n_classes + i for ``groups_[a]`` and ``classes_[i]``, and one that is
-        fitted already must have been fitted to these. A classifier: it is fitted to the
-        groups, `estimator` to the labels, and P(a, i | x) is the product of their
-        probabilities, which is right where group and label are independent given x. It is
-        fitted to the values of the sensitive feature, or to their places in ``groups_``
-        where there are several columns.
+        Classifier for the groups, for ``group_blind=True``.
+
+        - None: `estimator` predicts pairs (group, label). It is fitted to the numbers a *
+          n_classes + i of the pairs of ``groups_[a]`` and ``classes_[i]``. A prefitted
+          one must have been fitted to these numbers.
+        - A classifier is fitted to the groups, and `estimator` to the labels. Their
+          product is used for :math:`P(a, i \mid x)`, which is correct if group and label
+          are independent given x. It is fitted to the values of the sensitive feature or,
+          for several columns, to the indices in ``groups_``.
     constraint_confidence : float or None, default=None
-        Above 0 and below 1: constraints are to hold for new examples, with this
-        probability over the draw of the training examples. Each is tightened by a bound
-        on how far its rates may be off in groups of their size, for all thresholds at
-        once, by the Dvoretzky-Kiefer-Wolfowitz inequality (see `constraint_bounds_`).
-        Labels are counted then, and constraints must be on rates. That is proven for two
-        classes, probabilities that are not of these examples (``cv="prefit"``) and groups
-        whose shares stay; for more classes and for `group_blind` it is the same bound,
-        and not proven.
+        Probability, between 0 and 1, with which each constraint shall hold for new
+        examples, over the draw of the training examples. Each constraint is tightened by
+        the Dvoretzky-Kiefer-Wolfowitz bound on the error of its rates, which depends on
+        the group sizes and holds for all thresholds at once, see `constraint_bounds_`.
+        Labels are then counted, and constraints must be on rates. The guarantee is proven
+        for two classes, if the probabilities come from other examples (``cv="prefit"``)
+        and the fractions of the groups do not change. For more classes and for
+        `group_blind` the same bound is used as a heuristic.
     cv : int, splitter, iterable, "prefit" or None, default=None
-        Where the probabilities come from that the mixture is chosen by. None: a fit to
-        all examples gives those of the same examples, which is right for classifiers that
-        hardly overfit, such as logistic regression with few features. Folds: fits to the
-        rest of each fold give those of the fold, and for `predict` there is a fit to all.
-        "prefit": `estimator` is fitted already, and `fit` should get other examples than
-        it was fitted to. Folds are of no effect for other LMOs than "plugin".
+        Where the probabilities used for choosing the mixture come from.
+
+        - None: from a fit to all examples, evaluated on the same examples. This suits
+          classifiers that hardly overfit, such as logistic regression with few features.
+        - Folds: out-of-fold probabilities. `predict` uses a fit to all examples. Folds
+          have no effect for an `lmo` other than "plugin".
+        - "prefit": `estimator` is already fitted. Pass other examples to `fit`.
     tol : float, default=1e-3
-        Stop where `dual_gap_` is at most this, in units of ψ, and the constraints hold.
+        Stop once `dual_gap_`, in units of :math:`\psi`, is at most this value and the
+        constraints hold.
     max_iter : int, default=1000
-        Iterations, with one call of the LMO each as a rule.
+        Maximum number of iterations. Each usually makes one LMO call.
     max_time : float or None, default=None
-        Seconds of the solver, at least one iteration of it. How far a fit gets in them is
-        chance: the only thing here that keeps one from being repeated bit for bit.
+        Time limit of the solver in seconds. It makes at least one iteration. A fit that
+        is cut short by it is not reproducible bit for bit.
     random_state : int, RandomState instance or None, default=None
-        Seeds the hash that `predict` chooses a rule by: another seed divides the rows
-        otherwise. None is a seed too, always the same. Nothing else is random here; the
-        estimator and `predict` have a `random_state` of their own.
+        Seed of the hash by which `predict` chooses a rule for each row. None is a fixed
+        seed. Nothing else here is random; `estimator` and `predict` have their own
+        `random_state`.
     n_jobs : int or None, default=None
-        Folds at once, and threads of the LMO and of predictions.
+        Number of folds that are processed in parallel, and of threads for the LMO and for
+        predictions.
     verbose : int, default=0
-        Print a line per iteration.
+        If nonzero, print one line per iteration.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, in the order of all rows and columns.
+        Class labels, in the order of all rows and columns.
     mixture_weights_ : ndarray of shape (n_mixture,)
-        Probabilities of the classifiers of the mixture, the largest first.
+        Probabilities of the classifiers of the mixture, in decreasing order.
     loss_matrices_ : ndarray of shape (n_mixture, n_cells, n_classes, n_classes)
-        The loss of each: [t, a, i, j] is what it costs rule t to predict j for label i in
-        cell a.
+        Loss matrices of the rules: entry [t, a, i, j] is the cost, in rule t, of
+        predicting j for label i in cell a.
     classifiers_ : list of length n_mixture
-        The fitted classifiers; not for ``lmo="plugin"``.
+        The fitted classifiers. Not defined for ``lmo="plugin"``.
     estimator_ : classifier
-        The source of the probabilities; for ``lmo="plugin"`` only. With `group_blind` its
-        classes are the numbers of the pairs (group, label); of two classifiers it has
-        them as its `estimator_` and `group_estimator_`.
+        The fitted source of the probabilities (``lmo="plugin"`` only). With
+        `group_blind`, its classes are the numbers of the pairs (group, label). If there
+        is a `group_estimator`, its attributes `estimator_` and `group_estimator_` are the
+        two fitted classifiers.
     label_factors_ : ndarray of shape (n_classes, n_classes) or None
-        Where the labels contradict the probabilities of `estimator_`, at a level of 1 %,
-        ``confusion="auto"`` multiplies these by it (and has them sum to 1), in training
-        and in predictions: [b, i] is for class i where the rule of balanced costs
-        predicts b. None where they are taken as they are, as with `group_blind`. For
-        ``lmo="plugin"`` only.
+        Correction of the probabilities by ``confusion="auto"``, in training and
+        prediction (``lmo="plugin"`` only). Row b applies if the rule of balanced costs
+        predicts b: the probability of class i is multiplied by entry [b, i], then all are
+        normalised. None if the probabilities are used as they are, because the labels do
+        not contradict them at a significance level of 1 %, or with `group_blind`.
     metric_ : ConfusionMetric
-        ψ for these classes.
+        The metric :math:`\psi`, bound to these classes.
     pos_label_ : label or None
-        The label that counts as positive for the metric, or else for the first constraint
-        that singles one out; None where all labels count alike.
+        The positive label of the metric or, if it has none, of the first constraint that
+        has one. None if all labels are treated alike.
     confusion_ : ndarray of shape (n_classes, n_classes)
-        Confusion matrix of the mixture, expected over its draws, as shares of the
-        training examples' labels (of the held-out ones, with `cv`).
+        Expected confusion matrix of the mixture on the training labels (on held-out
+        predictions with `cv`), as fractions of the examples.
     cell_confusions_ : ndarray of shape (n_cells, n_classes, n_classes)
-        The same for each cell; they sum to `confusion_`. The cells are the groups. For
-        a churn constraint each group is divided by the baseline's label, which varies
-        fastest. There is one cell where groups are not needed.
+        The same per cell; their sum is `confusion_`. The cells are the groups. For a
+        churn constraint, each group is further divided by the baseline's label, which
+        varies fastest. There is one cell if no groups are needed.
     certified_confusions_ : ndarray of shape (n_cells, n_classes, n_classes)
-        As counted by the solver; differs from `cell_confusions_` where that counts
-        probabilities.
+        Confusion matrices as the solver counts them. They differ from `cell_confusions_`
+        if it counts probabilities.
     objective_ : float
-        ψ of `certified_confusions_`.
+        Value of :math:`\psi` at `certified_confusions_`.
     dual_objective_ : float
-        A lower bound of ψ over all classifiers that meet the constraints and decide by
-        these probabilities (and by the group, where `groups_` is not None, but for
-        `group_blind`).
+        Lower bound on :math:`\psi` for all classifiers that satisfy the constraints and
+        are based on these probabilities. They may depend on the group if `groups_` is not
+        None and `group_blind` is False.
     dual_gap_ : float
-        How far the mixture may be from the best, at most: `objective_ - dual_objective_`.
-        For "labels" of more than two classes, or with `group_blind`, it and
-        `dual_objective_` are of the class probabilities instead: under these, no
-        classifier that violates the constraints as little as the mixture does is better
-        by more. inf for metrics that are neither convex nor made of ratios, and an
-        estimate for other LMOs than "plugin".
+        Upper bound on the suboptimality of the mixture: `objective_ - dual_objective_`.
+        If labels of more than two classes are counted, or with `group_blind`, `dual_gap_`
+        and `dual_objective_` refer to the class probabilities instead: no classifier with
+        at most the constraint violation of the mixture is better by more. It is inf for
+        metrics that are neither convex nor made of ratios, and an estimate for an `lmo`
+        other than "plugin".
     constraint_violation_ : float
-        The largest violation of a constraint by `certified_confusions_`, in the
-        constraint's own units, as a call of the constraint has it; not positive where all
-        are met, -inf without constraints. What rounding makes of 0, as where rates are to
-        be equal, is 0.
+        Largest constraint violation of `certified_confusions_`, in the units of the
+        constraint. It is at most 0 if all constraints hold, and -inf without constraints.
+        Violations within rounding error count as 0.
     threshold_ : float
-        For two classes and one rule: ``classes_[1]`` is predicted where its probability
-        is above it; -inf and inf where always and never, nan where below. An
-        AttributeError says why there is none: more classes, a mixture of several rules,
-        rules for groups, or costs that the rule depends on.
+        For two classes and a single rule: ``classes_[1]`` is predicted if its probability
+        exceeds the threshold. -inf means always, inf means never, and NaN means below
+        rather than above a threshold. Otherwise the AttributeError says why there is no
+        threshold: more classes, a mixture of several rules, rules per group, or rules
+        that depend on costs.
     thresholds_ : dict of {group: float}
-        The same for each group, where there are `groups_`.
+        Threshold per group, if there are `groups_`.
     cv_thresholds_ : ndarray of shape (n_folds,) or (n_folds, n_groups)
-        With folds for `cv`, and where there is a threshold: those that the held-out part
-        of each fold alone would lead to (on average, where that is a mixture). Their
-        spread says how well the threshold is known.
+        With folds for `cv`, and if there is a threshold: the threshold chosen on the
+        held-out part of each fold alone (the mean threshold, for a mixture). Their spread
+        shows how well the threshold is determined.
     constraint_bounds_ : list of dict
-        With `constraint_confidence`: for each constraint, by the group whose size tells
-        most (None without groups), how far its conditions may be off on new examples.
-        They were made stricter by that, or, where differences between groups have no more
-        slack than that, as strict as can be, and a warning names the groups and the slack
-        that could be asked for.
+        With `constraint_confidence`, one entry per constraint: for each group whose size
+        matters (None without groups), the bound on the error of its rates on new
+        examples. Each condition was tightened by its bound. If the bound exceeds the
+        allowed slack of a difference between groups, the condition was tightened as far
+        as possible, and a warning lists the groups and a slack that is feasible.
     groups_ : ndarray of shape (n_groups,) or None
-        Groups that the classifier, or with `group_blind` the fit, tells apart: values of
-        the sensitive feature, or tuples of them where there are several columns. None
-        where it needs no groups.
+        Groups that the classifier (with `group_blind`, only the fit) distinguishes:
+        values of the sensitive feature, or tuples for several columns. None if groups are
+        not needed.
     solver_ : str
-        What solver="auto" stood for.
+        The solver in use, with "auto" resolved.
     n_iter_, n_oracle_calls_ : int
-        Iterations, and calls of the LMO, those for `dual_gap_` included.
+        Numbers of iterations and of LMO calls, including those for `dual_gap_`.
     history_ : dict of ndarray
-        A row per check: "n_iter", "n_oracle_calls", "seconds", "objective",
+        Progress at each check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective", "dual_gap" and "constraint_violation".
     n_features_in_ : int
-        Where the fitted estimator has it.
+        Number of features seen in `fit`. Defined only if the fitted estimator has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where the fitted estimator has it.
+        Feature names seen in `fit`. Defined only if the fitted estimator has them.
 
     See Also
     --------
-    sklearn.calibration.CalibratedClassifierCV : Makes probabilities mean what they say.
-    sklearn.model_selection.TunedThresholdClassifierCV : One threshold of two classes.
+    sklearn.calibration.CalibratedClassifierCV : Calibrates probabilities.
+    sklearn.model_selection.TunedThresholdClassifierCV : Tunes one threshold, for two
+        classes.
 
     Notes
     -----
-    **What is guaranteed of predictions.** Let C be the confusion matrix of the mixture on
-    some examples, `predict_proba` being its expectation for each.
+    **Guarantees for predictions.** Let C be the expected confusion matrix of the mixture
+    on some examples, as given by `predict_proba`.
 
-    - ``predict(X)`` is a deterministic function of the row: the rule is chosen by a hash
-      of its values [2]_ (and not of its group), as float32, in the columns that `fit`
-      saw, of data frames by name. So a row is decided alike in every process, batch and
-      format, dense or sparse, in single precision, with its columns in another order or
-      beside others. Over rows that all differ, the confusion matrix is C but for what as
-      many independent draws would leave, of the order of 1/√n; also where many of them
-      have the same probabilities, as in the leaves of a tree. Rows that occur many times
-      stay together: no hash can divide them, so that with few distinct rows it may be far
-      from C. For the same reason all columns of `fit` count, those too that `estimator`
-      ignores.
-    - ``predict(X, random_state=...)`` draws a rule for each row independently: its
-      expected confusion matrix is exactly C, repeated rows included, but a row may get
-      another label with another seed.
-    - A constraint that holds for C in training holds for predictions up to that sampling
-      error, and on other examples up to that of estimation as well.
+    - ``predict(X)`` is a deterministic function of the row. The rule is chosen by a hash
+      of the row's values [2]_ as float32, in the columns seen in `fit`, matched by name
+      for data frames. The group does not enter the hash. A row is therefore decided in
+      the same way in every process and batch, dense or sparse, in single or double
+      precision, and with its columns in another order or among additional ones.
+    - If all rows differ, the confusion matrix of ``predict(X)`` deviates from C only as
+      independent draws would, by the order of :math:`1/\sqrt{n}`. This holds even if many
+      rows have equal probabilities, as in the leaves of a tree. Identical rows always get
+      the same label, so with few distinct rows the deviation can be large. For this
+      reason the hash uses all columns seen in `fit`, even those that `estimator` ignores.
+    - ``predict(X, random_state=...)`` draws a rule for each row independently. Its
+      expected confusion matrix is exactly C, even with identical rows, but the label of a
+      row depends on the seed.
+    - A constraint that holds for C in training holds for predictions up to this sampling
+      error, and for new examples up to the estimation error as well.
 
-    Where the mixture predicts one class only for all training examples, a warning names
-    the others. Convergence short of `tol` is a ``ConvergenceWarning``.
+    A warning is issued if the mixture predicts a single class for all training examples.
+    A ``ConvergenceWarning`` is issued if `tol` is not reached.
 
     References
     ----------
@@ -245,7 +262,6 @@ class ComplexMetricClassifier(TrainedMixture):
        multiclass algorithms for complex metrics and constraints", JMLR, 2024.
     .. [2] Cotter, Gupta, Narasimhan, "On making stochastic classifiers deterministic",
        NeurIPS 2019.
-
     Examples
     --------
     >>> from sklearn.datasets import make_classification
@@ -381,45 +397,47 @@ class ComplexMetricClassifier(TrainedMixture):
         costs=None,
         **fit_params,
     ):
-        """Fit the class probabilities, and find the mixture.
+        r"""Fit the class probabilities and find the optimal mixture.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or whatever the classifier takes.
+            Training data, or whatever `estimator` accepts.
         y : array-like of shape (n_samples,)
-            Labels: strings, numbers or booleans.
+            Class labels: strings, numbers or booleans.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights of the examples, in the confusion matrix and in the fit
-            of `estimator`.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
-data frame or None, default=None
-            The group of each example: strings, numbers or booleans, none missing. With
-            several columns the groups are the combinations that occur. Not used where
-            neither the metric nor a constraint is of groups, but for `group_blind`.
+            Non-negative weights of the examples, used in the confusion matrix and in the
+            fit of `estimator`.
+        sensitive_features : array-like or data frame of shape (n_samples,) or \
+        (n_samples, n_columns), default=None
+            Group of each example: strings, numbers or booleans, without missing values.
+            For several columns, the groups are the combinations that occur. Ignored if
+            neither the metric nor a constraint uses groups, unless `group_blind` is True.
         costs : array-like of shape (n_samples, n_classes) or \
-(n_samples, n_classes, n_classes), default=None
-            What predictions cost for each example, for ``metric="expected_cost"`` and
-            bounds on it; else not used. Columns are in the order of the sorted labels.
-            [r, i, j]: predicting j, if its label is i. This is known of new examples too,
-            and rules depend on it: pass it to `predict`. [r, j]: predicting j, the label
-            being what it is. This is known in training only, and rules see features only.
+        (n_samples, n_classes, n_classes), default=None
+            Costs of predictions for each example, for ``metric="expected_cost"`` and for
+            constraints on it, with classes in sorted order. Entry [r, i, j] is the cost
+            of predicting j if the label is i. Such costs are known for new examples too,
+            and the rules depend on them: pass them to `predict`. Entry [r, j] is the cost
+            of predicting j for the actual label. Such costs are known in training only,
+            and the rules depend on the features alone.
         **fit_params : dict
-            Handed on to `fit` of `estimator`; with metadata routing, what it and `cv`
-            ask for.
+            Parameters passed to the `fit` method of `estimator`. With metadata routing
+            enabled, parameters requested by `estimator` and `cv`.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
 
         Raises
         ------
         InfeasibleConstraintError
-            A ``ValueError``, where no classifier meets the constraints; it names the
-            smallest violation that can be reached. The estimator stays as it was.
+            A ``ValueError``, if no classifier satisfies the constraints. It states the
+            smallest achievable violation. The estimator remains unchanged.
         ValueError
-            Before any fit, for labels or groups that a constraint names and that are not
-            there, groups that are needed and missing, a single class.
+            Before any fit, if a constraint names labels or groups that do not occur, if
+            groups are needed but missing, or if there is only one class.
         """
         return self._fit_or_restore(
             X, y, sample_weight, sensitive_features, costs, fit_params

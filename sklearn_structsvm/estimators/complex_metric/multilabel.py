@@ -1,4 +1,4 @@
-"""MultilabelMetricClassifier: which labels a row gets, for metrics of many labels."""
+"""Multilabel classifiers for metrics of many labels."""
 
 import copy
 from functools import partial
@@ -73,112 +73,117 @@ class MultilabelMetricClassifier(
     AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
     BaseEstimator,
 ):  # fmt: skip
-    r"""Decide which labels a row gets, for a metric of many labels.
+    r"""Multilabel classifier that chooses thresholds or top-k labels for a metric.
 
-    A classifier inside gives the probability η_l(x) that row x has label l. What is
-    learned here is how to decide by these: a threshold for each label, or one for all;
-    or, with `labels_per_row`, which k labels of each row gain most ::
+    A given `estimator` predicts the probability :math:`\eta_l(x)` that row x has label l.
+    What is learned here is how to turn these probabilities into decisions: one threshold
+    per label, one threshold for all labels or, with `labels_per_row`, a choice of k
+    labels per row. Depending on `average`, the objective is
 
-        min  1/L Σ_l ψ(C_l)        average="macro"
-        min  ψ(1/L Σ_l C_l)        average="micro"
-        min  mean of the rows' own 1 - F    average="samples"
+    - "macro": :math:`\min \frac{1}{L} \sum_l \psi(C_l)`;
+    - "micro": :math:`\min \psi\bigl(\frac{1}{L} \sum_l C_l\bigr)`;
+    - "samples": the minimum of the mean over rows of 1 minus the F-measure of the row.
 
-    where C_l is the confusion matrix of label l, there or not and predicted or not, and ψ
-    a metric of two classes, such as 1 - F1. All thresholds are tried, so that the best
-    ones are found for any metric [1]_. For exactly k labels a row the best sets follow
-    from one linear gain of each label [2]_: at once where the metric is linear (recall,
-    costs) or pooled, by column generation where it is another convex one, and for ratios
-    such as macro-F1 by block coordinate ascent [3]_, with a bound. For "samples" the
-    labels of a row are taken to be independent, given the row.
+    Here :math:`C_l` is the 2 × 2 confusion matrix of label l, :math:`L` is the number of
+    labels, and :math:`\psi` is a metric of two classes, such as 1 - F1.
+
+    For thresholds, all candidates are tried, so the result is optimal for any metric
+    [1]_. With k labels per row, the best sets follow from one linear gain per label [2]_.
+    It is found directly if the metric is linear (recall, costs) or pooled, by column
+    generation if it is convex, and by block coordinate ascent [3]_, with a bound, for
+    ratios such as macro-F1. "samples" assumes that the labels of a row are independent
+    given the row.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Gives the probabilities, by `predict_proba`: an array of shape (n_samples,
-        n_labels), as of ``OneVsRestClassifier``, ``ClassifierChain`` and
-        ``CRFClassifier("multilabel")``; a list with an array for each label, as of
-        ``MultiOutputClassifier`` and forests; or a sparse matrix, of the most probable
-        labels only, which is never made dense. Is cloned and fitted, unless it is a
-        ``FrozenEstimator`` or ``cv="prefit"``. None for a logistic regression of each
-        label.
+        Classifier that provides the probabilities by `predict_proba`. It may return an
+        array of shape (n_samples, n_labels), as do ``OneVsRestClassifier``,
+        ``ClassifierChain`` and ``CRFClassifier("multilabel")``; a list with one array per
+        label, as do ``MultiOutputClassifier`` and forests; or a sparse matrix that holds
+        only the most probable labels, which is never made dense. It is cloned and fitted,
+        unless it is a ``FrozenEstimator`` or ``cv="prefit"``. None means one logistic
+        regression per label.
     metric : str or ConfusionMetric, default="f1"
-        ψ, of a label that is there, 1, or not, 0: a name of two classes' metrics such as
-        "f1", "jaccard", "mcc" or "balanced" (a key of
-        ``sklearn_structsvm.metrics.METRICS``), or an object, such as ``FBeta(beta=2)`` or
-        ``LinearLoss({(1, 0): 5.0, (0, 1): 1.0})``, which has a missed label cost five
-        false ones.
+        The metric :math:`\psi` of a label that is present (1) or absent (0): the name of
+        a metric of two classes, such as "f1", "jaccard", "mcc" or "balanced" (a key of
+        ``sklearn_structsvm.metrics.METRICS``), or an object such as ``FBeta(beta=2)``.
+        With ``LinearLoss({(1, 0): 5.0, (0, 1): 1.0})`` a missed label costs as much as
+        five false ones.
     average : {"macro", "micro", "samples"}, default="macro"
-        As of scikit-learn's `f1_score`. "macro": the mean of the labels' own. "micro": of
-        all pairs of a row and a label together. "samples": the mean of the rows' own, for
-        F-measures.
+        How to average over labels, as in scikit-learn's `f1_score`: the mean over labels,
+        over all pairs of a row and a label, or over rows. "samples" is for F-measures.
     labels_per_row : int or None, default=None
-        Predict exactly this many labels for each row; None for as many as is best.
+        Exact number of labels to predict for each row. None chooses the best number.
     constraints : Constraint or sequence of Constraint, default=()
-        On each label, or for "micro" on all together: ``Precision(at_least=0.9)``, or
-        ``Coverage(at_most=0.01)`` for a budget, at most so large a share of the
-        rows. For thresholds only, not with `labels_per_row` or "samples".
+        Constraints on each label or, for "micro", on all labels together. For example
+        ``Precision(at_least=0.9)``, or ``Coverage(at_most=0.01)`` to predict a label for
+        at most 1 % of the rows. Not with `labels_per_row` or "samples".
     confusion : {"auto", "labels", "probabilities"}, default="auto"
-        What C counts: the labels in y; or the probabilities, as if they were right, with
-        which labels that are rare have less noise. "auto": labels for thresholds. With
-        `labels_per_row` and for "samples" only probabilities are counted.
+        What C counts: the labels in y, or the predicted probabilities as if they were
+        correct. Probabilities reduce the noise of rare labels. "auto" counts labels for
+        thresholds. With `labels_per_row` or "samples" only probabilities can be counted.
     cv : int, splitter, iterable, "prefit" or None, default=5
-        Where the probabilities come from that the rule is chosen by. Folds: fits to the
-        rest of each fold give those of the fold, and for `predict` there is a fit to all.
-        None: a fit to all rows gives those of the same rows, which are too sure where the
-        classifier overfits. "prefit": `estimator` is fitted already, and `fit` should get
-        other rows than it was fitted to.
+        Where the probabilities used for choosing the rule come from.
+
+        - Folds: out-of-fold probabilities. `predict` uses a fit to all rows.
+        - None: from a fit to all rows, evaluated on the same rows. They are too confident
+          if the classifier overfits.
+        - "prefit": `estimator` is already fitted. Pass other rows to `fit`.
     tol : float, default=1e-4
-        Of the searches that iterate: stop where the gap is at most this.
+        Stop an iterative search once the gap is at most this value.
     max_iter : int, default=1000
-        Of these: passes over the rows.
+        Maximum number of passes over the rows in an iterative search.
     n_jobs : int or None, default=None
-        Folds at once.
+        Number of folds that are processed in parallel.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_labels,)
-        Columns of y, 0, ..., n_labels - 1.
+        Column indices of y: 0, ..., n_labels - 1.
     estimator_ : classifier
-        The source of the probabilities.
+        The fitted source of the probabilities.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its probability is above; inf where never. Not with
-        `labels_per_row`, nor for "samples".
+        A label is predicted if its probability exceeds its threshold; inf means never.
+        Not defined with `labels_per_row` or for "samples".
     gains_ : ndarray of shape (n_labels, 2)
-        With `labels_per_row`: predicting label l gains gains_[l, 0] + gains_[l, 1] η_l,
-        and the labels of the largest gains are predicted, the first of equal ones.
+        With `labels_per_row`: the gain of predicting label l is
+        ``gains_[l, 0] + gains_[l, 1] * η_l``. The labels with the largest gains are
+        predicted; ties go to the first label.
     metric_ : ConfusionMetric
-        ψ.
+        The metric :math:`\psi`.
     confusion_ : ndarray of shape (n_labels, 2, 2)
-        Confusion matrix of each label, as shares of the rows of training (of the held-out
-        ones, with `cv`), their labels counted.
+        Confusion matrix of each label on the training labels (on held-out predictions
+        with `cv`), as fractions of the rows.
     objective_ : float
-        The minimum above as it was found, in what `confusion` counts.
+        Value of the objective, computed from what `confusion` counts.
     dual_objective_ : float
-        What no rule of the same kind is below: no thresholds, no choice of
-        `labels_per_row` labels, no sets. -inf where none is known, for metrics with
-        `labels_per_row` that are neither convex nor a ratio.
+        Lower bound on the objective for all rules of the same kind: thresholds, choices
+        of `labels_per_row` labels, or label sets. It is -inf with `labels_per_row` for
+        metrics that are neither convex nor ratios.
     dual_gap_ : float
-        `objective_ - dual_objective_`: how far the rule may be from the best. For
-        thresholds 0, and for ratios with `labels_per_row` more than `tol` as a rule: the
-        bound lets rows trade labels.
+        Upper bound on the suboptimality of the rule: `objective_ - dual_objective_`. It
+        is 0 for thresholds. For ratios with `labels_per_row` it is usually larger than
+        `tol`, because the bound comes from a relaxation in which rows can exchange
+        labels.
     n_iter_ : int
-        Passes; 1 where none are needed.
+        Number of passes; 1 if no iterations are needed.
     n_features_in_ : int
-        Where the fitted estimator has it.
+        Number of features seen in `fit`. Defined only if the fitted estimator has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Where the fitted estimator has it.
+        Feature names seen in `fit`. Defined only if the fitted estimator has them.
 
     See Also
     --------
-    ComplexMetricClassifier : The same for one label of each row, and for groups.
+    ComplexMetricClassifier : For one label per row, and for groups.
 
     Notes
     -----
-    A ratio is 0/0 where a label neither occurs nor is predicted: a score of 0, as
+    The ratio 0/0 of a label that neither occurs nor is predicted is a score of 0, as with
     scikit-learn's ``zero_division=0``.
 
-    `predict` decides for each row by itself. `predict_batch` decides for many rows
-    together, by the metric that is expected of them.
+    `predict` decides for each row independently. `predict_batch` decides for many rows
+    jointly, to optimise the expected metric.
 
     References
     ----------
@@ -189,7 +194,6 @@ class MultilabelMetricClassifier(
     .. [3] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński, "Generalized test
        utilities for long-tail performance in extreme multi-label classification",
        NeurIPS 2023.
-
     Examples
     --------
     Ten labels, each of them rare:
@@ -268,32 +272,33 @@ class MultilabelMetricClassifier(
         self.n_jobs = n_jobs
 
     def fit(self, X, y, sample_weight=None, **fit_params):
-        """Fit the probabilities, and find the rule.
+        """Fit the probabilities and find the optimal decision rule.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or whatever the classifier takes.
+            Training data, or whatever `estimator` accepts.
         y : {array-like, sparse matrix} of shape (n_samples, n_labels)
-            Indicator, 1 where a row has a label. Where it is sparse, so are predictions.
+            Label indicator matrix. If it is sparse, predictions are sparse as well.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights of the rows, in the confusion matrices and in the fit of
-            `estimator`, where that takes them.
+            Non-negative weights of the rows, used in the confusion matrices and, if it
+            supports them, in the fit of `estimator`.
         **fit_params : dict
-            Handed on to `fit` of the estimator; with metadata routing, what it and `cv`
-            ask for.
+            Parameters passed to the `fit` method of `estimator`. With metadata routing
+            enabled, parameters requested by `estimator` and `cv`.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
 
         Raises
         ------
         InfeasibleConstraintError
-            A ``ValueError``, where no threshold of a label meets the constraints.
+            A ``ValueError``, if no threshold of a label satisfies the constraints.
         ValueError
-            Before any fit, for y that is no indicator, and for parameters that do not go
-            together.
+            Before any fit, if y is not an indicator matrix, or if parameters contradict
+            each other.
         """
         return self._fit_or_restore(X, y, sample_weight, fit_params)
 
@@ -472,40 +477,44 @@ class MultilabelMetricClassifier(
         return indicator if self.sparse_output_ else indicator.toarray()
 
     def predict(self, X, **params):
-        """The labels of each row.
+        """Predict the labels of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or whatever the classifier takes.
+            Input data, or whatever `estimator` accepts.
         **params : dict
-            Handed on to `predict_proba` of the estimator; with metadata routing, what it
-            asks for.
+            Parameters passed to the `predict_proba` method of `estimator`. With metadata
+            routing enabled, parameters requested by it.
 
         Returns
         -------
         {ndarray, CSR} of int, shape (n_samples, n_labels)
-            Indicator; sparse where the y of `fit` was.
+            Label indicator matrix, sparse if the y of `fit` was.
         """
         _, rows = self._found("predict", X, params)
         return self._output(self.rule_.indicator(rows))
 
     def predict_batch(self, X, sample_weight=None, **params):
-        """The labels of many rows, chosen for the metric that is expected of them.
+        """Predict the labels of many rows jointly, to optimise the expected metric.
 
-        The rule of `fit` is not used: thresholds, or sets of `labels_per_row` labels, are
-        chosen anew for the probabilities of these rows, as if they were right. It pays
-        where the rows of `fit` are few, or of another mix of labels; the labels of a row
-        depend on the other rows. For "samples" it is `predict`.
+        The rule found by `fit` is not used. Thresholds, or sets of `labels_per_row`
+        labels, are chosen anew from the probabilities of these rows, as if they were
+        correct. This helps if `fit` had few rows or a different label distribution. The
+        labels of a row then depend on the other rows. For "samples" the result is that of
+        `predict`.
 
         Parameters
         ----------
         X, **params : as in `predict`
+            Input data.
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows.
 
         Returns
         -------
         {ndarray, CSR} of int, shape (n_samples, n_labels)
+            Label indicator matrix, sparse if the y of `fit` was.
         """
         _, rows = self._found("predict", X, params)
         choice = self._choose(
@@ -516,31 +525,37 @@ class MultilabelMetricClassifier(
         return self._output(choice.rule.indicator(rows))
 
     def predict_proba(self, X, **params):
-        """How probable each label is: those of the fitted estimator, as one matrix.
+        """Compute the label probabilities of the fitted estimator, as one matrix.
 
         Parameters
         ----------
         X, **params : as in `predict`
+            Input data.
 
         Returns
         -------
         {ndarray, sparse matrix} of shape (n_samples, n_labels)
+            Probabilities of the labels.
         """
         return self._found("predict_proba", X, params)[0]
 
     def score(self, X, y, sample_weight=None, **params):
-        """The metric of the predictions: the greater, the better.
+        r"""Compute the metric of the predictions; higher is better.
 
         Parameters
         ----------
         X, **params : as in `predict`
+            Test data.
         y : {array-like, sparse matrix} of shape (n_samples, n_labels)
+            True labels.
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows.
 
         Returns
         -------
-        float
-            1 - ψ, or -ψ for a metric whose values are costs, averaged as `average` says.
+        score : float
+            :math:`1 - \psi`, or :math:`-\psi` for a metric whose values are costs,
+            averaged according to `average`.
         """
         _, rows = self._found("score", X, params)
         predicted = self.rule_.indicator(rows)
@@ -564,11 +579,12 @@ class MultilabelMetricClassifier(
         return 1.0 - loss if self.metric_.greater_is_better else -loss
 
     def get_metadata_routing(self):
-        """What metadata this estimator and the one inside it ask for.
+        """Get the metadata routing of this estimator and its inner estimator.
 
         Returns
         -------
-        MetadataRouter
+        routing : MetadataRouter
+            The routing information.
         """
         mapping = MethodMapping().add(caller="fit", callee="predict_proba")
         if not self._is_fitted_already():

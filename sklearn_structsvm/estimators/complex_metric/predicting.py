@@ -79,18 +79,20 @@ class RandomisedClassifier(
     __metadata_request__score = {"sensitive_features": True, "costs": True}
 
     def get_params(self, deep=True):
-        """Parameters, and with `deep` those of the estimator and the constraints.
+        """Get the parameters of this estimator, its inner estimator and the constraints.
 
-        Of one constraint they are named ``constraints__slack``, of several by their
-        places, ``constraints__0__slack``.
+        The parameters of a single constraint are named like ``constraints__slack``, those
+        of several constraints by position, like ``constraints__0__slack``.
 
         Parameters
         ----------
         deep : bool, default=True
+            Whether to include the parameters of the inner estimator and the constraints.
 
         Returns
         -------
-        dict
+        params : dict
+            Parameter names and values.
         """
         params = super().get_params(deep)
         if deep and isinstance(self.constraints, (list, tuple)):
@@ -101,20 +103,22 @@ class RandomisedClassifier(
         return params
 
     def set_params(self, **params):
-        """Set parameters by the names of `get_params`.
+        """Set the parameters of this estimator, its inner estimator and the constraints.
 
         Parameters
         ----------
         **params : dict
+            Parameter names, as in `get_params`, and values.
 
         Returns
         -------
-        self
+        self : object
+            The estimator.
 
         Raises
         ------
         ValueError
-            For an unknown name.
+            If a name is unknown.
         """
         placed = {key: PLACED.match(key) for key in params}
         others = {key: value for key, value in params.items() if not placed[key]}
@@ -151,11 +155,12 @@ class RandomisedClassifier(
         return tags
 
     def get_metadata_routing(self):
-        """What metadata this estimator and the one inside it ask for.
+        """Get the metadata routing of this estimator and its inner estimator.
 
         Returns
         -------
-        MetadataRouter
+        routing : MetadataRouter
+            The routing information.
         """
         router = MetadataRouter(owner=self).add_self_request(self)
         if not self._is_plugin:
@@ -235,39 +240,40 @@ class RandomisedClassifier(
     def predict(
         self, X, *, sensitive_features=None, costs=None, random_state=None, **params
     ):
-        """Labels: for each row those of one classifier of the mixture.
+        r"""Predict the label of each row, by one classifier of the mixture.
 
-        Which one is decided by a hash of the row's values in the columns of `fit`, so
-        that a row gets the same label whenever and with whatever other rows and columns
-        it is predicted.
+        By default a hash of the row's values in the columns of `fit` selects the
+        classifier. A row therefore always gets the same label, whatever other rows and
+        columns come with it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or whatever the classifier takes.
+            Input data, or whatever `estimator` accepts.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
-or None
-            The groups, needed where `groups_` is not None, and else not used (nor with
-            `group_blind`, nor by the classifiers of ``lmo="weighted"``, which see the
-            rows alone).
+        default=None
+            Group of each row. Required if `groups_` is not None, unless `group_blind` is
+            True or ``lmo="weighted"``. Ignored otherwise.
         costs : array-like of shape (n_samples, n_classes, n_classes), default=None
-            The costs of each example, [r, i, j] of predicting j if its label is i, where
-            `fit` had them in this form; not used by other fits. None: those of `fit` on
-            average, so that only features decide.
+            Costs of predictions for each row, if `fit` had costs of this form: entry [r,
+            i, j] is the cost of predicting j if the label is i. None uses the mean costs
+            of `fit`, so that only the features decide. Ignored otherwise.
         random_state : int, RandomState instance or None, default=None
-            Not None: draw the classifier for each row instead of hashing.
+            If not None, the classifier is drawn at random for each row rather than by
+            hashing.
         **params : dict
-            Handed on to `predict_proba` of the estimator; with metadata routing, what it
-            asks for.
+            Parameters passed to the `predict_proba` method of `estimator`. With metadata
+            routing enabled, parameters requested by it.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels.
 
         Raises
         ------
         ValueError
-            For a group that was not in training.
+            If a group did not occur in training.
         """
         if holds_dask(X):
             check_is_fitted(self)
@@ -286,20 +292,21 @@ or None
         return self.classes_[codes]
 
     def predict_proba(self, X, *, sensitive_features=None, costs=None, **params):
-        """With what probability the mixture predicts each class.
+        """Compute the probability with which the mixture predicts each class.
 
-        This is the share of the draws of ``predict(X, random_state=...)``, and not how
-        probable the class is: for that ask ``estimator_.predict_proba``.
+        These are the frequencies of the labels of ``predict(X, random_state=...)``. For
+        estimates of the class probabilities use ``estimator_.predict_proba``.
 
         Parameters
         ----------
         X, sensitive_features, costs, **params : as in `predict`
+            Input data.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Rows of sum 1, in the order of `classes_`; of 0 and 1 where all classifiers
-            of the mixture agree.
+            Rows that sum to 1, in the order of `classes_`. The entries are 0 and 1 where
+            all classifiers of the mixture agree.
         """
         X_in, cells, costs = self._mixture_input(
             "predict_proba", X, sensitive_features, costs, params
@@ -308,19 +315,20 @@ or None
 
     @available_if(_is_deterministic)
     def decision_function(self, X, *, sensitive_features=None, costs=None, **params):
-        """Minus the expected cost of each class, where the mixture is one classifier.
+        """Compute the negative expected cost of each class.
 
-        A mixture of several has no such scores, nor then this method.
+        Available only if the mixture consists of a single classifier.
 
         Parameters
         ----------
         X, sensitive_features, costs, **params : as in `predict`
+            Input data.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The largest is predicted. For two classes the difference, positive where
-            ``classes_[1]`` is.
+            Scores; the class with the largest score is predicted. For two classes their
+            difference, which is positive where ``classes_[1]`` is predicted.
         """
         P, cells, costs = self._mixture_input(
             "decision_function", X, sensitive_features, costs, params
@@ -331,20 +339,23 @@ or None
     def score(
         self, X, y, sample_weight=None, *, sensitive_features=None, costs=None, **params
     ):
-        """The metric of the predictions: the greater, the better.
+        r"""Compute the metric of the predictions; higher is better.
 
         Parameters
         ----------
         X, sensitive_features, costs, **params : as in `predict`
+            Test data.
         y : array-like of shape (n_samples,)
+            True labels.
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the examples.
 
         Returns
         -------
-        float
-            As ``metric.scorer()`` has it: 1 - ψ(C), or -ψ(C) for a metric whose values
-            are costs. Labels that were not seen in `fit` are classes of their own, none
-            of which is predicted, and a warning names them.
+        score : float
+            The value of ``metric.scorer()``: :math:`1 - \psi(C)`, or :math:`-\psi(C)` for
+            a metric whose values are costs. Labels that were not seen in `fit` form
+            classes of their own that are never predicted, and a warning lists them.
         """
         predicted = self.predict(
             X, sensitive_features=sensitive_features, costs=costs, **params

@@ -35,27 +35,29 @@ PART_OF_PASS = 10
 
 @dataclass
 class RegularizationPath:
-    """Weights that are ε-approximate for every λ.
+    r"""Regularization path: weights that are ε-approximate for every λ.
 
-    For λ in [λ_{j+1}, λ_j] the weights `coefs[j]` are ε-approximate, and so are
-    (λ_0 / λ) `coefs[0]` for λ above the first breakpoint λ_0 (counted from 0 here, from
-    1 in the paper).
+    For :math:`\lambda` in :math:`[\lambda_{j+1}, \lambda_j]` the weights ``coefs[j]`` are
+    ε-approximate. Above the first breakpoint, so are :math:`\lambda_0 / \lambda` times
+    ``coefs[0]``. (Breakpoints are counted from 0 here and from 1 in the paper.)
 
     Attributes
     ----------
     lambdas : ndarray of shape (n_breakpoints,)
-        Decreasing.
+        Breakpoints, in decreasing order.
     coefs : ndarray of shape (n_breakpoints, d)
+        Weight vector at each breakpoint.
     gaps : ndarray of shape (n_breakpoints,)
-        Duality gap of each solution at its own λ: true, or for a heuristic path the sum
-        of the block gaps as last seen.
+        Duality gap of each solution at its breakpoint. For a heuristic path, the sum of
+        the last known block gaps.
     seconds, n_iter, n_oracle_calls : ndarray of shape (n_breakpoints,)
-        Spent until each breakpoint was solved; `n_iter` in passes (n steps).
+        Cumulative time, passes over the data, and calls of the max-oracle.
     eps : float
+        Maximum suboptimality.
     complete : bool
-        Whether the last solution is ε-approximate for all smaller λ as well.
+        Whether the last solution is ε-approximate for all smaller values as well.
     end : float
-        The path serves λ >= `end`; 0 where it is complete.
+        The smallest value that the path covers; 0 if it is complete.
     """
 
     lambdas: np.ndarray
@@ -72,20 +74,22 @@ class RegularizationPath:
         return 0.0 if self.complete else float(self.lambdas[-1])
 
     def coef(self, lam):
-        """The ε-approximate weights at any λ > 0 that the path reaches.
+        """Return ε-approximate weights for a regularization strength.
 
         Parameters
         ----------
         lam : float
+            Regularization strength, positive and at least `end`.
 
         Returns
         -------
         ndarray of shape (d,)
+            Weight vector.
 
         Raises
         ------
         ValueError
-            If `lam` is not positive, or below the end of a path that is not complete.
+            If `lam` is not positive, or is below the end of an incomplete path.
         """
         if not lam > 0:
             raise ValueError(f"lam must be positive; got {lam!r}.")

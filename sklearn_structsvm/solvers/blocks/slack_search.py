@@ -1,4 +1,4 @@
-"""The most violating labeling of slack rescaling: which search, and what it found."""
+"""Search for the most violating labeling of slack rescaling."""
 
 from dataclasses import dataclass
 
@@ -11,23 +11,28 @@ from sklearn_structsvm.solvers.blocks._slack_search import SEARCHES
 
 @dataclass
 class SlackSearchResult:
-    """What a search found.
+    """Result of a search for the most violating labeling of slack rescaling.
+
+    Below, h is the margin violation and g the loss of a labeling, as in
+    `find_most_violating`.
 
     Attributes
     ----------
-    labels : ndarray, or a labeling of a structure of one's own
-        As the oracle encodes them.
+    labels : ndarray, or a labeling of a user-defined structure
+        The labeling found, as the oracle encodes it.
     margin, loss : float
-        h = 1 + f(y) - f(y_true), and g = L(y_true, y).
+        Its margin violation :math:`h = 1 + f(y) - f(y_i)` and its loss
+        :math:`g = L(y_i, y)`.
     value : float
-        Φ = g h; 0 where no labeling violates, and then `labels` is the true one.
+        The slack-rescaled violation g h. It is 0 if no labeling violates the margin, and
+        `labels` is then the true labeling.
     bound : float
-        At least Φ of every labeling.
+        Upper bound on g h over all labelings.
     n_queries : int
-        Calls of the (constrained) λ-oracle.
+        Number of calls of the λ-oracle or the constrained λ-oracle.
     trace : dict of ndarray, or None
-        Query by query: "lam", "alpha" and "beta" (the angle asked for), "found"
-        (whether there was a labeling in it), and its "margin" and "loss".
+        One entry per query: "lam", "alpha" and "beta" (the angle searched), "found"
+        (whether it contains a labeling), and the "margin" and "loss" of that labeling.
     """
 
     labels: object
@@ -52,42 +57,47 @@ def find_most_violating(
     one=1.0,
     trace=False,
 ):
-    r"""Search block i for the labeling of largest slack-rescaled violation.
+    r"""Find the labeling with the largest slack-rescaled margin violation.
 
-    .. math:: \operatorname{argmax}_y\; L(y)\,(1 + f(y) - f(y_i))
+    For example i, it solves
+
+    .. math:: \max_y \; L(y_i, y) \, (1 + f(y) - f(y_i)), \qquad
+        f(y) = \langle w, \varphi(x_i, y) \rangle.
 
     Parameters
     ----------
     oracle : BlockOracle
-        As a structure's ``make_oracle(X, y)`` returns it.
+        Oracle of a structure, as returned by its ``make_oracle(X, y)``.
     i : int
-        Which example of the oracle.
-    w : ndarray of shape (n_weights,), float64
-    search : {"angular", "exact", "bisecting", "binary", "sarawagi"}
-        "angular" (Algorithm 2) and "exact" always find it, the others may miss it
-        (Theorem 1): "bisecting" is Algorithm 1, "binary" minimises Lemma 1's bound, and
-        "sarawagi" the bound of [2]_ at the slack given.
-    rtol : float
-        Stop at (1 - rtol) times the largest violation.
-    max_queries : int
-        Or after this many calls.
-    lam : float
-        λ to begin with, for "angular" and "bisecting"; 0 for their own choice.
-    slack : float
-        ξ_i of "sarawagi".
-    one : float
-        The constant of h.
-    trace : bool
-        Whether to keep all queries.
+        Index of the example.
+    w : ndarray of shape (n_weights,), dtype float64
+        Weight vector.
+    search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
+        "angular" (Algorithm 2) and "exact" always find the maximum. The others may miss
+        it (Theorem 1): "bisecting" is Algorithm 1, "binary" minimises the bound of
+        Lemma 1, and "sarawagi" minimises the bound of [2]_ for the given `slack`.
+    rtol : float, default=0.0
+        Stop once the violation is at least (1 - rtol) times the largest.
+    max_queries : int, default=1000
+        Maximum number of oracle calls.
+    lam : float, default=0.0
+        Initial λ of "angular" and "bisecting". 0 lets them choose it.
+    slack : float, default=0.0
+        Slack ξ_i for "sarawagi".
+    one : float, default=1.0
+        The constant 1 in the formula.
+    trace : bool, default=False
+        Whether to record all queries.
 
     Returns
     -------
     SlackSearchResult
+        The labeling, its violation, and an upper bound.
 
     Raises
     ------
     ValueError
-        Where the oracle cannot answer what the search asks.
+        If the oracle lacks an operation that the search needs.
 
     References
     ----------
@@ -95,7 +105,6 @@ def find_most_violating(
        AISTATS 2016.
     .. [2] Sarawagi, Gupta, "Accurate max-margin training for structured output spaces",
        ICML 2008.
-
     Examples
     --------
     >>> import numpy as np

@@ -19,14 +19,14 @@ NO_WEIGHT = 1e-12
 
 
 class InfeasibleConstraintError(ValueError):
-    """No achievable confusion tensor meets all constraints.
+    """Error raised if no achievable confusion matrices satisfy all constraints.
 
     Attributes
     ----------
     smallest_violation : float
-        A lower bound of the largest violation of any classifier, greater than 0, in the
-        constraints' own units; for an LMO that is not exact that of the classifier that
-        came nearest.
+        Lower bound, greater than 0, on the largest constraint violation of any
+        classifier, in the units of the constraints. If the LMO is not exact, the
+        violation of the classifier that came closest.
     """
 
     def __init__(self, message, smallest_violation):
