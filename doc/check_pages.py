@@ -1,8 +1,9 @@
 """Look at the built pages as a visitor does: `make site` runs this.
 
 Ten pages are opened in a headless Chromium, wide and narrow, light and dark: none may be
-wider than its window, write errors to the console, or lack a picture. CHROMIUM names the
-browser, where it is not found by itself.
+wider than its window, write errors to the console, ask for what is not there, lack a
+picture, or leave a formula as TeX. Of all others that have formulas, these are looked at
+once. CHROMIUM names the browser, where it is not found by itself.
 """
 
 import os
@@ -28,36 +29,64 @@ PAGES = [
 WIDTHS = 1280, 390
 BROWSERS = "chromium", "chromium-browser", "google-chrome", "chrome"
 
-# How much wider than its window a page is, and which pictures did not load.
-MEASURE = """() => ({
-    excess: document.documentElement.scrollWidth - window.innerWidth,
-    missing: [...document.images].filter(i => i.complete && !i.naturalWidth)
-        .map(i => i.getAttribute("src")),
-})"""
+# How much wider than its window a page is, which pictures did not load, and which formulas
+# MathJax did not set, or only as an error. Pictures below the window are loaded when they
+# are reached.
+MEASURE = """async () => {
+    const pictures = [...document.images];
+    pictures.forEach(i => i.loading = "eager");
+    await Promise.all(pictures.map(i => i.decode().catch(() => null)));
+    await window.MathJax?.startup.promise;
+    return {
+        excess: document.documentElement.scrollWidth - window.innerWidth,
+        missing: pictures.filter(i => !i.naturalWidth).map(i => i.getAttribute("src")),
+        unset: [...document.querySelectorAll(".math")].filter(
+            f => !f.querySelector("mjx-container") || f.querySelector("[data-mjx-error]")
+        ).map(f => f.textContent),
+    };
+}"""
+
+
+def with_formulas():
+    """Of all pages, those that have formulas."""
+    for path in sorted(SITE.rglob("*.html")):
+        if 'class="math' in path.read_text(encoding="utf-8"):
+            yield path.relative_to(SITE).as_posix()
+
+
+def wrong_with(browser, names, width, scheme):
+    """What is wrong with these pages as they are drawn."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
+    tab, errors = context.new_page(), []
+    tab.on("console", lambda m: m.type == "error" and errors.append(m.text))
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    # What the next page cuts short is aborted: it was not missing.
+    tab.on(
+        "requestfailed",
+        lambda request: request.failure != "net::ERR_ABORTED"
+        and errors.append(f"{request.url}: {request.failure}"),
+    )
+    for name in names:
+        tab.goto((SITE / name).as_uri(), wait_until="load")
+        found = tab.evaluate(MEASURE)
+        if found["excess"] > 0:
+            errors.append(f"{found['excess']} pixels too wide")
+        errors += [f"no picture {source}" for source in found["missing"]]
+        errors += [f"formula not set: {formula}" for formula in found["unset"]]
+        yield from (f"{name}, {width} pixels, {scheme}: {error}" for error in errors)
+        errors.clear()
+    context.close()
 
 
 def seen_by(browser):
-    """What is wrong with the pages as they are drawn."""
+    """What is wrong with the pages."""
     for width in WIDTHS:
         for scheme in "light", "dark":
-            context = browser.new_context(
-                viewport={"width": width, "height": 900}, color_scheme=scheme
-            )
-            tab, errors = context.new_page(), []
-            tab.on("console", lambda m, e=errors: m.type == "error" and e.append(m.text))
-            tab.on("pageerror", lambda error, e=errors: e.append(str(error)))
-            for name in PAGES:
-                tab.goto((SITE / name).as_uri(), wait_until="load")
-                # Pictures below the window are loaded when they are reached.
-                tab.evaluate("document.images.forEach?.(i => i.loading = 'eager')")
-                found = tab.evaluate(MEASURE)
-                where = f"{name}, {width} pixels, {scheme}"
-                if found["excess"] > 0:
-                    yield f"{where}: {found['excess']} pixels too wide"
-                yield from (f"{where}: no picture {src}" for src in found["missing"])
-                yield from (f"{where}: {text}" for text in errors)
-                errors.clear()
-            context.close()
+            yield from wrong_with(browser, PAGES, width, scheme)
+    others = [name for name in with_formulas() if name not in PAGES]
+    yield from wrong_with(browser, others, WIDTHS[0], "light")
 
 
 def main():

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 from sklearn_structsvm import __version__
@@ -84,8 +85,15 @@ sphinx_gallery_conf = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+# Formulas without a network: all of MathJax that TeX needs, fonts included, is one file.
+MATHJAX = Path(find_spec("sphinx-mathjax-offline").submodule_search_locations[0])
+MATHJAX /= "static/mathjax/tex-svg-full.js"
+mathjax_path = MATHJAX.name
+# A command that it does not know is an error, which doc/check_pages.py finds.
+mathjax3_config = {"tex": {"packages": {"[-]": ["noundefined"]}}}
+
 html_theme = "pydata_sphinx_theme"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["site.css"]
 html_logo = html_favicon = "_static/logo.svg"
 html_title = project
