@@ -20,6 +20,7 @@ copyright = author
 version = release = __version__
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
@@ -80,6 +81,13 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 1e6,
 }
+
+# Figures of the guide are drawn by doc/figures/*.py, anew where a script has changed.
+plot_basedir = "figures"
+plot_formats = ["svg"]
+plot_html_show_formats = plot_html_show_source_link = False
+plot_apply_rcparams = True
+plot_rcparams = {"axes.grid": False, "svg.hashsalt": project}
 
 # What is copied is what one types.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -77,3 +77,16 @@ def test_every_example_has_its_place_in_the_gallery():
     listed = runpy.run_path(str(DOC / "reading_order.py"))["EXAMPLES"]
     scripts = {path.name for path in (DOC.parent / "examples").glob("*.py")}
     assert sorted(listed) == sorted(scripts - {"demo.py"})
+
+
+FIGURES = re.findall(r"^\.\. plot:: (\S+)\n((?:   .*\n)+)", GUIDE, flags=re.MULTILINE)
+
+
+def test_every_figure_is_in_the_guide_once():
+    scripts = sorted(path.name for path in (DOC / "figures").glob("*.py"))
+    assert sorted(name for name, _ in FIGURES) == scripts
+
+
+@pytest.mark.parametrize(("name", "options"), FIGURES)
+def test_every_figure_is_described_for_those_who_cannot_see_it(name, options):
+    assert re.match(r"   :alt: \S.{40,}", options)
