@@ -1,5 +1,6 @@
 """All of scikit-learn that is private, or not in every supported version."""
 
+import sklearn
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
@@ -31,6 +32,22 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
+# Before, a scorer that stands for a meta-estimator's `score` asks for nothing that its
+# parts ask for.
+ROUTES_TO_DEFAULT_SCORES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+
+
+def lost_metadata_words():
+    """What to add to an error about metadata that are missing; mostly nothing."""
+    if ROUTES_TO_DEFAULT_SCORES or not sklearn.get_config()["enable_metadata_routing"]:
+        return ""
+    return (
+        " scikit-learn before 1.8 hands no metadata to the default score of a pipeline, "
+        "in cross-validation and searches: give them scoring=metric.scorer(), of a "
+        "metric of sklearn_structsvm.metrics, or update scikit-learn."
+    )
+
+
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
@@ -40,6 +57,7 @@ __all__ = [
     "_check_method_params",
     "_safe_indexing",
     "_safe_split",
+    "lost_metadata_words",
     "validate_params",
     "with_callbacks",
 ]

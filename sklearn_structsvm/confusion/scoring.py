@@ -5,10 +5,10 @@ from inspect import Parameter, signature
 
 import numpy as np
 from sklearn import get_config
-from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from sklearn_structsvm._utils.borders import check_choice
-from sklearn_structsvm._utils.compat import _BaseScorer
+from sklearn_structsvm._utils.compat import _BaseScorer, lost_metadata_words
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.mean_costs import mean_cost
 
@@ -103,7 +103,10 @@ class Scored:
             )
         if self.needs_costs:
             if costs is None:
-                raise ValueError(f"{self!r} is of costs of each example: pass costs.")
+                raise ValueError(
+                    f"{self!r} is of costs of each example: pass costs."
+                    + lost_metadata_words()
+                )
             return self.measured_cost(
                 mean_cost(
                     y_true, y_pred, costs, sample_weight=sample_weight, labels=labels
@@ -148,12 +151,12 @@ class Scored:
 class ConfusionScorer(_BaseScorer):
     """What `Scored.scorer` returns: scikit-learn's scorer, with groups for `predict`."""
 
-    # What is asked for where the user says nothing: see scikit-learn's metadata routing.
-    __metadata_request__score = {
-        "sensitive_features": True,
-        "costs": True,
-        "sample_weight": None,
-    }
+    def __init__(self, score_func, sign, kwargs, response_method):
+        super().__init__(score_func, sign, kwargs, response_method=response_method)
+        # What is asked for where the user says nothing: see scikit-learn's metadata
+        # routing. Version 1.8 does not read it of a class, as a scorer has no `score`.
+        self._metadata_request = MetadataRequest(owner=type(self).__name__)
+        self.set_score_request(sensitive_features=True, costs=True, sample_weight=None)
 
     def __call__(self, estimator, X, y_true, *, sample_weight=None, **kwargs):
         """Score an estimator; `sensitive_features` may be given by name.
@@ -169,10 +172,8 @@ class ConfusionScorer(_BaseScorer):
 
         What is not named stays as it is.
         """
-        request = self._get_metadata_request()
         for name, alias in kwargs.items():
-            request.score.add_request(param=name, alias=alias)
-        self._metadata_request = request
+            self._metadata_request.score.add_request(param=name, alias=alias)
         return self
 
     def _score(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sklearn_structsvm._utils.compat import lost_metadata_words
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm.confusion.cells import Cells
@@ -66,7 +67,7 @@ class CellFinder:
         elif sensitive_features is None:
             raise ValueError(
                 "This classifier was fitted with groups, and depends on them: pass "
-                "sensitive_features."
+                f"sensitive_features.{lost_metadata_words()}"
             )
         else:
             group_codes = self.groups.encode(sensitive_features, n_samples)

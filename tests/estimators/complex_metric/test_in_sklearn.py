@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from functools import partial
 
 import joblib
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     cross_val_predict,
+    cross_val_score,
     cross_validate,
 )
 from sklearn.neighbors import KNeighborsClassifier
@@ -32,6 +34,7 @@ from sklearn_structsvm import (
     ComplexMetricClassifier,
     SubLBFGSClassifier,
 )
+from sklearn_structsvm._utils.compat import ROUTES_TO_DEFAULT_SCORES
 from sklearn_structsvm.metrics import EqualOpportunity, GMean, HMean, g_mean_score
 
 try:
@@ -254,8 +257,8 @@ class TestRouting:
     @pytest.mark.parametrize("inside", [False, True], ids=["alone", "pipeline"])
     @pytest.mark.parametrize("scoring", [None, GMean().scorer(), FAIR.scorer()], ids=str)
     def test_a_search_does_not_lose_the_groups(self, inside, scoring):
-        if inside and scoring is None and ScoringMonitor is None:
-            pytest.skip("scikit-learn before 1.9 does not route to a pipeline's score")
+        if inside and scoring is None and not ROUTES_TO_DEFAULT_SCORES:
+            pytest.skip("loses them before scikit-learn 1.8, as the next test says")
         X, y, groups = make_data(2)
         model = ComplexMetricClassifier(LogisticRegression(), constraints=[FAIR])
         name = "estimator__C"
@@ -268,6 +271,36 @@ class TestRouting:
         # The search itself takes no metadata to predict.
         best = search.best_estimator_
         assert len(best.predict(X, sensitive_features=groups)) == len(X)
+
+    def test_a_pipeline_that_loses_the_groups_says_what_to_do(self):
+        X, y, groups = make_data(2)
+        model = make_pipeline(StandardScaler(), ComplexMetricClassifier(constraints=FAIR))
+        score = partial(
+            cross_val_score, model, X, y, params={"sensitive_features": groups}, cv=3,
+            error_score="raise",
+        )  # fmt: skip
+        if ROUTES_TO_DEFAULT_SCORES:
+            scores = score()
+        else:
+            hint = (
+                r"before 1\.8 hands no metadata .* give them scoring=metric\.scorer\(\)"
+            )
+            with pytest.raises(ValueError, match=f"pass sensitive_features. .* {hint}"):
+                score()
+            # What they do without being told to raise it.
+            with pytest.warns(UserWarning, match=hint):
+                nan = score(error_score=np.nan)
+            assert np.isnan(nan).all()
+            scores = score(scoring=GMean().scorer())
+        np.testing.assert_array_equal(scores, score(scoring=GMean().scorer()))
+
+    def test_without_routing_nothing_is_said_of_pipelines(self):
+        X, y, groups = make_data(2)
+        with sklearn.config_context(enable_metadata_routing=False):
+            model = ComplexMetricClassifier(constraints=FAIR)
+            model.fit(X, y, sensitive_features=groups)
+            with pytest.raises(ValueError, match="pass sensitive_features.$"):
+                model.score(X, y)
 
     def test_a_search_over_constraints(self):
         X, y, groups = make_data(2)
