@@ -6,20 +6,20 @@ from sklearn_structsvm._utils.borders import check_integer
 
 
 def grid_edges(shape, connectivity=4):
-    """The edges of a grid of pixels, numbered row by row.
+    """Edges of a grid of pixels, numbered row by row.
 
     Parameters
     ----------
     shape : tuple of two ints
-        Rows and columns.
+        Number of rows and columns.
     connectivity : {4, 8}, default=4
-        Neighbours of a pixel: 8 with those across a corner.
+        Number of neighbours of a pixel. 8 includes diagonal neighbours.
 
     Returns
     -------
     ndarray of shape (n_edges, 2), dtype intp
-        From left to right and from top to bottom; first those within rows, then those
-        within columns, then both diagonals.
+        Edges from left to right and from top to bottom: first those within rows, then
+        those within columns, then both diagonals.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is predicted: features, loss and decoding of each kind of output."""
+"""Structures: the joint features, loss and decoders of each kind of output."""
 
 from sklearn_structsvm._utils.grids import grid_edges
 from sklearn_structsvm.structures.base import Structure

@@ -1,4 +1,4 @@
-"""The base class of all structures, and of a user's own."""
+"""The base class of all structures, built-in and user-defined."""
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -8,63 +8,66 @@ from sklearn_structsvm.structures._callback import CallbackOracle
 
 
 class Structure(BaseEstimator):
-    """What is predicted: features, loss and decoding of one kind of output.
+    r"""Base class of structures: joint features, loss and decoders of a kind of output.
 
-    Subclass it for outputs of your own. Predictions are ::
+    Subclass it for outputs of your own. Predictions are
 
-        argmax_y ⟨w, joint_feature(x, y)⟩,
+    .. math:: \arg\max_y \; \langle w, \varphi(x, y) \rangle,
 
-    and the weights w are learned such that the true output of each training example
-    scores higher than any other by a margin of the `loss` between them. Write four
-    methods, in plain Python:
+    and the weight vector w is learned so that the true output of each training example
+    scores higher than any other by a margin that depends on their loss. Write four
+    methods in plain Python:
 
     ``joint_feature(x, y)``
-        ndarray of shape (d,), or a sparse row of shape (1, d): φ(x, y). d must not
-        depend on x or y.
+        :math:`\varphi(x, y)`, as an ndarray of shape (d,) or a sparse row of shape (1,
+        d). d must not depend on x or y.
     ``loss(y_true, y)``
-        float >= 0, and 0 where ``y == y_true``.
+        A float that is at least 0, and 0 for ``y == y_true``.
     ``decode(x, w)``
-        argmax_y ⟨w, φ(x, y)⟩.
+        A maximiser of :math:`\langle w, \varphi(x, y) \rangle` over y.
     ``loss_augmented_decode(x, y_true, w, lam=1.0)``
-        argmax_y ⟨w, φ(x, y)⟩ + lam · loss(y_true, y): the max-oracle of training. It
-        must be an exact maximiser, or the duality gap that is reported is none.
+        The max-oracle of training: a maximiser of :math:`\langle w, \varphi(x, y) \rangle
+        + \lambda \, L(y_{true}, y)` over y, for the loss L. It must be exact, or the
+        reported duality gap is invalid.
 
-    and, where slack rescaling is wanted, one of
+    For slack rescaling, add one of
 
     ``constrained_decode(x, y_true, w, lam, alpha, beta, ...)``
-        The same maximum over labelings that satisfy two linear constraints, see below:
-        what angular search asks.
+        The same maximum over labelings that satisfy two linear constraints, for angular
+        search. See below.
     ``slack_augmented_decode(x, y_true, w, one=1.0)``
-        argmax_y loss(y_true, y) · (one + ⟨w, φ(x, y) - φ(x, y_true)⟩), for those who know
-        how to maximise this product: no search is made then.
+        A maximiser of :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \varphi(x, y) -
+        \varphi(x, y_{true}) \rangle)` over y, if you know how to maximise this product.
+        No search is then needed.
 
-    `x` and `y` are the items of the X and y given to `fit`, untouched. `w` is read-only.
-    A labeling may be an array, a (nested) list, tuple or dict, or any hashable value,
-    and is not to be changed after it was returned. Those of one example have one length,
-    unless the class attribute ``variable_length`` is set to True. Parameters of the
-    structure are declared as in any scikit-learn estimator, as arguments of ``__init__``
-    stored under their names, so that a grid search reaches them as ``structure__name``.
+    `x` and `y` are the items of the X and y passed to `fit`, unchanged. `w` is read-only.
+    A labeling may be an array, a (nested) list, tuple or dict, or any hashable value. It
+    must not be changed after it was returned. All labelings of one example must have the
+    same length, unless the class attribute ``variable_length`` is True. Declare
+    parameters as in any scikit-learn estimator: as arguments of ``__init__``, stored
+    under their names. A grid search reaches them as ``structure__name``.
 
-    `check_structure` tries all this on your data. It finds mistakes sooner where the
-    method ``labelings(x)`` lists what there is to choose from.
+    `check_structure` tests all this on your data. It finds mistakes more reliably if the
+    method ``labelings(x)`` lists all labelings.
 
-    Parts that are compiled do not call methods in Python. So a subclass of a built-in
-    structure that defines `loss_augmented_decode` is trained by its own methods, not by
-    the compiled ones, and predicts by its own `decode`; one that changes `joint_feature`
-    or `loss` alone is a TypeError. What a class claims of its decoders,
-    `has_constrained_decode` and `has_slack_augmented_decode`, and the list of its
-    `labelings`, are not inherited by a class with decoders of its own.
+    Compiled code does not call Python methods. A subclass of a built-in structure that
+    overrides `loss_augmented_decode` is therefore trained with its own methods rather
+    than the compiled ones, and predicts with its own `decode`. Overriding `joint_feature`
+    or `loss` alone raises a TypeError. The attributes `has_constrained_decode` and
+    `has_slack_augmented_decode`, and the method `labelings`, are not inherited by a class
+    that overrides the decoders.
 
     See Also
     --------
-    check_structure : Whether a structure keeps to all this.
-    ChainStructure : Sequences of labels.
+    check_structure : Tests whether a structure satisfies these requirements.
+    ChainStructure : Label sequences.
     MulticlassStructure : One of several classes.
     MultilabelStructure : Several independent labels.
 
     Examples
     --------
-    A structure that ranks two items, x holding one row of features for each:
+    A structure that chooses the better of two items. Each x has one row of features per
+    item:
 
     >>> import numpy as np
     >>> from sklearn_structsvm import BCFWClassifier
@@ -128,22 +131,24 @@ class Structure(BaseEstimator):
             cls.labelings = Structure.labelings
 
     def joint_feature(self, x, y):
-        """φ(x, y), of shape (d,)."""
+        """Joint feature vector of an input and a labeling, of shape (d,)."""
         raise NotImplementedError(f"{type(self).__name__} must define joint_feature.")
 
     def loss(self, y_true, y):
-        """What predicting y costs where y_true is right: >= 0, and 0 for y_true."""
+        """Loss of predicting y if y_true is correct: nonnegative, and 0 for y_true."""
         raise NotImplementedError(f"{type(self).__name__} must define loss.")
 
     def decode(self, x, w):
-        """argmax_y ⟨w, φ(x, y)⟩."""
+        """Find the labeling with the highest score."""
         raise NotImplementedError(f"{type(self).__name__} must define decode.")
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        """argmax_y h(y) + lam · g(y), the λ-oracle.
+        r"""Maximise score plus `lam` times loss: the λ-oracle.
 
-        With h(y) = 1 + ⟨w, φ(x, y) - φ(x, y_true)⟩ and g(y) = loss(y_true, y); lam = 1
-        is the max-oracle of margin rescaling.
+        In the notation of slack rescaling it maximises h(y) + lam · g(y), where
+        :math:`h(y) = 1 + \langle w, \varphi(x, y) - \varphi(x, y_{true}) \rangle` and
+        :math:`g(y) = L(y_{true}, y)`. With ``lam=1`` it is the max-oracle of margin
+        rescaling.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define loss_augmented_decode."
@@ -152,50 +157,54 @@ class Structure(BaseEstimator):
     def constrained_decode(
         self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
-        """argmax_y h(y) + lam · g(y) over β h(y) < g(y) <= α h(y), or None.
+        """Maximise h + `lam` g subject to β h < g ≤ α h; None if this is infeasible.
 
-        The constrained λ-oracle of Choi, Meshi and Srebro (AISTATS 2016), eq. (8).
-        `strict_alpha` makes the right inequality strict, `strict_beta` (the default)
-        the left one. `alpha` may be infinite: h(y) > 0 is then all that it asks. None
-        says that no labeling satisfies both.
+        This is the constrained λ-oracle of Choi, Meshi and Srebro (AISTATS 2016), eq.
+        (8), with h and g as in `loss_augmented_decode`. `strict_alpha` makes the right
+        inequality strict, and `strict_beta` (the default) the left one. `alpha` may be
+        infinite, which requires only h > 0.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not define constrained_decode."
         )
 
     def slack_augmented_decode(self, x, y_true, w, one=1.0):
-        """argmax_y loss(y_true, y) · (one + ⟨w, φ(x, y) - φ(x, y_true)⟩).
+        r"""Maximise the slack-rescaled violation directly, without a search.
 
-        Where it is known how to maximise the product, no search is needed.
+        The maximised function is
+        :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \varphi(x, y) -
+        \varphi(x, y_{true}) \rangle)`.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not define slack_augmented_decode."
         )
 
     def labelings(self, x):
-        """All labelings of x, one after another; None where they are not listed.
+        """Iterate over all labelings of x; None if they cannot be listed.
 
-        For `check_structure`, which compares the decoders with the list.
+        `check_structure` compares the decoders with this list.
         """
         return None
 
     def fit(self, X, y):
-        """Learn from the data what must be known of it: here, d.
+        """Learn what the structure needs to know about the data; by default d.
 
         Parameters
         ----------
         X, y : sequences of n examples and labelings
+            Training data.
 
         Returns
         -------
-        self
-            With `n_weights_`, the length of the joint feature.
+        self : object
+            The structure, with `n_weights_` set to the dimension of the joint feature
+            map.
         """
         self.n_weights_ = length_of(self.joint_feature(X[0], y[0]))
         return self
 
     def check_data(self, X, y=None):
-        """X and y as lists, once they are seen to be of one length, not zero."""
+        """Check that X and y have the same, positive length; return them as lists."""
         X = as_list(X, "X")
         if y is None:
             return X, None
@@ -207,15 +216,15 @@ class Structure(BaseEstimator):
         return X, y
 
     def make_oracle(self, X, y):
-        """The `BlockOracle` of training examples, for a solver.
+        """Make the `BlockOracle` of training examples for a solver.
 
-        This one calls the methods in Python. Chains and trees ask with y=None for one
-        that is to decode, or to sum, and nothing else.
+        By default it calls the methods of the structure in Python. Chains and trees
+        accept y=None, for an oracle that only decodes and sums.
         """
         return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
 
     def decode_batch(self, X, w, n_threads=1):
-        """Predictions for all of X: a 1-D object array, or numbers as an array."""
+        """Predict all of X, as a 1-D object array or an array of numbers."""
         w = as_floats("w", w, self.n_weights_)
         labelings = [self.decode(x, w) for x in self._items(X)]
         return np.array(labelings) if self.flat else as_object_array(labelings)
@@ -225,26 +234,26 @@ class Structure(BaseEstimator):
         return X
 
     def score(self, y, y_pred, sample_weight=None):
-        """How good predictions are: 1 minus the mean loss."""
+        """Score of predictions: 1 minus the mean loss."""
         losses = [self.loss(a, b) for a, b in zip(y, y_pred, strict=True)]
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
     def joined_labels(self, y):
-        """All labels of many examples in one array, of a structure that has classes."""
+        """Concatenate the labels of all examples, for structures with classes."""
         return np.concatenate([np.asarray(y_i).ravel() for y_i in y])
 
     def unseen_labels(self, y):
-        """Those in y, each once, that were not there in fit and so cannot be predicted.
+        """Labels in y that were not seen in fit and so cannot be predicted.
 
-        ValueError where y cannot be scored at all.
+        Raises ValueError if y cannot be scored at all.
         """
         return []
 
     def check_fitted(self):
-        """ValueError where what `fit` learnt was changed, and no longer fits together.
+        """Raise ValueError if the fitted attributes are inconsistent.
 
-        It costs no more than the number of classes squared, and an estimator calls it
-        before each prediction: state may come from a pickle, or be set by hand.
+        They may come from a pickle or have been set by hand, so estimators call this
+        before each prediction. The cost is at most the number of classes squared.
         """
         if np.ndim(getattr(self, "classes_", ())) != 1:
             raise ValueError("classes_ must be 1-D: it was changed after fit.")
@@ -267,15 +276,15 @@ class Structure(BaseEstimator):
         return self.n_weights_
 
     def weight_bounds(self):
-        """``(lower, upper)`` that the weights are kept within, or None."""
+        """``(lower, upper)`` bounds of the weights, or None."""
         return None
 
     def split_weights(self, w):
-        """``(coef_, intercept_)`` as an estimator has them; None for no intercept."""
+        """Split the weights into ``(coef_, intercept_)``; None for no intercept."""
         return w, None
 
     def join_weights(self, coef, intercept):
-        """The inverse of `split_weights`."""
+        """Join ``coef_`` and ``intercept_``; the inverse of `split_weights`."""
         return coef
 
 

@@ -1,4 +1,4 @@
-"""Sequences of labels with first-order transitions."""
+"""Label sequences with first-order transitions."""
 
 from itertools import accumulate
 
@@ -13,58 +13,61 @@ from sklearn_structsvm.structures.forest import ForestStructure
 
 
 class ChainStructure(ForestStructure):
-    """A label for each position of a sequence, adjacent ones depending on each other.
+    r"""Label sequences, with dependencies between adjacent positions.
 
-    With x_t the features of position t and one-hot labels e, ::
+    With the features :math:`x_t` of position t and one-hot vectors e, the joint feature
+    map concatenates
 
-        φ(x, y) = [ Σ_t x_t ⊗ e_{y_t},  Σ_t e_{y_t},  e_{y_1},  e_{y_T},
-                    Σ_t e_{y_{t-1}} ⊗ e_{y_t} ],
+    - emissions, :math:`\sum_t x_t \otimes e_{y_t}`;
+    - a bias, :math:`\sum_t e_{y_t}`;
+    - biases of the first and the last position, :math:`e_{y_1}` and :math:`e_{y_T}`;
+    - transitions, :math:`\sum_{t > 1} e_{y_{t-1}} \otimes e_{y_t}`.
 
-    the emissions, a bias, a bias of the first and of the last position, and the
-    transitions, flattened one after another; each part can be left out. The loss is
-    the Hamming distance or the sum of label costs over the positions.
+    Each part can be left out. The loss is the Hamming loss or the sum of label costs over
+    the positions. Decoding is exact, by the Viterbi algorithm.
 
     Parameters
     ----------
-    emission, transition, bias, first_bias, last_bias : bool
+    emission, transition, bias, first_bias, last_bias : bool, default=True
         Which parts the model has.
-    normalize_loss : bool
-        Whether the loss of a sequence is divided by its length, as in [1]_.
-    label_costs : array-like of shape (n_classes, n_classes) or None
-        ``label_costs[truth, label]`` >= 0 of one position, zero on the diagonal, in
-        the order of ``classes_``; None for 1 off the diagonal.
-    transitions : {"bio", "bioes", "iobes"}, ndarray of bool, list of pairs or None
-        Which labels may follow which (where `transition` says whether pairs of labels
-        have weights). What is forbidden is never predicted, has the probability 0, and
-        is no labeling that training compares with; a true labeling that has it is an
-        error. None: all may.
+    normalize_loss : bool, default=True
+        Whether to divide the loss of a sequence by its length, as in [1]_.
+    label_costs : array-like of shape (n_classes, n_classes) or None, default=None
+        ``label_costs[truth, label]`` is the cost of one wrong label: nonnegative, zero on
+        the diagonal, in the order of `classes_`. None means 1 off the diagonal.
+    transitions : str, ndarray of bool, list of pairs or None, default=None
+        Which labels may follow which. Forbidden transitions are never predicted, have
+        probability 0, and are excluded from the maximum in training. A true labeling that
+        contains one raises an error. This does not depend on `transition`, which says
+        whether pairs of labels have weights.
 
-        - "bio": labels are "O", "B-x" and "I-x" for types x, and "I-x" comes after
-          "B-x" or "I-x" only. "bioes", or "iobes": chunks of several positions end with
-          "E-x", and those of one are "S-x".
-        - A mask of shape (n_classes, n_classes), True where the next label (column) may
-          follow the previous one (row), in the order of ``classes_``; or with one more
-          row, for the labels that may come first, and column, for those that may come
+        - None allows all transitions.
+        - "bio" is for labels "O", "B-x" and "I-x" of types x: "I-x" may follow only "B-x"
+          and "I-x". In "bioes", also called "iobes", chunks of several positions end with
+          "E-x" and single positions are "S-x".
+        - A mask of shape (n_classes, n_classes), in the order of `classes_`, is True
+          where the next label (column) may follow the previous one (row). An additional
+          row says which labels may come first, and an additional column which may come
           last.
-        - Forbidden pairs (previous label, next label), in which None stands for the
-          beginning or the end.
+        - A list of forbidden pairs (previous label, next label). None in a pair stands
+          for the beginning or the end.
 
     Attributes
     ----------
     allowed_ : ndarray of shape (n_classes + 1, n_classes + 1), dtype bool, or None
-        What `transitions` stand for, as a mask with row and column of beginning and end.
+        The allowed transitions as a mask, including the row for the beginning and the
+        column for the end.
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        Class labels, sorted.
     n_features_in_ : int
-        Features of a position.
+        Number of features of a position.
     n_weights_ : int
-        Length of φ.
+        Dimension of the joint feature map.
 
     References
     ----------
     .. [1] Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
        structured SVMs", ICML 2016, appendix I.1.
-
     Examples
     --------
     >>> from sklearn_structsvm.datasets import make_chains
@@ -154,10 +157,18 @@ class ChainStructure(ForestStructure):
         return np.concatenate([np.ravel(part) for part in parts])
 
     def potentials(self, x, w):
-        """Scores θ of shape (T, n_classes) and transitions, (n_classes, n_classes).
+        """Compute the scores of labels and of transitions.
 
-        The score of a labeling is Σ_t θ[t, y_t] + Σ_t transitions[y_{t-1}, y_t];
-        the transitions are None where the model has none.
+        The score of a labeling is the sum of ``theta[t, y[t]]`` over positions t, plus
+        the sum of ``transitions[y[t-1], y[t]]``. `transitions` is None if the model has
+        none.
+
+        Returns
+        -------
+        theta : ndarray of shape (T, n_classes)
+            Scores of the labels at each position.
+        transitions : ndarray of shape (n_classes, n_classes) or None
+            Scores of the transitions.
         """
         parts = self.weight_parts(w)
         theta = np.zeros((x.shape[0], len(self.classes_)))

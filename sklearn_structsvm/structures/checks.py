@@ -1,4 +1,4 @@
-"""Checks of a user's own structure: is it what training takes it for?"""
+"""Checks of user-defined structures."""
 
 from functools import partial
 
@@ -20,40 +20,44 @@ MAX_EXAMPLES = 20
 
 
 def check_structure(structure, X, y, *, labelings=None, n_trials=5, random_state=0):
-    """Try on examples whether a structure is what training takes it for.
+    """Check whether a structure does what training assumes, on given examples.
 
-    Tried are the shapes and types of what its methods return; that the loss is not
-    negative, and 0 at the true labeling; that `decode`, `loss_augmented_decode`,
-    `constrained_decode` and `slack_augmented_decode` find the best labeling for random
-    weights w and for w = 0; that they answer the same when asked again, and leave their
-    arguments as they are; that parameters survive `sklearn.base.clone`. An oracle that
-    the structure's own `make_oracle` returns, a compiled one as a rule, is compared with
-    these methods, operation by operation, and so are its claims `has_candidates`,
-    `has_constrained`, `has_marginals` and `thread_safe`.
+    It checks that
 
-    The best labeling is known where all labelings of an example are listed, by
-    `labelings` or by the structure's method of that name, and are not more than 1000.
-    Otherwise answers are compared with one another and with the true labeling, which
-    shows less: give small examples. And these are trials, so that a structure that passes
-    may still be wrong.
+    - the methods return values of valid shapes and types;
+    - the loss is nonnegative, and 0 at the true labeling;
+    - `decode`, `loss_augmented_decode`, `constrained_decode` and `slack_augmented_decode`
+      find the best labeling, for random weights and for zero weights;
+    - repeated calls give the same answer and leave their arguments unchanged;
+    - parameters survive `sklearn.base.clone`;
+    - the structure's own oracle, if `make_oracle` returns one (usually compiled), agrees
+      with these methods in every operation, and so do its attributes `has_candidates`,
+      `has_constrained`, `has_marginals` and `thread_safe`.
+
+    The best labeling is known if `labelings`, or the structure's method of that name,
+    lists all labelings of an example, and there are at most 1000. Otherwise answers are
+    only compared with one another and with the true labeling, which finds fewer mistakes.
+    Therefore pass small examples. A structure that passes may still be wrong.
 
     Parameters
     ----------
     structure : Structure
-        Where it is fitted it is used as it is, and else a clone is fitted to X and y.
+        A fitted structure is used as it is. Otherwise a clone is fitted to X and y.
     X, y : as for the `fit` of an estimator
-        Of more than 20 examples 20 are chosen at random.
+        Examples. If there are more than 20, 20 are chosen at random.
     labelings : callable or None, default=None
-        ``labelings(x)``: all labelings of x. None for the structure's own method.
+        ``labelings(x)`` returns all labelings of x. None uses the structure's own method.
     n_trials : int, default=5
-        Random weight vectors to try.
+        Number of random weight vectors to try.
     random_state : int, RandomState instance or None, default=0
+        Controls the random choices.
 
     Raises
     ------
     ValueError, TypeError
-        Which names the method, the example and the values. What a method of the structure
-        raises itself has a note of what was asked.
+        If a check fails. The message names the method, the example and the values. An
+        exception raised by a method of the structure gets a note that says what was
+        asked.
 
     See Also
     --------

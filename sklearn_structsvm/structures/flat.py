@@ -1,4 +1,4 @@
-"""Structures of one feature vector per example: binary, multiclass, multilabel."""
+"""Structures with one feature vector per example: binary, multiclass, multilabel."""
 
 from itertools import product
 
@@ -44,16 +44,20 @@ class FlatStructure(Structure):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Input data.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-        classes : array-like or None
-            All labels there are, where y may lack some.
-        class_weight : dict, "balanced" or None
+            Class labels, or a label indicator matrix.
+        classes : array-like or None, default=None
+            All class labels, if y may lack some.
+        class_weight : dict, "balanced" or None, default=None
+            Weights of the classes.
         bias : float
-            Value of a constant feature for intercepts; 0 for none.
+            Value of a constant feature for the intercepts, or 0 for no intercepts.
 
         Returns
         -------
-        self
+        self : object
+            The fitted structure.
         """
         self.bias_ = float(bias)
         self.n_features_in_ = X.shape[1]
@@ -65,7 +69,7 @@ class FlatStructure(Structure):
         return [X[[i]] for i in range(X.shape[0])] if sparse.issparse(X) else list(X)
 
     def decision_function(self, X, w):
-        """Scores of shape (n_samples, k)."""
+        """Compute the scores of the classes or labels, of shape (n_samples, k)."""
         coef, intercept = self._matrix(w)
         return safe_sparse_dot(X, coef, dense_output=True) + intercept
 
@@ -98,11 +102,11 @@ class FlatStructure(Structure):
         return accuracy_score(y, y_pred, sample_weight=sample_weight)
 
     def present_scores(self, scores):
-        """Scores as scikit-learn's decision functions give them."""
+        """Bring scores into the shape of scikit-learn's decision functions."""
         return scores
 
     def example_weights(self, y):
-        """What class_weight makes of the examples' weights; None for all equal."""
+        """Factors of the sample weights due to `class_weight`; None if all are equal."""
         return None
 
     def _fitted_shapes(self):
@@ -194,16 +198,20 @@ class _SingleLabel(FlatStructure):
 
 
 class BinaryStructure(_SingleLabel):
-    """Two classes, one weight vector: the support vector machine.
+    r"""Two classes that share one weight vector.
 
-    With classes coded -1 and 1, φ(x, y) = y x / 2 up to a constant, so that the hinge
-    is max(0, cost - y ⟨w, x⟩), and class ``classes_[1]`` is predicted where
-    ⟨w, x⟩ > 0.
+    With classes coded as -1 and 1, the joint feature map is :math:`\varphi(x, y) = y x /
+    2` up to a constant. The hinge loss is
+
+    .. math:: \max(0, \mathrm{cost} - y \langle w, x \rangle),
+
+    and ``classes_[1]`` is predicted if :math:`\langle w, x \rangle > 0`.
 
     Parameters
     ----------
-    label_costs : array-like of shape (2, 2) or None
-        ``label_costs[truth, label]``; None for 1 off the diagonal.
+    label_costs : array-like of shape (2, 2) or None, default=None
+        ``label_costs[truth, label]`` is the cost of a wrong label. None means 1 off the
+        diagonal.
 
     Examples
     --------
@@ -257,16 +265,18 @@ class BinaryStructure(_SingleLabel):
 
 
 class MulticlassStructure(_SingleLabel):
-    """One of k classes with a weight vector each (Crammer and Singer 2001).
+    r"""Several classes, with one weight vector each (Crammer and Singer, 2001).
 
-    φ(x, y) = x ⊗ e_y, so that the hinge is
-    max_k label_costs[y, k] + ⟨w_k - w_y, x⟩.
+    The joint feature map is :math:`\varphi(x, y) = x \otimes e_y`, with one-hot vectors
+    e. The hinge loss is
+
+    .. math:: \max_c \; \mathrm{label\_costs}[y, c] + \langle w_c - w_y, x \rangle.
 
     Parameters
     ----------
-    label_costs : array-like of shape (n_classes, n_classes) or None
-        ``label_costs[truth, label]`` >= 0, zero on the diagonal, in the order of
-        ``classes_``; None for 1 off the diagonal.
+    label_costs : array-like of shape (n_classes, n_classes) or None, default=None
+        ``label_costs[truth, label]`` is the cost of one wrong label: nonnegative, zero on
+        the diagonal, in the order of `classes_`. None means 1 off the diagonal.
 
     Examples
     --------
@@ -380,19 +390,22 @@ class IndicatorLabels:
 
 
 class MultilabelStructure(IndicatorLabels, FlatStructure):
-    """k labels, each present or not, independent of one another.
+    r"""Independent labels, each present or absent.
 
-    φ(x, Y) = x ⊗ Y for an indicator Y in {0, 1}^k, so that the hinge is the sum over
-    labels of max(0, cost ± ⟨w_l, x⟩).
+    The joint feature map is :math:`\varphi(x, Y) = x \otimes Y` for an indicator vector
+    :math:`Y \in \{0, 1\}^k`. The hinge loss is the sum over labels l of
+
+    .. math:: \max(0, \mathrm{cost} \pm \langle w_l, x \rangle).
 
     Parameters
     ----------
-    normalize_loss : bool
-        Whether the Hamming loss is divided by the number of labels. False makes the
-        problem that of one binary support vector machine per label with the same C.
-    label_costs : array-like of shape (n_labels, 2) or None
-        What a wrong label costs: column 0 where it is predicted but absent, column 1
-        where it is missed. None for 1.
+    normalize_loss : bool, default=False
+        Whether to divide the Hamming loss by the number of labels. With False, the
+        problem is equivalent to one binary support vector machine per label with the same
+        C.
+    label_costs : array-like of shape (n_labels, 2) or None, default=None
+        Costs of a wrong label: column 0 if it is predicted but absent, column 1 if it is
+        missed. None means 1.
 
     Examples
     --------
@@ -427,21 +440,21 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
         return self._encode(np.asarray([Y]))[0].astype(np.float64)
 
     def marginals(self, X, w, n_threads=1):
-        """Probabilities of the labels, of shape (n_samples, n_labels)."""
+        """Compute the probabilities of the labels, of shape (n_samples, n_labels)."""
         return expit(self.decision_function(X, w))
 
     def entropies(self, X, w, n_threads=1):
-        """Entropy of the distribution over the indicators of each example."""
+        """Compute the entropy of the distribution over label sets of each example."""
         scores = self.decision_function(X, w)
         return (entr(expit(scores)) + entr(expit(-scores))).sum(axis=1)
 
     def log_probabilities(self, X, y, w, n_threads=1):
-        """log p(y_i) of the indicator of each example, (n_samples,)."""
+        """Compute the log-probability of the label set of each example."""
         signs = 2.0 * self._encode(np.asarray(y)) - 1.0
         return log_expit(signs * self.decision_function(X, w)).sum(axis=1)
 
     def least_costly(self, X, marginals):
-        """Indicators of least expected cost, of what `marginals` of X returned."""
+        """Find the label sets with the smallest expected cost, given the marginals."""
         costs = self.label_costs_
         is_cheaper = marginals * costs[:, 1] > (1.0 - marginals) * costs[:, 0]
         return self._labels(is_cheaper)

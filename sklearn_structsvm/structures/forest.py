@@ -137,9 +137,9 @@ class ForestStructure(NodeStructure):
         return order, theta, transition, parents
 
     def max_marginals(self, x, w):
-        """Entry (v, c): the score of the best labeling of x that has class c at v.
+        """Compute the best score with each class at each node: (T, n_classes).
 
-        -inf where `transitions` allow none.
+        Entries are -inf where `transitions` allows no labeling.
         """
         result = super().max_marginals(x, w)
         if self.allowed_ is not None:
@@ -154,7 +154,7 @@ class ForestStructure(NodeStructure):
         return (self.classes_[labels] for labels in found)
 
     def marginals(self, X, w, n_threads=1):
-        """Probabilities of the classes of each node, p(y) being ∝ exp ⟨w, φ(x, y)⟩.
+        """Compute the marginal probabilities of the classes at each node.
 
         Returns
         -------
@@ -165,11 +165,11 @@ class ForestStructure(NodeStructure):
         return self._split_nodes(X, nodes)
 
     def entropies(self, X, w, n_threads=1):
-        """Entropy of the distribution over the labelings of each example, (n,)."""
+        """Compute the entropy of the distribution over labelings of each example."""
         return self._sums(X, None, w, n_threads)[1]
 
     def log_probabilities(self, X, y, w, n_threads=1):
-        """log p(y_i) of the labeling of each example, (n,); -inf for what cannot be."""
+        """Compute the log-probability of each labeling; -inf if it is forbidden."""
         others = self._any_labels(X)
         has_none = np.zeros(len(X), dtype=bool)
         if self.unseen_labels(y):
@@ -181,7 +181,7 @@ class ForestStructure(NodeStructure):
         return np.where(has_none, -np.inf, np.minimum(-log_sums, 0.0))
 
     def least_costly(self, X, marginals):
-        """Labelings of least expected loss, of what `marginals` of X returned."""
+        """Find the labelings with the smallest expected loss, given the marginals."""
         if self.allowed_ is None:
             best = [(nodes @ self.label_costs_).argmin(axis=1) for nodes in marginals]
             return as_object_array([self.classes_[labels] for labels in best])

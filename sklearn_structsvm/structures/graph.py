@@ -26,38 +26,38 @@ ROUNDING = 1e-13
 
 
 class GraphStructure(NodeStructure):
-    """A label for each node of a graph, those at the ends of an edge depending.
+    r"""Labels of the nodes of a graph, with dependencies along its edges.
 
-    An example x is a tuple (features, edges) or (features, edges, edge_features): a row
-    of features for each of T nodes; a row of two nodes for each of m edges; and a row of
-    features for each edge, which are the number 1 where none are given. A labeling y is
-    an array of T labels. In training it may be a pair (labels, weights), with what an
-    error at each node counts, such as the pixels of a superpixel. With one-hot labels e
-    and the features z of the edges, ::
+    An example x is a tuple (features, edges) or (features, edges, edge_features): one row
+    of features for each of T nodes, one row of two node indices for each of m edges, and
+    one row of features for each edge (by default the number 1). A labeling y is an array
+    of T labels. In training it may be a pair (labels, weights); the weights multiply the
+    loss of each node, for example by the number of pixels of a superpixel. With one-hot
+    vectors e, the joint feature map concatenates
 
-        φ(x, y) = [ Σ_v x_v ⊗ e_{y_v},  Σ_v e_{y_v},
-                    Σ_{(u, v)} z_uv ⊗ t(y_u, y_v) ],
+    - emissions, :math:`\sum_v x_v \otimes e_{y_v}`;
+    - a bias, :math:`\sum_v e_{y_v}`;
+    - transitions, :math:`\sum_{(u, v)} z_{uv} \otimes t(y_u, y_v)`, for edge features z.
 
-    the emissions, a bias and the transitions, flattened one after another; each part can
-    be left out. t says what an edge sees of its labels: whether they are equal
-    ("potts"), which they are ("symmetric"), or which is the first and which the second
-    ("directed"). The loss is the Hamming distance or the sum of label costs over the
-    nodes, each times its weight.
+    Each part can be left out. The encoding t says what an edge sees of the labels:
+    whether they are equal ("potts"), which two labels they are ("symmetric"), or which is
+    at the first and which at the second end ("directed"). The loss is the weighted
+    Hamming loss or the weighted sum of label costs over the nodes.
 
-    How the best labeling is found depends on the graph:
+    The decoder depends on the graph:
 
-    - a forest: exactly, by max-sum, in O(T k²);
-    - two labels: by maximum flow [1]_, exactly where neighbours attract, that is where
-      t(0, 0) + t(1, 1) scores no less than t(0, 1) + t(1, 0) on any edge. `attractive`
-      keeps the weights where they do. Elsewhere the relaxation over the local polytope
-      takes the place of the labelings, by roof duality;
-    - more labels and cycles: over the local polytope, as a linear program, which needs
-      HiGHS (``pip install sklearn-structsvm[lp]``) and is for some hundred nodes; or by
-      passing messages [3]_ or expansion [4]_, which are for many thousands, see
-      `inference`.
+    - Forests are decoded exactly, by max-sum in :math:`O(T k^2)` for k classes.
+    - Two labels are decoded by maximum flow [1]_. This is exact if neighbours attract:
+      t(0, 0) + t(1, 1) scores at least as much as t(0, 1) + t(1, 0) on every edge.
+      `attractive` constrains the weights accordingly. Otherwise the relaxation over the
+      local polytope is solved, by roof duality.
+    - More labels on graphs with cycles are decoded by a linear program over the local
+      polytope, which needs HiGHS (``pip install sklearn-structsvm[lp]``) and suits some
+      hundred nodes, or by message passing [3]_ or expansion moves [4]_, which suit many
+      thousands. See `inference`.
 
-    In training with a relaxation its fractional labelings compete with the true ones
-    [2]_: the hinge is at least that of the labelings, and the certificate is one for the
+    Training with a relaxation includes its fractional labelings in the maximum [2]_. The
+    hinge loss is then at least that of the labelings, and the certificate refers to the
     relaxed problem. Predictions are rounded.
 
     Parameters
@@ -65,56 +65,58 @@ class GraphStructure(NodeStructure):
     emission, bias : bool, default=True
         Which parts the model has.
     transition : {"potts", "symmetric", "directed"} or False, default="potts"
-        What an edge sees of the labels of its ends; False for a model without edges.
+        What an edge sees of the labels at its ends. False means a model without edges.
     attractive : bool, default=False
-        Whether equal labels at the ends of an edge may only be rewarded, and different
-        ones only be punished: the weights of pairs of equal labels are bounded by 0 from
-        below, all others of "symmetric" and "directed" by 0 from above. The features of
-        edges are then to be >= 0. For estimators that take `coef_bounds`, and for paths.
+        Whether to bound the weights so that neighbours attract: the weights of pairs of
+        equal labels are at least 0 and, for "symmetric" and "directed", all others are at
+        most 0. Edge features must then be nonnegative. Supported by estimators that take
+        `coef_bounds` and by regularization paths.
     inference : {"lp", "messages", "expansion"}, default="lp"
-        How graphs with cycles and more than two labels are decoded. "lp" solves the
-        relaxation, so that training can reach any `tol`. "messages" finds labelings that
-        are good, and often the best, and an upper bound on all of them, by which
-        ``dual_gap_`` is a certificate for the labelings as well; but where bound and
-        labeling differ in the end, the gap does not get smaller than that. "expansion"
-        is the fastest: labelings that no change of any nodes to one label makes better
-        (where neighbours attract), and a bound that holds but is rough. Where the gap
-        that is left is one of bounds, training ends with a `ConvergenceWarning` once no
-        labeling that is found is violated by more than `tol`.
+        How to decode graphs with cycles and more than two labels.
+
+        - "lp" solves the relaxation, so training can reach any `tol`.
+        - "messages" finds good and often optimal labelings, and an upper bound on all of
+          them, so that `dual_gap_` is valid for the labelings as well. The gap cannot
+          become smaller than the remaining difference between bound and labeling.
+        - "expansion" is the fastest. It finds labelings that cannot be improved by
+          changing any set of nodes to one label (if neighbours attract), and a valid but
+          loose upper bound.
+
+        If only the bounds keep the gap open, training ends with a `ConvergenceWarning`
+        once no labeling found violates its margin by more than `tol`.
     normalize_loss : bool, default=True
-        Whether the loss of an example is divided by the sum of its nodes' weights.
-    label_costs : array-like of shape (n_classes, n_classes) or None
-        ``label_costs[truth, label]`` >= 0 of one node, zero on the diagonal, in the
-        order of ``classes_``; None for 1 off the diagonal.
+        Whether to divide the loss of an example by the sum of its node weights.
+    label_costs : array-like of shape (n_classes, n_classes) or None, default=None
+        ``label_costs[truth, label]`` is the cost of one wrong label: nonnegative, zero on
+        the diagonal, in the order of `classes_`. None means 1 off the diagonal.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        Class labels, sorted.
     n_features_in_ : int
-        Features of a node.
+        Number of features of a node.
     n_edge_features_ : int
-        Features of an edge; 1 where none are given.
+        Number of features of an edge; 1 if none are given.
     n_weights_ : int
-        Length of φ.
+        Dimension of the joint feature map.
 
     See Also
     --------
-    TreeStructure : Rooted trees, whose edges are alike.
-    ChainStructure : Sequences, where each position depends on the one before.
+    TreeStructure : Rooted trees with edges of one kind.
+    ChainStructure : Sequences, where each position depends on the previous one.
     sklearn_structsvm.structures.grid_edges : The edges of a grid of pixels.
 
     Notes
     -----
-    An edge from a node to itself is an error. One that is given twice counts twice. A
-    node without edges is a node like others. Every node has a label in training: for
-    nodes whose label is not known, leave them and their edges out, or give them any label
-    and the weight 0 if it is good enough for their neighbours.
+    An edge from a node to itself raises an error. An edge given twice counts twice. Nodes
+    may be isolated. In training every node needs a label. If the label of a node is
+    unknown, leave out the node and its edges, or give it a plausible label with weight 0.
 
-    Slack rescaling is exact where all graphs are forests. Others have the searches that
-    ask for nothing but the max-oracle: ``search="bisecting"``, ``"binary"`` or
-    ``"sarawagi"`` of `SlackRescaledSSVM`. The k best labelings and max-marginals are of
-    forests only.
+    Slack rescaling is exact if all graphs are forests. For other graphs use a search of
+    `SlackRescaledSSVM` that needs only the max-oracle: ``search="bisecting"``,
+    ``"binary"`` or ``"sarawagi"``. The k best labelings and max-marginals are available
+    for forests only.
 
     References
     ----------
@@ -126,11 +128,10 @@ class GraphStructure(NodeStructure):
        minimization. IEEE Trans. Pattern Analysis and Machine Intelligence 28.
     .. [4] Boykov, Y., Veksler, O. and Zabih, R. (2001). Fast approximate energy
        minimization via graph cuts. The same, 23.
-
     Examples
     --------
-    Pixels of two small images, dark (0) and light (1), of which the light ones are the
-    object but for one that stands alone:
+    In two small images of dark (0) and light (1) pixels, the light pixels form an object,
+    except for an isolated one:
 
     >>> import numpy as np
     >>> from sklearn_structsvm import BCFWClassifier
@@ -248,11 +249,12 @@ class GraphStructure(NodeStructure):
         return np.arange(k * k, dtype=np.intc).reshape(k, k)
 
     def weight_bounds(self):
-        """(lower, upper) of the weights for `attractive`, or None.
+        """Bounds of the weights if `attractive`, otherwise None.
 
         Returns
         -------
-        tuple of two ndarrays of shape (`n_weights_`,)
+        tuple of two ndarrays of shape (`n_weights_`,), or None
+            Lower and upper bounds.
         """
         if not (self.attractive and self.transition):
             return None
@@ -265,19 +267,19 @@ class GraphStructure(NodeStructure):
         return lower, upper
 
     def weight_parts(self, w):
-        """The weights by name, as far as the model has them.
+        """Split the weight vector into its named parts.
 
         Parameters
         ----------
         w : ndarray of shape (`n_weights_`,)
-            Such as the `coef_` of an estimator.
+            Weight vector, such as the `coef_` of an estimator.
 
         Returns
         -------
         dict of ndarray
-            "emission" of shape (n_features, n_classes), "bias" of shape (n_classes,),
-            "transition" of shape (n_edge_features, n_classes, n_classes), the label of an
-            edge's first end first.
+            The parts that the model has: "emission" of shape (n_features, n_classes),
+            "bias" of shape (n_classes,), and "transition" of shape (n_edge_features,
+            n_classes, n_classes), indexed by the labels of the first and the second end.
         """
         parts = super().weight_parts(w)
         if self.transition:
@@ -350,14 +352,14 @@ class GraphStructure(NodeStructure):
         return self.decode_batch([x], w)[0]
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        """argmax_y ⟨w, φ(x, y)⟩ + lam · loss(y_true, y), or the same over a relaxation.
+        """Maximise score plus `lam` times loss over labelings or over a relaxation.
 
         Returns
         -------
         ndarray of shape (T,), or (T k + m k²,)
-            Labels; or, where the best point of the local polytope is no labeling, the
-            weights of the labels of each node, and then those of the pairs of labels of
-            each edge.
+            Labels or, if the maximiser over the local polytope is fractional, the weights
+            of the labels of each node, followed by those of the pairs of labels of each
+            edge.
         """
         (x,), (y_true,) = self.check_data([x], [y_true])
         if not self._is_compiled([x]):
@@ -369,7 +371,7 @@ class GraphStructure(NodeStructure):
         return self._named(oracle.decode(w, lam), x)
 
     def joint_feature(self, x, y):
-        """φ(x, y); `y` may also be a point of the relaxation."""
+        """Joint feature vector; `y` may also be a point of the relaxation."""
         (x,), _ = self.check_data([x])
         nodes, pairs = self._marginals(x, y)
         features, _, edge_features = x
@@ -387,7 +389,7 @@ class GraphStructure(NodeStructure):
         return np.concatenate([np.ravel(part) for part in parts])
 
     def loss(self, y_true, y):
-        """Costs of the wrong labels, times the weights of their nodes.
+        """Sum of the label costs, each multiplied by the weight of its node.
 
         `y` may also be a point of the relaxation.
         """
@@ -406,7 +408,7 @@ class GraphStructure(NodeStructure):
         return float(np.take_along_axis(costs, labels[:, np.newaxis], axis=1).sum())
 
     def score(self, y, y_pred, sample_weight=None):
-        """Share of the nodes that are right, each by its weight and its example's."""
+        """Accuracy over nodes, weighted by node weights and sample weights."""
         y, weights = zip(*map(_split, y), strict=True)
         pairs = zip(y, weights, strict=True)
         weights = [np.ones(len(y_i)) if w is None else w for y_i, w in pairs]
@@ -418,13 +420,15 @@ class GraphStructure(NodeStructure):
         return float(np.average(np.concatenate(is_right), weights=weights))
 
     def potentials(self, x, w):
-        """Scores of the labels of nodes, and of the pairs of labels of edges.
+        """Compute the scores of node labels and of edge label pairs.
 
         Returns
         -------
         theta : ndarray of shape (T, n_classes)
+            Scores of the labels of each node.
         tables : ndarray of shape (m, n_classes, n_classes)
-            The label of an edge's first end first.
+            Scores of the label pairs of each edge, indexed by the labels of the first and
+            the second end.
         """
         ((features, edges, edge_features),), _ = self.check_data([x])
         parts, k = self.weight_parts(w), len(self.classes_)

@@ -1,4 +1,4 @@
-"""Labels that are the leaves of a hierarchy and share the weights of their ancestors."""
+"""Labels that are leaves of a hierarchy and share the weights of their ancestors."""
 
 import numpy as np
 from scipy import sparse
@@ -20,54 +20,55 @@ PREFERENCE = 1e-7
 
 
 class HierarchicalStructure(IndicatorLabels, FlatStructure):
-    r"""Sets of leaves of a directed acyclic graph, a weight vector for every node.
+    r"""Label sets in a hierarchy, in which labels share the weights of their ancestors.
 
-    The score of a set Y of leaves is
+    The hierarchy is a directed acyclic graph whose leaves are the labels. Every node n
+    has a weight vector :math:`w_n`. The score of a set Y of leaves is
 
     .. math:: f(x, Y) = \sum_{n \,\in\, \bigcup_{y \in Y} A(y)}
         \langle w_n, x \rangle,
 
-    where A(y) are the ancestors of y and y itself, so that
-    φ(x, Y) = x ⊗ u(Y) with u(Y) in {0, 1}^n_nodes the indicator of the union [1]_ [2]_.
-    The loss is the Hamming distance of the sets, or the sum of the costs of the wrong
-    labels.
+    where A(y) consists of y and its ancestors. The joint feature map is :math:`\varphi(x,
+    Y) = x \otimes u(Y)`, where u(Y) is the indicator vector of the union [1]_ [2]_. The
+    loss is the Hamming loss of the sets, or the sum of the costs of wrong labels.
 
-    Where no node has two parents, maxima are found exactly, by messages between
-    parents and children. In other graphs they are those of a linear program [2]_: a
-    labeling is a vector z in [0, 1]^n_nodes with ::
+    If no node has two parents, maxima are found exactly by message passing. In other
+    graphs they come from a linear program [2]_, in which a labeling is a vector z with an
+    entry in [0, 1] for each node, subject to
 
-        z_n >= z_c for each child c of n,    z_n <= Σ_c z_c,
+    .. math:: z_c \le z_n \text{ for each child } c \text{ of } n, \qquad
+        z_n \le \sum_c z_c.
 
-    which is some u(Y) where z is integral. Training is over all z, fractional ones
-    included, so that the objective is an upper bound on that over the sets; a
-    prediction has the leaves with z >= 1/2.
+    An integral z is some u(Y). Training includes fractional z in the maximum, so its
+    objective is an upper bound on that over sets. Predictions consist of the leaves with
+    :math:`z \ge 1/2`.
 
     Parameters
     ----------
     edges : array-like of shape (n_edges, 2)
-        Pairs (parent, child) of node names, which are all integers or all strings.
-    leaves : array-like of shape (n_leaves,) or None
-        The nodes without children, in the order of the columns of y; None for their
-        sorted names.
-    inference : {"auto", "tree", "lp"}
-        "tree" is for forests only, "lp" for all graphs; "auto" takes "tree" where it
-        can. "lp" needs HiGHS: ``pip install sklearn-structsvm[lp]``.
-    normalize_loss : bool
-        Whether the loss is divided by the number of leaves.
-    label_costs : array-like of shape (n_leaves, 2) or None
-        What a wrong label costs: column 0 where it is predicted but absent, column 1
-        where it is missed. None for 1.
+        Pairs (parent, child) of node names, all integers or all strings.
+    leaves : array-like of shape (n_leaves,) or None, default=None
+        The nodes without children, in the order of the columns of y. None means sorted
+        order.
+    inference : {"auto", "tree", "lp"}, default="auto"
+        "tree" is for forests, and "lp" for any graph. "auto" is "tree" where possible.
+        "lp" needs HiGHS: ``pip install sklearn-structsvm[lp]``.
+    normalize_loss : bool, default=False
+        Whether to divide the loss by the number of leaves.
+    label_costs : array-like of shape (n_leaves, 2) or None, default=None
+        Costs of a wrong label: column 0 if it is predicted but absent, column 1 if it is
+        missed. None means 1.
 
     Attributes
     ----------
     nodes_ : ndarray of shape (n_nodes,)
-        Names of the nodes, parents before their children; the rows of `coef_`.
+        Names of the nodes, parents before their children. They are the rows of `coef_`.
     classes_ : ndarray of shape (n_leaves,)
-        Names of the leaves, the columns of y.
+        Names of the leaves, which are the columns of y.
     inference_ : {"tree", "lp"}
-        What "auto" was settled to.
+        Inference in use, with "auto" resolved.
     n_features_in_, n_weights_ : int
-        Features of an example, and length of φ.
+        Number of features of an example, and dimension of the joint feature map.
 
     References
     ----------
@@ -75,7 +76,6 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
        support vector machines. CIKM 2004.
     .. [2] Choi, H., Meshi, O. and Srebro, N. (2016). Fast and scalable structural SVM
        with slack rescaling. AISTATS 2016, sections 5.1 and 5.2.
-
     Examples
     --------
     >>> from sklearn_structsvm import BCFWClassifier
@@ -181,12 +181,13 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         )
 
     def decision_function(self, X, w):
-        """Scores of the leaves, of shape (n_samples, n_leaves).
+        """Compute the scores of the leaves, of shape (n_samples, n_leaves).
 
-        In a forest that of a leaf is the best score of a set with the leaf minus that
-        of a set without it. In other graphs it is z - 1/2 of the linear program.
-        Leaves with a positive score are predicted, and of those with a score of zero
-        all (in a linear program) or as many as the best set has.
+        In a forest, the score of a leaf is the best score of a set with the leaf minus
+        that of a set without it. In other graphs it is z - 1/2 for the solution z of the
+        linear program. Leaves with positive scores are predicted. Of the leaves with
+        score zero, the linear program predicts all, and a forest as many as its best set
+        has.
         """
         theta = self._node_scores(X, w)
         if self.inference_ == "tree":
@@ -205,9 +206,9 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         return self._leaves_of(oracle.decode(w, 0.0, n_threads))
 
     def joint_feature(self, x, y):
-        """φ(x, y) of shape (d,), or where x is sparse a sparse row of shape (1, d).
+        """Joint feature vector of shape (d,), or a sparse row if x is sparse.
 
-        y is the indicator of leaves or any z of shape (n_nodes,).
+        y is an indicator vector of leaves, or any z of shape (n_nodes,).
         """
         if not sparse.issparse(x):
             return super().joint_feature(x, y)
@@ -217,13 +218,13 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         return sparse.kron(row, self._marginals(y)[np.newaxis], format="csr")
 
     def loss(self, y_true, y):
-        """The cost of the wrong leaves; y is an indicator of leaves or any z."""
+        """Sum of the costs of wrong leaves, for an indicator of leaves or any z."""
         truth, z = (self._marginals(labels)[self._graph.leaves] for labels in (y_true, y))
         costs = self.label_costs_[np.arange(len(truth)), (truth > 0.5).astype(np.intp)]
         return float(costs @ np.abs(z - truth))
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        """The indicator of leaves, or with inference "lp" a z of shape (n_nodes,)."""
+        """Maximise score plus `lam` times loss; with "lp" over all vectors z."""
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
         if self.inference_ == "tree":
             oracle = self._compiled_oracle(x, np.asarray([y_true]))
@@ -234,10 +235,10 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     def constrained_decode(
         self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
-        """The best z between two rays; inference "lp" only.
+        """Find the best z between two rays (inference "lp" only).
 
-        Both rays belong to it whatever the strictness, for without them there need not
-        be a best z. A forest has the more powerful `candidates` of its oracle.
+        Both rays are always included, since otherwise a best z need not exist. For
+        forests use the `candidates` of the oracle.
         """
         if self.inference_ == "tree":
             raise NotImplementedError(
@@ -258,7 +259,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         return None if z is None else _snapped(z)
 
     def slack_augmented_decode(self, x, y_true, w, one=1.0):
-        """The most violating z of slack rescaling; inference "lp" only."""
+        """Find the most violating z of slack rescaling (inference "lp" only)."""
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
         theta = self._node_scores(x, w)[0]
         loss, loss_of_none = self._linear_loss(y_true)

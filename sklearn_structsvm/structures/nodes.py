@@ -43,15 +43,19 @@ class NodeStructure(Structure):
         Parameters
         ----------
         X : sequence of n examples
+            Input data.
         y : sequence of n label arrays of shape (T_i,)
-        classes : array-like or None
-            All labels there are, where y may lack some.
-        class_weight : dict, "balanced" or None
-            Multiplies the costs of the nodes whose true label is the class.
+            True labels.
+        classes : array-like or None, default=None
+            All class labels, if y may lack some.
+        class_weight : dict, "balanced" or None, default=None
+            Weights of the classes. They multiply the costs of the nodes with that true
+            label.
 
         Returns
         -------
-        self
+        self : object
+            The fitted structure.
         """
         labels = self.joined_labels(y)
         self.n_features_in_ = self._features(X[0]).shape[1]
@@ -85,19 +89,20 @@ class NodeStructure(Structure):
         return [(name, shape) for name, shape in parts if getattr(self, name)]
 
     def weight_parts(self, w):
-        """The weights by name, as far as the model has them.
+        """Split the weight vector into its named parts.
 
         Parameters
         ----------
         w : ndarray of shape (`n_weights_`,)
-            Such as the `coef_` of an estimator.
+            Weight vector, such as the `coef_` of an estimator.
 
         Returns
         -------
         dict of ndarray
-            "emission" of shape (n_features, n_classes), biases of shape (n_classes,),
-            "transition" of shape (n_classes, n_classes), the label of the previous
-            position, or of the parent, first.
+            The parts that the model has: "emission" of shape (n_features, n_classes),
+            biases of shape (n_classes,), and "transition" of shape (n_classes,
+            n_classes), indexed by the label of the previous position or parent, and then
+            by the label itself.
         """
         w = as_floats("w", w, self.n_weights_, finite=False)
         parts, at = {}, 0
@@ -124,14 +129,15 @@ class NodeStructure(Structure):
         return order, theta[order], transition, parents
 
     def k_best(self, x, w, k):
-        """The k best labelings of one example, best first, and their scores.
+        """Find the k best labelings of one example and their scores.
 
         Returns
         -------
         labelings : ndarray of shape (m, T)
-            m <= k: as many as there are.
+            The best labeling first; m is k, or the number of labelings if that is
+            smaller.
         scores : ndarray of shape (m,)
-            ⟨w, φ(x, y)⟩, decreasing.
+            Scores in decreasing order.
         """
         order, theta, transition, parents = self._from_the_roots(x, w)
         found, scores = k_best(theta, transition, k, parents)
@@ -141,7 +147,7 @@ class NodeStructure(Structure):
         return self.classes_[labels[keep]], scores[keep]
 
     def max_marginals(self, x, w):
-        """Entry (v, c): the score of the best labeling of x that has class c at v."""
+        """Compute the best score with each class at each node: (T, n_classes)."""
         order, *potentials = self._from_the_roots(x, w)
         found = max_marginals(*potentials)
         result = np.empty_like(found)
@@ -165,7 +171,7 @@ class NodeStructure(Structure):
         return float(self.label_costs_[truth, labels].sum() * self._unit(len(truth)))
 
     def score(self, y, y_pred, sample_weight=None):
-        """Token accuracy; an example's weight counts for each of its nodes."""
+        """Accuracy over nodes; a sample weight counts for each node of its example."""
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
     def joined_labels(self, y):

@@ -1,4 +1,4 @@
-"""Several labels per example whose pairs have scores of their own."""
+"""Multilabel classification with interactions between pairs of labels."""
 
 from itertools import combinations
 
@@ -34,68 +34,74 @@ INFERENCES = ("auto", "enumerate", "roof", "lp")
 
 
 class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
-    """k labels, each present or not, with a score for every combination of a pair.
+    r"""Several labels per example, with interactions between pairs of labels.
 
-    A Markov random field over an indicator Y in {0, 1}^k [1]_. For the labels l and
-    each of the chosen pairs (l, m) ::
+    A Markov random field over an indicator vector :math:`Y \in \{0, 1\}^k` [1]_. Its
+    score sums over the labels l and over the chosen pairs (l, m):
 
-        ⟨w, φ(x, Y)⟩ = Σ_l Y_l (⟨w_l, x⟩ + b_l) + Σ_{(l, m)} V_lm[Y_l, Y_m],
+    .. math:: \langle w, \varphi(x, Y) \rangle = \sum_l Y_l (\langle w_l, x \rangle + b_l)
+        + \sum_{(l, m)} V_{lm}[Y_l, Y_m].
 
-    so that labels may attract or exclude one another. φ(x, Y) is x ⊗ Y, features first
-    and with one row more for intercepts, and then the indicators of the combinations
-    00, 01, 10 and 11 of each pair.
+    Labels can therefore attract or exclude one another. The joint feature map
+    concatenates :math:`x \otimes Y`, in features-first order with a last row for the
+    intercepts, and the indicators of the combinations 00, 01, 10 and 11 of each pair.
 
-    To find the best Y is NP-hard. Up to 18 labels all 2^k labelings are gone through,
-    which is exact: 0.02 ms for 14 labels, 0.3 ms for 18. Beyond that the relaxation over
-    the local polytope takes its place. In training its fractional labelings compete
-    with the true ones, so that the hinge is at least that of the labelings, and the
-    certificate is one for the relaxed problem. With margin rescaling, and pairs that
-    form a forest, the two are the same. With slack rescaling they are not: there
-    mixtures of labelings may be more violating than any of them.
+    Finding the best label set is NP-hard. For up to 18 labels all :math:`2^k` sets are
+    enumerated, which is exact and takes 0.02 ms for 14 labels and 0.3 ms for 18. For more
+    labels, a relaxation over the local polytope is solved instead. Training then includes
+    its fractional labelings in the maximum: the hinge loss is at least that of the label
+    sets, and the certificate refers to the relaxed problem. For margin rescaling with
+    pairs that form a forest, the relaxation is exact. For slack rescaling it is not,
+    since mixtures of label sets may violate the margin more than any single set.
 
     Parameters
     ----------
     pairs : "all", "tree" or array-like of shape (n_pairs, 2), default="all"
-        Columns of y that make a pair. "tree": the spanning tree of largest mutual
-        information in the y of fit [2]_.
+        Pairs of columns of y that interact. "tree" uses the spanning tree with the
+        largest mutual information in y [2]_.
     inference : {"auto", "enumerate", "roof", "lp"}, default="auto"
-        How the best labeling is found. "enumerate" goes through all; "roof" solves the
-        relaxation by roof duality [3]_, that is by maximum flow, and "lp" solves it as
-        a linear program, which takes a hundred times as long and needs HiGHS
-        (``pip install sklearn-structsvm[lp]``). "auto" enumerates up to 18 labels, and
-        uses roof duality for more.
+        How to find the best label set.
+
+        - "enumerate" tries all sets.
+        - "roof" solves the relaxation by roof duality [3]_, that is by maximum flow.
+        - "lp" solves the relaxation as a linear program. It takes a hundred times as long
+          and needs HiGHS (``pip install sklearn-structsvm[lp]``).
+        - "auto" enumerates for up to 18 labels, and uses roof duality for more.
     normalize_loss : bool, default=False
-        Whether the Hamming loss is divided by the number of labels.
-    label_costs : array-like of shape (n_labels, 2) or None
-        What a wrong label costs: column 0 where it is predicted but absent, column 1
-        where it is missed. None for 1.
+        Whether to divide the Hamming loss by the number of labels.
+    label_costs : array-like of shape (n_labels, 2) or None, default=None
+        Costs of a wrong label: column 0 if it is predicted but absent, column 1 if it is
+        missed. None means 1.
 
     Attributes
     ----------
     pairs_ : ndarray of shape (n_pairs, 2)
+        Pairs in use.
     inference_ : {"enumerate", "roof", "lp"}
+        Inference in use, with "auto" resolved.
     classes_ : ndarray of shape (n_labels,)
+        Column indices of y.
     n_weights_ : int
-        (n_features + 1) · n_labels + 4 · n_pairs, or one n_labels less without
-        intercepts.
+        Dimension of the joint feature map: (n_features + 1) · n_labels + 4 · n_pairs with
+        intercepts, n_labels less without.
 
     See Also
     --------
-    MultilabelStructure : Labels that are independent of one another.
+    MultilabelStructure : Independent labels.
 
     Notes
     -----
-    The `coef_` of an estimator is the whole of w, which `weight_parts` tells apart;
-    there is no `intercept_`.
+    The `coef_` of an estimator is the whole weight vector. `weight_parts` splits it.
+    There is no `intercept_`.
 
-    `decision_function` has one score per label. By enumeration it is by how much the
-    best labeling with the label beats the best one without it. For a relaxation it is
-    what the label adds to the score of the predicted labeling, all others as they are.
-    Up to ties, the labels of positive score are those that are predicted.
+    `decision_function` has one score per label. With enumeration, it is the score of the
+    best set with the label minus that of the best set without it. With a relaxation, it
+    is what the label contributes to the score of the predicted set. Up to ties, the
+    labels with positive scores are predicted.
 
-    Predictions of a relaxation have those labels that it settles, which are optimal.
-    The others, of weight 1/2, are absent at first, and then single labels are flipped
-    for as long as one of them raises the score.
+    With a relaxation, predictions contain the labels that it determines, which are
+    optimal. The others, with weight 1/2, start as absent; then single labels are flipped
+    as long as this increases the score.
 
     References
     ----------
@@ -105,7 +111,6 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
        distributions with dependence trees. IEEE Trans. Information Theory 14.
     .. [3] Boros, E. and Hammer, P. (2002). Pseudo-Boolean optimization. Discrete
        Applied Mathematics 123.
-
     Examples
     --------
     >>> from sklearn_structsvm import BCFWClassifier
@@ -179,10 +184,10 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return CallbackOracle(self, self._items(X), truths, self.n_weights_)
 
     def joint_feature(self, x, y):
-        """φ(x, y), of shape (d,); a row of a CSR array where x is sparse.
+        """Joint feature vector of shape (d,), or a CSR row if x is sparse.
 
-        `y` is an indicator, or a labeling of the relaxation: the weights of the labels,
-        followed by those of both labels of a pair being present.
+        `y` is an indicator vector, or a labeling of the relaxation: the weights of the
+        labels, followed by the weight of both labels being present, for each pair.
         """
         z = self._labeling(y)
         mu, both = z[: self._k], z[self._k :]
@@ -207,13 +212,13 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return sparse.csr_array((values, places, [0, len(values)]), shape=shape)
 
     def loss(self, y_true, y):
-        """Costs of the wrong labels, each as far as it is wrong."""
+        """Sum of the costs of wrong labels, in proportion for fractional ones."""
         truth = self._labeling(y_true)[: self._k]
         costs, _ = self._costs(truth)
         return float(costs @ np.abs(self._labeling(y)[: self._k] - truth))
 
     def decision_function(self, X, w):
-        """Scores of shape (n_samples, k); the class says what they are."""
+        """Compute scores of shape (n_samples, k), as described in the class's Notes."""
         singles, both = self._energies(X, w)
         if self.inference_ == "enumerate":
             return decode_all(singles, self._matrix_of_pairs(both), gains=True)
@@ -227,10 +232,10 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return self._labels(self._roof.decode_all(singles, both, n_threads)[0])
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        """argmax_y h(y) + lam · g(y): an indicator, or the relaxation's labeling.
+        """Maximise score plus `lam` times loss over label sets or over the relaxation.
 
-        The latter has the weights of the labels, and then for each pair that of both
-        being present, of shape (k + n_pairs,).
+        A labeling of the relaxation has shape (k + n_pairs,): the weights of the labels,
+        and for each pair the weight of both being present.
         """
         if self.inference_ == "enumerate":
             oracle = self._compiled_oracle(_row(x), np.asarray([y_true]))
@@ -241,12 +246,12 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     def constrained_decode(
         self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
     ):
-        """argmax_y h(y) + lam · g(y) over β h(y) < g(y) <= α h(y), or None.
+        """Maximise h + `lam` g subject to β h < g ≤ α h; None if this is infeasible.
 
-        By enumeration it is over all labelings and with the strictness that is asked
-        for. The relaxation has labelings without end, and none would be the best of
-        those strictly within a ray: there both rays belong to the angle always, and an
-        angle with alpha < beta is empty.
+        Enumeration covers all label sets with the requested strictness. The relaxation
+        has infinitely many labelings, of which none may be the best strictly between the
+        rays. It therefore always includes both rays, and the angle is empty if alpha <
+        beta.
         """
         if self.inference_ == "enumerate":
             return self._enumerate_within(
@@ -266,18 +271,19 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return coef
 
     def weight_parts(self, w):
-        """The weights by name: "node", "intercept" and "pair".
+        """Split the weight vector into its named parts.
 
         Parameters
         ----------
         w : ndarray of shape (`n_weights_`,)
-            Such as the `coef_` of an estimator.
+            Weight vector, such as the `coef_` of an estimator.
 
         Returns
         -------
         dict of ndarray
-            Of shapes (n_labels, n_features), (n_labels,) and (n_pairs, 2, 2), the last
-            with V_lm[Y_l, Y_m] for the rows (l, m) of `pairs_`.
+            "node" of shape (n_labels, n_features), "intercept" of shape (n_labels,), and
+            "pair" of shape (n_pairs, 2, 2), which holds :math:`V_{lm}[Y_l, Y_m]` for the
+            rows (l, m) of `pairs_`.
         """
         w = as_floats("w", w, self.n_weights_)
         coef, intercept = self._matrix(w[: self._n_node_weights])

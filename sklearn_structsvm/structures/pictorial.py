@@ -21,86 +21,95 @@ from sklearn_structsvm.structures.tree import check_forest
 
 
 class PictorialStructure(Structure):
-    r"""Parts at positions of a grid, each held to its parent by a spring.
+    r"""Pictorial structures: positions of parts on a grid, such as joints in an image.
 
-    An example x is an array of shape (n_parts, n_rows, n_columns, n_features): for each
-    part what is known of each position, such as the response of a detector of the part;
-    or of shape (1, n_rows, n_columns, n_features), for features that all parts see.
-    Images may differ in size. A labeling y has a row for each part, (row, column), or
-    (row, column, type) with `n_types` > 1, such as an arm that hangs or is raised. With
-    one-hot types e and the displacement
+    An example x is an array of shape (n_parts, n_rows, n_columns, n_features). It holds
+    the features of each position for each part, such as the response of a part detector.
+    If all parts share the features, the shape is (1, n_rows, n_columns, n_features).
+    Images may differ in size. A labeling y has one row per part: (row, column) or, if
+    `n_types` > 1, (row, column, type), where the type is for example a raised or a
+    hanging arm.
 
-    .. math:: δ_v = (p_v - p_{u} - \text{anchor}) / \text{unit}
+    Each part is connected to its parent by a spring. Let :math:`p_v` be the position and
+    :math:`\tau_v` the type of part v, and u its parent. The displacement of v from where
+    u expects it is
 
-    of a part from where its parent u expects it, the score of a labeling is a sum over
-    the parts v and over those that have a parent, ::
+    .. math:: \delta_v = (p_v - p_u - \mathrm{anchor}) / \mathrm{unit}
 
-        Σ_v ⟨w_v[type_v], x_v(p_v)⟩ + bias_v[type_v]
-        + Σ_{v, u} compatibility[type_v, type_u] - ⟨deformation[type_v, type_u],
-                                     (δ_row, δ_row², δ_column, δ_column²)⟩,
+    with components :math:`\delta_v = (r, c)` for rows and columns. The score of a
+    labeling is the sum, over all parts v, of
 
-    linear in the weights "unary", "bias", "compatibility" and "deformation", which are
-    flattened one after another. These are pictorial structures [1]_, and the pose model
-    of [2]_ with its types at the parts.
+    .. math:: \langle \mathrm{unary}_v[\tau_v], x_v(p_v) \rangle + \mathrm{bias}_v[\tau_v]
 
-    Decoding is exact, by max-sum from the leaves to the roots with distance transforms
-    [3]_: in O(n_parts · positions · n_types²). That holds for any weights; `convex` keeps
-    those of the squares from rewarding a part for being far from where it is expected.
+    plus the sum, over all parts with a parent, of
+
+    .. math:: \mathrm{compatibility}[\tau_v, \tau_u]
+        - \langle \mathrm{deformation}[\tau_v, \tau_u], (r, r^2, c, c^2) \rangle.
+
+    The weight vector concatenates "unary", "bias", "compatibility" and "deformation".
+    These are the pictorial structures of [1]_; with several types, the pose model of
+    [2]_.
+
+    Decoding is exact for any weights, by max-sum with distance transforms [3]_ in time
+    proportional to n_parts · n_positions · n_types². `convex` prevents parts from being
+    rewarded for being far from their expected position.
 
     Parameters
     ----------
     parents : array-like of shape (n_parts,)
-        The parent of each part, -1 for a root. There may be several roots.
+        Parent of each part, or -1 for a root. There may be several roots.
     n_types : int, default=1
-        Types of a part. They are given in y, and cost nothing in the loss; the biases
-        and compatibilities have no effect with a single one.
-    anchors : array-like of shape (n_edges, n_types, n_types, 2) or None
-        Rows and columns from a parent to its child, in the order of the parts that have a
-        parent, for each type of the child and then of the parent. None for the means in
-        the data; types that do not occur together have that of the edge.
+        Number of types of a part. Types are given in y, and do not enter the loss. With a
+        single type, biases and compatibilities have no effect.
+    anchors : array-like of shape (n_edges, n_types, n_types, 2) or None, default=None
+        Expected displacement, in rows and columns, from parent to child, for each part
+        with a parent in order, each type of the child, and each type of the parent. None
+        uses the means of the data; pairs of types that do not occur use the mean of the
+        edge.
     convex : bool, default=True
-        Whether the weights of squared displacements are bounded by 0 from below, as in
-        Algorithms 8 and 9 of [2]_. For estimators that take `coef_bounds`, and for paths.
+        Whether to constrain the weights of squared displacements to be nonnegative, as in
+        Algorithms 8 and 9 of [2]_. Supported by estimators that take `coef_bounds` and by
+        regularization paths.
     cost : {"squared", "linear", "missed"}, default="squared"
-        What a part at the distance d from the truth costs: min(1, d² / radius²) as in
-        [2]_, min(1, d / radius), or 1 where d > radius and else 0.
+        Loss of a part at distance d from its true position: min(1, d² / radius²) as in
+        [2]_, min(1, d / radius), or 1 if d > radius and 0 otherwise.
     radius : float, default=3.0
-        The distance from which on a part is wrong, in positions, or as a share of the
-        length of `reference`.
-    reference : pair of ints or None
-        Two parts whose distance in the true labeling is the unit of the radius, as a
-        shoulder and the hip on the other side; None for positions.
+        Distance beyond which a part is wrong, in grid positions or, with `reference`, as
+        a fraction of the reference length.
+    reference : pair of ints or None, default=None
+        Two parts whose distance in the true labeling is the unit of `radius`, such as a
+        shoulder and the opposite hip. None measures in grid positions.
     normalize_loss : bool, default=True
-        Whether the loss of an image is divided by the number of parts.
+        Whether to divide the loss of an image by the number of parts.
 
     Attributes
     ----------
     anchors_ : ndarray of shape (n_edges, n_types, n_types, 2)
-        Those given, or learnt.
+        Anchors in use, given or learned.
     unit_ : float
-        What displacements are divided by: the root mean square of those, along one axis,
-        of two random positions of a grid of the data, and at least 1. So they are of the
-        order of 1 in the labelings that compete with the true one.
+        Unit of displacements: the root mean square of the displacement, along one axis,
+        of two random positions in a grid of the data, and at least 1. With it,
+        displacements in competing labelings are of order 1.
     n_features_in_ : int
-        Features of a position.
+        Number of features of a position.
     n_weights_ : int
-        Length of the weights.
+        Dimension of the joint feature map.
 
     See Also
     --------
-    TreeStructure : Trees whose nodes have labels in place of positions.
-    sklearn_structsvm.datasets.make_poses : Stick figures to try it on.
+    TreeStructure : Trees whose nodes have labels rather than positions.
+    sklearn_structsvm.datasets.make_poses : Synthetic stick figures.
 
     Notes
     -----
-    ``score`` of an estimator is the share of the parts within the radius, known as the
-    percentage of correct keypoints.
+    The `score` of an estimator is the fraction of parts within the radius, known as the
+    percentage of correct keypoints (PCK).
 
-    Slack rescaling has the searches that ask for nothing but the max-oracle:
-    ``search="binary"`` or ``"bisecting"`` of `SlackRescaledSSVM`.
+    For slack rescaling use a search of `SlackRescaledSSVM` that needs only the
+    max-oracle: ``search="binary"`` or ``"bisecting"``.
 
-    On Dask collections the anchors and the unit are learnt from the first part of the
-    data; give anchors where parts of it are not alike.
+    On Dask collections the anchors and the unit are learned from the first part of the
+    data. If the parts differ, pass `anchors`.
 
     References
     ----------
@@ -111,10 +120,9 @@ class PictorialStructure(Structure):
        read as a minimum: the true labeling costs nothing.)
     .. [3] Felzenszwalb, P. and Huttenlocher, D. (2012). Distance transforms of sampled
        functions. Theory of Computing 8.
-
     Examples
     --------
-    A head above a body, and a detector of each that is misled by something brighter:
+    A head above a body. The detector of each is misled by something brighter:
 
     >>> import numpy as np
     >>> from sklearn_structsvm import BCFWClassifier
@@ -214,11 +222,14 @@ class PictorialStructure(Structure):
         Parameters
         ----------
         X : list of n arrays of shape (n_parts or 1, n_rows, n_columns, n_features)
+            Features of the positions.
         y : list of n arrays of shape (n_parts, 2), or (n_parts, 3) with several types
+            Positions, and types, of the parts.
 
         Returns
         -------
-        self
+        self : object
+            The fitted structure.
         """
         shape = len(self._edges[0]), self.n_types, self.n_types, 2
         if self.anchors is None:
@@ -276,22 +287,22 @@ class PictorialStructure(Structure):
         return {"n_features_in_": (), "anchors_": (n_edges, T, T, 2), "unit_": ()}
 
     def weight_parts(self, w):
-        """The weights by name.
+        """Split the weight vector into its named parts.
 
         Parameters
         ----------
         w : ndarray of shape (`n_weights_`,)
-            Such as the `coef_` of an estimator.
+            Weight vector, such as the `coef_` of an estimator.
 
         Returns
         -------
         dict of ndarray
             "unary" of shape (n_parts, n_types, n_features), "bias" of shape (n_parts,
             n_types), "compatibility" of shape (n_edges, n_types, n_types), and
-            "deformation" of shape (n_edges, n_types, n_types, 4): what displacements
-            cost, in rows, squared rows, columns and squared columns. The edges are those
-            of the parts that have a parent, and the child's type comes first. They are
-            views of w, where that is a contiguous array of float64.
+            "deformation" of shape (n_edges, n_types, n_types, 4): the costs of
+            displacements in rows, squared rows, columns and squared columns. There is one
+            edge per part with a parent, and the child's type comes first. The arrays are
+            views of w if it is a contiguous float64 array.
         """
         w = as_floats("w", w, self.n_weights_)
         names, shapes = zip(*self._parts(), strict=True)
@@ -303,11 +314,12 @@ class PictorialStructure(Structure):
         }
 
     def weight_bounds(self):
-        """(lower, upper) of the weights for `convex`, or None.
+        """Bounds of the weights if `convex`, otherwise None.
 
         Returns
         -------
-        tuple of two ndarrays of shape (`n_weights_`,)
+        tuple of two ndarrays of shape (`n_weights_`,), or None
+            Lower and upper bounds.
         """
         if not self.convex:
             return None
@@ -399,7 +411,7 @@ class PictorialStructure(Structure):
         return np.sqrt(costs) if kind == "linear" else costs
 
     def score(self, y, y_pred, sample_weight=None):
-        """Share of the parts within the radius; an example's weight is that of each."""
+        """Fraction of parts within the radius, weighted by sample weights."""
         pairs = zip(y, y_pred, strict=True)
         missed = [self._costs("missed", *map(np.asarray, pair)) for pair in pairs]
         found = 1.0 - np.mean(missed, axis=1)

@@ -14,64 +14,69 @@ from sklearn_structsvm.structures.nodes import depths_of
 
 
 class TreeStructure(ForestStructure):
-    """A label for each node of a tree, those of a node and its parent depending.
+    r"""Labels of the nodes of rooted trees, with dependencies between parent and child.
 
-    An example x is a pair (features, parents): a row of features for each of T nodes,
-    in any order, and the place of each node's parent, -1 for a root. There may be
-    several roots, and trees of one example have nothing to do with each other but the
-    loss. With one-hot labels e, ::
+    An example x is a pair (features, parents): one row of features for each of T nodes,
+    in any order, and the index of each node's parent, or -1 for a root. There may be
+    several roots; the trees of one example share only the loss. With one-hot vectors e,
+    the joint feature map concatenates
 
-        φ(x, y) = [ Σ_v x_v ⊗ e_{y_v},  Σ_v e_{y_v},  Σ_{roots v} e_{y_v},
-                    Σ_{v not a root} e_{y_parent(v)} ⊗ e_{y_v} ],
+    - emissions, :math:`\sum_v x_v \otimes e_{y_v}`;
+    - a bias, :math:`\sum_v e_{y_v}`;
+    - a bias of the roots, :math:`\sum_{v \text{ root}} e_{y_v}`;
+    - transitions, :math:`\sum_{v \text{ not root}} e_{y_{\mathrm{parent}(v)}} \otimes
+      e_{y_v}`.
 
-    the emissions, a bias, a bias of the roots and the transitions, flattened one after
-    another; each part can be left out. A labeling y is an array of T labels, and the
-    loss is the Hamming distance or the sum of label costs over the nodes.
+    Each part can be left out. A labeling y is an array of T labels. The loss is the
+    Hamming loss or the sum of label costs over the nodes.
 
-    Decoding is exact, by max-sum from the leaves to the roots in O(T k²). So is slack
-    rescaling, in O(T² k²) where costs are equal, and less as a rule.
+    Decoding is exact, by max-sum from the leaves to the roots in :math:`O(T k^2)` for k
+    classes. Slack rescaling is exact too; it takes at most :math:`O(T^2 k^2)` with equal
+    costs.
 
     Parameters
     ----------
-    emission, transition, bias, root_bias : bool
+    emission, transition, bias, root_bias : bool, default=True
         Which parts the model has.
-    normalize_loss : bool
-        Whether the loss of an example is divided by the number of its nodes.
-    label_costs : array-like of shape (n_classes, n_classes) or None
-        ``label_costs[truth, label]`` >= 0 of one node, zero on the diagonal, in the
-        order of ``classes_``; None for 1 off the diagonal.
-    transitions : ndarray of bool, list of pairs or None
-        Which labels the children of a node may have (where `transition` says whether
-        pairs of labels have weights). What is forbidden is never predicted, has the
-        probability 0, and is no labeling that training compares with; a true labeling
-        that has it is an error. None: all may.
+    normalize_loss : bool, default=True
+        Whether to divide the loss of an example by its number of nodes.
+    label_costs : array-like of shape (n_classes, n_classes) or None, default=None
+        ``label_costs[truth, label]`` is the cost of one wrong label: nonnegative, zero on
+        the diagonal, in the order of `classes_`. None means 1 off the diagonal.
+    transitions : ndarray of bool, list of pairs or None, default=None
+        Which labels the children of a node may have. Forbidden transitions are never
+        predicted, have probability 0, and are excluded from the maximum in training. A
+        true labeling that contains one raises an error. This does not depend on
+        `transition`, which says whether pairs of labels have weights.
 
-        - A mask of shape (n_classes, n_classes), True where a child may have the label
-          (column) below that of its parent (row), in the order of ``classes_``; or with
-          one more row, for the labels that roots may have, and column, for those that
+        - None allows all transitions.
+        - A mask of shape (n_classes, n_classes), in the order of `classes_`, is True
+          where a child may have a label (column) given that of its parent (row). An
+          additional row says which labels roots may have, and an additional column which
           leaves may have.
-        - Forbidden pairs (parent's label, child's label), in which None stands for what
-          is above a root, or below a leaf.
+        - A list of forbidden pairs (parent's label, child's label). None in a pair stands
+          for what is above a root or below a leaf.
 
     Attributes
     ----------
     allowed_ : ndarray of shape (n_classes + 1, n_classes + 1), dtype bool, or None
-        What `transitions` stand for, as a mask with row of roots and column of leaves.
+        The allowed transitions as a mask, including the row for roots and the column for
+        leaves.
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        Class labels, sorted.
     n_features_in_ : int
-        Features of a node.
+        Number of features of a node.
     n_weights_ : int
-        Length of φ.
+        Dimension of the joint feature map.
 
     See Also
     --------
-    ChainStructure : Sequences, where each position depends on the one before.
+    ChainStructure : Sequences, where each position depends on the previous one.
 
     Examples
     --------
-    Words of two sentences with their heads in a dependency tree, to be told apart as
-    nouns and others by one feature and by what their heads are:
+    The words of two sentences are the nodes of their dependency trees. Each is a noun or
+    not, which depends on one feature and on the label of its head:
 
     >>> import numpy as np
     >>> from sklearn_structsvm import BCFWClassifier
@@ -182,11 +187,18 @@ class TreeStructure(ForestStructure):
         return np.concatenate([np.ravel(part) for part in parts])
 
     def potentials(self, x, w):
-        """Scores θ of shape (T, n_classes) and transitions, (n_classes, n_classes).
+        """Compute the scores of labels and of transitions.
 
-        The score of a labeling is Σ_v θ[v, y_v] + Σ transitions[y_parent(v), y_v],
-        the latter over all v but roots; the transitions are None where the model has
-        none.
+        The score of a labeling is the sum of ``theta[v, y[v]]`` over nodes v, plus the
+        sum of ``transitions[y[parent(v)], y[v]]`` over nodes v that are no roots.
+        `transitions` is None if the model has none.
+
+        Returns
+        -------
+        theta : ndarray of shape (T, n_classes)
+            Scores of the labels at each node.
+        transitions : ndarray of shape (n_classes, n_classes) or None
+            Scores of the transitions.
         """
         ((features, parents),), _ = self._checked([x])
         parts = self.weight_parts(w)
