@@ -1,8 +1,8 @@
-"""Scores, metrics and constraints: all that users import to measure and to optimise.
+"""Scores, metrics and constraints: what to import for measuring and optimising.
 
-Scores of sequences of labels; scores of labels that scikit-learn does not have; and the
-metrics and constraints that `ComplexMetricClassifier` takes, which are callables as well
-and have `.scorer()` for the parameter ``scoring``.
+The module has scores of label sequences, scores of labels that scikit-learn lacks, and
+the metrics and constraints that `ComplexMetricClassifier` takes. These can also be
+called like functions, and have a method ``.scorer()`` for the parameter ``scoring``.
 """
 
 from sklearn_structsvm import confusion

@@ -1,4 +1,4 @@
-"""Metrics and constraints of the confusion matrix, and the oracles that minimise it."""
+"""Metrics and constraints of confusion matrices, and their oracles."""
 
 from sklearn_structsvm.confusion import (
     agreement,

@@ -1,4 +1,4 @@
-"""Agreement beyond chance: Matthews' correlation and Cohen's kappa."""
+"""Agreement beyond chance: Matthews correlation and Cohen's kappa."""
 
 import numpy as np
 
@@ -14,16 +14,17 @@ TINY_VARIANCE = 1e-6
 
 
 class MatthewsCorrelation(ConfusionMetric):
-    r"""One minus the correlation of labels and predictions (MCC, Gorodkin's R_k).
+    r"""One minus the Matthews correlation coefficient (MCC).
 
     .. math:: \psi(C) = 1 - \frac{\sum_i C_{ii} - \sum_i \pi_i q_i}
        {\sqrt{1 - \sum_i \pi_i^2} \sqrt{1 - \sum_i q_i^2}},
        \qquad \pi_i = \sum_j C_{ij}, \; q_j = \sum_i C_{ij}
 
-    A linear function over the root of a concave one: smooth where more than one class is
-    predicted, but neither convex nor quasi-convex, and no ratio of linear functions.
-    Solvers find a local minimum and know no bound. Kappa, a ratio, is close to it and has
-    one. Where either side is constant the score is 0.
+    For more than two classes this is Gorodkin's :math:`R_k`. It is smooth if more than
+    one class is predicted, but it is neither convex, nor quasi-convex, nor a ratio of
+    linear functions. Solvers therefore find a local minimum without a lower bound.
+    :class:`CohenKappa`, which is a ratio, takes similar values and has a bound. The score
+    is 0 if all labels or all predictions are of one class.
 
     Examples
     --------
@@ -56,18 +57,19 @@ class MatthewsCorrelation(ConfusionMetric):
 
 
 class CohenKappa(RatioMetric):
-    r"""One minus Cohen's kappa, agreement beyond that of chance.
+    r"""One minus Cohen's kappa, the agreement beyond chance.
 
     .. math:: \psi(C) = \frac{\sum_{ij} w_{ij} C_{ij}}{\sum_{ij} w_{ij} \pi_i q_j},
        \qquad q_j = \sum_i C_{ij}
 
-    The label shares π_i do not change, so this is a ratio of linear functions. Where all
-    labels and predictions are of one class (0/0) the score is 0.
+    The class priors :math:`\pi_i` are fixed, so this is a ratio of linear functions. The
+    score is 0 if all labels and predictions are of one class (0/0).
 
     Parameters
     ----------
     weights : {None, 'linear', 'quadratic'}, default=None
-        w_ij = [i ≠ j], ``|i - j|`` or (i - j)², with the ranks of the sorted labels.
+        The disagreement weights :math:`w_{ij}` are 1 for different classes, or the
+        absolute or squared difference of the ranks of the sorted labels.
 
     Examples
     --------

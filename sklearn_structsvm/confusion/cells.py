@@ -1,4 +1,4 @@
-"""Cells of the confusion tensor: which examples are counted apart, and their names."""
+"""Cells of the confusion tensor: parts of the examples that are counted separately."""
 
 from dataclasses import dataclass
 
@@ -7,29 +7,30 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The m cells of a confusion tensor C of shape (m, k, k), and what is known of them.
+    r"""The cells of a confusion tensor and their metadata.
 
-    C[a, i, j] is the weighted share of the examples that are in cell a, have label i and
-    are predicted j; C sums to 1. A cell is a group of examples (one value of the
-    sensitive features), or the part of a group to which a baseline classifier gives one
-    label; there is a single cell where there are neither. No classifier can change the
-    row sums Σ_j C[a, i, j], so they are kept here.
+    A confusion tensor C has shape (m, k, k) for m cells and k classes. :math:`C_{aij}` is
+    the weighted fraction of examples that are in cell a, have label i and are predicted
+    as j; all entries sum to 1. A cell is a group of examples (a value of the sensitive
+    features), or the part of a group to which a baseline classifier assigns one label.
+    Without groups and baseline there is a single cell. The row sums :math:`\sum_j
+    C_{aij}` do not depend on the classifier, and are stored here.
 
     Parameters
     ----------
     priors : ndarray of shape (m, k)
-        Row sums: the share of the examples that are in cell a and have label i.
+        Row sums: the fraction of examples that are in cell a and have label i.
     classes : ndarray of shape (k,)
-        The labels, in the order of the rows and columns.
+        Labels, in the order of the rows and columns.
     groups : ndarray of shape (m,) or None, default=None
-        Index of each cell's group in `group_names`; None where there are no groups.
+        Index of each cell's group in `group_names`. None if there are no groups.
     group_names : sequence or None, default=None
-        What the user calls the groups: labels, or tuples of them.
+        Names of the groups: labels, or tuples of labels.
     baseline : ndarray of shape (m,) or None, default=None
-        Index in `classes` of the label that the baseline gives to the cell's examples.
+        Index in `classes` of the label that the baseline assigns to the cell's examples.
     label_priors : ndarray of shape (m, k) or None, default=None
-        Shares of the sample's labels, where `priors` are those of class probabilities;
-        None where they are the same.
+        Label fractions in the sample, if `priors` come from class probabilities. None if
+        they are the same.
 
     Examples
     --------
@@ -52,46 +53,46 @@ class Cells:
 
     @classmethod
     def single(cls, class_priors, classes=None):
-        """One cell: class priors of shape (k,), labels 0..k-1 if not given."""
+        """Make a single cell from class priors (k,); labels default to 0, ..., k - 1."""
         priors = np.array(class_priors, dtype=np.float64).reshape(1, -1)
         return cls(priors, np.arange(priors.shape[1]) if classes is None else classes)
 
     @property
     def n_cells(self):
-        """m."""
+        """Number of cells, m."""
         return self.priors.shape[0]
 
     @property
     def n_classes(self):
-        """k."""
+        """Number of classes, k."""
         return self.priors.shape[1]
 
     @property
     def shape(self):
-        """(m, k, k), the shape of the confusion tensor."""
+        """Shape of the confusion tensor, (m, k, k)."""
         return self.n_cells, self.n_classes, self.n_classes
 
     @property
     def class_priors(self):
-        """Share of each label among all examples, shape (k,)."""
+        """Fraction of each label among all examples, of shape (k,)."""
         return self.priors.sum(axis=0)
 
     @property
     def label_shares(self):
-        """Share of each label in each cell of the sample, shape (m, k)."""
+        """Fraction of each label in each cell of the sample, of shape (m, k)."""
         return self.priors if self.label_priors is None else self.label_priors
 
     @property
     def n_groups(self):
-        """How many groups there are; 1 where there are none."""
+        """Number of groups; 1 if there are no groups."""
         return 1 if self.groups is None else len(self.group_names)
 
     def total(self, C):
-        """Sum over the cells, (m, k, k) → (k, k)."""
+        """Sum a tensor over the cells, (m, k, k) → (k, k)."""
         return np.asarray(C).sum(axis=0)
 
     def by_group(self, C):
-        """Sum over the cells of each group, (m, k, k) → (n_groups, k, k)."""
+        """Sum a tensor over the cells of each group, (m, k, k) → (n_groups, k, k)."""
         C = np.asarray(C)
         if self.groups is None:
             return C.sum(axis=0, keepdims=True)
@@ -116,7 +117,7 @@ class Cells:
         raise ValueError(f"{name}={group!r} is not a group: they are {known}.")
 
     def cells_of(self, group_index):
-        """Boolean mask (m,) of the cells of a group, all of them for None."""
+        """Boolean mask (m,) of the cells of a group, or of all cells for None."""
         if group_index is None or self.groups is None:
             return np.ones(self.n_cells, dtype=bool)
         return np.asarray(self.groups) == group_index

@@ -1,4 +1,4 @@
-"""Checks of a user's own metric: is it what it says of itself?"""
+"""Checks of user-defined metrics."""
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -15,22 +15,23 @@ VALUE_ATOL = 1e-9
 
 
 def check_gradient(metric, C):
-    """Compare `metric.gradient(C)` with differences of `metric.value`.
+    """Compare the gradient of a metric with finite differences of its value.
 
-    Only products with changes of C that keep the row sums are compared: a gradient is
-    determined up to a constant for each row.
+    A gradient is determined only up to a constant per row, because row sums of C are
+    fixed. Therefore the comparison uses only directions that keep the row sums.
 
     Parameters
     ----------
     metric : ConfusionMetric
-        Resolved, if it has labels among its parameters.
+        The metric. It must be resolved if it has labels among its parameters.
     C : ndarray of shape (k, k), or (n_groups, k, k)
-        Where ψ is not smooth, not at one of its kinks.
+        Confusion matrix or tensor. If the metric is not smooth, avoid its kinks.
 
     Raises
     ------
     ValueError
-        Which names the entry that is most wrong, and both numbers.
+        If the gradient is wrong. The message names the entry with the largest error, and
+        both numbers.
 
     Examples
     --------
@@ -71,27 +72,31 @@ def check_gradient(metric, C):
 
 
 def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0):
-    """Try a metric's claims on random confusion matrices of common row sums.
+    """Check the properties of a metric on random confusion matrices.
 
-    The gradient against differences; if it is `convex`, that ψ is below its chords and
-    above its tangents; that `ratio` and `pieces` have the value of ψ, and `ratio_terms`
-    none above it; that ψ depends on no other `entries` than it says. A metric that passes
-    may still be wrong: these are trials.
+    It compares the gradient with finite differences. If the metric is `convex`, it checks
+    that the metric lies below its chords and above its tangents. It checks that `ratio`
+    and `pieces` reproduce the value, that `ratio_terms` are at most the value, and that
+    the metric depends only on the `entries` it declares. These are random trials, so a
+    metric that passes may still be wrong.
 
     Parameters
     ----------
     metric : ConfusionMetric
-        Resolved, if it has labels among its parameters.
+        The metric. It must be resolved if it has labels among its parameters.
     n_classes : int, default=3
+        Number of classes.
     n_groups : int, default=2
-        For a metric with `needs_groups`.
+        Number of groups, for a metric with `needs_groups`.
     n_trials : int, default=20
+        Number of random trials.
     random_state : int, RandomState instance or None, default=0
+        Controls the random matrices.
 
     Raises
     ------
     ValueError
-        Which says what claim is not true, and by how much.
+        If a property does not hold. The message says which, and by how much.
 
     Examples
     --------

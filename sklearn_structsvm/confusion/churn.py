@@ -13,26 +13,28 @@ __all__ = ["Churn"]
 
 
 class Churn(SelectiveConstraint):
-    r"""Bound the share of the examples that a baseline classifier gives another label.
+    r"""Upper bound on churn: predictions that differ from those of a baseline.
 
     .. math:: \sum_b \sum_{j \neq b} \sum_i C^b_{ij} \le \epsilon
 
-    with C^b the confusion matrix of the examples to which the baseline gives label b: its
-    labels divide each group into cells. Linear in C.
+    Here :math:`C^b` is the confusion matrix of the examples to which the baseline assigns
+    label b. The baseline's labels divide each group into cells. The constraint is linear
+    in C.
 
     Parameters
     ----------
     baseline : classifier
-        Fitted: it is asked to `predict` in `fit` and in `predict`. Cloning the constraint
-        keeps it as it is, since it is a point of reference and not to be fitted again.
+        Fitted classifier. Its `predict` is called in `fit` and in `predict`. Cloning the
+        constraint does not clone the baseline, so that it stays fitted.
     at_most : float
-        ε in [0, 1].
+        The bound ε, in [0, 1].
     label : label, default=None
-        Count only examples that the baseline gives this label; None is all.
+        Count only examples to which the baseline assigns this label. None counts all.
     group : group, default=None
-        Count the examples of this group only; None is all.
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
-        Bound the share in every group.
+        Whether to bound the churn in every group.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a constraint on confusion matrices is; the base class of the user's own ones."""
+"""The base class of constraints on confusion matrices."""
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,26 +11,27 @@ NEVER = 1e-14
 
 
 class Constraint(Scored, BaseEstimator):
-    """A condition on the confusion tensor C of shape (m, k, k); subclass it for your own.
+    """Base class of constraints on the confusion tensor.
 
-    A subclass gives linear conditions (`linear`), or one convex function that must not be
-    positive (`has_convex`, `convex_value`, `convex_gradient`), or both. Row sums of C are
-    constants, `cells.priors`, and may be used as such. A bound on a ratio of linear
-    functions, such as precision, becomes linear when it is multiplied by the denominator;
-    `denominators` says which that was.
+    Subclass it for a constraint of your own on the confusion tensor C of shape (m, k, k),
+    for m cells and k classes. A subclass defines linear conditions (`linear`), one convex
+    function that must not be positive (`has_convex`, `convex_value`, `convex_gradient`),
+    or both. The row sums of C are constants, `cells.priors`, and may be used as such. A
+    bound on a ratio of linear functions, such as precision, becomes linear after
+    multiplication by the denominator, which `denominators` returns.
 
     Attributes
     ----------
     needs_groups : bool
-        Whether it must know the groups (`sensitive_features`).
+        Whether the constraint needs groups (`sensitive_features`).
     needs_baseline : bool
-        Whether cells must tell the labels that a baseline classifier gives apart.
+        Whether cells must distinguish the labels that a baseline classifier assigns.
     has_convex : bool
-        Whether there is a condition besides the linear ones.
+        Whether there is a convex condition besides the linear ones.
 
     Examples
     --------
-    At most a tenth of the examples may be predicted to be of the last class:
+    At most a tenth of the examples may be predicted as the last class:
 
     >>> import numpy as np
     >>> from sklearn_structsvm.confusion import Cells, Constraint
@@ -50,69 +51,78 @@ class Constraint(Scored, BaseEstimator):
     greater_is_better = False
 
     def linear(self, cells):
-        """The linear conditions: <G[p], C> + h[p] <= 0 for each p.
+        r"""Linear conditions of the constraint.
+
+        Condition p is :math:`\langle G_p, C \rangle + h_p \le 0`.
 
         Parameters
         ----------
         cells : Cells
+            The cells of the confusion tensor.
 
         Returns
         -------
         G : ndarray of shape (p, m, k, k)
+            Coefficients. There may be no conditions, p = 0.
         h : ndarray of shape (p,)
-            p may be 0.
+            Constants.
         """
         return np.zeros((0, *cells.shape)), np.zeros(0)
 
     def denominators(self, cells):
-        """What the linear conditions were multiplied by: <D[p], C>, from 0 to 1.
+        r"""Denominators by which the linear conditions were multiplied.
 
-        The violation of condition p is (<G[p], C> + h[p]) / <D[p], C>; where that is 0/0,
-        as the precision of a class that is never predicted, the condition is met.
+        The violation of condition p is :math:`(\langle G_p, C \rangle + h_p) / \langle
+        D_p, C \rangle`, with a denominator between 0 and 1. If it is 0/0, such as for the
+        precision of a class that is never predicted, the condition holds.
 
         Parameters
         ----------
         cells : Cells
+            The cells of the confusion tensor.
 
         Returns
         -------
-        D : ndarray of shape (p, m, k, k), or None for ones
+        D : ndarray of shape (p, m, k, k), or None
+            Coefficients of the denominators. None means that they are 1.
         """
         return None
 
     def convex_value(self, C, cells):
-        """The convex function that must not be positive; for `has_convex`."""
+        """Value of the convex function that must not be positive, for `has_convex`."""
         raise NotImplementedError(f"{type(self).__name__} has no convex condition.")
 
     def convex_gradient(self, C, cells):
-        """A subgradient of `convex_value`, of the shape of C; for `has_convex`."""
+        """A subgradient of `convex_value`, of the shape of C, for `has_convex`."""
         raise NotImplementedError(f"{type(self).__name__} has no convex condition.")
 
     def convex_tangent(self, C, cells):
-        """(G, h) with convex_value(C') >= <G, C'> + h for all C', equal at C."""
+        """Tangent (G, h) at C: convex_value(C') >= <G, C'> + h for all C'."""
         G = self.convex_gradient(C, cells)
         return G, float(self.convex_value(C, cells) - np.vdot(G, C))
 
     def convex_parts(self, cells):
-        """Constraints that together are the convex condition; for `has_convex`.
+        """Split the convex condition into equivalent constraints, for `has_convex`.
 
-        The largest of several functions has kinks where the solvers' programs expect
-        curves, so that they take each of them on its own. This default is the constraint
-        itself.
+        A maximum of several functions has kinks that slow down the solvers, so they treat
+        its parts separately. By default the only part is the constraint itself.
         """
         return [self]
 
     def violation(self, C, cells):
-        """How far C is from meeting the constraint, in its own units; <= 0 if it does.
+        """Constraint violation at C, in the units of the constraint.
 
         Parameters
         ----------
         C : ndarray of shape (m, k, k)
+            Confusion tensor.
         cells : Cells
+            Its cells.
 
         Returns
         -------
         violation : float
+            At most 0 if the constraint holds.
         """
         G, h = self.linear(cells)
         D = self.denominators(cells)
@@ -123,15 +133,15 @@ class Constraint(Scored, BaseEstimator):
         return max(worst, self.convex_value(C, cells)) if self.has_convex else worst
 
     def measured(self, C, cells):
-        """The violation, after `check`; users see it when they call the object."""
+        """The violation, after `check`: the value of a call of the constraint."""
         self.check(cells)
         return self.violation(C, cells)
 
     def check(self, cells):
-        """Raise a ValueError where the constraint makes no sense for these cells.
+        """Raise a ValueError if the constraint makes no sense for these cells.
 
-        Labels and groups that are not there, groups that were not given, bounds out of
-        range: found here, before any work.
+        Examples are unknown labels or groups, missing groups, and bounds out of range.
+        They are found before any work is done.
         """
         if self.needs_groups and cells.groups is None:
             raise ValueError(

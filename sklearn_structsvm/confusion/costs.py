@@ -1,4 +1,4 @@
-"""The mean of costs that each example has of its own."""
+"""Mean cost of the predictions, with costs of their own for each example."""
 
 import numpy as np
 
@@ -8,25 +8,24 @@ __all__ = ["ExpectedCost"]
 
 
 class ExpectedCost(ConfusionMetric):
-    r"""Mean cost of the predictions, each example having costs of its own.
+    r"""Mean cost of the predictions, with individual costs for each example.
 
     .. math:: \psi = \frac{\sum_r w_r \, c_{r, \hat y_r}}{\sum_r w_r}
        \quad \textrm{or} \quad
        \frac{\sum_r w_r \, c_{r, y_r, \hat y_r}}{\sum_r w_r}
 
-    with the costs c of shape (n, k) or (n, k, k), which are passed beside the labels:
-    ``fit(X, y, costs=costs)``. It is no function of the confusion matrix, but linear in
-    the decisions, so that it can be minimised and, by
-    :class:`~sklearn_structsvm.metrics.MetricBound`, bounded all the same [1]_. Costs that
-    are the same for all examples are :class:`~sklearn_structsvm.metrics.LinearLoss`.
+    The costs c have shape (n, k) or (n, k, k), and are passed along with the labels:
+    ``fit(X, y, costs=costs)``. This metric is not a function of the confusion matrix. It
+    is linear in the decisions, so it can be minimised, and bounded by
+    :class:`~sklearn_structsvm.metrics.MetricBound`, all the same [1]_. For costs that are
+    the same for all examples use :class:`~sklearn_structsvm.metrics.LinearLoss`.
 
     References
     ----------
     .. [1] Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
-
     Examples
     --------
-    Of each loan, what is lost when it is refused, and when it is granted:
+    For each loan, the cost of refusing it and the cost of granting it:
 
     >>> from sklearn_structsvm.metrics import ExpectedCost
     >>> costs = [[0.0, 900.0], [50.0, 0.0], [20.0, 0.0]]

@@ -20,38 +20,39 @@ def confusion_tensor(
     sensitive_features=None,
     y_baseline=None,
 ):
-    """Weighted shares of the examples by cell, label and prediction.
+    """Compute the confusion tensor: weighted fractions by cell, label and prediction.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels: strings, numbers or booleans.
+        True labels: strings, numbers or booleans.
     y_pred : array-like of shape (n,) or (n, k)
-        Predicted labels; or, with `labels`, the probability with which each of them is
-        predicted, for the expectation over a randomised classifier's draws.
+        Predicted labels. With `labels`, it may be the probability with which each of them
+        is predicted; the result is then the expectation for a randomised classifier.
     labels : array-like of shape (k,) or None, default=None
-        All classes, in the order of the rows and columns. Those that occur, sorted, by
-        default.
+        All classes, in the order of the rows and columns. None uses those that occur, in
+        sorted order.
     sample_weight : array-like of shape (n,) or None, default=None
-        Not negative, and not all 0.
-    sensitive_features : array-like of shape (n,) or (n, p), data frame or None, \
-default=None
-        The group of each example; with several columns, their combinations that occur.
+        Non-negative weights of the examples, not all 0.
+    sensitive_features : array-like of shape (n,) or (n, p), or data frame, default=None
+        Group of each example. For several columns, the groups are the combinations that
+        occur.
     y_baseline : array-like of shape (n,) or None, default=None
-        Labels that a baseline classifier gives: each group is divided by them.
+        Labels assigned by a baseline classifier. They divide each group further.
 
     Returns
     -------
     C : ndarray of shape (m, k, k)
-        C[a, i, j] is the share in cell a with label i predicted j; sums to 1.
+        Entry [a, i, j] is the fraction of examples that are in cell a, have label i and
+        are predicted as j. The entries sum to 1.
     cells : Cells
-        What the cells, rows and columns are.
+        Description of the cells, rows and columns.
 
     Raises
     ------
     ValueError
-        For lengths that differ, labels that are no classes or not among `labels`, weights
-        that are negative or all zero.
+        If lengths differ, if labels are no class labels or not among `labels`, or if
+        weights are negative or all zero.
 
     Examples
     --------
@@ -96,26 +97,28 @@ default=None
 
 
 def make_cells(y, weights, classes, groups=None, baseline=None):
-    """The cells that groups and baseline labels make: every pair of the two.
+    """Make the cells of all combinations of groups and baseline labels.
 
     Parameters
     ----------
     y : ndarray of int, shape (n,)
-        Codes of the labels in `classes`.
+        Indices of the labels in `classes`.
     weights : ndarray of shape (n,)
-        Not negative, not all 0.
+        Non-negative weights of the examples, not all 0.
     classes : ndarray of shape (k,)
+        Class labels.
     groups : Groups or None
+        Groups of the examples.
     baseline : ndarray of int, shape (n,), or None
-        Codes of the baseline's labels.
+        Indices of the baseline's labels.
 
     Returns
     -------
     codes : ndarray of int, shape (n,)
-        The cell of each example.
+        Cell of each example.
     cells : Cells
-        Baseline labels vary fastest. Cells without examples are there too, so that a
-        new example always has one.
+        The cells, with baseline labels varying fastest. Empty cells are included, so that
+        every new example has a cell.
     """
     k = len(column_or_1d(classes))
     for name, encoded in [("y", y), ("baseline", baseline)]:

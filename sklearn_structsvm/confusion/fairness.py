@@ -1,4 +1,4 @@
-"""Rates that must agree between groups: demographic parity, equal opportunity, odds."""
+"""Fairness constraints: demographic parity, equal opportunity, equalized odds."""
 
 import numpy as np
 
@@ -120,10 +120,10 @@ class GroupParity(Constraint):
         return [(R[a], R[b]) for a in range(len(R)) for b in range(len(R)) if a != b]
 
     def disparity(self, C, cells):
-        """The largest difference, or the smallest ratio, of two rates at C.
+        """Largest difference, or smallest ratio, between the rates of groups at C.
 
-        A pair of rates that are both 0 has ratio 1. Without two groups to compare, the
-        difference is 0 and the ratio 1.
+        Two rates that are both 0 have ratio 1. With fewer than two groups to compare, the
+        difference is 0 and the ratio is 1.
         """
         differences, ratios = [0.0], [1.0]
         for R, overall in self.rates(cells):
@@ -146,12 +146,31 @@ class GroupParity(Constraint):
 
 
 class DemographicParity(GroupParity):
-    r"""Each group is predicted the positive class equally often (Example 7).
+    r"""Demographic parity: all groups have similar selection rates.
 
     .. math:: \Big| \frac{1}{\mu_a} \sum_j C^a_{ji} - \sum_j C_{ji} \Big| \le \epsilon
        \quad \text{for each group } a
 
-    with μ_a the group's share. Its parameters are those of :class:`EqualOpportunity`.
+    Here i is the positive class and :math:`\mu_a` is the fraction of examples in group a.
+    This is Example 7 of Narasimhan et al. (JMLR 2024).
+
+    Parameters
+    ----------
+    slack : float, default=0.05
+        The largest allowed difference ε, for ``bound="difference"``.
+    ratio : float, default=0.8
+        The smallest allowed ratio of the lower to the higher rate, for ``bound="ratio"``.
+        0.8 is the "four-fifths rule".
+    bound : {'difference', 'ratio'}, default='difference'
+        Which of the two is bounded. The other parameter is ignored.
+    reference : {'overall', 'groups'}, default='overall'
+        What the rate of a group is compared with: the rate of all examples, or the rate
+        of each other group (as `between_groups` in fairlearn).
+    pos_label : label or None, default=None
+        The positive class. For more than two classes, None means each class in turn. For
+        two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
+        Other pairs of labels require `pos_label`, except for `DemographicParity` and
+        `EqualizedOdds`, whose differences do not depend on it.
 
     Examples
     --------
@@ -167,31 +186,32 @@ class DemographicParity(GroupParity):
 
 
 class EqualOpportunity(GroupParity):
-    r"""Each group has the same recall of the positive class (Example 8).
+    r"""Equal opportunity: all groups have similar recall of the positive class.
 
     .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ii} - \frac{1}{\pi_i} C_{ii} \Big|
        \le \epsilon \quad \text{for each group } a
 
-    with μ_ai the share of the examples that are in group a with label i, and π_i that of
-    label i.
+    Here i is the positive class, :math:`\mu_{ai}` is the fraction of examples that are in
+    group a and have label i, and :math:`\pi_i` is the fraction with label i. This is
+    Example 8 of Narasimhan et al. (JMLR 2024).
 
     Parameters
     ----------
     slack : float, default=0.05
-        ε, the largest difference, for `bound="difference"`.
+        The largest allowed difference ε, for ``bound="difference"``.
     ratio : float, default=0.8
-        The smallest ratio of the lower to the higher rate, for `bound="ratio"`: 0.8 is
-        the "four fifths" rule.
+        The smallest allowed ratio of the lower to the higher rate, for ``bound="ratio"``.
+        0.8 is the "four-fifths rule".
     bound : {'difference', 'ratio'}, default='difference'
-        Which of the two is bounded; the other parameter is not used.
+        Which of the two is bounded. The other parameter is ignored.
     reference : {'overall', 'groups'}, default='overall'
-        What a group's rate is compared with: the rate of all examples together (the
-        paper's form), or that of each other group (fairlearn's `between_groups`).
+        What the rate of a group is compared with: the rate of all examples, or the rate
+        of each other group (as `between_groups` in fairlearn).
     pos_label : label or None, default=None
-        The class that counts. None is each in turn of more than two classes. Of two it
-        must be given unless they are 0 and 1 or -1 and 1, and it is 1, or booleans, and
-        it is True; or unless both have the same differences, those of
-        :class:`DemographicParity` and :class:`EqualizedOdds`.
+        The positive class. For more than two classes, None means each class in turn. For
+        two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
+        Other pairs of labels require `pos_label`, except for `DemographicParity` and
+        `EqualizedOdds`, whose differences do not depend on it.
 
     Examples
     --------
@@ -209,14 +229,32 @@ class EqualOpportunity(GroupParity):
 
 
 class EqualizedOdds(GroupParity):
-    r"""Each group has the same rate of each prediction for each label.
+    r"""Equalized odds: all groups have similar prediction rates given the label.
 
     .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ij} - \frac{1}{\pi_i} C_{ij} \Big|
        \le \epsilon \quad \text{for each group } a \text{ and all } i, j
 
-    With two classes these are the true and false positive rates; with `pos_label`, only
-    predictions of that class count. Its parameters are those of
-    :class:`EqualOpportunity`.
+    Here :math:`\mu_{ai}` is the fraction of examples that are in group a and have label
+    i, and :math:`\pi_i` is the fraction with label i. For two classes these are the true
+    and false positive rates. With `pos_label`, only predictions of that class count.
+
+    Parameters
+    ----------
+    slack : float, default=0.05
+        The largest allowed difference ε, for ``bound="difference"``.
+    ratio : float, default=0.8
+        The smallest allowed ratio of the lower to the higher rate, for ``bound="ratio"``.
+        0.8 is the "four-fifths rule".
+    bound : {'difference', 'ratio'}, default='difference'
+        Which of the two is bounded. The other parameter is ignored.
+    reference : {'overall', 'groups'}, default='overall'
+        What the rate of a group is compared with: the rate of all examples, or the rate
+        of each other group (as `between_groups` in fairlearn).
+    pos_label : label or None, default=None
+        The positive class. For more than two classes, None means each class in turn. For
+        two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
+        Other pairs of labels require `pos_label`, except for `DemographicParity` and
+        `EqualizedOdds`, whose differences do not depend on it.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Scores of predictions, and gaps between groups, as functions.
+"""Scores of predictions, and disparities between groups, as functions.
 
-They are what the objects of the same name measure, made by `_measure` and `_gap`. Those
-that are no object's value, or have parameters of their own, are written out.
+Most are made from the metrics and constraints of the same name, by `_measure` and `_gap`.
+Those with parameters of their own, or without such an object, are written out.
 """
 
 import warnings
@@ -43,28 +43,27 @@ __all__ = [
 _PARTS = {
     "<SAMPLE>": """
     y_true, y_pred : array-like of shape (n,)
-        Labels and predictions, of any kind.
+        True and predicted labels, of any type.
 """,
     "<WEIGHTS>": """
     labels : array-like of shape (k,), default=None
-        All classes, in order; by default those that occur, sorted.
-
+        All classes, in order. None uses those that occur, in sorted order.
     sample_weight : array-like of shape (n,), default=None
-        Not negative, and not all 0.
+        Non-negative weights of the examples, not all 0.
 """,
     "<GROUPS>": """
     sensitive_features : array-like of shape (n,) or (n, p), or data frame
-        The group of each example; with several columns, their combinations that occur.
+        Group of each example. For several columns, the groups are the combinations that
+        occur.
 """,
     "<COMPARISON>": """
     pos_label : label, default=None
-        The class that counts; None is the worst of more than two. Of two it is 1 for the
-        labels 0 and 1 or -1 and 1, and True for booleans; for others it must be given,
-        but for differences where both classes have the same.
-
+        The positive class. None means 1 for labels 0 and 1 or -1 and 1, True for
+        booleans, and the worst class if there are more than two. Other pairs of labels
+        require it, unless the difference is the same for both classes.
     reference : {'groups', 'overall'}, default='groups'
-        Compare each two groups (fairlearn's `between_groups`), or each with all examples
-        together, which is what the constraint of the same name bounds by default.
+        Whether to compare groups with each other (as `between_groups` in fairlearn), or
+        with all examples, as the constraint of the same name does by default.
 """,
 }
 
@@ -100,7 +99,6 @@ def _measure(kind, name, title, value, *, unit="score : float\n        Between 0
     Parameters
     ----------
     <SAMPLE>
-
     <WEIGHTS>
 
     Returns
@@ -109,7 +107,7 @@ def _measure(kind, name, title, value, *, unit="score : float\n        Between 0
 
     See Also
     --------
-    {kind.__name__} : The metric to be optimised.
+    {kind.__name__} : The metric, for optimisation.
 
     Examples
     --------
@@ -123,54 +121,55 @@ def _measure(kind, name, title, value, *, unit="score : float\n        Between 0
 g_mean_score = _measure(
     GMean,
     "g_mean_score",
-    r"""Geometric mean of the classes' recalls, :math:`(\prod_i r_i)^{1/k}`.
+    r"""Geometric mean of the recalls of the classes, :math:`(\prod_i r_i)^{1/k}`.
 
-    0 as soon as one class is never found. imbalanced-learn's `geometric_mean_score` is
-    the same, but for a class that is predicted and does not occur in `y_true`: it has no
-    recall, and is left out here.""",
+    It is 0 if the recall of any class is 0. It agrees with `geometric_mean_score` of
+    imbalanced-learn, except for a class that is predicted but does not occur in `y_true`:
+    such a class has no recall, and is left out here.""",
     "0.707...",
 )
 
 h_mean_score = _measure(
     HMean,
     "h_mean_score",
-    r"""Harmonic mean of the classes' recalls, :math:`k / \sum_i (1 / r_i)`.
+    r"""Harmonic mean of the recalls of the classes, :math:`k / \sum_i (1 / r_i)`.
 
-    0 as soon as one class is never found; a class that does not occur in `y_true` is left
-    out.""",
+    It is 0 if the recall of any class is 0. Classes that do not occur in `y_true` are
+    left out.""",
     "0.666...",
 )
 
 q_mean_score = _measure(
     QMean,
     "q_mean_score",
-    r"""One minus the quadratic mean of the classes' error rates.
+    r"""One minus the quadratic mean of the error rates of the classes.
 
     .. math:: 1 - \sqrt{\frac{1}{k} \sum_i (1 - r_i)^2}
 
-    A class that does not occur in `y_true` is left out.""",
+    Classes that do not occur in `y_true` are left out.""",
     "0.646...",
 )
 
 min_recall_score = _measure(
     MinMax,
     "min_recall_score",
-    r"""The worst class's recall, :math:`\min_i r_i`; one minus the min-max loss.
+    r"""Smallest recall of any class, :math:`\min_i r_i`; one minus the min-max loss.
 
-    A class that does not occur in `y_true` is left out.""",
+    Classes that do not occur in `y_true` are left out.""",
     "0.5",
 )
 
 ordinal_loss = _measure(
     Ordinal,
     "ordinal_loss",
-    r"""Mean distance of prediction and label, in ranks of the sorted labels.
+    r"""Mean absolute difference between the ranks of label and prediction.
 
     .. math:: \sum_{ij} |i - j| \, C_{ij}
 
-    Where some classes do not occur, `labels` are needed for ranks to be right.""",
+    The rank of a label is its index among the sorted classes. If some classes do not
+    occur, pass all of them as `labels`.""",
     "0.166...",
-    unit="loss : float\n        Between 0 and k - 1; less is better.",
+    unit="loss : float\n        Between 0 and k - 1; smaller is better.",
 )
 
 
@@ -181,17 +180,17 @@ def cost_loss(y_true, y_pred, *, costs, labels=None, sample_weight=None):
     Parameters
     ----------
     <SAMPLE>
-
     costs : array-like of shape (k, k) or dict
-        L, the cost of predicting class j where the label is class i, in the order of
-        `labels`; or ``{(label, prediction): cost}``, all others costing 0.
+        Cost matrix L: entry [i, j] is the cost of predicting class j for label i, in the
+        order of `labels`. Or a dict ``{(label, prediction): cost}``, in which missing
+        costs are 0.
 
     <WEIGHTS>
 
     Returns
     -------
     loss : float
-        Less is better.
+        Smaller is better.
 
     Examples
     --------
@@ -205,27 +204,26 @@ def cost_loss(y_true, y_pred, *, costs, labels=None, sample_weight=None):
 
 @_filled
 def expected_cost_score(y_true, y_pred, *, costs, labels=None, sample_weight=None):
-    r"""Mean cost of the predictions, each example having costs of its own.
+    r"""Mean cost of the predictions, with individual costs for each example.
 
     Parameters
     ----------
     <SAMPLE>
-
     costs : array-like of shape (n, k) or (n, k, k)
-        [r, j]: what predicting class j costs for example r, or [r, i, j]: what it costs
-        if the label is i; in the order of `labels`.
+        Entry [r, j] is the cost of predicting class j for example r. Entry [r, i, j] is
+        that cost if the label is i. Classes are in the order of `labels`.
 
     <WEIGHTS>
 
     Returns
     -------
     loss : float
-        Less is better.
+        Smaller is better.
 
     See Also
     --------
-    ExpectedCost : The metric to be optimised, and its scorer.
-    cost_loss : Costs that are the same for all examples.
+    ExpectedCost : The metric, for optimisation, and its scorer.
+    cost_loss : The same costs for all examples.
 
     Examples
     --------
@@ -249,27 +247,26 @@ def micro_f1_score(
     sample_weight=None,
     zero_division="warn",
 ):
-    r"""F1 of all classes but a default one, their counts pooled.
+    r"""Pooled F1 score of all classes but a default one (micro-F1).
 
     .. math:: \frac{2 \sum_{i \neq 0} C_{ii}}{2 - \sum_j C_{0j} - \sum_j C_{j0}}
 
-    with 0 the default class ("nothing here"); the same as scikit-learn's
-    ``f1_score(average="micro")`` with `labels` all classes but the default one. The
-    average over the classes is always "micro".
+    Class 0 is the default class ("nothing here"). The result is the same as that of
+    scikit-learn's ``f1_score(average="micro")`` with all classes but the default one as
+    `labels`.
 
     Parameters
     ----------
     <SAMPLE>
-
     default_label : label, default=None
-        The default class. None takes the first of the sorted labels, whatever it means:
-        0 of 0, 1, 2, but "B" of "B", "I", "O".
+        The default class. None uses the first of the sorted labels, whatever it means: 0
+        for labels 0, 1, 2, but "B" for labels "B", "I", "O".
 
     <WEIGHTS>
 
     zero_division : {'warn', 0, 1, np.nan}, default='warn'
-        The score where all labels and predictions are the default class, 0/0. 'warn' is 0
-        with an `UndefinedMetricWarning`.
+        The score if all labels and predictions are the default class (0/0). 'warn' means
+        0 with an `UndefinedMetricWarning`.
 
     Returns
     -------
@@ -303,22 +300,21 @@ def micro_f1_score(
 
 @_filled
 def quantification_loss(y_true, y_pred, *, labels=None, sample_weight=None):
-    r"""Kullback-Leibler divergence of the predicted from the true class shares.
+    r"""Divergence (Kullback-Leibler) of predicted from true class frequencies.
 
     .. math:: \sum_i \pi_i \log \frac{\pi_i}{q_i}
 
-    with π_i the share of the label and q_i of the prediction i.
+    Here :math:`\pi_i` is the frequency of label i and :math:`q_i` that of prediction i.
 
     Parameters
     ----------
     <SAMPLE>
-
     <WEIGHTS>
 
     Returns
     -------
     loss : float
-        In nats; 0 where the shares agree, infinite where a class that occurs is never
+        In nats: 0 if the frequencies agree, and infinite if a class that occurs is never
         predicted.
 
     Examples
@@ -376,18 +372,15 @@ def _gap(kind, bound, rates, note, y_true, value):
     Parameters
     ----------
     <SAMPLE>
-
     <GROUPS>
-
     <WEIGHTS>
-
     <COMPARISON>
 
     Returns
     -------
     {bound} : float
-        Between 0 and 1; {best} where all groups are treated alike. As fairlearn's for
-        labels 0 and 1.
+        Between 0 and 1; {best} if all groups have the same rates. For labels 0 and 1 it
+        agrees with fairlearn.
 
     See Also
     --------
@@ -405,7 +398,7 @@ def _gap(kind, bound, rates, note, y_true, value):
 
 _PARITY = (
     "in how often a class is predicted",
-    "Where no group has the prediction at all, groups are alike.",
+    "If a class is not predicted for any group, the groups have the same rates.",
     [0, 1, 0, 1],
 )
 _OPPORTUNITY = (
@@ -415,8 +408,8 @@ _OPPORTUNITY = (
 )
 _ODDS = (
     "in the rate of a prediction given the label",
-    "With two classes, in the true or the false positive rate: fairlearn's default,\n"
-    '    `agg="worst_case"`.',
+    "For two classes, this is the worse of the true and the false positive rate,\n"
+    '    as with `agg="worst_case"`, the default of fairlearn.',
     [0, 1, 0, 1],
 )
 

@@ -1,4 +1,4 @@
-"""Losses that are linear in the confusion matrix: a cost for each kind of mistake."""
+"""Losses that are linear in the confusion matrix."""
 
 import numpy as np
 
@@ -36,20 +36,22 @@ class CostMetric(ConfusionMetric):
 
 
 class LinearLoss(CostMetric):
-    r"""Mean cost of the predictions (Example 1 of the paper).
+    r"""Mean cost of the predictions, for a given cost matrix.
 
     .. math:: \psi(C) = \sum_{ij} L_{ij} C_{ij}
+
+    This is Example 1 of Narasimhan et al. (JMLR 2024).
 
     Parameters
     ----------
     costs : array-like of shape (k, k), or dict
-        L, the cost of predicting class j where the label is class i, with rows and
-        columns in the order of the sorted labels; or ``{(label, prediction): cost}``, all
-        others costing 0. Of any sign, and the diagonal need not be 0.
+        Cost matrix L: entry [i, j] is the cost of predicting class j for label i, in the
+        order of the sorted labels. Or a dict ``{(label, prediction): cost}``, in which
+        missing costs are 0. Costs may be negative, and the diagonal may be nonzero.
 
     Examples
     --------
-    A missed "ill" is ten times as bad as a false alarm:
+    Missing an "ill" costs ten times as much as a false alarm:
 
     >>> from sklearn_structsvm.metrics import LinearLoss
     >>> metric = LinearLoss({("ill", "well"): 10.0, ("well", "ill"): 1.0})
@@ -84,7 +86,7 @@ def _pair(pair):
 
 
 class ZeroOne(CostMetric):
-    """Share of wrong predictions, 1 - accuracy.
+    """Zero-one loss: the fraction of wrong predictions, 1 - accuracy.
 
     Examples
     --------
@@ -101,12 +103,12 @@ class ZeroOne(CostMetric):
 
 
 class Ordinal(CostMetric):
-    r"""Mean distance between the ranks of label and prediction.
+    r"""Mean absolute difference between the ranks of label and prediction.
 
     .. math:: \psi(C) = \sum_{ij} |i - j| \, C_{ij}
 
-    The rank of a label is its place among the sorted classes, so that scoring part of a
-    sample needs `labels`, all the classes in order.
+    The rank of a label is its index among the sorted classes. To score a sample in which
+    some classes do not occur, pass all classes as `labels`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a metric of confusion matrices is; the base class of the user's own ones."""
+"""The base class of metrics of confusion matrices."""
 
 import copy
 
@@ -14,37 +14,37 @@ STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 class ConfusionMetric(Scored, BaseEstimator):
-    r"""A loss ψ(C) of the confusion matrix, to be minimised; subclass it for your own.
+    r"""Base class of metrics: a loss of the confusion matrix, to be minimised.
 
-    C has shape (k, k) and sums to 1; C[i, j] is the weighted share of the examples that
-    have label i and are predicted j. All that a subclass must have is `value`. What else
-    it can say of itself makes the search faster, or its certificate possible:
+    Subclass it for a metric of your own. The loss :math:`\psi(C)` is a function of the
+    confusion matrix C of shape (k, k), where :math:`C_{ij}` is the weighted fraction of
+    examples that have label i and are predicted as j. A subclass must define `value`. It
+    can also define:
 
-    - `convex`: ψ is convex in C, where the row sums of C do not change. Then the linear
-      function that touches it at one point is nowhere above it, and the solvers can say
-      how far they are from the best. Where it is False they still search, but what they
-      find need not be the best, and no bound is known.
-    - `gradient`: by default central differences of `value`, which cost 2k² values. Your
-      own, by hand or by automatic differentiation, is compared with differences once
-      before it is used (with `needs_groups` only by
-      :func:`~sklearn_structsvm.confusion.check_metric`).
+    - `convex`: whether the loss is convex in C for fixed row sums. Tangents are then
+      lower bounds, so the solvers can report a duality gap. Otherwise they find a
+      solution that need not be optimal, without a bound.
+    - `gradient`: by default central differences of `value`, which take 2k² evaluations.
+      Your own gradient is compared with differences once before it is used (with
+      `needs_groups`, only by :func:`~sklearn_structsvm.confusion.check_metric`).
     - `ratio` and `pieces`: exact forms for which there are special solvers.
 
     Attributes
     ----------
     convex : bool
-        Whether ψ is convex on the matrices of given row sums.
+        Whether the loss is convex for fixed row sums.
     smooth : bool
-        Whether ψ has a gradient wherever no rate is 0 and the loss is not 0.
+        Whether the loss has a gradient wherever no rate is 0 and the loss is not 0.
     needs_groups : bool
-        True: `value` and `gradient` take the (n_groups, k, k) matrices of the groups.
-        False: the (k, k) one of all examples.
+        Whether `value` and `gradient` take the matrices of the groups, of shape
+        (n_groups, k, k), rather than the matrix of all examples.
     greater_is_better : bool
-        True: what users see is the score 1 - ψ(C). False: it is ψ(C) itself, a cost.
+        Whether a call of the metric returns the score :math:`1 - \psi(C)` rather than the
+        loss :math:`\psi(C)`.
 
     Examples
     --------
-    The square of the error of a two-class problem's rarer side:
+    The largest squared error rate of any class:
 
     >>> from sklearn_structsvm.confusion import ConfusionMetric
     >>> class WorstSquare(ConfusionMetric):
@@ -63,110 +63,130 @@ class ConfusionMetric(Scored, BaseEstimator):
     greater_is_better = True
 
     def value(self, C):
-        """The loss ψ(C), a float.
+        r"""Compute the loss.
 
         Parameters
         ----------
         C : ndarray of shape (k, k), or (n_groups, k, k) with `needs_groups`
-            Sums to 1. Rows of a class that the sample lacks are zero.
+            Confusion matrix, which sums to 1. Rows of classes that do not occur are zero.
+
+        Returns
+        -------
+        loss : float
+            The loss :math:`\psi(C)`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method value(C).")
 
     def gradient(self, C):
-        """A gradient of ψ at C, or any subgradient where it is convex without one.
+        """Compute a gradient or, if the loss is convex, any subgradient at C.
 
-        Only its products with changes of C that leave the row sums as they are matter, so
-        it is determined up to a constant for each row. This default takes differences
-        along such changes, in steps of 6e-6 of the row sum: about ten digits are right
-        where ψ is smooth.
+        Only products with changes of C that keep the row sums matter, so the gradient is
+        determined up to a constant per row. By default it is computed by differences
+        along such changes, in steps of 6e-6 of the row sum. This gives about ten correct
+        digits if the loss is smooth.
 
         Returns
         -------
         gradient : ndarray of the shape of C
+            The gradient.
         """
         return gradient_by_differences(self.value, C)
 
     def tangent(self, C):
-        """The linear function that touches ψ at C: ψ(C') ≥ <G, C'> + h if ψ is convex.
+        r"""Compute the tangent at C.
 
-        Use this and not value and gradient for lower bounds: where ψ falls infinitely
-        fast (the G-mean at a recall of 0), `gradient` is taken at a point close by, and
-        the tangent is the one at that point, so that it is still below ψ everywhere.
+        The tangent is the linear function :math:`\langle G, C' \rangle + h` of
+        :math:`C'`. If the loss is convex, it is a lower bound on :math:`\psi(C')`. Use it
+        rather than `value` and `gradient` for lower bounds: where the slope is infinite
+        (the G-mean at a recall of 0), `gradient` is computed at a nearby point, and the
+        tangent is the one at that point.
 
         Returns
         -------
         G : ndarray of the shape of C
+            Coefficients.
         h : float
+            Constant.
         """
         G = self.gradient(C)
         return G, float(self.value(C) - np.vdot(G, C))
 
     def ratio(self, priors):
-        """ψ as <A, C> / <B, C> for matrices of row sums `priors`, or None.
+        """Write the loss as a ratio <A, C> / <B, C> for fixed row sums, or return None.
 
         Parameters
         ----------
         priors : ndarray of shape (k,)
+            Row sums of C.
 
         Returns
         -------
         A, B : ndarrays of shape (k, k), or None
-            <B, C> >= 0.
+            Coefficients, with <B, C> >= 0.
         """
         return None
 
     def pieces(self, priors):
-        """ψ as max_p <G[p], C> + h[p] for matrices of row sums `priors`, or None.
+        r"""Write the loss as a maximum of linear functions, or return None.
+
+        For fixed row sums, :math:`\psi(C) = \max_p \langle G_p, C \rangle + h_p`.
 
         Parameters
         ----------
         priors : ndarray of shape (k,)
+            Row sums of C.
 
         Returns
         -------
         G : ndarray of shape (p, k, k)
+            Coefficients; p = 1 for a linear loss.
         h : ndarray of shape (p,)
-            p = 1 where ψ is linear.
+            Constants.
         """
         return None
 
     def ratio_terms(self, priors):
-        """ψ bounded from below by a weighted sum of ratios, or None.
+        """Bound the loss from below by a weighted sum of ratios, or return None.
 
-        The sum of the least values that the terms take, each on its own, is a lower
-        bound of ψ where it is not convex.
+        Minimising each term separately gives a lower bound on a loss that is not convex.
 
         Returns
         -------
         terms : list of (weight, A, B), or None
-            Σ weight <A, C> / <B, C> ≤ ψ(C), with equality unless a class that the sample
-            lacks is predicted.
+            The sum of weight · <A, C> / <B, C> is at most the loss. It equals the loss
+            unless a class that does not occur is predicted.
         """
         ratio = self.ratio(priors)
         return None if ratio is None else [(1.0, *ratio)]
 
     def entries(self, n_classes):
-        """Mask (k, k) of the entries that `gradient` may be other than 0 at.
+        """Mask (k, k) of the entries of C on which the loss depends; by default all.
 
-        All others need not be counted (section 7.2 of the paper), and a loss matrix that
-        is zero off the diagonal is k times cheaper to minimise. This default is all.
+        Other entries need not be counted (Narasimhan et al., JMLR 2024, section 7.2).
+        Loss matrices that are zero off the diagonal are k times cheaper to minimise.
         """
         return np.ones((n_classes, n_classes), dtype=bool)
 
     def check(self, n_classes):
-        """Raise a ValueError where the metric is not defined for this many classes."""
+        """Raise a ValueError if the metric is not defined for this number of classes."""
 
     def resolve(self, classes):
-        """A copy that knows the labels of the rows and columns.
+        """Return a copy that knows the labels of the rows and columns.
 
         Parameters
         ----------
         classes : array-like of shape (k,)
+            Class labels.
+
+        Returns
+        -------
+        metric : ConfusionMetric
+            The copy.
 
         Raises
         ------
         ValueError
-            Where a parameter is a label that is not among them, or `check` fails.
+            If a parameter is a label that is not among `classes`, or `check` fails.
         """
         classes = np.asarray(classes)
         resolved = copy.copy(self)
@@ -175,7 +195,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         return resolved
 
     def index_of(self, label, name):
-        """Index of a label among the classes that `resolve` was given."""
+        """Index of a label among the classes given to `resolve`."""
         classes = getattr(self, "_classes", None)
         if classes is None:
             raise ValueError(
@@ -185,12 +205,12 @@ class ConfusionMetric(Scored, BaseEstimator):
         return label_index(classes, label, name)
 
     def score_of(self, C):
-        """What users see of ψ(C): 1 - ψ(C), or ψ(C) if not `greater_is_better`."""
+        """The score 1 - ψ(C), or ψ(C) if not `greater_is_better`."""
         value = float(self.value(C))
         return 1.0 - value if self.greater_is_better else value
 
     def measured(self, C, cells):
-        """`score_of` the matrices that `value` takes, of a tensor (m, k, k)."""
+        """The score of a confusion tensor of shape (m, k, k)."""
         if self.needs_groups and cells.groups is None:
             raise ValueError(
                 f"{type(self).__name__} is a metric of groups and needs "

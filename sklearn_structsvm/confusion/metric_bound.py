@@ -1,4 +1,4 @@
-"""Any convex or ratio-of-linear metric as a constraint."""
+"""Bounds on metrics, used as constraints."""
 
 import numpy as np
 
@@ -15,24 +15,28 @@ __all__ = ["MetricBound"]
 
 
 class MetricBound(SelectiveConstraint):
-    r"""Bound a metric: ψ(C) ≤ `at_most`, or its score 1 - ψ(C) ≥ `at_least`.
+    r"""Bound on a metric: an upper bound on its loss or a lower bound on its score.
 
-    Linear metrics, maxima of them and ratios of linear functions become linear
-    conditions; other convex metrics stay as they are. A ratio that is 0/0 meets every
-    bound, as the F-measure in a group where the class neither occurs nor is predicted.
+    The constraint is :math:`\psi(C) \le` `at_most` or :math:`1 - \psi(C) \ge` `at_least`.
+    Linear metrics, maxima of linear functions, and ratios of linear functions become
+    linear conditions. Other convex metrics are used as they are. A ratio of 0/0 satisfies
+    every bound, such as the F-measure in a group where the class neither occurs nor is
+    predicted.
 
     Parameters
     ----------
     metric : str or ConfusionMetric
+        The metric to bound.
     at_most : float, default=None
-        Upper bound of the loss ψ.
+        Upper bound on the loss. Pass exactly one of `at_most` and `at_least`.
     at_least : float, default=None
-        Lower bound of the score 1 - ψ, what the metric gives when it is called (except
-        for costs, for which only `at_most` makes sense). One of the two is given.
+        Lower bound on the score, which is what a call of the metric returns. Not for
+        metrics whose values are costs.
     group : group, default=None
-        Of the examples of this group only; None is all.
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
-        In every group.
+        Whether to bound the metric in every group.
 
     Examples
     --------
@@ -53,12 +57,12 @@ class MetricBound(SelectiveConstraint):
 
     @property
     def needs_groups(self):
-        """Whether groups are selected, or the metric is one of groups."""
+        """Whether groups are selected, or the metric needs groups."""
         return super().needs_groups or getattr(self.metric, "needs_groups", False)
 
     @property
     def needs_costs(self):
-        """Whether the metric is of costs that examples have of their own."""
+        """Whether the metric needs individual costs of the examples."""
         metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
         return getattr(metric, "needs_costs", False) is True
 
@@ -84,7 +88,7 @@ class MetricBound(SelectiveConstraint):
         return get_metric(self.metric, classes).positive_label(classes)
 
     def bound(self, metric):
-        """The upper bound of the loss."""
+        """The upper bound on the loss."""
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("MetricBound needs either at_most or at_least.")
         if self.at_most is not None:

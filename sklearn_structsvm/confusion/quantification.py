@@ -1,4 +1,4 @@
-"""Predicted shares of the classes that are close to given ones in divergence."""
+"""Bounds on the divergence of predicted from true class frequencies."""
 
 import numpy as np
 
@@ -17,27 +17,29 @@ TINY_RATIO = 1e-12
 
 
 class Quantification(SelectiveConstraint):
-    r"""Bound the divergence of the predicted from the true class shares (Example 6).
+    r"""Upper bound on the divergence of predicted from true class frequencies.
 
     .. math:: \sum_i p_i \log \frac{p_i}{q_i} \le \epsilon, \qquad q_i = \sum_j C_{ji}
 
-    Convex in C, and not linear. A class that is hardly ever predicted would make it
-    infinite: below the least q_i that any C within the bound can have,
-    p_i exp(-1 - ε / p_i), or 1e-12 p_i where that is more, the logarithm is continued by
-    a line, so that all values are finite, and what never predicts a class of positive
-    p_i is not within the bound.
+    This is the Kullback-Leibler divergence, Example 6 of Narasimhan et al. (JMLR 2024).
+    It is convex in C and not linear. To keep values finite for classes that are hardly
+    ever predicted, the logarithm is continued linearly below :math:`p_i \exp(-1 -
+    \epsilon / p_i)`, the smallest :math:`q_i` within the bound, or :math:`10^{-12} p_i`
+    if that is larger. A classifier that never predicts a class with :math:`p_i > 0`
+    violates the bound.
 
     Parameters
     ----------
     at_most : float
-        ε > 0, in nats.
+        The bound ε > 0, in nats.
     target : array-like of shape (k,), dict or None, default=None
-        p, the shares to be matched: by class, of sum 1; or ``{label: share}``, others 0;
-        None is the shares of the labels (in the group).
+        Target frequencies p: one per class, summing to 1, or ``{label: frequency}``, in
+        which missing ones are 0. None uses the label frequencies (in the group).
     group : group, default=None
-        Count the examples of this group only; None is all of them.
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
-        Bound the divergence in every group.
+        Whether to bound the divergence in every group.
 
     Examples
     --------
@@ -56,7 +58,7 @@ class Quantification(SelectiveConstraint):
         self.per_group = per_group
 
     def shares(self, cells, group=None):
-        """p of a group (by index, None for all examples), of shape (k,)."""
+        """Target frequencies (k,) of a group, by index, or of all examples for None."""
         k = cells.n_classes
         if self.target is None:
             priors = cells.label_shares[cells.cells_of(group)].sum(axis=0)

@@ -1,6 +1,6 @@
-"""Rates of a class: recall, precision and their like, to be optimised or bounded.
+"""Rates of a class, such as recall and precision, as metrics and constraints.
 
-A rate with a bound is a constraint, and one without is a metric, that of one class.
+A rate with a bound is a constraint. Without a bound it is a metric of one class.
 """
 
 from numbers import Real
@@ -87,38 +87,39 @@ class RateConstraint(SelectiveConstraint):
 
     @property
     def is_metric(self):
-        """Whether it has no bound."""
+        """Whether there is no bound, so that the rate is a metric."""
         bounds = self.at_least, self.at_most, self.target, self.slack
         return all(bound is None for bound in bounds)
 
     @property
     def greater_is_better(self):
-        """Of what a call returns: the rate, or with bounds the violation."""
+        """Whether a greater value of a call (the rate, or the violation) is better."""
         return self.is_metric and self.more_is_better
 
     def measured(self, C, cells):
-        """The rate; with bounds the violation."""
+        """The rate or, with bounds, the violation."""
         if self.is_metric:
             return self.resolve(cells.classes).measured(C, cells)
         return super().measured(C, cells)
 
     def resolve(self, classes):
-        """The metric that a rate without bounds stands for.
+        """Return the metric that a rate without bounds stands for.
 
         Parameters
         ----------
         classes : array-like of shape (k,)
+            Class labels.
 
         Returns
         -------
-        ConfusionMetric
-            The loss 1 - rate, or the rate itself where less of it is better.
+        metric : ConfusionMetric
+            The loss 1 - rate, or the rate itself if a smaller rate is better.
 
         Raises
         ------
         ValueError
-            With bounds or groups, for an unknown label, and where none is given and none
-            is plain.
+            If there are bounds or groups, if the label is unknown, or if it is missing
+            and cannot be inferred.
         """
         name = type(self).__name__
         if not self.is_metric:
@@ -141,26 +142,28 @@ class RateConstraint(SelectiveConstraint):
         return np.asarray(classes).tolist()[index]
 
     def rate_of(self, index, mask, cells):
-        """Numerator and denominator of the rate of class `index` in some cells.
+        """Numerator and denominator of the rate of a class in some cells.
 
         Parameters
         ----------
         index : int
+            Index of the class.
         mask : ndarray of bool, shape (m,)
-            The cells.
+            Mask of the cells.
         cells : Cells
+            All cells.
 
         Returns
         -------
         N : ndarray of shape (m, k, k)
             The rate is <N, C> / D.
         D : float, or ndarray of shape (m, k, k)
-            A constant, or the linear function <D, C>, which is at most 1.
+            A constant, or the coefficients of a linear function <D, C> that is at most 1.
         """
         raise NotImplementedError
 
     def bounds(self, cells):
-        """Lower and upper bound of each class's rate, (k,) each; ±inf for none."""
+        """Lower and upper bounds on the rate of each class; ±inf means none."""
         k = cells.n_classes
         one_sided = self.at_least is not None or self.at_most is not None
         if self.target is not None:
@@ -336,30 +339,31 @@ class RateMetric(OneClassMetric):
 
 
 class Recall(RateConstraint):
-    r"""The recall, the share of a class's examples that are predicted as it.
+    r"""Recall of a class, as a metric or a constraint.
 
     .. math:: \frac{C_{ii}}{\sum_j C_{ij}}
 
-    With a bound it is a constraint, and a call returns by how much it is violated.
-    Without it is a metric, and a call returns the rate: ``metric=Recall(label="ill")``.
+    Without a bound it is a metric, as in ``metric=Recall(label="ill")``, and a call
+    returns the rate. With a bound it is a constraint, and a call returns the violation.
 
     Parameters
     ----------
     at_least, at_most : float, dict or array-like of shape (k,), default=None
-        Bounds in [0, 1]: one number, one for each class (in their sorted order), or
-        ``{label: bound}``, which leaves other classes free. One number is for the class
-        `label`.
-    target, slack : default=None
-        Instead of bounds: within `slack` of `target`, which is of the same forms.
+        Bounds in [0, 1]: one number, one number per class in sorted order, or
+        ``{label: bound}``, which leaves the other classes unbounded. A single number
+        applies to the class `label`.
+    target, slack : float, dict or array-like of shape (k,), default=None
+        Alternative to bounds: the rate must be within `slack` of `target`.
     label : label, default=None
-        The class. None is 1 of the labels 0 and 1 or -1 and 1, and True of booleans; of
-        more than two classes, a number bounds each. For other labels of two classes, and
-        for the metric of more, it must be given.
+        The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
+        more than two classes, a single bound without `label` applies to each class. For
+        other pairs of labels, and for a metric of more than two classes, `label` is
+        required.
     group : group, default=None
-        Count the examples of this group only (a value of `sensitive_features`, or a tuple
-        of values where they are several columns). None is all examples together.
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
-        Bound the rate in every group.
+        Whether to bound the rate in every group.
 
     Examples
     --------
@@ -379,11 +383,31 @@ class Recall(RateConstraint):
 
 
 class FalsePositiveRate(RateConstraint):
-    r"""The share of the other classes' examples that are predicted as a class.
+    r"""False positive rate of a class, as a metric or a constraint.
 
     .. math:: \frac{\sum_{j \neq i} C_{ji}}{\sum_{j \neq i} \sum_l C_{jl}}
 
-    Its parameters are those of :class:`Recall`. As a metric it is a cost: less is better.
+    Without a bound it is a metric for which smaller is better, and a call returns the
+    rate. With a bound it is a constraint, and a call returns the violation.
+
+    Parameters
+    ----------
+    at_least, at_most : float, dict or array-like of shape (k,), default=None
+        Bounds in [0, 1]: one number, one number per class in sorted order, or
+        ``{label: bound}``, which leaves the other classes unbounded. A single number
+        applies to the class `label`.
+    target, slack : float, dict or array-like of shape (k,), default=None
+        Alternative to bounds: the rate must be within `slack` of `target`.
+    label : label, default=None
+        The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
+        more than two classes, a single bound without `label` applies to each class. For
+        other pairs of labels, and for a metric of more than two classes, `label` is
+        required.
+    group : group, default=None
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
+    per_group : bool, default=False
+        Whether to bound the rate in every group.
 
     Examples
     --------
@@ -403,12 +427,33 @@ class FalsePositiveRate(RateConstraint):
 
 
 class Specificity(RateConstraint):
-    r"""The share of the other classes' examples that are not predicted as a class.
+    r"""Specificity of a class (true negative rate), as a metric or a constraint.
 
     .. math:: \frac{\sum_{j \neq i} \sum_{l \neq i} C_{jl}}
        {\sum_{j \neq i} \sum_l C_{jl}}
 
-    One minus the :class:`FalsePositiveRate`. Its parameters are those of :class:`Recall`.
+    This is one minus the :class:`FalsePositiveRate`. Without a bound it is a metric, and
+    a call returns the rate. With a bound it is a constraint, and a call returns the
+    violation.
+
+    Parameters
+    ----------
+    at_least, at_most : float, dict or array-like of shape (k,), default=None
+        Bounds in [0, 1]: one number, one number per class in sorted order, or
+        ``{label: bound}``, which leaves the other classes unbounded. A single number
+        applies to the class `label`.
+    target, slack : float, dict or array-like of shape (k,), default=None
+        Alternative to bounds: the rate must be within `slack` of `target`.
+    label : label, default=None
+        The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
+        more than two classes, a single bound without `label` applies to each class. For
+        other pairs of labels, and for a metric of more than two classes, `label` is
+        required.
+    group : group, default=None
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
+    per_group : bool, default=False
+        Whether to bound the rate in every group.
 
     Examples
     --------
@@ -427,17 +472,37 @@ class Specificity(RateConstraint):
 
 
 class Coverage(RateConstraint):
-    r"""The share of the examples that are predicted as a class.
+    r"""Coverage (selection rate): how often a class is predicted.
 
     .. math:: \sum_j C_{ji}
 
-    in a group divided by the group's share: the selection rate. Its parameters are those
-    of :class:`Recall`, and `target` may be "priors", the shares of the labels (of the
-    whole sample). As a metric, more of it is better.
+    In a group, this is divided by the group's fraction of the examples. Without a bound
+    it is a metric for which greater is better, and a call returns the rate. With a bound
+    it is a constraint, and a call returns the violation.
+
+    Parameters
+    ----------
+    at_least, at_most : float, dict or array-like of shape (k,), default=None
+        Bounds in [0, 1]: one number, one number per class in sorted order, or
+        ``{label: bound}``, which leaves the other classes unbounded. A single number
+        applies to the class `label`.
+    target, slack : float, dict or array-like of shape (k,), default=None
+        Alternative to bounds: the rate must be within `slack` of `target`. "priors" means
+        the label frequencies of the whole sample.
+    label : label, default=None
+        The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
+        more than two classes, a single bound without `label` applies to each class. For
+        other pairs of labels, and for a metric of more than two classes, `label` is
+        required.
+    group : group, default=None
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
+    per_group : bool, default=False
+        Whether to bound the rate in every group.
 
     Examples
     --------
-    The paper's coverage constraint: predict each class as often as it occurs.
+    Predict each class as often as it occurs:
 
     >>> from sklearn_structsvm.metrics import Coverage
     >>> constraint = Coverage(target="priors", slack=0.01)
@@ -460,13 +525,33 @@ class Coverage(RateConstraint):
 
 
 class Precision(RateConstraint):
-    r"""The precision, the share of the predictions of a class that are right.
+    r"""Precision of a class, as a metric or a constraint.
 
     .. math:: \frac{C_{ii}}{\sum_j C_{ji}}
 
-    A bound is linear after multiplication by the denominator, and a class that is never
-    predicted meets it. As a metric it is 0 then. Its parameters are those of
-    :class:`Recall`.
+    Without a bound it is a metric, and a call returns the rate, which is 0 for a class
+    that is never predicted. With a bound it is a constraint, and a call returns the
+    violation. A bound becomes linear after multiplication by the denominator, and a class
+    that is never predicted satisfies it.
+
+    Parameters
+    ----------
+    at_least, at_most : float, dict or array-like of shape (k,), default=None
+        Bounds in [0, 1]: one number, one number per class in sorted order, or
+        ``{label: bound}``, which leaves the other classes unbounded. A single number
+        applies to the class `label`.
+    target, slack : float, dict or array-like of shape (k,), default=None
+        Alternative to bounds: the rate must be within `slack` of `target`.
+    label : label, default=None
+        The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
+        more than two classes, a single bound without `label` applies to each class. For
+        other pairs of labels, and for a metric of more than two classes, `label` is
+        required.
+    group : group, default=None
+        Count only the examples of this group: a value of the sensitive feature, or a
+        tuple of values for several columns. None counts all examples.
+    per_group : bool, default=False
+        Whether to bound the rate in every group.
 
     Examples
     --------

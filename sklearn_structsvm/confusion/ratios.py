@@ -112,7 +112,7 @@ def _class_scores(C, hit, kept, label_weight):
 
 
 class FBeta(OneClassMetric):
-    r"""One minus the F-measure of one class (Example 2 of the paper).
+    r"""One minus the F-measure of one class.
 
     .. math:: \psi(C) = 1 - \frac{(1 + \beta^2) \, TP}
        {(1 + \beta^2) \, TP + \beta^2 \, FN + FP}
@@ -120,15 +120,17 @@ class FBeta(OneClassMetric):
     Parameters
     ----------
     beta : float, default=1.0
-        > 0; how many times as important recall is as precision.
+        Positive weight: recall is considered `beta` times as important as precision.
     pos_label : label or None, default=None
-        The class. It may be left out where the labels are 0 and 1 or -1 and 1, and is 1
-        then, or booleans, and is True. All others together are the negative class.
+        The positive class; all others form the negative class. None means 1 for labels 0
+        and 1 or -1 and 1, and True for booleans. It is required for other labels.
 
     Notes
     -----
-    Where the class neither occurs nor is predicted (0/0) the score is 0. There is no
-    average over classes here: see :class:`MacroF1` and :class:`MicroF1`.
+    This is Example 2 of Narasimhan et al. (JMLR 2024).
+
+    The score is 0 if the class neither occurs nor is predicted (0/0). For averages over
+    classes see :class:`MacroF1` and :class:`MicroF1`.
 
     Examples
     --------
@@ -154,22 +156,23 @@ class FBeta(OneClassMetric):
 
 
 class Jaccard(OneClassMetric):
-    r"""One minus the Jaccard index: hits among all that are labelled or predicted so.
+    r"""One minus the Jaccard index of one class, or averaged over classes.
 
     .. math:: \psi(C) = 1 - \frac{TP}{TP + FP + FN}
 
     Parameters
     ----------
     average : {'binary', 'macro', 'micro'}, default='binary'
-        Of one class; or the mean over the classes, which is neither convex nor a ratio;
-        or of the pooled counts of all classes, where it is a function of the accuracy.
+        'binary' is the index of one class. 'macro' is the mean over the classes, which is
+        neither convex nor a ratio. 'micro' pools the counts of all classes, and is a
+        function of the accuracy.
     pos_label : label or None, default=None
-        The class for 'binary', as for :class:`FBeta`.
+        The positive class for 'binary', as for :class:`FBeta`.
 
     Notes
     -----
-    Where a class neither occurs nor is predicted (0/0) the score is 0, and the macro
-    average leaves the class out.
+    The score of a class that neither occurs nor is predicted (0/0) is 0. The macro
+    average leaves out such classes.
 
     Examples
     --------
@@ -226,14 +229,14 @@ class Jaccard(OneClassMetric):
 
 
 class MacroF1(ConfusionMetric):
-    r"""One minus the mean of the classes' F1.
+    r"""One minus the mean F1 score over the classes (macro-F1).
 
     .. math:: \psi(C) = 1 - \frac{1}{k} \sum_i
        \frac{2 C_{ii}}{\sum_j C_{ij} + \sum_j C_{ji}}
 
-    A sum of ratios is neither convex nor quasi-convex: solvers find a local minimum, and
-    bound it by the mean of the classes' own best F1. A class that is neither in the
-    sample nor predicted is left out; one that is only predicted has an F1 of 0.
+    A sum of ratios is neither convex nor quasi-convex. Solvers find a local minimum, and
+    a bound from the best F1 of each class separately. Classes that neither occur nor are
+    predicted are left out; a class that is predicted but does not occur has an F1 of 0.
 
     Examples
     --------
@@ -256,29 +259,30 @@ class MacroF1(ConfusionMetric):
 
 
 class MicroF1(RatioMetric):
-    r"""One minus the F1 of all classes but a default one, counts pooled (Example 4).
+    r"""One minus the pooled F1 score of all classes but a default one (micro-F1).
 
     .. math:: \psi(C) = 1 - \frac{2 \sum_{i \neq 0} C_{ii}}
        {2 - \sum_j C_{0j} - \sum_j C_{j0}}
 
-    with 0 the default class ("nothing here"): the measure of information extraction.
-    The micro-average over all classes is plain accuracy, :class:`ZeroOne`.
+    Class 0 is the default class ("nothing here"). This is the usual measure of
+    information extraction, Example 4 of Narasimhan et al. (JMLR 2024). The micro-average
+    over all classes is the accuracy, see :class:`ZeroOne`.
 
     Parameters
     ----------
     default_label : label or None, default=None
-        The default class. None takes the first of the sorted labels, whatever it means:
-        0 of 0, 1, 2, but "B" of "B", "I", "O".
+        The default class. None uses the first of the sorted labels, whatever it means: 0
+        for labels 0, 1, 2, but "B" for labels "B", "I", "O".
 
     Attributes
     ----------
     default_label_ : label
-        Which was taken; of `metric_` of a fitted
+        The default class in use, for `metric_` of a fitted
         :class:`~sklearn_structsvm.ComplexMetricClassifier`.
 
     Notes
     -----
-    Where there is nothing but the default class (0/0) the score is 0.
+    The score is 0 if only the default class occurs and is predicted (0/0).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Losses that are functions of the classes' recalls: G-mean, H-mean, Q-mean, min-max."""
+"""Losses that are functions of the recalls: G-mean, H-mean, Q-mean, min-max."""
 
 import numpy as np
 
@@ -52,12 +52,12 @@ class RecallMetric(ConfusionMetric):
 
 
 class Balanced(RecallMetric):
-    r"""Balanced error, 1 - mean recall: linear in C, whose row sums do not change.
+    r"""Balanced error: one minus the mean recall.
 
     .. math:: \psi(C) = 1 - \frac{1}{k} \sum_i r_i, \qquad r_i = C_{ii} / \sum_j C_{ij}
 
-    With two classes it is the balanced error rate (BER); its score is scikit-learn's
-    `balanced_accuracy_score`.
+    It is linear in C, because the row sums of C are fixed. For two classes it is the
+    balanced error rate (BER). The score is scikit-learn's `balanced_accuracy_score`.
 
     Examples
     --------
@@ -84,13 +84,14 @@ class Balanced(RecallMetric):
 
 
 class GMean(RecallMetric):
-    r"""One minus the geometric mean of the recalls (Example 3 of the paper).
+    r"""One minus the geometric mean of the recalls (G-mean).
 
     .. math:: \psi(C) = 1 - \Big(\prod_i r_i\Big)^{1/k},
        \qquad r_i = C_{ii} / \sum_j C_{ij}
 
-    Convex: the geometric mean is concave. It falls infinitely fast where a recall leaves
-    0; gradients are taken with recalls of at least 1e-4.
+    This is Example 3 of Narasimhan et al. (JMLR 2024). The loss is convex, since the
+    geometric mean is concave. Its slope is infinite where a
+    recall is 0; gradients are computed with recalls of at least 1e-4.
 
     Examples
     --------
@@ -109,7 +110,7 @@ class GMean(RecallMetric):
 
 
 class HMean(RecallMetric):
-    r"""One minus the harmonic mean of the recalls.
+    r"""One minus the harmonic mean of the recalls (H-mean).
 
     .. math:: \psi(C) = 1 - k \Big(\sum_i 1 / r_i\Big)^{-1},
        \qquad r_i = C_{ii} / \sum_j C_{ij}
@@ -131,12 +132,12 @@ class HMean(RecallMetric):
 
 
 class QMean(RecallMetric):
-    r"""Root of the mean square of the classes' error rates.
+    r"""Quadratic mean of the error rates of the classes (Q-mean).
 
     .. math:: \psi(C) = \sqrt{\frac{1}{k} \sum_i (1 - r_i)^2},
        \qquad r_i = C_{ii} / \sum_j C_{ij}
 
-    Smooth but where no mistake is made; the gradient there is 0.
+    The loss is smooth unless there are no errors; there the gradient is set to 0.
 
     Examples
     --------
@@ -156,11 +157,12 @@ class QMean(RecallMetric):
 
 
 class MinMax(RecallMetric):
-    r"""The worst class's error rate: minimised, it is the min-max classifier's.
+    r"""Largest error rate of any class (the min-max loss).
 
     .. math:: \psi(C) = \max_i (1 - r_i), \qquad r_i = C_{ii} / \sum_j C_{ij}
 
-    Convex and not smooth; its gradient is that of the first of the worst classes.
+    The loss is convex but not smooth. Its gradient is that of the first class with the
+    largest error rate.
 
     Examples
     --------

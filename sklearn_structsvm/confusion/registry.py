@@ -1,4 +1,4 @@
-"""The metrics that have a name, and how a parameter `metric` becomes one."""
+"""Metrics by name."""
 
 import numpy as np
 
@@ -31,28 +31,28 @@ METRICS = {
 
 
 def get_metric(metric, classes):
-    """The metric that a name or an object stands for, resolved to the classes.
+    """Get the metric for a name or an object, resolved to the classes.
 
     Parameters
     ----------
     metric : str, ConfusionMetric or rate
-        A key of `METRICS`, or an object, which is left as it is. A rate is one such as
-        ``Recall(label="ill")``, without a bound.
+        A key of `METRICS`, or an object, which remains unchanged. A rate is an object
+        such as ``Recall(label="ill")``, without a bound.
     classes : array-like of shape (k,)
-        The labels, in order.
+        Class labels, in order.
 
     Returns
     -------
     metric : ConfusionMetric
-        A copy that knows the rows and columns of its labels.
+        A copy that knows the labels of the rows and columns.
 
     Raises
     ------
     ValueError
-        If there is no such name, the metric is not defined for these classes, or the
-        gradient of a user's own metric is not that of its value.
+        If the name is unknown, if the metric is not defined for these classes, or if the
+        gradient of a user-defined metric does not match its value.
     TypeError
-        If it is neither.
+        If `metric` is neither a name nor a metric.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Metrics and constraints as scikit-learn's users expect: callables and scorers."""
+"""Metrics and constraints as callables and scikit-learn scorers."""
 
 import re
 from inspect import Parameter, signature
@@ -39,11 +39,12 @@ class Scored:
         raise NotImplementedError
 
     def positive_label(self, classes):
-        """The label that is singled out as positive; None where all count alike.
+        """The positive label; None if all labels are treated alike.
 
         Parameters
         ----------
         classes : array-like of shape (k,)
+            Class labels.
         """
         return None
 
@@ -124,24 +125,25 @@ class Scored:
         )
 
     def scorer(self, *, response="predict"):
-        """A scorer for ``scoring=``: greater is better, and metadata is routed.
+        """Make a scorer for the parameter ``scoring``.
 
-        Under metadata routing it asks for `sensitive_features`, and hands them on to
-        the estimator's `predict` where that takes them; for `sample_weight` it must be
-        told, ``.scorer().set_score_request(sample_weight=True)``.
+        With metadata routing enabled, the scorer requests `sensitive_features`, and
+        passes them on to the estimator's `predict` if it accepts them. To request
+        `sample_weight`, use ``.scorer().set_score_request(sample_weight=True)``.
 
         Parameters
         ----------
         response : {'predict', 'predict_proba'}, default='predict'
-            Count predicted labels; or their probabilities, so that the score of a
-            randomised classifier is that of its expected confusion matrix and not of one
-            draw. (For other classifiers that is as if they drew from their
-            probabilities.)
+            Whether to count predicted labels or probabilities. With 'predict_proba', the
+            score of a randomised classifier is that of its expected confusion matrix
+            rather than of one draw. Other classifiers are treated as if they drew labels
+            from their probabilities.
 
         Returns
         -------
         scorer : callable
-            scorer(estimator, X, y, sample_weight=None, sensitive_features=None) → float.
+            ``scorer(estimator, X, y, sample_weight=None, sensitive_features=None)``
+            returns a float. Greater is better.
         """
         check_choice("response", response, ("predict", "predict_proba"))
         sign = 1 if self.greater_is_better else -1
@@ -149,7 +151,7 @@ class Scored:
 
 
 class ConfusionScorer(_BaseScorer):
-    """What `Scored.scorer` returns: scikit-learn's scorer, with groups for `predict`."""
+    """The scorer that `Scored.scorer` returns; it passes groups to `predict`."""
 
     def __init__(self, score_func, sign, kwargs, response_method):
         super().__init__(score_func, sign, kwargs, response_method=response_method)
@@ -168,9 +170,9 @@ class ConfusionScorer(_BaseScorer):
         return self._score(None, estimator, X, y_true, **kwargs)
 
     def set_score_request(self, **kwargs):
-        """Say what metadata is wanted: ``set_score_request(sample_weight=True)``.
+        """Request metadata, such as ``set_score_request(sample_weight=True)``.
 
-        What is not named stays as it is.
+        Requests for other metadata remain unchanged.
         """
         for name, alias in kwargs.items():
             self._metadata_request.score.add_request(param=name, alias=alias)

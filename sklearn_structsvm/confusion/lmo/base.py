@@ -1,4 +1,4 @@
-"""What a linear minimisation oracle is; the base class of the user's own ones."""
+"""The base class of linear minimisation oracles."""
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -9,36 +9,39 @@ from sklearn_structsvm.confusion.lmo.arguments import as_cells
 
 
 class LMO(BaseEstimator):
-    """Finds a classifier of small cost for any loss tensor; subclass it for your own.
+    r"""Base class of linear minimisation oracles (LMOs).
 
-    The cost of a classifier is <L, C>, where L is the loss tensor and C the confusion
-    tensor of its predictions on the training set. All that a subclass must have is
-    `__call__`, which finds a classifier for L. Where there is more to prepare than to
-    keep the training set, it has a `fit` too; where what it finds is not asked for
-    labels by `predict(X)`, a `predict`. Parameters are set in `__init__` alone, as of
-    every scikit-learn estimator. ``ComplexMetricClassifier(lmo=...)`` fits a copy once,
-    and then calls it for each loss tensor that its solver asks for.
+    Subclass it for an oracle of your own. For any loss tensor L, an oracle finds a
+    classifier with a small cost :math:`\langle L, C \rangle`, where C is the confusion
+    tensor of its predictions on the training set. A subclass must define `__call__`,
+    which finds a classifier for L. Define `fit` if there is more to prepare than storing
+    the training set. Define `predict` if what `__call__` returns has no method
+    `predict(X)` that returns labels. Set parameters only in `__init__`, as in every
+    scikit-learn estimator. ``ComplexMetricClassifier(lmo=...)`` fits a copy once, and
+    then calls it for each loss tensor that its solver needs.
 
     Attributes
     ----------
     exact : bool
-        True: none of its classifiers costs less than the bound that a call returns, or,
-        where it returns none, than the classifier that it returns. Solvers have a
-        certificate then. False, which is the default: its answers are good ones.
+        Whether the bound returned by a call (the cost of the returned classifier, if
+        there is no bound) is a lower bound on the cost of all classifiers. Solvers then
+        have a certificate. The default is False: the oracle returns good classifiers
+        only.
     needs_cells : bool
-        False: `predict` does not look at the cells, so that predictions need no groups.
-        True by default.
+        Whether `predict` uses the cells. If False, predictions need no groups. The
+        default is True.
     X_ : as given to `fit`
+        Training data.
     y_, cells_ : ndarray of shape (n,)
         Labels as 0, ..., k - 1, and cells as 0, ..., m - 1.
     weights_ : ndarray of shape (n,)
-        Ones where `fit` was given none.
+        Sample weights; ones if `fit` was given none.
     n_cells_, n_classes_ : int
-        m and k.
+        Numbers of cells, m, and of classes, k.
 
     Examples
     --------
-    It knows three trees, and chooses the one that costs least:
+    An oracle that chooses the cheapest of three trees:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
@@ -67,22 +70,26 @@ class LMO(BaseEstimator):
     needs_cells = True
 
     def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
-        """Keep the training set.
+        """Store the training set.
 
         Parameters
         ----------
         X : as given to the estimator
+            Training data.
         y : array-like of shape (n,)
-            Labels as 0, ..., k - 1, each of which occurs.
-        sample_weight : array-like of shape (n,) or None
-        cells : array-like of shape (n,) or None
-            Cell of each example, 0, ..., n_cells - 1: its group, where constraints have
-            groups. None for all zero.
-        n_cells : int
+            Labels as 0, ..., k - 1, all of which occur.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the examples.
+        cells : array-like of shape (n,) or None, default=None
+            Cell of each example, 0, ..., n_cells - 1: its group, if constraints have
+            groups. None means all zero.
+        n_cells : int, default=1
+            Number of cells.
 
         Returns
         -------
-        self
+        self : object
+            The fitted oracle.
         """
         n = len(y)
         self.n_classes_ = int(np.max(y, initial=0)) + 1
@@ -113,28 +120,29 @@ class LMO(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} has no __call__.")
 
     def predict(self, handle, X, cells):
-        """Labels that a classifier found before gives.
+        """Predict labels with a classifier that was found before.
 
-        Unless a subclass says otherwise, those of `handle.predict(X)`, or of `handle(X)`
-        where it has no such method.
+        By default it returns `handle.predict(X)` or, without such a method, `handle(X)`.
 
         Parameters
         ----------
         handle : object
-            From a call of this object.
+            The classifier, as returned by a call of this object.
         X : as given to the estimator
+            Input data.
         cells : ndarray of shape (n,)
+            Cell of each row.
 
         Returns
         -------
         ndarray of shape (n,)
-            As 0, ..., k - 1.
+            Labels as 0, ..., k - 1.
         """
         predict = getattr(handle, "predict", handle)
         return np.asarray(predict(X), dtype=np.intp)
 
     def count(self, predicted):
-        """Confusion tensor of predictions for the training set that `fit` kept.
+        """Compute the confusion tensor of predictions on the training set.
 
         Parameters
         ----------
@@ -144,6 +152,7 @@ class LMO(BaseEstimator):
         Returns
         -------
         ndarray of shape (m, k, k)
+            Confusion tensor.
         """
         m, k = self.n_cells_, self.n_classes_
         predicted = check_codes(predicted, len(self.y_), k, "predicted")
@@ -152,8 +161,5 @@ class LMO(BaseEstimator):
         return C.reshape(m, k, k) / self.weights_.sum()
 
     def without_examples(self):
-        """What `predict` needs of the fitted object, which is kept for predictions.
-
-        The object itself, unless a subclass says otherwise.
-        """
+        """Return what must be kept for `predict`; by default the object itself."""
         return self

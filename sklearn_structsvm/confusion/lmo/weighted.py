@@ -1,4 +1,4 @@
-"""Linear minimisation by fitting a classifier anew for each loss tensor."""
+"""Linear minimisation by refitting a classifier for each loss tensor."""
 
 import numpy as np
 from sklearn import config_context
@@ -17,38 +17,38 @@ NEGLIGIBLE = 1e-10
 
 
 class WeightedLMO(LMO):
-    """Cost-sensitive fits of any classifier that takes weights.
+    r"""Linear minimisation oracle that refits a classifier with sample weights.
 
-    Predicting j for an example of weight s and label i in cell a saves
-    s (max_c L[a, i, c] - L[a, i, j]) against the worst prediction for it. The classifier
-    is fitted to every example with each label that saves something, the saving being its
-    weight: its weighted error then is its cost <L, C> up to a constant. Where the costs
-    of an example differ only between its own label and the others, as for most metrics,
-    no example is repeated, and what remains are class weights.
+    Predicting j for an example of weight s and label i in cell a saves :math:`s (\max_c
+    L_{aic} - L_{aij})` compared with the worst prediction. The classifier is fitted to
+    every example with each label that saves something, weighted by the saving. Its
+    weighted error then equals the cost :math:`\langle L, C \rangle` up to a constant. If
+    the costs of an example differ only between its own label and all others, as for most
+    metrics, no example is repeated, and the weights reduce to class weights.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Takes `sample_weight` in `fit`, or else has a parameter `class_weight`, which
-        suffices for costs that are the same for all examples of a class. In a `Pipeline`
-        the last step takes the weights. `LogisticRegression()` if None. It is cloned for
-        each fit, and the predictions are not told the cell.
+        Classifier whose `fit` accepts `sample_weight`, or which has a parameter
+        `class_weight`; the latter suffices if the costs are the same for all examples of
+        a class. In a `Pipeline` the last step receives the weights. None means
+        `LogisticRegression()`. It is cloned for each fit. Its predictions do not depend
+        on the cell.
 
     Attributes
     ----------
     n_fits_ : int
-        Classifiers fitted so far.
+        Number of classifiers fitted so far.
 
     Notes
     -----
-    For a fit the weights are scaled to a mean of one over the training set. Where a
-    single label is all that saves anything, the classifier is constant.
+    For each fit the weights are scaled to a mean of one over the training set. If only
+    one label saves anything, the classifier is constant.
 
     References
     ----------
     Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal: Consistent multiclass
     algorithms for complex metrics and constraints, sections 6.1 and 8.7.
-
     Examples
     --------
     >>> import numpy as np

@@ -397,7 +397,7 @@ class ComplexMetricClassifier(TrainedMixture):
         costs=None,
         **fit_params,
     ):
-        r"""Fit the class probabilities and find the optimal mixture.
+        """Fit the class probabilities and find the optimal mixture.
 
         Parameters
         ----------
@@ -408,14 +408,14 @@ class ComplexMetricClassifier(TrainedMixture):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples, used in the confusion matrix and in the
             fit of `estimator`.
-        sensitive_features : array-like or data frame of shape (n_samples,) or \
-        (n_samples, n_columns), default=None
-            Group of each example: strings, numbers or booleans, without missing values.
-            For several columns, the groups are the combinations that occur. Ignored if
-            neither the metric nor a constraint uses groups, unless `group_blind` is True.
-        costs : array-like of shape (n_samples, n_classes) or \
-        (n_samples, n_classes, n_classes), default=None
-            Costs of predictions for each example, for ``metric="expected_cost"`` and for
+        sensitive_features : array-like or data frame, default=None
+            Shape (n_samples,) or (n_samples, n_columns). Group of each example: strings,
+            numbers or booleans, without missing values. For several columns, the groups
+            are the combinations that occur. Ignored if neither the metric nor a
+            constraint uses groups, unless `group_blind` is True.
+        costs : array-like, default=None
+            Shape (n_samples, n_classes) or (n_samples, n_classes, n_classes). Costs of
+            predictions for each example, for ``metric="expected_cost"`` and for
             constraints on it, with classes in sorted order. Entry [r, i, j] is the cost
             of predicting j if the label is i. Such costs are known for new examples too,
             and the rules depend on them: pass them to `predict`. Entry [r, j] is the cost

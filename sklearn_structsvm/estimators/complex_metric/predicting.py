@@ -240,7 +240,7 @@ class RandomisedClassifier(
     def predict(
         self, X, *, sensitive_features=None, costs=None, random_state=None, **params
     ):
-        r"""Predict the label of each row, by one classifier of the mixture.
+        """Predict the label of each row, by one classifier of the mixture.
 
         By default a hash of the row's values in the columns of `fit` selects the
         classifier. A row therefore always gets the same label, whatever other rows and
@@ -250,10 +250,10 @@ class RandomisedClassifier(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Input data, or whatever `estimator` accepts.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
-        default=None
-            Group of each row. Required if `groups_` is not None, unless `group_blind` is
-            True or ``lmo="weighted"``. Ignored otherwise.
+        sensitive_features : array-like or data frame, default=None
+            Shape (n_samples,) or (n_samples, n_columns). Group of each row. Required if
+            `groups_` is not None, unless `group_blind` is True or ``lmo="weighted"``.
+            Ignored otherwise.
         costs : array-like of shape (n_samples, n_classes, n_classes), default=None
             Costs of predictions for each row, if `fit` had costs of this form: entry [r,
             i, j] is the cost of predicting j if the label is i. None uses the mean costs
