@@ -1,11 +1,13 @@
 """Pixels and their neighbours."""
 
+from typing import Literal
+
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_integer
 
 
-def grid_edges(shape, connectivity=4):
+def grid_edges(shape: tuple[int, int], connectivity: Literal[4, 8] = 4) -> np.ndarray:
     """Edges of a grid of pixels, numbered row by row.
 
     Parameters

@@ -1,8 +1,12 @@
 """The base class of all structures, built-in and user-defined."""
 
+from collections.abc import Iterable
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils.borders import as_floats, check_floats
 from sklearn_structsvm.structures._callback import CallbackOracle
 
@@ -130,19 +134,21 @@ class Structure(BaseEstimator):
         if _has_new_decoders(cls, "labelings"):
             cls.labelings = Structure.labelings
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         """Joint feature vector of an input and a labeling, of shape (d,)."""
         raise NotImplementedError(f"{type(self).__name__} must define joint_feature.")
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         """Loss of predicting y if y_true is correct: nonnegative, and 0 for y_true."""
         raise NotImplementedError(f"{type(self).__name__} must define loss.")
 
-    def decode(self, x, w):
+    def decode(self, x: Any, w: np.ndarray) -> Any:
         """Find the labeling with the highest score."""
         raise NotImplementedError(f"{type(self).__name__} must define decode.")
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    def loss_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
+    ) -> Any:
         r"""Maximise score plus `lam` times loss: the λ-oracle.
 
         In the notation of slack rescaling it maximises h(y) + lam · g(y), where
@@ -168,7 +174,9 @@ class Structure(BaseEstimator):
             f"{type(self).__name__} does not define constrained_decode."
         )
 
-    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+    def slack_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, one: float = 1.0
+    ) -> Any:
         r"""Maximise the slack-rescaled violation directly, without a search.
 
         The maximised function is
@@ -179,14 +187,14 @@ class Structure(BaseEstimator):
             f"{type(self).__name__} does not define slack_augmented_decode."
         )
 
-    def labelings(self, x):
+    def labelings(self, x: Any) -> Iterable[Any] | None:
         """Iterate over all labelings of x; None if they cannot be listed.
 
         `check_structure` compares the decoders with this list.
         """
         return None
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn what the structure needs to know about the data; by default d.
 
         Parameters
@@ -203,7 +211,7 @@ class Structure(BaseEstimator):
         self.n_weights_ = length_of(self.joint_feature(X[0], y[0]))
         return self
 
-    def check_data(self, X, y=None):
+    def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         """Check that X and y have the same, positive length; return them as lists."""
         X = as_list(X, "X")
         if y is None:
@@ -215,7 +223,7 @@ class Structure(BaseEstimator):
             )
         return X, y
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         """Make the `BlockOracle` of training examples for a solver.
 
         By default it calls the methods of the structure in Python. Chains and trees
@@ -223,7 +231,7 @@ class Structure(BaseEstimator):
         """
         return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
 
-    def decode_batch(self, X, w, n_threads=1):
+    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Predict all of X, as a 1-D object array or an array of numbers."""
         w = as_floats("w", w, self.n_weights_)
         labelings = [self.decode(x, w) for x in self._items(X)]
@@ -233,23 +241,23 @@ class Structure(BaseEstimator):
         """The examples of X one by one, as the methods in Python take them."""
         return X
 
-    def score(self, y, y_pred, sample_weight=None):
+    def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Score of predictions: 1 minus the mean loss."""
         losses = [self.loss(a, b) for a, b in zip(y, y_pred, strict=True)]
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
-    def joined_labels(self, y):
+    def joined_labels(self, y: Any) -> np.ndarray:
         """Concatenate the labels of all examples, for structures with classes."""
         return np.concatenate([np.asarray(y_i).ravel() for y_i in y])
 
-    def unseen_labels(self, y):
+    def unseen_labels(self, y: Any) -> list[Any]:
         """Labels in y that were not seen in fit and so cannot be predicted.
 
         Raises ValueError if y cannot be scored at all.
         """
         return []
 
-    def check_fitted(self):
+    def check_fitted(self) -> None:
         """Raise ValueError if the fitted attributes are inconsistent.
 
         They may come from a pickle or have been set by hand, so estimators call this
@@ -275,15 +283,15 @@ class Structure(BaseEstimator):
         """What `n_weights_` should be."""
         return self.n_weights_
 
-    def weight_bounds(self):
+    def weight_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """``(lower, upper)`` bounds of the weights, or None."""
         return None
 
-    def split_weights(self, w):
+    def split_weights(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Split the weights into ``(coef_, intercept_)``; None for no intercept."""
         return w, None
 
-    def join_weights(self, coef, intercept):
+    def join_weights(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
         """Join ``coef_`` and ``intercept_``; the inverse of `split_weights`."""
         return coef
 

@@ -1,9 +1,12 @@
 """Label sequences with first-order transitions."""
 
 from itertools import accumulate
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
@@ -86,15 +89,15 @@ class ChainStructure(ForestStructure):
 
     def __init__(
         self,
-        emission=True,
-        transition=True,
-        bias=True,
-        first_bias=True,
-        last_bias=True,
-        normalize_loss=True,
-        label_costs=None,
-        transitions=None,
-    ):
+        emission: bool = True,
+        transition: bool = True,
+        bias: bool = True,
+        first_bias: bool = True,
+        last_bias: bool = True,
+        normalize_loss: bool = True,
+        label_costs: ArrayLike | None = None,
+        transitions: Literal["bio", "bioes", "iobes"] | ArrayLike | None = None,
+    ) -> None:
         self.emission = emission
         self.transition = transition
         self.bias = bias
@@ -108,7 +111,7 @@ class ChainStructure(ForestStructure):
         X = validation.check_items(X, getattr(self, "n_features_in_", None))
         return X, None if y is None else validation.check_labels(y, X)
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         rows, offsets = validation.stack(X)
         return ChainOracle(
             as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
@@ -139,7 +142,7 @@ class ChainStructure(ForestStructure):
             [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         )
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         (x,), (y,) = self.check_data([x], [y])
         k = len(self.classes_)
         one_hot = np.eye(k)[self._encode([y])]
@@ -156,7 +159,7 @@ class ChainStructure(ForestStructure):
             parts.append(one_hot[:-1].T @ one_hot[1:])
         return np.concatenate([np.ravel(part) for part in parts])
 
-    def potentials(self, x, w):
+    def potentials(self, x: Any, w: np.ndarray) -> Any:
         """Compute the scores of labels and of transitions.
 
         The score of a labeling is the sum of ``theta[t, y[t]]`` over positions t, plus

@@ -1,6 +1,8 @@
 """Checks of user-defined structures."""
 
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -19,7 +21,15 @@ from sklearn_structsvm.structures.checked_oracle import check_oracle
 MAX_EXAMPLES = 20
 
 
-def check_structure(structure, X, y, *, labelings=None, n_trials=5, random_state=0):
+def check_structure(
+    structure: Structure,
+    X: Any,
+    y: Any,
+    *,
+    labelings: Callable[[Any], Iterable[Any]] | None = None,
+    n_trials: int = 5,
+    random_state: int | np.random.RandomState | None = 0,
+) -> None:
     """Check whether a structure does what training assumes, on given examples.
 
     It checks that

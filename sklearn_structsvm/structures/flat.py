@@ -1,13 +1,17 @@
 """Structures with one feature vector per example: binary, multiclass, multilabel."""
 
+from collections.abc import Iterable
 from itertools import product
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import entr, expit, log_expit, log_softmax, softmax
 from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import (
@@ -38,7 +42,15 @@ class FlatStructure(Structure):
     multi_class = False
     multi_label = False
 
-    def fit(self, X, y, *, classes=None, class_weight=None, bias=0.0):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        bias: float = 0.0,
+    ) -> Self:
         """Learn the classes and the number of features.
 
         Parameters
@@ -68,28 +80,38 @@ class FlatStructure(Structure):
     def _items(self, X):
         return [X[[i]] for i in range(X.shape[0])] if sparse.issparse(X) else list(X)
 
-    def decision_function(self, X, w):
+    def decision_function(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Compute the scores of the classes or labels, of shape (n_samples, k)."""
         coef, intercept = self._matrix(w)
         return safe_sparse_dot(X, coef, dense_output=True) + intercept
 
-    def decode_batch(self, X, w, n_threads=1):
+    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         return self._labels(self._predict(self.decision_function(X, w)))
 
-    def decode(self, x, w):
+    def decode(self, x: Any, w: np.ndarray) -> Any:
         return self._compiled_decode(_as_row(x), w)[0]
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         x = np.append(_dense(x), self.bias_) if self.bias_ else _dense(x)
         return np.outer(x, self._marginals(y)).ravel()
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    def loss_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
+    ) -> Any:
         oracle = self._compiled_oracle(_as_row(x), np.asarray([y_true]))
         return self._labels(oracle.decode(w, lam))[0]
 
     def constrained_decode(
-        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
-    ):
+        self,
+        x: Any,
+        y_true: Any,
+        w: np.ndarray,
+        lam: float,
+        alpha: float,
+        beta: float,
+        strict_alpha: bool = False,
+        strict_beta: bool = True,
+    ) -> Any:
         theta, costs, truth = self._tables(
             self.decision_function(_as_row(x), w)[0], self._encode(np.array([y_true]))[0]
         )
@@ -98,14 +120,14 @@ class FlatStructure(Structure):
         )
         return None if labels is None else self._labels(labels)[0]
 
-    def score(self, y, y_pred, sample_weight=None):
+    def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         return accuracy_score(y, y_pred, sample_weight=sample_weight)
 
-    def present_scores(self, scores):
+    def present_scores(self, scores: np.ndarray) -> np.ndarray:
         """Bring scores into the shape of scikit-learn's decision functions."""
         return scores
 
-    def example_weights(self, y):
+    def example_weights(self, y: Any) -> np.ndarray | None:
         """Factors of the sample weights due to `class_weight`; None if all are equal."""
         return None
 
@@ -115,11 +137,11 @@ class FlatStructure(Structure):
     def _count_weights(self):
         return (self.n_features_in_ + (self.bias_ != 0.0)) * self._k
 
-    def split_weights(self, w):
+    def split_weights(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         coef, intercept = self._matrix(w)
         return np.ascontiguousarray(coef.T), intercept
 
-    def join_weights(self, coef, intercept):
+    def join_weights(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
         W = np.transpose(coef)
         if self.bias_:
             W = np.vstack([W, intercept / self.bias_])
@@ -158,32 +180,34 @@ class _SingleLabel(FlatStructure):
     def _labels(self, encoded):
         return self.classes_[encoded]
 
-    def labelings(self, x):
+    def labelings(self, x: Any) -> Iterable[Any] | None:
         return self.classes_
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         truth, label = self._encode([y_true, y])
         return self.label_costs_[truth, label]
 
-    def unseen_labels(self, y):
+    def unseen_labels(self, y: Any) -> list[Any]:
         return unseen(np.ravel(y).tolist(), self.classes_)
 
-    def marginals(self, X, w, n_threads=1):
+    def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Probabilities of the classes, ∝ exp ⟨w, φ(x, y)⟩; (n_samples, n_classes)."""
         return softmax(self._class_scores(X, w), axis=1)
 
-    def entropies(self, X, w, n_threads=1):
+    def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Entropy of the distribution over the classes of each example, (n_samples,)."""
         return entr(self.marginals(X, w)).sum(axis=1)
 
-    def log_probabilities(self, X, y, w, n_threads=1):
+    def log_probabilities(
+        self, X: Any, y: Any, w: np.ndarray, n_threads: int = 1
+    ) -> np.ndarray:
         """log p(y_i) of each example, (n_samples,); -inf for unseen labels."""
         logs = log_softmax(self._class_scores(X, w), axis=1)
         places = {label: c for c, label in enumerate(self.classes_.tolist())}
         codes = np.array([places.get(label, -1) for label in np.ravel(y).tolist()])
         return np.where(codes < 0, -np.inf, logs[np.arange(len(codes)), codes])
 
-    def least_costly(self, X, marginals):
+    def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
         """Labels of least expected cost, of what `marginals` of X returned."""
         return self.classes_[(marginals @ self.label_costs_).argmin(axis=1)]
 
@@ -191,7 +215,7 @@ class _SingleLabel(FlatStructure):
         """⟨w, φ(x, y)⟩ of all classes."""
         return self.decision_function(X, w)
 
-    def example_weights(self, y):
+    def example_weights(self, y: Any) -> np.ndarray | None:
         if self._class_weight is None:
             return None
         return self._class_weight[self._encode(y)]
@@ -228,7 +252,7 @@ class BinaryStructure(_SingleLabel):
 
     _k = 1
 
-    def __init__(self, label_costs=None):
+    def __init__(self, label_costs: ArrayLike | None = None) -> None:
         self.label_costs = label_costs
 
     def _fit_labels(self, y, classes, class_weight):
@@ -241,7 +265,7 @@ class BinaryStructure(_SingleLabel):
                 "structure='auto'."
             )
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         indicator = self._encode(y)[:, np.newaxis].astype(np.int8)
         costs = np.array([[self.label_costs_[0, 1], self.label_costs_[1, 0]]])
         return MultilabelOracle(as_features(X), indicator, costs, self.bias_)
@@ -253,7 +277,7 @@ class BinaryStructure(_SingleLabel):
     def _predict(self, scores):
         return (scores[:, 0] > 0.0).astype(np.intc)
 
-    def present_scores(self, scores):
+    def present_scores(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 0]
 
     def _marginals(self, y):
@@ -292,14 +316,14 @@ class MulticlassStructure(_SingleLabel):
 
     multi_class = True
 
-    def __init__(self, label_costs=None):
+    def __init__(self, label_costs: ArrayLike | None = None) -> None:
         self.label_costs = label_costs
 
     @property
     def _k(self):
         return len(self.classes_)
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         return MulticlassOracle(
             as_features(X), self._encode(y), self.label_costs_, self.bias_
         )
@@ -307,7 +331,7 @@ class MulticlassStructure(_SingleLabel):
     def _predict(self, scores):
         return scores.argmax(axis=1)
 
-    def present_scores(self, scores):
+    def present_scores(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 1] - scores[:, 0] if self._k == 2 else scores
 
     def _marginals(self, y):
@@ -373,17 +397,17 @@ class IndicatorLabels:
             )
         return values.astype(np.int8)
 
-    def unseen_labels(self, y):
+    def unseen_labels(self, y: Any) -> list[Any]:
         self._encode(as_array("y", y))
         return []
 
     def _labels(self, encoded):
         return np.reshape(encoded, (-1, len(self.classes_))).astype(np.int64)
 
-    def labelings(self, x):
+    def labelings(self, x: Any) -> Iterable[Any] | None:
         return map(np.array, product((0, 1), repeat=len(self.classes_)))
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         truth, labels = self._encode(np.asarray([y_true, y]))
         wrong = truth != labels
         return float(self.label_costs_[wrong, truth[wrong]].sum())
@@ -416,7 +440,9 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
     True
     """
 
-    def __init__(self, normalize_loss=False, label_costs=None):
+    def __init__(
+        self, normalize_loss: bool = False, label_costs: ArrayLike | None = None
+    ) -> None:
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
 
@@ -428,7 +454,7 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
     def _k(self):
         return len(self.classes_)
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         return MultilabelOracle(
             as_features(X), self._encode(np.asarray(y)), self.label_costs_, self.bias_
         )
@@ -439,21 +465,23 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
     def _marginals(self, Y):
         return self._encode(np.asarray([Y]))[0].astype(np.float64)
 
-    def marginals(self, X, w, n_threads=1):
+    def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the probabilities of the labels, of shape (n_samples, n_labels)."""
         return expit(self.decision_function(X, w))
 
-    def entropies(self, X, w, n_threads=1):
+    def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the entropy of the distribution over label sets of each example."""
         scores = self.decision_function(X, w)
         return (entr(expit(scores)) + entr(expit(-scores))).sum(axis=1)
 
-    def log_probabilities(self, X, y, w, n_threads=1):
+    def log_probabilities(
+        self, X: Any, y: Any, w: np.ndarray, n_threads: int = 1
+    ) -> np.ndarray:
         """Compute the log-probability of the label set of each example."""
         signs = 2.0 * self._encode(np.asarray(y)) - 1.0
         return log_expit(signs * self.decision_function(X, w)).sum(axis=1)
 
-    def least_costly(self, X, marginals):
+    def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
         """Find the label sets with the smallest expected cost, given the marginals."""
         costs = self.label_costs_
         is_cheaper = marginals * costs[:, 1] > (1.0 - marginals) * costs[:, 0]

@@ -1,6 +1,10 @@
 """What chains and trees have in common: exact decoding, sums, labels that may not be."""
 
+from collections.abc import Iterable
+from typing import Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures._k_best import k_best
@@ -32,7 +36,14 @@ class ForestStructure(NodeStructure):
         """ValueError where `allowed_` leaves an example no labeling."""
         raise NotImplementedError
 
-    def fit(self, X, y, *, classes=None, class_weight=None):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+    ) -> Self:
         super().fit(X, y, classes=classes, class_weight=class_weight)
         self.allowed_ = self._allowed()
         if self.allowed_ is not None:
@@ -41,7 +52,7 @@ class ForestStructure(NodeStructure):
 
     fit.__doc__ = NodeStructure.fit.__doc__
 
-    def check_data(self, X, y=None):
+    def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         X, y = self._checked(X, y)
         if y is None and getattr(self, "allowed_", None) is not None:
             tables.check_allowed(self.allowed_, len(self.classes_))
@@ -52,7 +63,7 @@ class ForestStructure(NodeStructure):
         if self.allowed_ is not None and not tables.has_common_label(self.allowed_):
             self._refuse_impossible(X)
 
-    def check_fitted(self):
+    def check_fitted(self) -> None:
         super().check_fitted()
         tables.check_allowed(self.allowed_, len(self.classes_))
 
@@ -94,18 +105,28 @@ class ForestStructure(NodeStructure):
         bad = tables.forbidden_places(self.allowed_, labels, parents)
         return np.logical_or.reduceat(bad, offsets[:-1])
 
-    def decode_batch(self, X, w, n_threads=1):
+    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         labels = self._compiled_oracle(X, None).decode(w, 0.0, n_threads)
         return self._split_nodes(X, self.classes_[labels])
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    def loss_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
+    ) -> Any:
         X, y = self.check_data([x], [y_true])
         oracle = self._compiled_oracle(X, y)
         return self._split_nodes(X, self.classes_[oracle.decode(w, lam)])[0]
 
     def constrained_decode(
-        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
-    ):
+        self,
+        x: Any,
+        y_true: Any,
+        w: np.ndarray,
+        lam: float,
+        alpha: float,
+        beta: float,
+        strict_alpha: bool = False,
+        strict_beta: bool = True,
+    ) -> Any:
         X, y = self.check_data([x], [y_true])
         truth = self._truth(X, y)
         costs = self.label_costs_[truth] * self._unit(len(truth))
@@ -136,7 +157,7 @@ class ForestStructure(NodeStructure):
             )
         return order, theta, transition, parents
 
-    def max_marginals(self, x, w):
+    def max_marginals(self, x: Any, w: np.ndarray) -> np.ndarray:
         """Compute the best score with each class at each node: (T, n_classes).
 
         Entries are -inf where `transitions` allows no labeling.
@@ -147,13 +168,13 @@ class ForestStructure(NodeStructure):
             result[~tables.reachable(self.allowed_, parents)] = -np.inf
         return result
 
-    def labelings(self, x):
+    def labelings(self, x: Any) -> Iterable[Any] | None:
         if self.allowed_ is None:
             return super().labelings(x)
         found = tables.all_labelings(self.allowed_, self._forest([x])[0])
         return (self.classes_[labels] for labels in found)
 
-    def marginals(self, X, w, n_threads=1):
+    def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the marginal probabilities of the classes at each node.
 
         Returns
@@ -164,11 +185,13 @@ class ForestStructure(NodeStructure):
         nodes, _, _ = self._sums(X, None, w, n_threads)
         return self._split_nodes(X, nodes)
 
-    def entropies(self, X, w, n_threads=1):
+    def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the entropy of the distribution over labelings of each example."""
         return self._sums(X, None, w, n_threads)[1]
 
-    def log_probabilities(self, X, y, w, n_threads=1):
+    def log_probabilities(
+        self, X: Any, y: Any, w: np.ndarray, n_threads: int = 1
+    ) -> np.ndarray:
         """Compute the log-probability of each labeling; -inf if it is forbidden."""
         others = self._any_labels(X)
         has_none = np.zeros(len(X), dtype=bool)
@@ -180,7 +203,7 @@ class ForestStructure(NodeStructure):
         log_sums = self._sums(X, y, w, n_threads)[2]
         return np.where(has_none, -np.inf, np.minimum(-log_sums, 0.0))
 
-    def least_costly(self, X, marginals):
+    def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
         """Find the labelings with the smallest expected loss, given the marginals."""
         if self.allowed_ is None:
             best = [(nodes @ self.label_costs_).argmin(axis=1) for nodes in marginals]

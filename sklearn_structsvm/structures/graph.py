@@ -1,9 +1,14 @@
 """Labels of the nodes of any graph."""
 
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils.borders import (
     as_array,
@@ -159,14 +164,14 @@ class GraphStructure(NodeStructure):
 
     def __init__(
         self,
-        emission=True,
-        transition="potts",
-        bias=True,
-        attractive=False,
-        inference="lp",
-        normalize_loss=True,
-        label_costs=None,
-    ):
+        emission: bool = True,
+        transition: Literal["potts", "symmetric", "directed", False] = "potts",
+        bias: bool = True,
+        attractive: bool = False,
+        inference: Literal["lp", "messages", "expansion"] = "lp",
+        normalize_loss: bool = True,
+        label_costs: ArrayLike | None = None,
+    ) -> None:
         self.emission = emission
         self.transition = transition
         self.bias = bias
@@ -182,7 +187,7 @@ class GraphStructure(NodeStructure):
     def relaxed(self):
         return self.has_cycles_
 
-    def check_data(self, X, y=None):
+    def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
         words = {"part": "[0]", "place": "node"}
         features = validation.check_items(
@@ -208,7 +213,14 @@ class GraphStructure(NodeStructure):
             for i, (own, w) in enumerate(zip(labels, weights, strict=True))
         ]
 
-    def fit(self, X, y, *, classes=None, class_weight=None):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+    ) -> Self:
         """Learn the classes and the numbers of features; see `NodeStructure.fit`."""
         if self.transition is not False:
             check_choice("transition", self.transition, TRANSITIONS)
@@ -220,7 +232,7 @@ class GraphStructure(NodeStructure):
         )
         if self.has_cycles_ and len(self.classes_) > 2 and self.inference == "lp":
             load_highs()
-        self._polytopes = {}
+        self._polytopes: dict[Any, Any] = {}
         return self
 
     def _parts(self):
@@ -248,7 +260,7 @@ class GraphStructure(NodeStructure):
             return places
         return np.arange(k * k, dtype=np.intc).reshape(k, k)
 
-    def weight_bounds(self):
+    def weight_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Bounds of the weights if `attractive`, otherwise None.
 
         Returns
@@ -266,7 +278,7 @@ class GraphStructure(NodeStructure):
         upper[start:] = np.tile(np.where(equal, np.inf, 0.0), self.n_edge_features_)
         return lower, upper
 
-    def weight_parts(self, w):
+    def weight_parts(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """Split the weight vector into its named parts.
 
         Parameters
@@ -288,7 +300,7 @@ class GraphStructure(NodeStructure):
             parts["transition"] = weights
         return parts
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         if not self._is_compiled(X):
             return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
         return self._graph_oracle(X, y, relaxed=True)
@@ -328,13 +340,13 @@ class GraphStructure(NodeStructure):
         total = weights.sum()
         return weights / total if self.normalize_loss and total > 0 else weights
 
-    def joined_labels(self, y):
+    def joined_labels(self, y: Any) -> np.ndarray:
         return super().joined_labels([_split(y_i)[0] for y_i in y])
 
-    def decode_batch(self, X, w, n_threads=1):
+    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         compiled = [self._is_compiled([x]) for x in X]
         easy = [x for x, is_easy in zip(X, compiled, strict=True) if is_easy]
-        decoded = iter(())
+        decoded: Iterator[np.ndarray] = iter(())
         if easy:
             oracle = self._graph_oracle(easy, self._any_labels(easy), relaxed=False)
             labels = self.classes_[oracle.decode(w, 0.0, n_threads)]
@@ -347,11 +359,13 @@ class GraphStructure(NodeStructure):
             ]
         )
 
-    def decode(self, x, w):
+    def decode(self, x: Any, w: np.ndarray) -> Any:
         (x,), _ = self.check_data([x])
         return self.decode_batch([x], w)[0]
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    def loss_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
+    ) -> Any:
         """Maximise score plus `lam` times loss over labelings or over a relaxation.
 
         Returns
@@ -370,7 +384,7 @@ class GraphStructure(NodeStructure):
         oracle = self._graph_oracle([x], [y_true], relaxed=True)
         return self._named(oracle.decode(w, lam), x)
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         """Joint feature vector; `y` may also be a point of the relaxation."""
         (x,), _ = self.check_data([x])
         nodes, pairs = self._marginals(x, y)
@@ -388,7 +402,7 @@ class GraphStructure(NodeStructure):
             parts.append(edge_features.T @ seen)
         return np.concatenate([np.ravel(part) for part in parts])
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         """Sum of the label costs, each multiplied by the weight of its node.
 
         `y` may also be a point of the relaxation.
@@ -407,19 +421,22 @@ class GraphStructure(NodeStructure):
             )
         return float(np.take_along_axis(costs, labels[:, np.newaxis], axis=1).sum())
 
-    def score(self, y, y_pred, sample_weight=None):
+    def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Accuracy over nodes, weighted by node weights and sample weights."""
         y, weights = zip(*map(_split, y), strict=True)
         pairs = zip(y, weights, strict=True)
         weights = [np.ones(len(y_i)) if w is None else w for y_i, w in pairs]
         if sample_weight is not None:
             weights = [w * s for w, s in zip(weights, sample_weight, strict=True)]
-        pairs = zip(y, y_pred, strict=True)
-        is_right = [np.asarray(a) == np.asarray(b) for a, b in pairs]
-        weights = np.concatenate(weights)
-        return float(np.average(np.concatenate(is_right), weights=weights))
+        is_right = [
+            np.asarray(labels) == np.asarray(predicted)
+            for (labels, _), predicted in zip(pairs, y_pred, strict=True)
+        ]
+        return float(
+            np.average(np.concatenate(is_right), weights=np.concatenate(weights))
+        )
 
-    def potentials(self, x, w):
+    def potentials(self, x: Any, w: np.ndarray) -> Any:
         """Compute the scores of node labels and of edge label pairs.
 
         Returns

@@ -1,8 +1,12 @@
 """Labels that are leaves of a hierarchy and share the weights of their ancestors."""
 
+from typing import Any, Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils.borders import check_choice, check_shape
 from sklearn_structsvm._utils.labels import listed, plain
@@ -93,12 +97,12 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
 
     def __init__(
         self,
-        edges,
-        leaves=None,
-        inference="auto",
-        normalize_loss=False,
-        label_costs=None,
-    ):
+        edges: ArrayLike,
+        leaves: ArrayLike | None = None,
+        inference: Literal["auto", "tree", "lp"] = "auto",
+        normalize_loss: bool = False,
+        label_costs: ArrayLike | None = None,
+    ) -> None:
         self.edges = edges
         self.leaves = leaves
         self.inference = inference
@@ -136,7 +140,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     variable_length = True
     labelings = IndicatorLabels.labelings
 
-    def check_fitted(self):
+    def check_fitted(self) -> None:
         self._graph.check()
         check_shape("nodes_", self.nodes_, len(self._graph.nodes))
         check_shape("classes_", self.classes_, len(self._graph.leaves))
@@ -163,7 +167,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     def has_slack_augmented_decode(self):
         return self.relaxed
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         U = self._graph.switch_on(self._encode(np.asarray(y)))
         if self.inference_ == "lp":
             truths = list(U.astype(np.float64))
@@ -180,7 +184,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
             np.ascontiguousarray(graph.children, dtype=np.intp),
         )
 
-    def decision_function(self, X, w):
+    def decision_function(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Compute the scores of the leaves, of shape (n_samples, n_leaves).
 
         In a forest, the score of a leaf is the best score of a set with the leaf minus
@@ -199,13 +203,13 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         z = np.array([self._maximize(row) for row in theta])
         return z[:, self._graph.leaves] - (0.5 - ROUNDING)
 
-    def decode_batch(self, X, w, n_threads=1):
+    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         if self.inference_ == "lp":
             return (self.decision_function(X, w) > 0.0).astype(np.int64)
         oracle = self._compiled_oracle(X, np.zeros((X.shape[0], len(self.classes_))))
         return self._leaves_of(oracle.decode(w, 0.0, n_threads))
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         """Joint feature vector of shape (d,), or a sparse row if x is sparse.
 
         y is an indicator vector of leaves, or any z of shape (n_nodes,).
@@ -217,13 +221,15 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
             row = sparse.hstack([row, [[self.bias_]]])
         return sparse.kron(row, self._marginals(y)[np.newaxis], format="csr")
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         """Sum of the costs of wrong leaves, for an indicator of leaves or any z."""
         truth, z = (self._marginals(labels)[self._graph.leaves] for labels in (y_true, y))
         costs = self.label_costs_[np.arange(len(truth)), (truth > 0.5).astype(np.intp)]
         return float(costs @ np.abs(z - truth))
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    def loss_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
+    ) -> Any:
         """Maximise score plus `lam` times loss; with "lp" over all vectors z."""
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
         if self.inference_ == "tree":
@@ -258,7 +264,9 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         )
         return None if z is None else _snapped(z)
 
-    def slack_augmented_decode(self, x, y_true, w, one=1.0):
+    def slack_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, one: float = 1.0
+    ) -> Any:
         """Find the most violating z of slack rescaling (inference "lp" only)."""
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
         theta = self._node_scores(x, w)[0]

@@ -1,9 +1,12 @@
 """What structures with a label for each of several nodes have in common."""
 
+from collections.abc import Iterable
 from itertools import product
 from math import prod
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.labels import (
@@ -37,7 +40,14 @@ class NodeStructure(Structure):
         """The matrix of features of an example's nodes."""
         return x
 
-    def fit(self, X, y, *, classes=None, class_weight=None):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+    ) -> Self:
         """Learn the classes and the number of features.
 
         Parameters
@@ -88,7 +98,7 @@ class NodeStructure(Structure):
         parts += [("transition", (k, k))]
         return [(name, shape) for name, shape in parts if getattr(self, name)]
 
-    def weight_parts(self, w):
+    def weight_parts(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """Split the weight vector into its named parts.
 
         Parameters
@@ -112,7 +122,7 @@ class NodeStructure(Structure):
             at += size
         return parts
 
-    def decode(self, x, w):
+    def decode(self, x: Any, w: np.ndarray) -> Any:
         return self._compiled_decode([x], w)[0]
 
     def _order(self, x):
@@ -128,7 +138,7 @@ class NodeStructure(Structure):
         theta, transition = self.potentials(x, w)
         return order, theta[order], transition, parents
 
-    def k_best(self, x, w, k):
+    def k_best(self, x: Any, w: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the k best labelings of one example and their scores.
 
         Returns
@@ -146,7 +156,7 @@ class NodeStructure(Structure):
         keep = ~self._impossible([x] * len(labels), labels.ravel())
         return self.classes_[labels[keep]], scores[keep]
 
-    def max_marginals(self, x, w):
+    def max_marginals(self, x: Any, w: np.ndarray) -> np.ndarray:
         """Compute the best score with each class at each node: (T, n_classes)."""
         order, *potentials = self._from_the_roots(x, w)
         found = max_marginals(*potentials)
@@ -158,11 +168,11 @@ class NodeStructure(Structure):
         """Which labelings cannot be, whatever the scores; encoded, one after another."""
         return np.zeros(len(X), dtype=bool)
 
-    def labelings(self, x):
+    def labelings(self, x: Any) -> Iterable[Any] | None:
         n_nodes = self._features(x).shape[0]
         return map(np.array, product(self.classes_, repeat=n_nodes))
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         truth, labels = self._encode([y_true]), self._encode([y])
         if len(truth) != len(labels):
             raise ValueError(
@@ -170,11 +180,11 @@ class NodeStructure(Structure):
             )
         return float(self.label_costs_[truth, labels].sum() * self._unit(len(truth)))
 
-    def score(self, y, y_pred, sample_weight=None):
+    def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Accuracy over nodes; a sample weight counts for each node of its example."""
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
-    def joined_labels(self, y):
+    def joined_labels(self, y: Any) -> np.ndarray:
         """All labels, one example after another."""
         y = [np.asarray(y_i) for y_i in y]
         if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
@@ -182,7 +192,7 @@ class NodeStructure(Structure):
             y = [y_i.astype(object) for y_i in y]
         return np.concatenate(y)
 
-    def unseen_labels(self, y):
+    def unseen_labels(self, y: Any) -> list[Any]:
         return unseen(self.joined_labels(y).tolist(), self.classes_)
 
     def _any_labels(self, X):

@@ -1,11 +1,14 @@
 """Multilabel classification with interactions between pairs of labels."""
 
 from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils.borders import (
     as_array,
@@ -130,14 +133,18 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     labelings = IndicatorLabels.labelings
 
     def __init__(
-        self, pairs="all", inference="auto", normalize_loss=False, label_costs=None
-    ):
+        self,
+        pairs: Literal["all", "tree"] | ArrayLike = "all",
+        inference: Literal["auto", "enumerate", "roof", "lp"] = "auto",
+        normalize_loss: bool = False,
+        label_costs: ArrayLike | None = None,
+    ) -> None:
         self.pairs = pairs
         self.inference = inference
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
 
-    def check_fitted(self):
+    def check_fitted(self) -> None:
         check_shape("pairs_", self.pairs_, "n_pairs", 2)
         super().check_fitted()
         check_indices("pairs_", self.pairs_, self._k)
@@ -168,7 +175,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     def relaxed(self):
         return self.inference_ != "enumerate"
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         encoded = self._encode(np.asarray(y))
         if self.inference_ != "lp":
             exact = self.inference_ == "enumerate"
@@ -183,7 +190,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         truths = [self._labeling(row) for row in encoded]
         return CallbackOracle(self, self._items(X), truths, self.n_weights_)
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         """Joint feature vector of shape (d,), or a CSR row if x is sparse.
 
         `y` is an indicator vector, or a labeling of the relaxation: the weights of the
@@ -211,27 +218,29 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         shape = (1, self.n_weights_)
         return sparse.csr_array((values, places, [0, len(values)]), shape=shape)
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         """Sum of the costs of wrong labels, in proportion for fractional ones."""
         truth = self._labeling(y_true)[: self._k]
         costs, _ = self._costs(truth)
         return float(costs @ np.abs(self._labeling(y)[: self._k] - truth))
 
-    def decision_function(self, X, w):
+    def decision_function(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Compute scores of shape (n_samples, k), as described in the class's Notes."""
         singles, both = self._energies(X, w)
         if self.inference_ == "enumerate":
             return decode_all(singles, self._matrix_of_pairs(both), gains=True)
         return self._roof.decode_all(singles, both)[1]
 
-    def decode_batch(self, X, w, n_threads=1):
+    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         singles, both = self._energies(X, w)
         if self.inference_ == "enumerate":
             pairwise = self._matrix_of_pairs(both)
             return self._labels(decode_all(singles, pairwise, n_threads=n_threads))
         return self._labels(self._roof.decode_all(singles, both, n_threads)[0])
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    def loss_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
+    ) -> Any:
         """Maximise score plus `lam` times loss over label sets or over the relaxation.
 
         A labeling of the relaxation has shape (k + n_pairs,): the weights of the labels,
@@ -264,13 +273,13 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
             return self._polytope.maximize_between(h + lam * g, h, h0, g, g0, alpha, beta)
         return maximize_between(self._maximize, h, h0, g, g0, lam, alpha, beta)
 
-    def split_weights(self, w):
+    def split_weights(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return w, None
 
-    def join_weights(self, coef, intercept):
+    def join_weights(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
         return coef
 
-    def weight_parts(self, w):
+    def weight_parts(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """Split the weight vector into its named parts.
 
         Parameters

@@ -1,11 +1,15 @@
 """Positions of parts on a grid, such as joints in an image."""
 
+from collections.abc import Iterable, Sequence
 from itertools import product
 from numbers import Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils.borders import (
     as_array,
@@ -139,15 +143,15 @@ class PictorialStructure(Structure):
 
     def __init__(
         self,
-        parents,
-        n_types=1,
-        anchors=None,
-        convex=True,
-        cost="squared",
-        radius=3.0,
-        reference=None,
-        normalize_loss=True,
-    ):
+        parents: Sequence[int] | np.ndarray,
+        n_types: int = 1,
+        anchors: ArrayLike | None = None,
+        convex: bool = True,
+        cost: Literal["squared", "linear", "missed"] = "squared",
+        radius: float = 3.0,
+        reference: tuple[int, int] | None = None,
+        normalize_loss: bool = True,
+    ) -> None:
         self.parents = parents
         self.n_types = n_types
         self.anchors = anchors
@@ -157,7 +161,7 @@ class PictorialStructure(Structure):
         self.reference = reference
         self.normalize_loss = normalize_loss
 
-    def check_data(self, X, y=None):
+    def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         parents = self._check_parameters()
         X = as_list(X, "X")
         if y is not None:
@@ -216,7 +220,7 @@ class PictorialStructure(Structure):
                 )
         return labeling.astype(np.intp)
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn the anchors, the unit and the number of features.
 
         Parameters
@@ -286,7 +290,7 @@ class PictorialStructure(Structure):
         n_edges, T = len(self._edges[0]), self.n_types
         return {"n_features_in_": (), "anchors_": (n_edges, T, T, 2), "unit_": ()}
 
-    def weight_parts(self, w):
+    def weight_parts(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """Split the weight vector into its named parts.
 
         Parameters
@@ -313,7 +317,7 @@ class PictorialStructure(Structure):
             for name, piece, shape in zip(names, pieces, shapes, strict=True)
         }
 
-    def weight_bounds(self):
+    def weight_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Bounds of the weights if `convex`, otherwise None.
 
         Returns
@@ -327,7 +331,7 @@ class PictorialStructure(Structure):
         self.weight_parts(is_square)["deformation"][..., [1, 3]] = 1.0
         return np.where(is_square, 0.0, -np.inf), np.full(self.n_weights_, np.inf)
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         shapes = np.array([x.shape[:3] for x in X], dtype=np.intp)
         starts = np.concatenate([[0], np.cumsum(np.prod(shapes, axis=1))])
         rows = np.concatenate([x.reshape(-1, x.shape[3]) for x in X])
@@ -357,7 +361,7 @@ class PictorialStructure(Structure):
         a, b = self.reference
         return float(self.radius * np.linalg.norm(y_true[a, :2] - y_true[b, :2]))
 
-    def decode_batch(self, X, w, n_threads=1):
+    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         oracle = self._compiled_oracle(X, self._any_labelings(X))
         return self._decoded(oracle.decode(w, 0.0, n_threads))
 
@@ -370,15 +374,17 @@ class PictorialStructure(Structure):
         labels = labels.reshape(-1, len(self.parents), 3).astype(np.intp)
         return as_object_array(list(labels[..., [1, 2, 0][: 2 + (self.n_types > 1)]]))
 
-    def decode(self, x, w):
+    def decode(self, x: Any, w: np.ndarray) -> Any:
         (x,), _ = self.check_data([x])
         return self._compiled_decode([x], w)[0]
 
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+    def loss_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
+    ) -> Any:
         X, y = self.check_data([x], [y_true])
         return self._decoded(self._compiled_oracle(X, y).decode(w, lam))[0]
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         (x,), (y,) = self.check_data([x], [y])
         phi = np.zeros(self.n_weights_)
         parts = self.weight_parts(phi)
@@ -395,7 +401,7 @@ class PictorialStructure(Structure):
         )
         return phi
 
-    def loss(self, y_true, y):
+    def loss(self, y_true: Any, y: Any) -> float:
         costs = self._costs(self.cost, np.asarray(y_true), np.asarray(y))
         return float(costs.mean() if self.normalize_loss else costs.sum())
 
@@ -410,14 +416,14 @@ class PictorialStructure(Structure):
         costs = np.minimum(squares / (radius * radius), 1.0)
         return np.sqrt(costs) if kind == "linear" else costs
 
-    def score(self, y, y_pred, sample_weight=None):
+    def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Fraction of parts within the radius, weighted by sample weights."""
         pairs = zip(y, y_pred, strict=True)
         missed = [self._costs("missed", *map(np.asarray, pair)) for pair in pairs]
         found = 1.0 - np.mean(missed, axis=1)
         return float(np.average(found, weights=sample_weight))
 
-    def labelings(self, x):
+    def labelings(self, x: Any) -> Iterable[Any] | None:
         places = [range(n) for n in x.shape[1:3]]
         if self.n_types > 1:
             places.append(range(self.n_types))

@@ -1,9 +1,12 @@
 """Labels of the nodes of rooted trees."""
 
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
@@ -97,14 +100,14 @@ class TreeStructure(ForestStructure):
 
     def __init__(
         self,
-        emission=True,
-        transition=True,
-        bias=True,
-        root_bias=True,
-        normalize_loss=True,
-        label_costs=None,
-        transitions=None,
-    ):
+        emission: bool = True,
+        transition: bool = True,
+        bias: bool = True,
+        root_bias: bool = True,
+        normalize_loss: bool = True,
+        label_costs: ArrayLike | None = None,
+        transitions: ArrayLike | None = None,
+    ) -> None:
         self.emission = emission
         self.transition = transition
         self.bias = bias
@@ -152,7 +155,7 @@ class TreeStructure(ForestStructure):
                 f"X[{at}] is a tree that has no labeling which `transitions` allow."
             )
 
-    def make_oracle(self, X, y):
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         rows, offsets = validation.stack([features for features, _ in X])
         order, parents = _deepest_first(X, offsets)
         if (order[1:] < order[:-1]).any():
@@ -171,7 +174,7 @@ class TreeStructure(ForestStructure):
             allowed=self.allowed_,
         )
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         ((features, parents),), (y,) = self.check_data([x], [y])
         one_hot = np.eye(len(self.classes_))[self._encode([y])]
         child = parents >= 0
@@ -186,7 +189,7 @@ class TreeStructure(ForestStructure):
             parts.append(one_hot[parents[child]].T @ one_hot[child])
         return np.concatenate([np.ravel(part) for part in parts])
 
-    def potentials(self, x, w):
+    def potentials(self, x: Any, w: np.ndarray) -> Any:
         """Compute the scores of labels and of transitions.
 
         The score of a labeling is the sum of ``theta[v, y[v]]`` over nodes v, plus the

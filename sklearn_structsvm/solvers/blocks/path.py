@@ -70,10 +70,10 @@ class RegularizationPath:
     complete: bool
 
     @property
-    def end(self):
+    def end(self) -> float:
         return 0.0 if self.complete else float(self.lambdas[-1])
 
-    def coef(self, lam):
+    def coef(self, lam: float) -> np.ndarray:
         """Return ε-approximate weights for a regularization strength.
 
         Parameters

@@ -1,12 +1,17 @@
 """Search for the most violating labeling of slack rescaling."""
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.blocks._slack_oracle import search_block
 from sklearn_structsvm.solvers.blocks._slack_search import SEARCHES
+
+SearchName = Literal["angular", "exact", "bisecting", "binary", "sarawagi"]
 
 
 @dataclass
@@ -35,28 +40,28 @@ class SlackSearchResult:
         (whether it contains a labeling), and the "margin" and "loss" of that labeling.
     """
 
-    labels: object
+    labels: Any
     margin: float
     loss: float
     value: float
     bound: float
     n_queries: int
-    trace: dict | None
+    trace: dict[str, np.ndarray] | None
 
 
 def find_most_violating(
-    oracle,
-    i,
-    w,
+    oracle: BlockOracle,
+    i: int,
+    w: ArrayLike,
     *,
-    search="angular",
-    rtol=0.0,
-    max_queries=1000,
-    lam=0.0,
-    slack=0.0,
-    one=1.0,
-    trace=False,
-):
+    search: SearchName = "angular",
+    rtol: float = 0.0,
+    max_queries: int = 1000,
+    lam: float = 0.0,
+    slack: float = 0.0,
+    one: float = 1.0,
+    trace: bool = False,
+) -> SlackSearchResult:
     r"""Find the labeling with the largest slack-rescaled margin violation.
 
     For example i, it solves
