@@ -1,5 +1,7 @@
 """Agreement beyond chance: Matthews correlation and Cohen's kappa."""
 
+from typing import Literal
+
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_choice
@@ -35,7 +37,7 @@ class MatthewsCorrelation(ConfusionMetric):
 
     smooth = True
 
-    def value(self, C):
+    def value(self, C: np.ndarray) -> float:
         C = C / C.sum()
         p, q = C.sum(axis=1), C.sum(axis=0)
         product = (1.0 - p @ p) * (1.0 - q @ q)
@@ -43,7 +45,7 @@ class MatthewsCorrelation(ConfusionMetric):
             return 1.0
         return float(1.0 - (np.trace(C) - p @ q) / np.sqrt(product))
 
-    def gradient(self, C):
+    def gradient(self, C: np.ndarray) -> np.ndarray:
         total = C.sum()
         C = C / total
         p, q = C.sum(axis=1), C.sum(axis=0)
@@ -78,10 +80,10 @@ class CohenKappa(RatioMetric):
     0.5
     """
 
-    def __init__(self, weights=None):
+    def __init__(self, weights: Literal["linear", "quadratic"] | None = None) -> None:
         self.weights = weights
 
-    def ratio(self, priors):
+    def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ranks = np.arange(len(priors), dtype=np.float64)
         distance = np.abs(ranks[:, None] - ranks)
         powers = {None: 0.0, "linear": 1.0, "quadratic": 2.0}
@@ -89,5 +91,5 @@ class CohenKappa(RatioMetric):
         chance = np.asarray(priors) @ A / np.sum(priors)
         return A, np.broadcast_to(chance, A.shape).copy()
 
-    def check(self, n_classes):
+    def check(self, n_classes: int) -> None:
         check_choice("weights", self.weights, (None, "linear", "quadratic"))

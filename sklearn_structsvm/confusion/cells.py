@@ -1,8 +1,10 @@
 """Cells of the confusion tensor: parts of the examples that are counted separately."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,51 +49,51 @@ class Cells:
     priors: np.ndarray
     classes: np.ndarray
     groups: np.ndarray | None = None
-    group_names: object = None
+    group_names: Any = None
     baseline: np.ndarray | None = None
     label_priors: np.ndarray | None = None
 
     @classmethod
-    def single(cls, class_priors, classes=None):
+    def single(cls, class_priors: ArrayLike, classes: Any = None) -> Self:
         """Make a single cell from class priors (k,); labels default to 0, ..., k - 1."""
         priors = np.array(class_priors, dtype=np.float64).reshape(1, -1)
         return cls(priors, np.arange(priors.shape[1]) if classes is None else classes)
 
     @property
-    def n_cells(self):
+    def n_cells(self) -> int:
         """Number of cells, m."""
         return self.priors.shape[0]
 
     @property
-    def n_classes(self):
+    def n_classes(self) -> int:
         """Number of classes, k."""
         return self.priors.shape[1]
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int, int]:
         """Shape of the confusion tensor, (m, k, k)."""
         return self.n_cells, self.n_classes, self.n_classes
 
     @property
-    def class_priors(self):
+    def class_priors(self) -> np.ndarray:
         """Fraction of each label among all examples, of shape (k,)."""
         return self.priors.sum(axis=0)
 
     @property
-    def label_shares(self):
+    def label_shares(self) -> np.ndarray:
         """Fraction of each label in each cell of the sample, of shape (m, k)."""
         return self.priors if self.label_priors is None else self.label_priors
 
     @property
-    def n_groups(self):
+    def n_groups(self) -> int:
         """Number of groups; 1 if there are no groups."""
         return 1 if self.groups is None else len(self.group_names)
 
-    def total(self, C):
+    def total(self, C: np.ndarray) -> np.ndarray:
         """Sum a tensor over the cells, (m, k, k) → (k, k)."""
         return np.asarray(C).sum(axis=0)
 
-    def by_group(self, C):
+    def by_group(self, C: np.ndarray) -> np.ndarray:
         """Sum a tensor over the cells of each group, (m, k, k) → (n_groups, k, k)."""
         C = np.asarray(C)
         if self.groups is None:
@@ -100,11 +102,11 @@ class Cells:
         np.add.at(out, self.groups, C)
         return out
 
-    def class_index(self, label, name="label"):
+    def class_index(self, label: Any, name: str = "label") -> int:
         """Index of a label; a ValueError names the parameter and the label."""
         return label_index(self.classes, label, name)
 
-    def group_index(self, group, name="group"):
+    def group_index(self, group: Any, name: str = "group") -> int:
         """Index of a group; a ValueError names the parameter and the group."""
         if self.groups is None:
             raise ValueError(
@@ -116,7 +118,7 @@ class Cells:
         known = [_plain_name(name) for name in self.group_names]
         raise ValueError(f"{name}={group!r} is not a group: they are {known}.")
 
-    def cells_of(self, group_index):
+    def cells_of(self, group_index: int) -> np.ndarray:
         """Boolean mask (m,) of the cells of a group, or of all cells for None."""
         if group_index is None or self.groups is None:
             return np.ones(self.n_cells, dtype=bool)

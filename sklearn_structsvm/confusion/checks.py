@@ -1,5 +1,7 @@
 """Checks of user-defined metrics."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -14,7 +16,7 @@ GRADIENT_RTOL = 1e-4
 VALUE_ATOL = 1e-9
 
 
-def check_gradient(metric, C):
+def check_gradient(metric: ConfusionMetric, C: Any) -> None:
     """Compare the gradient of a metric with finite differences of its value.
 
     A gradient is determined only up to a constant per row, because row sums of C are
@@ -71,7 +73,14 @@ def check_gradient(metric, C):
         )
 
 
-def check_metric(metric, n_classes=3, *, n_groups=2, n_trials=20, random_state=0):
+def check_metric(
+    metric: ConfusionMetric,
+    n_classes: int = 3,
+    *,
+    n_groups: int = 2,
+    n_trials: int = 20,
+    random_state: int | np.random.RandomState | None = 0,
+) -> None:
     """Check the properties of a metric on random confusion matrices.
 
     It compares the gradient with finite differences. If the metric is `convex`, it checks

@@ -1,7 +1,10 @@
 """Bounds on how many predictions differ from those of a baseline classifier."""
 
+from typing import Any
+
 import numpy as np
 
+from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.rates import (
     SelectiveConstraint,
     check_number,
@@ -50,7 +53,15 @@ class Churn(SelectiveConstraint):
 
     needs_baseline = True
 
-    def __init__(self, baseline, at_most, *, label=None, group=None, per_group=False):
+    def __init__(
+        self,
+        baseline: Any,
+        at_most: float,
+        *,
+        label: Any = None,
+        group: Any = None,
+        per_group: bool = False,
+    ) -> None:
         self.baseline = baseline
         self.at_most = at_most
         self.label = label
@@ -60,13 +71,13 @@ class Churn(SelectiveConstraint):
     def __sklearn_clone__(self):
         return type(self)(**self.get_params(deep=False))
 
-    def check(self, cells):
+    def check(self, cells: Cells) -> None:
         check_baseline(self.baseline)
         if cells.baseline is None:
             raise ValueError("Churn needs the baseline's labels (y_baseline).")
         super().check(cells)
 
-    def linear(self, cells):
+    def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         bound = check_number(self.at_most, "at_most", 0.0, 1.0)
         baseline = np.asarray(cells.baseline)
         differs = np.arange(cells.n_classes) != baseline[:, None]
@@ -79,5 +90,4 @@ class Churn(SelectiveConstraint):
             if mass > 0.0:
                 counted = (mask[:, None] & differs) / mass
                 G.append(np.broadcast_to(counted[:, None, :], cells.shape)[None])
-        G = np.concatenate(G)
-        return G, np.full(len(G), -bound)
+        return np.concatenate(G), np.full(len(G) - 1, -bound)

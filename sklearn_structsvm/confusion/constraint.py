@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.scoring import Scored
 
 # What is predicted with less than this probability is never predicted: rounding leaves
@@ -50,7 +51,7 @@ class Constraint(Scored, BaseEstimator):
     has_convex = False
     greater_is_better = False
 
-    def linear(self, cells):
+    def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         r"""Linear conditions of the constraint.
 
         Condition p is :math:`\langle G_p, C \rangle + h_p \le 0`.
@@ -69,7 +70,7 @@ class Constraint(Scored, BaseEstimator):
         """
         return np.zeros((0, *cells.shape)), np.zeros(0)
 
-    def denominators(self, cells):
+    def denominators(self, cells: Cells) -> np.ndarray | None:
         r"""Denominators by which the linear conditions were multiplied.
 
         The violation of condition p is :math:`(\langle G_p, C \rangle + h_p) / \langle
@@ -88,20 +89,20 @@ class Constraint(Scored, BaseEstimator):
         """
         return None
 
-    def convex_value(self, C, cells):
+    def convex_value(self, C: np.ndarray, cells: Cells) -> float:
         """Value of the convex function that must not be positive, for `has_convex`."""
         raise NotImplementedError(f"{type(self).__name__} has no convex condition.")
 
-    def convex_gradient(self, C, cells):
+    def convex_gradient(self, C: np.ndarray, cells: Cells) -> np.ndarray:
         """A subgradient of `convex_value`, of the shape of C, for `has_convex`."""
         raise NotImplementedError(f"{type(self).__name__} has no convex condition.")
 
-    def convex_tangent(self, C, cells):
+    def convex_tangent(self, C: np.ndarray, cells: Cells) -> tuple[np.ndarray, float]:
         """Tangent (G, h) at C: convex_value(C') >= <G, C'> + h for all C'."""
         G = self.convex_gradient(C, cells)
         return G, float(self.convex_value(C, cells) - np.vdot(G, C))
 
-    def convex_parts(self, cells):
+    def convex_parts(self, cells: Cells) -> list["Constraint"]:
         """Split the convex condition into equivalent constraints, for `has_convex`.
 
         A maximum of several functions has kinks that slow down the solvers, so they treat
@@ -109,7 +110,7 @@ class Constraint(Scored, BaseEstimator):
         """
         return [self]
 
-    def violation(self, C, cells):
+    def violation(self, C: np.ndarray, cells: Cells) -> float:
         """Constraint violation at C, in the units of the constraint.
 
         Parameters
@@ -132,12 +133,12 @@ class Constraint(Scored, BaseEstimator):
         )
         return max(worst, self.convex_value(C, cells)) if self.has_convex else worst
 
-    def measured(self, C, cells):
+    def measured(self, C: np.ndarray, cells: Cells) -> float:
         """The violation, after `check`: the value of a call of the constraint."""
         self.check(cells)
         return self.violation(C, cells)
 
-    def check(self, cells):
+    def check(self, cells: Cells) -> None:
         """Raise a ValueError if the constraint makes no sense for these cells.
 
         Examples are unknown labels or groups, missing groups, and bounds out of range.

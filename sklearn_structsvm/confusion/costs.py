@@ -1,5 +1,7 @@
 """Mean cost of the predictions, with costs of their own for each example."""
 
+from typing import NoReturn
+
 import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
@@ -38,14 +40,14 @@ class ExpectedCost(ConfusionMetric):
     greater_is_better = False
     needs_costs = True
 
-    def value(self, C):
+    def value(self, C: np.ndarray) -> NoReturn:
         raise TypeError("ExpectedCost is no function of the confusion matrix.")
 
-    def gradient(self, C):
-        return self.value(C)
+    def gradient(self, C: np.ndarray) -> NoReturn:
+        self.value(C)
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         return np.zeros((n_classes, n_classes), dtype=bool)
 
-    def measured_cost(self, cost):
+    def measured_cost(self, cost: float) -> float:
         return cost

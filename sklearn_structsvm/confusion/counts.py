@@ -1,6 +1,9 @@
 """Confusion tensors of predictions: labels and groups of any kind, counted by cell."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
@@ -12,14 +15,14 @@ from sklearn_structsvm.confusion.cells import Cells
 
 
 def confusion_tensor(
-    y_true,
-    y_pred,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    labels=None,
-    sample_weight=None,
-    sensitive_features=None,
-    y_baseline=None,
-):
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    sensitive_features: Any = None,
+    y_baseline: ArrayLike | None = None,
+) -> tuple[np.ndarray, Cells]:
     """Compute the confusion tensor: weighted fractions by cell, label and prediction.
 
     Parameters
@@ -96,7 +99,13 @@ def confusion_tensor(
     return count(codes, y, predicted, weights, cells.shape) / weights.sum(), cells
 
 
-def make_cells(y, weights, classes, groups=None, baseline=None):
+def make_cells(
+    y: np.ndarray,
+    weights: np.ndarray,
+    classes: np.ndarray,
+    groups: Any = None,
+    baseline: Any = None,
+) -> tuple[np.ndarray, Cells]:
     """Make the cells of all combinations of groups and baseline labels.
 
     Parameters
@@ -165,7 +174,7 @@ def count(codes, y, predicted, weights, shape):
     return np.stack(columns, axis=1).reshape(shape)
 
 
-def _as_labels(y, name):
+def _as_labels(y: Any, name: str) -> np.ndarray:
     """A 1-D array of labels of a classification problem."""
     y = column_or_1d(y)
     if not len(y):

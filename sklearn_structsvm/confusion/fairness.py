@@ -1,9 +1,11 @@
 """Fairness constraints: demographic parity, equal opportunity, equalized odds."""
 
+from typing import Any, Literal
+
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_choice
-from sklearn_structsvm.confusion.cells import positive_index
+from sklearn_structsvm.confusion.cells import Cells, positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import check_number
 
@@ -26,19 +28,19 @@ class GroupParity(Constraint):
     def __init__(
         self,
         *,
-        slack=0.05,
-        ratio=0.8,
-        bound="difference",
-        reference="overall",
-        pos_label=None,
-    ):
+        slack: float = 0.05,
+        ratio: float = 0.8,
+        bound: Literal["difference", "ratio"] = "difference",
+        reference: Literal["overall", "groups"] = "overall",
+        pos_label: Any = None,
+    ) -> None:
         self.slack = slack
         self.ratio = ratio
         self.bound = bound
         self.reference = reference
         self.pos_label = pos_label
 
-    def events(self, cells):
+    def events(self, cells: Cells) -> Any:
         """Pairs (label, prediction) of class indices, whose rates must agree.
 
         The rate is that of the prediction among the examples with the label, or among
@@ -53,7 +55,7 @@ class GroupParity(Constraint):
             return [cells.class_index(label)]
         return [1] if cells.n_classes == 2 else list(range(cells.n_classes))
 
-    def positive_label(self, classes):
+    def positive_label(self, classes: Any) -> Any:
         if self.pos_label is None and (
             len(classes) != 2 or (self.symmetric and self.bound == "difference")
         ):
@@ -61,7 +63,7 @@ class GroupParity(Constraint):
         index = positive_index(classes, self.pos_label, type(self).__name__)
         return np.asarray(classes).tolist()[index]
 
-    def check(self, cells):
+    def check(self, cells: Cells) -> None:
         check_number(self.slack, "slack", 0.0, 1.0)
         check_number(self.ratio, "ratio", 0.0, 1.0)
         for name, options in (
@@ -94,7 +96,7 @@ class GroupParity(Constraint):
             found.append((R, event / sizes.sum()))
         return found
 
-    def linear(self, cells):
+    def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         G = [np.zeros((0, *cells.shape))]
         for R, overall in self.rates(cells):
             pairs = self._pairs(R, overall)
@@ -102,10 +104,10 @@ class GroupParity(Constraint):
                 G.extend((one - other)[None] for one, other in pairs)
             else:
                 G.extend((self.ratio * one - other)[None] for one, other in pairs)
-        G = np.concatenate(G)
-        return G, np.full(len(G), -self.slack if self.bound == "difference" else 0.0)
+        h = np.full(len(G) - 1, -self.slack if self.bound == "difference" else 0.0)
+        return np.concatenate(G), h
 
-    def denominators(self, cells):
+    def denominators(self, cells: Cells) -> np.ndarray | None:
         if self.bound == "difference":
             return None
         above = [
@@ -139,7 +141,7 @@ class GroupParity(Constraint):
             ratios.extend(low[defined] / high[defined])
         return float(max(differences) if self.bound == "difference" else min(ratios))
 
-    def violation(self, C, cells):
+    def violation(self, C: np.ndarray, cells: Cells) -> float:
         # With nothing to compare the difference is 0, and the ratio 1.
         least = -self.slack if self.bound == "difference" else self.ratio - 1.0
         return max(super().violation(C, cells), least)
@@ -181,7 +183,7 @@ class DemographicParity(GroupParity):
     0.15
     """
 
-    def events(self, cells):
+    def events(self, cells: Cells) -> Any:
         return [(None, i) for i in self.positives(cells)]
 
 
@@ -224,7 +226,7 @@ class EqualOpportunity(GroupParity):
 
     symmetric = False
 
-    def events(self, cells):
+    def events(self, cells: Cells) -> Any:
         return [(i, i) for i in self.positives(cells)]
 
 
@@ -265,5 +267,5 @@ class EqualizedOdds(GroupParity):
     0.4
     """
 
-    def events(self, cells):
+    def events(self, cells: Cells) -> Any:
         return [(i, j) for i in range(cells.n_classes) for j in self.positives(cells)]

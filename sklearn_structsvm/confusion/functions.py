@@ -5,8 +5,11 @@ Those with parameters of their own, or without such an object, are written out.
 """
 
 import warnings
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
 from sklearn_structsvm._utils.sequence_scores import check_zero_division
@@ -68,7 +71,10 @@ _PARTS = {
 }
 
 
-def _document(function, doc):
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _document(function: Function, doc: str) -> Function:
     """Set a docstring, with what is shared in it filled in."""
     for name, part in _PARTS.items():
         doc = doc.replace(f"    {name}\n", part[1:])
@@ -76,16 +82,23 @@ def _document(function, doc):
     return function
 
 
-def _filled(function):
-    return _document(function, function.__doc__)
+def _filled(function: Function) -> Function:
+    return _document(function, function.__doc__ or "")
 
 
-def _named(function, name, doc):
+def _named(function: Function, name: str, doc: str) -> Function:
     function.__name__ = function.__qualname__ = name
     return _document(function, doc)
 
 
-def _measure(kind, name, title, value, *, unit="score : float\n        Between 0 and 1."):
+def _measure(
+    kind: Any,
+    name: str,
+    title: str,
+    value: str,
+    *,
+    unit: str = "score : float\n        Between 0 and 1.",
+) -> Callable[..., float]:
     """What a metric without parameters measures, as a function."""
 
     def function(y_true, y_pred, *, labels=None, sample_weight=None):
@@ -174,7 +187,14 @@ ordinal_loss = _measure(
 
 
 @_filled
-def cost_loss(y_true, y_pred, *, costs, labels=None, sample_weight=None):
+def cost_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    costs: Any,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     r"""Mean cost of the predictions, :math:`\sum_{ij} L_{ij} C_{ij}`.
 
     Parameters
@@ -203,7 +223,14 @@ def cost_loss(y_true, y_pred, *, costs, labels=None, sample_weight=None):
 
 
 @_filled
-def expected_cost_score(y_true, y_pred, *, costs, labels=None, sample_weight=None):
+def expected_cost_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    costs: Any,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     r"""Mean cost of the predictions, with individual costs for each example.
 
     Parameters
@@ -239,14 +266,14 @@ def expected_cost_score(y_true, y_pred, *, costs, labels=None, sample_weight=Non
 
 @_filled
 def micro_f1_score(
-    y_true,
-    y_pred,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    default_label=None,
-    labels=None,
-    sample_weight=None,
-    zero_division="warn",
-):
+    default_label: Any = None,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | Literal["warn"] = "warn",
+) -> float:
     r"""Pooled F1 score of all classes but a default one (micro-F1).
 
     .. math:: \frac{2 \sum_{i \neq 0} C_{ii}}{2 - \sum_j C_{0j} - \sum_j C_{j0}}
@@ -299,7 +326,13 @@ def micro_f1_score(
 
 
 @_filled
-def quantification_loss(y_true, y_pred, *, labels=None, sample_weight=None):
+def quantification_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     r"""Divergence (Kullback-Leibler) of predicted from true class frequencies.
 
     .. math:: \sum_i \pi_i \log \frac{\pi_i}{q_i}
@@ -336,7 +369,9 @@ def quantification_loss(y_true, y_pred, *, labels=None, sample_weight=None):
 _EXTREMES = {"difference": "Largest difference", "ratio": "Smallest ratio"}
 
 
-def _gap(kind, bound, rates, note, y_true, value):
+def _gap(
+    kind: Any, bound: str, rates: str, note: str, y_true: list[int], value: float
+) -> Callable[..., float]:
     """How far apart the rates of a constraint on groups are, as a function."""
 
     def function(

@@ -1,6 +1,9 @@
 """Losses that are linear in the confusion matrix."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.metric import ConfusionMetric
@@ -14,24 +17,24 @@ class CostMetric(ConfusionMetric):
     convex = True
     smooth = True
 
-    def cost_matrix(self, n_classes):
+    def cost_matrix(self, n_classes: int) -> np.ndarray:
         """L of shape (k, k), L[i, j] the cost of predicting j for label i."""
         raise NotImplementedError
 
-    def value(self, C):
+    def value(self, C: np.ndarray) -> float:
         return float(np.vdot(self.cost_matrix(len(C)), C))
 
-    def gradient(self, C):
+    def gradient(self, C: np.ndarray) -> np.ndarray:
         return self.cost_matrix(len(C)).copy()
 
-    def pieces(self, priors):
+    def pieces(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.cost_matrix(len(priors))[None], np.zeros(1)
 
-    def ratio(self, priors):
+    def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         L = self.cost_matrix(len(priors))
         return L, np.ones_like(L)
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         return self.cost_matrix(n_classes) != 0.0
 
 
@@ -61,12 +64,12 @@ class LinearLoss(CostMetric):
 
     greater_is_better = False
 
-    def __init__(self, costs):
+    def __init__(self, costs: ArrayLike | dict[Any, Any]) -> None:
         self.costs = costs
 
-    def cost_matrix(self, n_classes):
+    def cost_matrix(self, n_classes: int) -> np.ndarray:
         if isinstance(self.costs, dict):
-            L = np.zeros((n_classes, n_classes), dtype=object)
+            L: Any = np.zeros((n_classes, n_classes), dtype=object)
             for pair, cost in self.costs.items():
                 label, prediction = _pair(pair)
                 i = self.index_of(label, "a label in costs")
@@ -75,7 +78,7 @@ class LinearLoss(CostMetric):
             L = self.costs
         return as_floats("costs", L, n_classes, n_classes)
 
-    def check(self, n_classes):
+    def check(self, n_classes: int) -> None:
         self.cost_matrix(n_classes)
 
 
@@ -95,10 +98,10 @@ class ZeroOne(CostMetric):
     0.75
     """
 
-    def cost_matrix(self, n_classes):
+    def cost_matrix(self, n_classes: int) -> np.ndarray:
         return 1.0 - np.eye(n_classes)
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         return np.eye(n_classes, dtype=bool)
 
 
@@ -119,6 +122,6 @@ class Ordinal(CostMetric):
 
     greater_is_better = False
 
-    def cost_matrix(self, n_classes):
+    def cost_matrix(self, n_classes: int) -> np.ndarray:
         ranks = np.arange(n_classes, dtype=np.float64)
         return np.abs(ranks[:, None] - ranks)

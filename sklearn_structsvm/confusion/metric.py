@@ -1,11 +1,12 @@
 """The base class of metrics of confusion matrices."""
 
 import copy
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sklearn_structsvm.confusion.cells import label_index
+from sklearn_structsvm.confusion.cells import Cells, label_index
 from sklearn_structsvm.confusion.scoring import Scored
 
 # Step of a central difference relative to the scale of its variable: the cube root of the
@@ -62,7 +63,7 @@ class ConfusionMetric(Scored, BaseEstimator):
     needs_groups = False
     greater_is_better = True
 
-    def value(self, C):
+    def value(self, C: np.ndarray) -> float:
         r"""Compute the loss.
 
         Parameters
@@ -77,7 +78,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} has no method value(C).")
 
-    def gradient(self, C):
+    def gradient(self, C: np.ndarray) -> np.ndarray:
         """Compute a gradient or, if the loss is convex, any subgradient at C.
 
         Only products with changes of C that keep the row sums matter, so the gradient is
@@ -92,7 +93,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         """
         return gradient_by_differences(self.value, C)
 
-    def tangent(self, C):
+    def tangent(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         r"""Compute the tangent at C.
 
         The tangent is the linear function :math:`\langle G, C' \rangle + h` of
@@ -111,7 +112,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         G = self.gradient(C)
         return G, float(self.value(C) - np.vdot(G, C))
 
-    def ratio(self, priors):
+    def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Write the loss as a ratio <A, C> / <B, C> for fixed row sums, or return None.
 
         Parameters
@@ -126,7 +127,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         """
         return None
 
-    def pieces(self, priors):
+    def pieces(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         r"""Write the loss as a maximum of linear functions, or return None.
 
         For fixed row sums, :math:`\psi(C) = \max_p \langle G_p, C \rangle + h_p`.
@@ -145,7 +146,9 @@ class ConfusionMetric(Scored, BaseEstimator):
         """
         return None
 
-    def ratio_terms(self, priors):
+    def ratio_terms(
+        self, priors: np.ndarray
+    ) -> list[tuple[float, np.ndarray, np.ndarray]] | None:
         """Bound the loss from below by a weighted sum of ratios, or return None.
 
         Minimising each term separately gives a lower bound on a loss that is not convex.
@@ -159,7 +162,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         ratio = self.ratio(priors)
         return None if ratio is None else [(1.0, *ratio)]
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         """Mask (k, k) of the entries of C on which the loss depends; by default all.
 
         Other entries need not be counted (Narasimhan et al., JMLR 2024, section 7.2).
@@ -167,10 +170,10 @@ class ConfusionMetric(Scored, BaseEstimator):
         """
         return np.ones((n_classes, n_classes), dtype=bool)
 
-    def check(self, n_classes):
+    def check(self, n_classes: int) -> None:
         """Raise a ValueError if the metric is not defined for this number of classes."""
 
-    def resolve(self, classes):
+    def resolve(self, classes: Any) -> Self:
         """Return a copy that knows the labels of the rows and columns.
 
         Parameters
@@ -194,7 +197,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         resolved.check(len(classes))
         return resolved
 
-    def index_of(self, label, name):
+    def index_of(self, label: Any, name: str) -> int:
         """Index of a label among the classes given to `resolve`."""
         classes = getattr(self, "_classes", None)
         if classes is None:
@@ -204,12 +207,12 @@ class ConfusionMetric(Scored, BaseEstimator):
             )
         return label_index(classes, label, name)
 
-    def score_of(self, C):
+    def score_of(self, C: np.ndarray) -> float:
         """The score 1 - ψ(C), or ψ(C) if not `greater_is_better`."""
         value = float(self.value(C))
         return 1.0 - value if self.greater_is_better else value
 
-    def measured(self, C, cells):
+    def measured(self, C: np.ndarray, cells: Cells) -> float:
         """The score of a confusion tensor of shape (m, k, k)."""
         if self.needs_groups and cells.groups is None:
             raise ValueError(

@@ -1,7 +1,11 @@
 """Bounds on metrics, used as constraints."""
 
+from typing import Any
+
 import numpy as np
 
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rates import (
     SelectiveConstraint,
@@ -47,8 +51,14 @@ class MetricBound(SelectiveConstraint):
     """
 
     def __init__(
-        self, metric, *, at_most=None, at_least=None, group=None, per_group=False
-    ):
+        self,
+        metric: str | ConfusionMetric,
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        group: Any = None,
+        per_group: bool = False,
+    ) -> None:
         self.metric = metric
         self.at_most = at_most
         self.at_least = at_least
@@ -66,7 +76,7 @@ class MetricBound(SelectiveConstraint):
         metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
         return getattr(metric, "needs_costs", False) is True
 
-    def measured_cost(self, cost):
+    def measured_cost(self, cost: float) -> float:
         return cost - self.bound(get_metric(self.metric, range(2)))
 
     @property
@@ -84,7 +94,7 @@ class MetricBound(SelectiveConstraint):
             kind.pieces is ConfusionMetric.pieces and kind.ratio is ConfusionMetric.ratio
         )
 
-    def positive_label(self, classes):
+    def positive_label(self, classes: Any) -> Any:
         return get_metric(self.metric, classes).positive_label(classes)
 
     def bound(self, metric):
@@ -99,7 +109,7 @@ class MetricBound(SelectiveConstraint):
             )
         return 1.0 - check_number(self.at_least, "at_least", -np.inf, np.inf)
 
-    def check(self, cells):
+    def check(self, cells: Cells) -> None:
         metric = get_metric(self.metric, cells.classes)
         self.bound(metric)
         if metric.needs_groups and super().needs_groups:
@@ -113,14 +123,14 @@ class MetricBound(SelectiveConstraint):
             return
         super().check(cells)
 
-    def linear(self, cells):
+    def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         G, h = [np.zeros((0, *cells.shape))], []
         for mask, mass, (pieces, offsets), _ in self._linear_forms(cells):
             G.append(mask[:, None, None] * (pieces / mass)[:, None])
             h.extend(offsets)
         return np.concatenate(G), np.array(h)
 
-    def denominators(self, cells):
+    def denominators(self, cells: Cells) -> np.ndarray | None:
         found = [
             mask[:, None, None] * B / mass
             for mask, mass, _, B in self._linear_forms(cells)
@@ -151,17 +161,17 @@ class MetricBound(SelectiveConstraint):
                     "convex nor a ratio of linear functions."
                 )
 
-    def convex_parts(self, cells):
+    def convex_parts(self, cells: Cells) -> list[Constraint]:
         return one_per_group(self, cells)
 
-    def convex_value(self, C, cells):
+    def convex_value(self, C: np.ndarray, cells: Cells) -> float:
         metric = get_metric(self.metric, cells.classes)
         return max((v for v, *_ in self._values(C, cells, metric)), default=-np.inf)
 
-    def convex_gradient(self, C, cells):
+    def convex_gradient(self, C: np.ndarray, cells: Cells) -> np.ndarray:
         return self.convex_tangent(C, cells)[0]
 
-    def convex_tangent(self, C, cells):
+    def convex_tangent(self, C: np.ndarray, cells: Cells) -> tuple[np.ndarray, float]:
         metric = get_metric(self.metric, cells.classes)
         bound = self.bound(metric)
         if metric.needs_groups:

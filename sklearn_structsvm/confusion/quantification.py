@@ -1,8 +1,13 @@
 """Bounds on the divergence of predicted from true class frequencies."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rates import (
     SelectiveConstraint,
     check_number,
@@ -51,7 +56,14 @@ class Quantification(SelectiveConstraint):
 
     has_convex = True
 
-    def __init__(self, at_most=0.01, *, target=None, group=None, per_group=False):
+    def __init__(
+        self,
+        at_most: float = 0.01,
+        *,
+        target: ArrayLike | dict[Any, float] | None = None,
+        group: Any = None,
+        per_group: bool = False,
+    ) -> None:
         self.at_most = at_most
         self.target = target
         self.group = group
@@ -76,23 +88,23 @@ class Quantification(SelectiveConstraint):
             )
         return shares
 
-    def check(self, cells):
+    def check(self, cells: Cells) -> None:
         if check_number(self.at_most, "at_most", 0.0, np.inf) == 0.0:
             raise ValueError("at_most must be positive, got 0.")
         self.shares(cells)
         super().check(cells)
 
-    def convex_parts(self, cells):
+    def convex_parts(self, cells: Cells) -> list[Constraint]:
         return one_per_group(self, cells)
 
-    def convex_value(self, C, cells):
+    def convex_value(self, C: np.ndarray, cells: Cells) -> float:
         G, h = self.convex_tangent(C, cells)
         return float(np.vdot(G, C) + h)
 
-    def convex_gradient(self, C, cells):
+    def convex_gradient(self, C: np.ndarray, cells: Cells) -> np.ndarray:
         return self.convex_tangent(C, cells)[0]
 
-    def convex_tangent(self, C, cells):
+    def convex_tangent(self, C: np.ndarray, cells: Cells) -> tuple[np.ndarray, float]:
         tangents = [
             self._tangent(C, cells, group) for group in selected_groups(self, cells)
         ]

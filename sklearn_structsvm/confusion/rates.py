@@ -4,12 +4,14 @@ A rate with a bound is a constraint. Without a bound it is a metric of one class
 """
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm.confusion.cells import Cells, label_index, positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.ratios import OneClassMetric
 
 __all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall", "Specificity"]
@@ -69,14 +71,14 @@ class RateConstraint(SelectiveConstraint):
     def __init__(
         self,
         *,
-        at_least=None,
-        at_most=None,
-        target=None,
-        slack=None,
-        label=None,
-        group=None,
-        per_group=False,
-    ):
+        at_least: Any = None,
+        at_most: Any = None,
+        target: Any = None,
+        slack: Any = None,
+        label: Any = None,
+        group: Any = None,
+        per_group: bool = False,
+    ) -> None:
         self.at_least = at_least
         self.at_most = at_most
         self.target = target
@@ -96,13 +98,13 @@ class RateConstraint(SelectiveConstraint):
         """Whether a greater value of a call (the rate, or the violation) is better."""
         return self.is_metric and self.more_is_better
 
-    def measured(self, C, cells):
+    def measured(self, C: np.ndarray, cells: Cells) -> float:
         """The rate or, with bounds, the violation."""
         if self.is_metric:
             return self.resolve(cells.classes).measured(C, cells)
         return super().measured(C, cells)
 
-    def resolve(self, classes):
+    def resolve(self, classes: Any) -> ConfusionMetric:
         """Return the metric that a rate without bounds stands for.
 
         Parameters
@@ -131,7 +133,7 @@ class RateConstraint(SelectiveConstraint):
             raise ValueError(f"metric={self!r}: as a metric {name} is of all examples.")
         return RateMetric(type(self)(), self.label).resolve(classes)
 
-    def positive_label(self, classes):
+    def positive_label(self, classes: Any) -> Any:
         if self.label is not None:
             return np.asarray(classes).tolist()[label_index(classes, self.label, "label")]
         bounds = [b for b in (self.at_least, self.at_most, self.target) if b is not None]
@@ -141,7 +143,9 @@ class RateConstraint(SelectiveConstraint):
         index = positive_index(classes, None, type(self).__name__, "label")
         return np.asarray(classes).tolist()[index]
 
-    def rate_of(self, index, mask, cells):
+    def rate_of(
+        self, index: int, mask: np.ndarray, cells: Cells
+    ) -> tuple[np.ndarray, Any]:
         """Numerator and denominator of the rate of a class in some cells.
 
         Parameters
@@ -237,7 +241,7 @@ class RateConstraint(SelectiveConstraint):
                 if np.ndim(D) or D > 0.0:
                     yield *bounds, N, D
 
-    def linear(self, cells):
+    def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         G, h = [np.zeros((0, *cells.shape))], []
         for sign, bound, N, D in self._one_sided(cells):
             # sign (rate - bound) <= 0, multiplied by a denominator that can vary.
@@ -249,7 +253,7 @@ class RateConstraint(SelectiveConstraint):
                 h.append(-sign * bound)
         return np.concatenate(G), np.array(h)
 
-    def denominators(self, cells):
+    def denominators(self, cells: Cells) -> np.ndarray | None:
         denominators = [D for *_, D in self._one_sided(cells)]
         varies = bool(denominators) and np.ndim(denominators[0]) > 0
         return np.array(denominators) if varies else None
@@ -376,7 +380,9 @@ class Recall(RateConstraint):
     0.4
     """
 
-    def rate_of(self, index, mask, cells):
+    def rate_of(
+        self, index: int, mask: np.ndarray, cells: Cells
+    ) -> tuple[np.ndarray, Any]:
         N = np.zeros(cells.shape)
         N[mask, index, index] = 1.0
         return N, cells.priors[mask, index].sum()
@@ -419,7 +425,9 @@ class FalsePositiveRate(RateConstraint):
 
     more_is_better = False
 
-    def rate_of(self, index, mask, cells):
+    def rate_of(
+        self, index: int, mask: np.ndarray, cells: Cells
+    ) -> tuple[np.ndarray, Any]:
         N = np.zeros(cells.shape)
         N[mask, :, index] = 1.0
         N[mask, index, index] = 0.0
@@ -463,7 +471,9 @@ class Specificity(RateConstraint):
     0.5
     """
 
-    def rate_of(self, index, mask, cells):
+    def rate_of(
+        self, index: int, mask: np.ndarray, cells: Cells
+    ) -> tuple[np.ndarray, Any]:
         N = np.zeros(cells.shape)
         N[mask] = 1.0
         N[:, index] = 0.0
@@ -518,7 +528,9 @@ class Coverage(RateConstraint):
                 value = float(value[cells.class_index(self.label)])
         return super()._by_class(value, name, cells, free)
 
-    def rate_of(self, index, mask, cells):
+    def rate_of(
+        self, index: int, mask: np.ndarray, cells: Cells
+    ) -> tuple[np.ndarray, Any]:
         N = np.zeros(cells.shape)
         N[mask, :, index] = 1.0
         return N, cells.priors[mask].sum()
@@ -561,7 +573,9 @@ class Precision(RateConstraint):
     0.25
     """
 
-    def rate_of(self, index, mask, cells):
+    def rate_of(
+        self, index: int, mask: np.ndarray, cells: Cells
+    ) -> tuple[np.ndarray, Any]:
         N, D = np.zeros(cells.shape), np.zeros(cells.shape)
         # Of the share of these cells, which is all that can be predicted.
         mass = cells.priors[mask].sum()

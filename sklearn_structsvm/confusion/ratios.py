@@ -1,6 +1,7 @@
 """Losses that are ratios of linear functions: F-beta, Jaccard, micro-F1."""
 
 from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,13 +25,13 @@ class RatioMetric(ConfusionMetric):
 
     smooth = True
 
-    def value(self, C):
-        A, B = self.ratio(C.sum(axis=1))
+    def value(self, C: np.ndarray) -> float:
+        A, B = self.ratio(C.sum(axis=1))  # type: ignore[misc]
         denominator = np.vdot(B, C)
         return float(np.vdot(A, C) / denominator) if denominator > 0.0 else 1.0
 
-    def gradient(self, C):
-        A, B = self.ratio(C.sum(axis=1))
+    def gradient(self, C: np.ndarray) -> np.ndarray:
+        A, B = self.ratio(C.sum(axis=1))  # type: ignore[misc]
         return (A - self.value(C) * B) / max(np.vdot(B, C), TINY_SHARE)
 
 
@@ -62,20 +63,20 @@ class OneClassMetric(RatioMetric):
         classes = getattr(self, "_classes", np.arange(n_classes))
         return positive_index(classes, None, type(self).__name__)
 
-    def positive_label(self, classes):
+    def positive_label(self, classes: Any) -> Any:
         index = positive_index(classes, self.pos_label, type(self).__name__)
         return np.asarray(classes).tolist()[index]
 
-    def ratio(self, priors):
+    def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         k = len(priors)
         return one_class_ratio(self.positive(k), k, *self.weights())
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         mask = np.zeros((n_classes, n_classes), dtype=bool)
         mask[:, self.positive(n_classes)] = True
         return mask
 
-    def check(self, n_classes):
+    def check(self, n_classes: int) -> None:
         self.positive(n_classes)
 
 
@@ -141,7 +142,7 @@ class FBeta(OneClassMetric):
     0.666...
     """
 
-    def __init__(self, beta=1.0, pos_label=None):
+    def __init__(self, beta: float = 1.0, pos_label: Any = None) -> None:
         self.beta = beta
         self.pos_label = pos_label
 
@@ -149,7 +150,7 @@ class FBeta(OneClassMetric):
         """(hit, kept, label_weight), see `one_class_ratio`."""
         return 1.0 + self.beta**2, 0.0, self.beta**2
 
-    def check(self, n_classes):
+    def check(self, n_classes: int) -> None:
         if not (isinstance(self.beta, Real) and 0.0 < self.beta < np.inf):
             raise ValueError(f"beta must be a positive number, got {self.beta!r}.")
         super().check(n_classes)
@@ -181,7 +182,11 @@ class Jaccard(OneClassMetric):
     0.5
     """
 
-    def __init__(self, average="binary", pos_label=None):
+    def __init__(
+        self,
+        average: Literal["binary", "macro", "micro"] = "binary",
+        pos_label: Any = None,
+    ) -> None:
         self.average = average
         self.pos_label = pos_label
 
@@ -189,17 +194,17 @@ class Jaccard(OneClassMetric):
         """(hit, kept, label_weight), see `one_class_ratio`."""
         return 1.0, 1.0, 1.0
 
-    def value(self, C):
+    def value(self, C: np.ndarray) -> float:
         if self.average == "macro":
             return macro_value(C, *self.weights())
         return super().value(C)
 
-    def gradient(self, C):
+    def gradient(self, C: np.ndarray) -> np.ndarray:
         if self.average == "macro":
             return macro_gradient(C, *self.weights())
         return super().gradient(C)
 
-    def ratio(self, priors):
+    def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         if self.average == "macro":
             return None
         if self.average == "micro":
@@ -207,22 +212,24 @@ class Jaccard(OneClassMetric):
             return 2.0 * (1.0 - eye), 2.0 - eye
         return super().ratio(priors)
 
-    def ratio_terms(self, priors):
+    def ratio_terms(
+        self, priors: np.ndarray
+    ) -> list[tuple[float, np.ndarray, np.ndarray]] | None:
         if self.average == "macro":
             return macro_terms(priors, *self.weights())
         return super().ratio_terms(priors)
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         if self.average == "macro":
             return np.ones((n_classes, n_classes), dtype=bool)
         if self.average == "micro":
             return np.eye(n_classes, dtype=bool)
         return super().entries(n_classes)
 
-    def positive_label(self, classes):
+    def positive_label(self, classes: Any) -> Any:
         return super().positive_label(classes) if self.average == "binary" else None
 
-    def check(self, n_classes):
+    def check(self, n_classes: int) -> None:
         check_choice("average", self.average, ("binary", "macro", "micro"))
         if self.average == "binary":
             super().check(n_classes)
@@ -248,13 +255,15 @@ class MacroF1(ConfusionMetric):
     smooth = True
     _weights = (2.0, 0.0, 1.0)  # see `one_class_ratio`
 
-    def value(self, C):
+    def value(self, C: np.ndarray) -> float:
         return macro_value(C, *self._weights)
 
-    def gradient(self, C):
+    def gradient(self, C: np.ndarray) -> np.ndarray:
         return macro_gradient(C, *self._weights)
 
-    def ratio_terms(self, priors):
+    def ratio_terms(
+        self, priors: np.ndarray
+    ) -> list[tuple[float, np.ndarray, np.ndarray]] | None:
         return macro_terms(priors, *self._weights)
 
 
@@ -291,7 +300,7 @@ class MicroF1(RatioMetric):
     0.666...
     """
 
-    def __init__(self, default_label=None):
+    def __init__(self, default_label: Any = None) -> None:
         self.default_label = default_label
 
     def default(self):
@@ -300,12 +309,12 @@ class MicroF1(RatioMetric):
             return 0
         return self.index_of(self.default_label, "default_label")
 
-    def resolve(self, classes):
+    def resolve(self, classes: Any) -> ConfusionMetric:
         resolved = super().resolve(classes)
         resolved.default_label_ = np.asarray(classes).tolist()[resolved.default()]
         return resolved
 
-    def ratio(self, priors):
+    def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         k, default = len(priors), self.default()
         B = np.full((k, k), 2.0)
         B[default] -= 1.0
@@ -315,12 +324,12 @@ class MicroF1(RatioMetric):
         A[others, others] -= 2.0
         return A, B
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         mask = np.eye(n_classes, dtype=bool)
         mask[:, self.default()] = True
         return mask
 
-    def check(self, n_classes):
+    def check(self, n_classes: int) -> None:
         if n_classes < 2:
             raise ValueError("MicroF1 needs a class besides the default one.")
         self.default()

@@ -22,20 +22,20 @@ class RecallMetric(ConfusionMetric):
     convex = True
     smooth = True
 
-    def loss(self, recalls):
+    def loss(self, recalls: np.ndarray) -> float:
         """f(r), a float."""
         raise NotImplementedError
 
-    def slopes(self, recalls):
+    def slopes(self, recalls: np.ndarray) -> np.ndarray:
         """The gradient of f, of the shape of `recalls`, none of which is 0."""
         raise NotImplementedError
 
-    def value(self, C):
+    def value(self, C: np.ndarray) -> float:
         priors = C.sum(axis=1)
         present = priors > 0.0
         return float(self.loss(C.diagonal()[present] / priors[present]))
 
-    def tangent(self, C):
+    def tangent(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         priors = C.sum(axis=1)
         present = np.flatnonzero(priors > 0.0)
         recalls = np.maximum(C.diagonal()[present] / priors[present], TINY_RECALL)
@@ -44,10 +44,10 @@ class RecallMetric(ConfusionMetric):
         G[present, present] = slopes / priors[present]
         return G, float(self.loss(recalls) - slopes @ recalls)
 
-    def gradient(self, C):
+    def gradient(self, C: np.ndarray) -> np.ndarray:
         return self.tangent(C)[0]
 
-    def entries(self, n_classes):
+    def entries(self, n_classes: int) -> np.ndarray:
         return np.eye(n_classes, dtype=bool)
 
 
@@ -66,17 +66,17 @@ class Balanced(RecallMetric):
     0.833...
     """
 
-    def loss(self, recalls):
+    def loss(self, recalls: np.ndarray) -> float:
         return 1.0 - recalls.mean()
 
-    def slopes(self, recalls):
+    def slopes(self, recalls: np.ndarray) -> np.ndarray:
         return np.full(len(recalls), -1.0 / len(recalls))
 
-    def pieces(self, priors):
+    def pieces(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G, h = self.tangent(np.diag(priors))
         return G[None], np.array([h])
 
-    def ratio(self, priors):
+    def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         (G,), (h,) = self.pieces(priors)
         ones = np.ones_like(G)
         # <ones, C> is the constant Σ priors, so that the offset is a matrix too.
@@ -100,12 +100,12 @@ class GMean(RecallMetric):
     0.707...
     """
 
-    def loss(self, recalls):
+    def loss(self, recalls: np.ndarray) -> float:
         if not recalls.all():
             return 1.0
         return 1.0 - _geometric_mean(recalls)
 
-    def slopes(self, recalls):
+    def slopes(self, recalls: np.ndarray) -> np.ndarray:
         return -_geometric_mean(recalls) / (len(recalls) * recalls)
 
 
@@ -122,12 +122,12 @@ class HMean(RecallMetric):
     0.666...
     """
 
-    def loss(self, recalls):
+    def loss(self, recalls: np.ndarray) -> float:
         if not recalls.all():
             return 1.0
         return 1.0 - len(recalls) / (1.0 / recalls).sum()
 
-    def slopes(self, recalls):
+    def slopes(self, recalls: np.ndarray) -> np.ndarray:
         return -len(recalls) / ((1.0 / recalls).sum() * recalls) ** 2
 
 
@@ -146,10 +146,10 @@ class QMean(RecallMetric):
     0.646...
     """
 
-    def loss(self, recalls):
+    def loss(self, recalls: np.ndarray) -> float:
         return np.sqrt(np.square(1.0 - recalls).mean())
 
-    def slopes(self, recalls):
+    def slopes(self, recalls: np.ndarray) -> np.ndarray:
         loss = self.loss(recalls)
         if loss == 0.0:
             return np.zeros(len(recalls))
@@ -173,15 +173,15 @@ class MinMax(RecallMetric):
 
     smooth = False
 
-    def loss(self, recalls):
+    def loss(self, recalls: np.ndarray) -> float:
         return 1.0 - recalls.min()
 
-    def slopes(self, recalls):
+    def slopes(self, recalls: np.ndarray) -> np.ndarray:
         slopes = np.zeros(len(recalls))
         slopes[np.argmin(recalls)] = -1.0
         return slopes
 
-    def pieces(self, priors):
+    def pieces(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         present = np.flatnonzero(np.asarray(priors) > 0.0)
         G = np.zeros((len(present), len(priors), len(priors)))
         G[np.arange(len(present)), present, present] = -1.0 / priors[present]

@@ -1,10 +1,13 @@
 """Metrics by name."""
 
+from typing import Any
+
 import numpy as np
 
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
 from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.rates import RateConstraint
 
 #: What a parameter `metric` may be besides an object.
 METRICS = {
@@ -30,7 +33,9 @@ METRICS = {
 }
 
 
-def get_metric(metric, classes):
+def get_metric(
+    metric: str | ConfusionMetric | RateConstraint, classes: Any
+) -> ConfusionMetric:
     """Get the metric for a name or an object, resolved to the classes.
 
     Parameters

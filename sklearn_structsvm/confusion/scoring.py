@@ -2,13 +2,16 @@
 
 import re
 from inspect import Parameter, signature
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer, lost_metadata_words
+from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.mean_costs import mean_cost
 
@@ -30,15 +33,15 @@ class Scored:
     greater_is_better = True
     needs_costs = False
 
-    def measured_cost(self, cost):
+    def measured_cost(self, cost: float) -> float:
         """What users see of a mean cost, for what `needs_costs`."""
         raise NotImplementedError
 
-    def measured(self, C, cells):
+    def measured(self, C: np.ndarray, cells: Cells) -> float:
         """What users see of the confusion tensor C of shape (m, k, k), a float."""
         raise NotImplementedError
 
-    def positive_label(self, classes):
+    def positive_label(self, classes: Any) -> Any:
         """The positive label; None if all labels are treated alike.
 
         Parameters
@@ -55,15 +58,15 @@ class Scored:
 
     def __call__(
         self,
-        y_true,
-        y_pred,
-        *args,
-        sample_weight=None,
-        labels=None,
-        sensitive_features=None,
-        y_baseline=None,
-        costs=None,
-    ):
+        y_true: Any,
+        y_pred: Any,
+        *args: Any,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        sensitive_features: Any = None,
+        y_baseline: ArrayLike | None = None,
+        costs: Any = None,
+    ) -> float:
         """The measure of predictions; or, given (estimator, X, y), of an estimator.
 
         Parameters
@@ -124,7 +127,9 @@ class Scored:
             )
         )
 
-    def scorer(self, *, response="predict"):
+    def scorer(
+        self, *, response: Literal["predict", "predict_proba"] = "predict"
+    ) -> "ConfusionScorer":
         """Make a scorer for the parameter ``scoring``.
 
         With metadata routing enabled, the scorer requests `sensitive_features`, and
@@ -160,7 +165,15 @@ class ConfusionScorer(_BaseScorer):
         self._metadata_request = MetadataRequest(owner=type(self).__name__)
         self.set_score_request(sensitive_features=True, costs=True, sample_weight=None)
 
-    def __call__(self, estimator, X, y_true, *, sample_weight=None, **kwargs):
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y_true: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> float:
         """Score an estimator; `sensitive_features` may be given by name.
 
         Unlike scikit-learn's own scorers, it takes them without metadata routing too.
@@ -169,7 +182,7 @@ class ConfusionScorer(_BaseScorer):
             kwargs["sample_weight"] = sample_weight
         return self._score(None, estimator, X, y_true, **kwargs)
 
-    def set_score_request(self, **kwargs):
+    def set_score_request(self, **kwargs: Any) -> Self:
         """Request metadata, such as ``set_score_request(sample_weight=True)``.
 
         Requests for other metadata remain unchanged.

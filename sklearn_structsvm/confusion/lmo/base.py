@@ -1,6 +1,9 @@
 """The base class of linear minimisation oracles."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from sklearn_structsvm._utils.labels import check_codes
@@ -69,7 +72,14 @@ class LMO(BaseEstimator):
     exact = False
     needs_cells = True
 
-    def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        cells: Any = None,
+        n_cells: int = 1,
+    ) -> Self:
         """Store the training set.
 
         Parameters
@@ -98,7 +108,7 @@ class LMO(BaseEstimator):
         self.weights_ = check_weights(sample_weight, n)
         return self
 
-    def __call__(self, L):
+    def __call__(self, L: np.ndarray) -> tuple[Any, ...]:
         """Find a classifier that makes <L, C> small.
 
         Parameters
@@ -119,7 +129,7 @@ class LMO(BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} has no __call__.")
 
-    def predict(self, handle, X, cells):
+    def predict(self, handle: Any, X: Any, cells: Any) -> np.ndarray:
         """Predict labels with a classifier that was found before.
 
         By default it returns `handle.predict(X)` or, without such a method, `handle(X)`.
@@ -141,7 +151,7 @@ class LMO(BaseEstimator):
         predict = getattr(handle, "predict", handle)
         return np.asarray(predict(X), dtype=np.intp)
 
-    def count(self, predicted):
+    def count(self, predicted: ArrayLike) -> np.ndarray:
         """Compute the confusion tensor of predictions on the training set.
 
         Parameters
@@ -160,6 +170,6 @@ class LMO(BaseEstimator):
         C = np.bincount(flat, weights=self.weights_, minlength=m * k * k)
         return C.reshape(m, k, k) / self.weights_.sum()
 
-    def without_examples(self):
+    def without_examples(self) -> Self:
         """Return what must be kept for `predict`; by default the object itself."""
         return self

@@ -1,6 +1,9 @@
 """Linear minimisation by refitting a classifier for each loss tensor."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -65,23 +68,30 @@ class WeightedLMO(LMO):
 
     needs_cells = False
 
-    def __init__(self, estimator=None):
+    def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        cells: Any = None,
+        n_cells: int = 1,
+    ) -> Self:
         super().fit(X, y, sample_weight, cells, n_cells)
         given = self.estimator
         self.estimator_ = LogisticRegression() if given is None else given
         self.n_fits_ = 0
         return self
 
-    def __call__(self, L):
+    def __call__(self, L: np.ndarray) -> tuple[Any, ...]:
         k = self.n_classes_
         L = as_losses(L, (self.n_cells_, k, k))
         rows, labels, weights = self._weighted_labels(L)
         found = np.unique(labels)
         if len(found) <= 1:
-            classifier = ConstantClassifier(found[0] if len(found) else 0)
+            classifier: Any = ConstantClassifier(found[0] if len(found) else 0)
         else:
             weights = weights * (len(self.y_) / weights.sum())
             X = self.X_ if len(rows) == len(self.y_) else None
@@ -94,7 +104,7 @@ class WeightedLMO(LMO):
         predicted = self.predict(classifier, self.X_, self.cells_)
         return self.count(predicted), classifier
 
-    def without_examples(self):
+    def without_examples(self) -> Self:
         """A copy that is not fitted."""
         return clone(self)
 
