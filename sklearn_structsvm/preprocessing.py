@@ -5,14 +5,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
 from numbers import Number
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.feature_extraction import DictVectorizer
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.tables import column_names
 
 __all__ = ["SequenceTransformer", "split_sequences"]
@@ -81,14 +82,14 @@ class SequenceTransformer(  # type: ignore[call-arg]
     ['bias', 'word=a', 'word=barks', 'word=cat', 'word=dog', 'word=the']
     """
 
-    def __init__(self, transformer=None):
+    def __init__(self, transformer: Any = None) -> None:
         self.transformer = transformer
 
     @property
     def _inner(self):
         return getattr(self, "transformer_", self.transformer)
 
-    def fit(self, X, y=None, **params):
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit the transformer to all rows.
 
         Parameters
@@ -110,13 +111,13 @@ class SequenceTransformer(  # type: ignore[call-arg]
         self._start().fit(rows, *_labels(y, lengths), **params)
         return self
 
-    def fit_transform(self, X, y=None, **params):
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """`fit`, and then `transform` of the same sequences."""
         rows, lengths = join_sequences(X)
         out = self._start().fit_transform(rows, *_labels(y, lengths), **params)
         return _split(out, lengths)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> list[Any]:
         """Transform the rows of each sequence.
 
         Parameters
@@ -134,12 +135,14 @@ class SequenceTransformer(  # type: ignore[call-arg]
         return _split(self.transformer_.transform(rows), lengths)
 
     @available_if(_transformer_has("get_feature_names_out"))
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that come out."""
         check_is_fitted(self)
         return self.transformer_.get_feature_names_out(input_features)
 
-    def set_output(self, *, transform=None):
+    def set_output(
+        self, *, transform: Literal["default", "pandas", "polars"] | None = None
+    ) -> Self:
         """What the sequences that come out are: see `set_output` of scikit-learn.
 
         Parameters
@@ -176,17 +179,17 @@ class SequenceTransformer(  # type: ignore[call-arg]
         return tags
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> int:
         """Columns of the rows, where the transformer tells."""
         return self._inner.n_features_in_
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> np.ndarray:
         """Names of the columns of the rows, where the transformer tells."""
         return self._inner.feature_names_in_
 
 
-def split_sequences(table, ids):
+def split_sequences(table: Any, ids: Any) -> list[Any]:
     """Cut a table into sequences by what tells them apart.
 
     Parameters

@@ -1,4 +1,7 @@
-"""All of scikit-learn that is private, or not in every supported version."""
+"""All of scikit-learn that is private, untyped, or not in every supported version."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sklearn
 from sklearn.metrics._scorer import _BaseScorer
@@ -11,6 +14,15 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
+
+if TYPE_CHECKING:
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    # What it decorates keeps its type, which scikit-learn's own does not say.
+    def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]: ...
+
+else:
+    from sklearn.utils.metaestimators import available_if
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -57,6 +69,7 @@ __all__ = [
     "_check_method_params",
     "_safe_indexing",
     "_safe_split",
+    "available_if",
     "lost_metadata_words",
     "validate_params",
     "with_callbacks",

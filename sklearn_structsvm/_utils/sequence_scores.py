@@ -4,8 +4,10 @@ import operator
 import warnings
 from collections import defaultdict
 from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
@@ -63,7 +65,9 @@ def _sequence_weights(sample_weight, n):
     return check_weights(sample_weight, n, item="sequence", may_vanish=n == 0)
 
 
-def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
+def token_accuracy_score(
+    y_true: Any, y_pred: Any, *, sample_weight: ArrayLike | None = None
+) -> float:
     r"""Share of tokens whose label is right, over all sequences together.
 
     .. math:: \frac{\sum_i s_i \sum_t [\hat y_{it} = y_{it}]}{\sum_i s_i T_i}
@@ -111,7 +115,13 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     return float(weights @ correct / n_tokens)
 
 
-def token_log_loss(y_true, y_proba, *, labels, sample_weight=None):
+def token_log_loss(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    labels: Any,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     r"""Mean negative logarithm of the probability that each token's label was given.
 
     .. math:: -\frac{\sum_i s_i \sum_t \log p_{it}(y_{it})}{\sum_i s_i T_i}
@@ -182,7 +192,9 @@ def token_log_loss(y_true, y_proba, *, labels, sample_weight=None):
     return float(weights @ losses / n_tokens)
 
 
-def neg_token_log_loss_scorer(estimator, X, y, sample_weight=None):
+def neg_token_log_loss_scorer(
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+) -> float:
     """The negative of :func:`token_log_loss`, for ``scoring=``.
 
     Parameters
@@ -201,7 +213,9 @@ def neg_token_log_loss_scorer(estimator, X, y, sample_weight=None):
     return -token_log_loss(y, proba, labels=labels, sample_weight=sample_weight)
 
 
-def log_likelihood_scorer(estimator, X, y, sample_weight=None):
+def log_likelihood_scorer(
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+) -> float:
     """Mean logarithm of the probability of a whole labeling, for ``scoring=``.
 
     Parameters
@@ -217,7 +231,8 @@ def log_likelihood_scorer(estimator, X, y, sample_weight=None):
         fit.
     """
     logs = _method(estimator, "log_likelihood")(X, y)
-    return float(np.average(logs, weights=sample_weight))
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    return float(np.average(logs, weights=weights))
 
 
 def _method(estimator, name):
@@ -346,8 +361,13 @@ def _entity_score(metric, y_true, y_pred, average, sample_weight, zero_division)
 
 
 def entity_f1_score(
-    y_true, y_pred, *, average="micro", sample_weight=None, zero_division="warn"
-):
+    y_true: Any,
+    y_pred: Any,
+    *,
+    average: Literal["micro", "macro", "weighted"] | None = "micro",
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | Literal["warn"] = "warn",
+) -> Any:
     r"""F1 score of the entities that IOB tags spell (conlleval's convention).
 
     .. math:: F_1 = \frac{2 \, |E \cap \hat E|}{|E| + |\hat E|}
@@ -414,8 +434,13 @@ def entity_f1_score(
 
 
 def entity_precision_score(
-    y_true, y_pred, *, average="micro", sample_weight=None, zero_division="warn"
-):
+    y_true: Any,
+    y_pred: Any,
+    *,
+    average: Literal["micro", "macro", "weighted"] | None = "micro",
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | Literal["warn"] = "warn",
+) -> Any:
     r"""Precision of predicted entities, :math:`|E \cap \hat E| / |\hat E|`.
 
     Entities are read off the tags as :func:`entity_f1_score` says.
@@ -458,8 +483,13 @@ def entity_precision_score(
 
 
 def entity_recall_score(
-    y_true, y_pred, *, average="micro", sample_weight=None, zero_division="warn"
-):
+    y_true: Any,
+    y_pred: Any,
+    *,
+    average: Literal["micro", "macro", "weighted"] | None = "micro",
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | Literal["warn"] = "warn",
+) -> Any:
     r"""Recall of true entities, :math:`|E \cap \hat E| / |E|`.
 
     Entities are read off the tags as :func:`entity_f1_score` says.

@@ -1,6 +1,8 @@
 """Attributes of the tokens of a text for chunking, as strings and as CSR rows."""
 
+from collections.abc import Sequence
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -27,7 +29,9 @@ def _attribute_prefix(entry):
     return "|".join(f"{field}[{offset}]" for field, offset in entry) + "="
 
 
-def chunking_attributes(tokens, *, template="paper"):
+def chunking_attributes(
+    tokens: Sequence[tuple[str, str]], *, template: Literal["paper", "tutorial"] = "paper"
+) -> list[list[str]]:
     """Attributes of each token of a sentence: words and tags in a window around it.
 
     They are those of the chunking tutorial of CRFsuite [1]_: the words at offsets -2 to

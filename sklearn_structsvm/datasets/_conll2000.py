@@ -5,6 +5,8 @@ import io
 import zipfile
 import zlib
 from importlib.resources import files
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -39,15 +41,15 @@ MIN_COUNT = {"paper": 3, "tutorial": 1}
 
 def fetch_conll2000(
     *,
-    subset="train",
-    template="paper",
-    min_count=None,
-    data_home=None,
-    download_if_missing=True,
-    n_retries=3,
-    delay=1.0,
-    return_X_y=False,
-):
+    subset: Literal["train", "test", "all"] = "train",
+    template: Any = "paper",
+    min_count: int | None = None,
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    return_X_y: bool = False,
+) -> Any:
     """Fetch the CoNLL-2000 sentences and their chunk tags (sequence labeling).
 
     The words of a sentence are tagged ``B-X`` where a chunk of type ``X`` begins,

@@ -1,6 +1,7 @@
 """Synthetic problems whose labels depend on one another."""
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -16,18 +17,18 @@ LABEL_NOISE = 0.5
 
 
 def make_chains(
-    n_samples=100,
+    n_samples: int = 100,
     *,
-    n_features=20,
-    n_classes=5,
-    min_length=3,
-    max_length=10,
-    class_sep=1.5,
-    dependence=0.8,
-    sparse=False,
-    n_active=5,
-    random_state=None,
-):
+    n_features: int = 20,
+    n_classes: int = 5,
+    min_length: int = 3,
+    max_length: int = 10,
+    class_sep: float = 1.5,
+    dependence: float = 0.8,
+    sparse: bool = False,
+    n_active: int = 5,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[list[Any], list[np.ndarray]]:
     r"""Generate sequences with a Markov chain of labels.
 
     The first label is uniform. Each further one is, with probability `dependence`, the
@@ -126,17 +127,17 @@ def make_chains(
 
 
 def make_multilabel(
-    n_samples=100,
+    n_samples: int = 100,
     *,
-    n_features=20,
-    n_classes=5,
-    n_labels=2.0,
-    n_factors=2,
-    class_sep=2.0,
-    sparse=False,
-    n_active=20,
-    random_state=None,
-):
+    n_features: int = 20,
+    n_classes: int = 5,
+    n_labels: float = 2.0,
+    n_factors: int = 2,
+    class_sep: float = 2.0,
+    sparse: bool = False,
+    n_active: int = 20,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Any, np.ndarray]:
     r"""Generate samples with several labels that depend on one another.
 
     Labels come from a few latent factors: with :math:`h_i \sim N(0, I)` of dimension
@@ -228,18 +229,18 @@ def make_multilabel(
 
 
 def make_hierarchical(
-    n_samples=100,
+    n_samples: int = 100,
     *,
-    n_features=50,
-    n_nodes=16,
-    n_leaves=10,
-    n_labels=2.0,
-    n_extra_edges=0,
-    class_sep=2.0,
-    sparse=False,
-    n_active=50,
-    random_state=None,
-):
+    n_features: int = 50,
+    n_nodes: int = 16,
+    n_leaves: int = 10,
+    n_labels: float = 2.0,
+    n_extra_edges: int = 0,
+    class_sep: float = 2.0,
+    sparse: bool = False,
+    n_active: int = 50,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Any, np.ndarray, np.ndarray]:
     r"""Generate samples whose labels are the leaves of a hierarchy.
 
     The inner nodes form a random tree, node 0 its root, and each leaf has a random

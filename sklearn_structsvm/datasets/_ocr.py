@@ -4,6 +4,8 @@ import io
 import zipfile
 import zlib
 from importlib.resources import files
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
 from scipy.io import loadmat
@@ -62,7 +64,7 @@ def _as_bunch(pixels, letters, lengths, fold, return_X_y):
     )
 
 
-def load_ocr_letters(*, return_X_y=False):
+def load_ocr_letters(*, return_X_y: bool = False) -> Any:
     """Load 626 handwritten words, fold 0 of the OCR letters (classification).
 
     The words are sequences of letters, each letter a binary image of 16 by 8 pixels;
@@ -131,13 +133,13 @@ def load_ocr_letters(*, return_X_y=False):
 
 def fetch_ocr_letters(
     *,
-    subset="all",
-    data_home=None,
-    download_if_missing=True,
-    n_retries=3,
-    delay=1.0,
-    return_X_y=False,
-):
+    subset: Literal["all", "small", "large"] = "all",
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    return_X_y: bool = False,
+) -> Any:
     """Fetch 6877 handwritten words, the OCR letters in ten folds (classification).
 
     Read from the data home, or downloaded into it (once, and checked by SHA256).

@@ -30,8 +30,13 @@ BLUR = 1.0
 
 
 def make_poses(
-    n_samples=30, *, shape=(32, 24), n_distractors=2, noise=0.3, random_state=None
-):
+    n_samples: int = 30,
+    *,
+    shape: tuple[int, int] = (32, 24),
+    n_distractors: int = 2,
+    noise: float = 0.3,
+    random_state: int | np.random.RandomState | None = None,
+) -> Bunch:
     """Generate poses of a stick figure, and maps of noisy detectors of its joints.
 
     The map of a joint has a blob of height 1 where the joint is, blobs just as high where

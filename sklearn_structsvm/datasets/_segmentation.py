@@ -1,6 +1,7 @@
 """Images whose pixels, or superpixels, are to be labeled."""
 
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
@@ -15,17 +16,17 @@ SHAPES_PER_CLASS = 2
 
 
 def make_segmentation(
-    n_samples=20,
+    n_samples: int = 20,
     *,
-    shape=(24, 32),
-    n_classes=2,
-    kind="blobs",
-    size=4.0,
-    n_channels=3,
-    noise=1.0,
-    n_superpixels=None,
-    random_state=None,
-):
+    shape: tuple[int, int] = (24, 32),
+    n_classes: int = 2,
+    kind: Literal["blobs", "shapes"] = "blobs",
+    size: float = 4.0,
+    n_channels: int = 3,
+    noise: float = 1.0,
+    n_superpixels: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> Bunch:
     r"""Generate noisy images in which neighbours tend to have the same label.
 
     The colour of a pixel is that of its label, plus noise:
@@ -126,7 +127,7 @@ def make_segmentation(
     X, y = [], []
     for image, own, node in zip(images, labels, nodes, strict=True):
         sizes = np.bincount(node.ravel())
-        features = np.column_stack(
+        features: np.ndarray = np.column_stack(
             [np.bincount(node.ravel(), image[..., c].ravel()) for c in range(n_channels)]
         )
         features /= sizes[:, np.newaxis]

@@ -15,7 +15,14 @@ STEPS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 ATTEMPTS = 100
 
 
-def make_snakes(n_samples=20, *, shape=(8, 8), n_parts=5, noise=0.3, random_state=None):
+def make_snakes(
+    n_samples: int = 20,
+    *,
+    shape: tuple[int, int] = (8, 8),
+    n_parts: int = 5,
+    noise: float = 0.3,
+    random_state: int | np.random.RandomState | None = None,
+) -> Bunch:
     """Generate images of snakes, whose parts only their neighbours tell apart.
 
     A snake winds over the image from its head, part 1, to its tail, part `n_parts`; the

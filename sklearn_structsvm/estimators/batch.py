@@ -3,8 +3,10 @@
 from functools import cache, partial
 from math import ceil, sqrt
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
@@ -118,7 +120,7 @@ class BatchClassifier(StructuredClassifier):
             tags.classifier_tags.multi_class = self.loss == "slack_hinge"
         return tags
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
         Parameters

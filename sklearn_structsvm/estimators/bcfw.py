@@ -1,8 +1,14 @@
 """Structural SVMs trained by block-coordinate Frank-Wolfe."""
 
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
+    StructureName,
     check_bounds,
     has_exact_steps,
     make_distributed_problem,
@@ -12,6 +18,7 @@ from sklearn_structsvm.estimators.structured import (
     TRAINING_CONSTRAINTS,
     StructuredClassifier,
 )
+from sklearn_structsvm.structures import Structure
 
 
 class BCFWClassifier(StructuredClassifier):
@@ -207,29 +214,29 @@ class BCFWClassifier(StructuredClassifier):
 
     def __init__(
         self,
-        structure="auto",
+        structure: StructureName | Structure = "auto",
         *,
-        C=1.0,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        step="auto",
-        sampling="auto",
-        acceleration="auto",
-        cache="auto",
-        algorithm="block",
-        average=False,
-        coef_bounds=None,
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        gap_check_interval=10,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        step: Literal["auto", "exact", "corrective", "fw", "pairwise", "away"] = "auto",
+        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
+        acceleration: bool | Literal["auto"] = "auto",
+        cache: bool | Literal["auto"] = "auto",
+        algorithm: Literal["block", "batch"] = "block",
+        average: bool = False,
+        coef_bounds: tuple[Any, Any] | list[Any] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        gap_check_interval: int = 10,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.C = C
         self.fit_intercept = fit_intercept
@@ -252,7 +259,7 @@ class BCFWClassifier(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
         Parameters

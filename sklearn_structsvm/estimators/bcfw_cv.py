@@ -1,8 +1,11 @@
 """Structural SVMs, with C chosen by cross-validation along regularization paths."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.bcfw_path import (
@@ -14,9 +17,10 @@ from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
 )
-from sklearn_structsvm.estimators.problem import make_problem
+from sklearn_structsvm.estimators.problem import StructureName, make_problem
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.solvers.blocks.path import default_kappa, first_breakpoint
+from sklearn_structsvm.structures import Structure
 
 # Where the default grid of C ends: paths get long beyond, and their ends seldom win.
 MAX_C = 10.0
@@ -113,28 +117,28 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
     def __init__(
         self,
-        structure="auto",
+        structure: StructureName | Structure = "auto",
         *,
-        Cs=30,
-        cv=None,
-        scoring=None,
-        eps=0.1,
-        heuristic=False,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        step="auto",
-        sampling="auto",
-        acceleration="auto",
-        cache="auto",
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        Cs: int | ArrayLike = 30,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        eps: float = 0.1,
+        heuristic: bool = False,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        step: Literal["auto", "exact", "corrective", "fw", "pairwise", "away"] = "auto",
+        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
+        acceleration: bool | Literal["auto"] = "auto",
+        cache: bool | Literal["auto"] = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.Cs = Cs
         self.cv = cv

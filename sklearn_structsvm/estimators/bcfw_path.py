@@ -1,8 +1,10 @@
 """Regularization paths of structural SVMs: solutions for all values of C."""
 
 from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -11,13 +13,15 @@ from sklearn_structsvm._utils.compat import Interval, validate_params
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.problem import (
+    StructureName,
     check_nothing_to_learn,
     make_problem,
     refuse_bounds,
 )
 from sklearn_structsvm.estimators.structured import PROBLEM_CONSTRAINTS
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
-from sklearn_structsvm.solvers.blocks.path import regularization_path
+from sklearn_structsvm.solvers.blocks.path import RegularizationPath, regularization_path
+from sklearn_structsvm.structures import Structure
 
 # 2**-15, where the grid of the paper's appendix K ends.
 MIN_LAMBDA = 2.0**-15
@@ -43,28 +47,28 @@ PATH_CONSTRAINTS = {
     prefer_skip_nested_validation=True,
 )
 def bcfw_path(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
-    structure="auto",
-    sample_weight=None,
-    eps=0.1,
-    kappa=None,
-    heuristic=False,
-    min_lambda=MIN_LAMBDA,
-    fit_intercept=True,
-    intercept_scaling=1.0,
-    classes=None,
-    class_weight=None,
-    step="auto",
-    sampling="auto",
-    acceleration="auto",
-    cache="auto",
-    max_iter=None,
-    max_time=None,
-    n_jobs=None,
-    random_state=None,
-):
+    structure: StructureName | Structure = "auto",
+    sample_weight: ArrayLike | None = None,
+    eps: float = 0.1,
+    kappa: float | None = None,
+    heuristic: bool = False,
+    min_lambda: float = MIN_LAMBDA,
+    fit_intercept: bool = True,
+    intercept_scaling: float = 1.0,
+    classes: ArrayLike | None = None,
+    class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+    step: Literal["auto", "exact", "corrective", "fw", "pairwise", "away"] = "auto",
+    sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
+    acceleration: bool | Literal["auto"] = "auto",
+    cache: bool | Literal["auto"] = "auto",
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> RegularizationPath:
     r"""Compute the regularization path of a structural SVM: solutions for all C.
 
     For each :math:`\lambda`, the path holds weights w whose objective is within `eps` of

@@ -1,16 +1,22 @@
 """Support vector machines trained by bundle methods."""
 
 from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
     SAMPLE_LOSSES,
     BatchClassifier,
 )
-from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT
+from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT, StructureName
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
+from sklearn_structsvm.structures import Structure
 
 
 class BMRMClassifier(BatchClassifier):
@@ -198,27 +204,38 @@ class BMRMClassifier(BatchClassifier):
 
     def __init__(
         self,
-        structure="auto",
+        structure: StructureName | Structure = "auto",
         *,
-        loss="hinge",
-        line_search=True,
-        subproblem="qp",
-        formulation="one-slack",
-        C=1.0,
-        k=None,
-        label_costs=None,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        loss: Literal[
+            "hinge",
+            "slack_hinge",
+            "f1",
+            "jaccard",
+            "zero_one",
+            "break_even",
+            "precision_at_k",
+            "recall_at_k",
+            "roc_auc",
+        ]
+        | ConfusionMetric = "hinge",
+        line_search: bool = True,
+        subproblem: Literal["qp", "line"] = "qp",
+        formulation: Literal["one-slack", "n-slack"] = "one-slack",
+        C: float = 1.0,
+        k: int | float | None = None,
+        label_costs: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.loss = loss
         self.line_search = line_search
@@ -243,7 +260,7 @@ class BMRMClassifier(BatchClassifier):
         options = {"line_search": self.line_search, "subproblem": self.subproblem}
         return "BMRM", run_bmrm, options
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
         Parameters

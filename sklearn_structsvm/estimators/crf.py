@@ -2,18 +2,24 @@
 
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_consistent_length
-from sklearn.utils.metaestimators import available_if
 
 from sklearn_structsvm._utils.borders import as_floats, check_choice, check_sparse
-from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm._utils.compat import (
+    Interval,
+    StrOptions,
+    available_if,
+)
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.problem import (
+    StructureName,
     has_exact_steps,
     make_distributed_problem,
     make_problem,
@@ -30,7 +36,7 @@ from sklearn_structsvm.solvers.batch.lbfgs import run_lbfgs
 from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
-from sklearn_structsvm.structures import MulticlassStructure
+from sklearn_structsvm.structures import MulticlassStructure, Structure
 from sklearn_structsvm.structures.base import as_object_array
 
 DECODINGS = ("map", "mbr")
@@ -63,7 +69,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             "BCFWClassifier takes any."
         )
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the output of each example according to `decoding`.
 
         Parameters
@@ -90,7 +96,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         with self._reading() as w:
             return self.structure_.marginals(X, w, self._n_threads(X))
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Compute the marginal probabilities of the classes.
 
         Parameters
@@ -107,7 +113,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         """
         return self._marginals(self._check_X(X))
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Compute the logarithms of the marginal probabilities.
 
         Parameters
@@ -126,7 +132,7 @@ class ProbabilisticClassifier(StructuredClassifier):
                 return np.log(proba)
             return as_object_array([np.log(item) for item in proba])
 
-    def log_likelihood(self, X, y):
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         r"""Compute the log-likelihood of the whole labeling of each example.
 
         Parameters
@@ -151,7 +157,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         n_threads = count_threads(self.n_jobs)
         return self.structure_.log_probabilities(X, y, self._weights, n_threads)
 
-    def entropy(self, X):
+    def entropy(self, X: Any) -> np.ndarray:
         r"""Compute the entropy of the predicted distribution of each example, in nats.
 
         Parameters
@@ -169,7 +175,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         return self.structure_.entropies(X, self._weights, count_threads(self.n_jobs))
 
     @available_if(knows("k_best"))
-    def predict_k_best(self, X, k=5):
+    def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """Find the k most probable labelings of each example, with their probabilities.
 
         Parameters
@@ -379,26 +385,26 @@ class CRFClassifier(ProbabilisticClassifier):
 
     def __init__(
         self,
-        structure="auto",
+        structure: StructureName | Structure = "auto",
         *,
-        C=1.0,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        solver="auto",
-        sampling="auto",
-        acceleration="auto",
-        decoding="map",
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        gap_check_interval=10,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
+        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
+        acceleration: bool | Literal["auto"] = "auto",
+        decoding: Literal["map", "mbr"] = "map",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        gap_check_interval: int = 10,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.C = C
         self.fit_intercept = fit_intercept
@@ -418,7 +424,7 @@ class CRFClassifier(ProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
         Parameters

@@ -1,8 +1,11 @@
 """Conditional random fields, with C chosen by cross-validation."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
@@ -11,6 +14,8 @@ from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
 )
+from sklearn_structsvm.estimators.problem import StructureName
+from sklearn_structsvm.structures import Structure
 
 # Where a grid of a number of values begins and ends.
 MIN_C, MAX_C = 1e-3, 1e2
@@ -105,27 +110,27 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
 
     def __init__(
         self,
-        structure="auto",
+        structure: StructureName | Structure = "auto",
         *,
-        Cs=10,
-        cv=None,
-        scoring=None,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        solver="auto",
-        sampling="auto",
-        acceleration="auto",
-        decoding="map",
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        gap_check_interval=10,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        Cs: int | ArrayLike = 10,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
+        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
+        acceleration: bool | Literal["auto"] = "auto",
+        decoding: Literal["map", "mbr"] = "map",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        gap_check_interval: int = 10,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.Cs = Cs
         self.cv = cv

@@ -1,10 +1,13 @@
 """What estimators that choose C by cross-validation share: folds, scores, the choice."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
@@ -32,6 +35,8 @@ class CrossValidatedMixin:
     and `_follow` which values are tried and how.
     """
 
+    _fit_or_restore: Callable[..., Self]
+
     def _range(self, problem):
         """The least and the largest C that a number of values lies between."""
         raise NotImplementedError
@@ -51,7 +56,7 @@ class CrossValidatedMixin:
     def _keep_gaps(self, gaps_path):
         """Make the gaps of the folds an attribute, where they are known."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Choose C by cross-validation and fit the model with it.
 
         Parameters

@@ -1,13 +1,20 @@
 """Support vector machines trained by the excessive gap technique."""
 
 from functools import partial
+from typing import Any, Literal, Self
+
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
-from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT, refuse_bounds
+from sklearn_structsvm.estimators.problem import (
+    STRUCTURE_CONSTRAINT,
+    StructureName,
+    refuse_bounds,
+)
 from sklearn_structsvm.risks import BinaryHinge
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
 from sklearn_structsvm.solvers.blocks.excessive_gap import run_excessive_gap
-from sklearn_structsvm.structures import BinaryStructure
+from sklearn_structsvm.structures import BinaryStructure, Structure
 
 
 class PragamClassifier(BatchClassifier):
@@ -162,21 +169,21 @@ class PragamClassifier(BatchClassifier):
 
     def __init__(
         self,
-        loss="hinge",
+        loss: Literal["hinge", "slack_hinge"] = "hinge",
         *,
-        structure="auto",
-        C=1.0,
-        label_costs=None,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        tol=1e-3,
-        max_iter=10_000,
-        max_time=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        structure: StructureName | Structure = "auto",
+        C: float = 1.0,
+        label_costs: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.loss = loss
         self.structure = structure
         self.C = C
@@ -195,7 +202,7 @@ class PragamClassifier(BatchClassifier):
         frees_intercept = self.fit_intercept and isinstance(risk, BinaryHinge)
         return "Pragam", run_pragam, {"fit_intercept": frees_intercept}
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
         Parameters

@@ -1,6 +1,7 @@
 """From (X, y, sample_weight) to the problem that a solver knows, and back."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -46,6 +47,9 @@ STRUCTURES = {
     "pairwise": PairwiseMultilabelStructure,
     "tree": TreeStructure,
 }
+StructureName = Literal[
+    "auto", "binary", "chain", "graph", "multiclass", "multilabel", "pairwise", "tree"
+]
 STRUCTURE_CONSTRAINT = [StrOptions({"auto", *STRUCTURES}), Structure]
 
 

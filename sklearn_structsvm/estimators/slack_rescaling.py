@@ -2,10 +2,15 @@
 
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
+    StructureName,
     check_bounds,
     make_distributed_problem,
     make_problem,
@@ -18,7 +23,12 @@ from sklearn_structsvm.estimators.structured import (
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
-from sklearn_structsvm.solvers.blocks.slack_search import SEARCHES, check_search
+from sklearn_structsvm.solvers.blocks.slack_search import (
+    SEARCHES,
+    SearchName,
+    check_search,
+)
+from sklearn_structsvm.structures import Structure
 
 
 class SlackRescaledSSVM(StructuredClassifier):
@@ -211,33 +221,33 @@ class SlackRescaledSSVM(StructuredClassifier):
 
     def __init__(
         self,
-        structure="auto",
+        structure: StructureName | Structure = "auto",
         *,
-        rescaling="slack",
-        search="angular",
-        solver="bcfw",
-        C=1.0,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        search_rtol=1e-6,
-        max_queries=1000,
-        formulation="n-slack",
-        step="auto",
-        sampling="auto",
-        acceleration="auto",
-        cache="auto",
-        average="auto",
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        gap_check_interval=10,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        rescaling: Literal["slack", "margin"] = "slack",
+        search: SearchName = "angular",
+        solver: Literal["bcfw", "sgd", "cutting_plane"] = "bcfw",
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        search_rtol: float = 1e-6,
+        max_queries: int = 1000,
+        formulation: Literal["n-slack", "one-slack"] = "n-slack",
+        step: Literal["auto", "corrective", "fw", "pairwise", "away"] = "auto",
+        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
+        acceleration: bool | Literal["auto"] = "auto",
+        cache: bool | Literal["auto"] = "auto",
+        average: bool | Literal["auto"] = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        gap_check_interval: int = 10,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.structure = structure
         self.rescaling = rescaling
         self.search = search
@@ -264,7 +274,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
         Parameters

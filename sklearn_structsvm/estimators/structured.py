@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
 from pickle import PicklingError
+from typing import Any
 
 import joblib
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_structsvm._utils.borders import (
@@ -21,7 +22,12 @@ from sklearn_structsvm._utils.borders import (
     check_sparse,
 )
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import CallbackSupportMixin, Interval, StrOptions
+from sklearn_structsvm._utils.compat import (
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    available_if,
+)
 from sklearn_structsvm._utils.labels import unseen_words
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.blocks import BlockSteps, ExactSteps, as_it_is
@@ -206,7 +212,7 @@ class StructuredClassifier(
             )
         return self.structure_.check_data(X)[0]
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the best output for each example.
 
         Parameters
@@ -237,7 +243,7 @@ class StructuredClassifier(
         return self.structure_.decode_batch(X, self._weights)[:0]
 
     @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes or labels (flat structures only).
 
         Parameters
@@ -254,7 +260,7 @@ class StructuredClassifier(
         scores = self.structure_.decision_function(X, self._weights)
         return self.structure_.present_scores(scores)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Score the predictions for X against y.
 
         The score is the accuracy for flat structures (subset accuracy if there are
@@ -287,7 +293,7 @@ class StructuredClassifier(
         return self.structure_.score(y, y_pred, sample_weight=sample_weight)
 
     @available_if(knows("k_best"))
-    def predict_k_best(self, X, k=5):
+    def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """Find the k best labelings of each example, with their scores.
 
         Available for chains, trees, and graphs without cycles.
@@ -315,7 +321,7 @@ class StructuredClassifier(
         return tuple(as_object_array(items) for items in zip(*pairs, strict=True))
 
     @available_if(knows("max_marginals"))
-    def max_marginals(self, X):
+    def max_marginals(self, X: Any) -> np.ndarray:
         """Compute max-marginals: the best score with each class at each position.
 
         Available for chains, trees, and graphs without cycles.

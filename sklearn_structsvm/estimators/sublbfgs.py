@@ -2,8 +2,12 @@
 
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.distributed.blocks import ExactSteps
 from sklearn_structsvm.distributed.dask_problem import DaskProblem
 from sklearn_structsvm.estimators.batch import (
@@ -200,28 +204,42 @@ class SubLBFGSClassifier(BatchClassifier):
 
     def __init__(
         self,
-        loss="hinge",
+        loss: Literal[
+            "hinge",
+            "slack_hinge",
+            "logistic",
+            "f1",
+            "jaccard",
+            "zero_one",
+            "break_even",
+            "precision_at_k",
+            "recall_at_k",
+            "roc_auc",
+        ]
+        | ConfusionMetric = "hinge",
         *,
-        penalty="l2",
-        solver="auto",
-        C=1.0,
-        k=None,
-        line_search="exact",
-        buffer=15,
-        direction_tol=1e-5,
-        max_directions=20,
-        label_costs=None,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        class_weight=None,
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        verbose=0,
-    ):
+        penalty: Literal["l2", "l1"] = "l2",
+        solver: Literal[
+            "auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs", "owlqn", "owlqn*"
+        ] = "auto",
+        C: float = 1.0,
+        k: int | float | None = None,
+        line_search: Literal["exact", "wolfe"] = "exact",
+        buffer: int = 15,
+        direction_tol: float = 1e-5,
+        max_directions: int = 20,
+        label_costs: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.loss = loss
         self.penalty = penalty
         self.solver = solver

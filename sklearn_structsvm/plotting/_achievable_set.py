@@ -1,7 +1,12 @@
 """The achievable confusion matrices in a plane, and what a solver finds among them."""
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend_below
 from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
 from sklearn_structsvm.plotting._plane import ConfusionPlane
@@ -14,6 +19,9 @@ _FEASIBLE_STYLE = {"color": "C2", "alpha": 0.3, "linewidth": 0, "zorder": 0.6}
 _CONTOUR_STYLE = {"colors": "0.6", "linewidths": 0.8, "levels": 9, "zorder": 0.8}
 _BEST_STYLE = {"linewidths": 1.0, "linestyles": "--", "zorder": 0.9}
 _MARK_COLOR = "C3"
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class AchievableSetDisplay:
@@ -98,20 +106,22 @@ class AchievableSetDisplay:
     ('Recall of 0', 'Recall of 1')
     """
 
+    ax_: "Axes"
+
     def __init__(
         self,
         *,
-        achievable,
-        axis_names,
-        limits=(1.0, 1.0),
-        feasible=None,
-        contours=None,
-        found=None,
-        classifiers=None,
-        path=None,
-        most_probable=None,
-        name=None,
-    ):
+        achievable: ArrayLike,
+        axis_names: tuple[str, str],
+        limits: tuple[float, float] = (1.0, 1.0),
+        feasible: ArrayLike | None = None,
+        contours: Any = None,
+        found: ArrayLike | None = None,
+        classifiers: ArrayLike | None = None,
+        path: ArrayLike | None = None,
+        most_probable: ArrayLike | None = None,
+        name: str | None = None,
+    ) -> None:
         self.achievable = achievable
         self.axis_names = axis_names
         self.limits = limits
@@ -123,7 +133,15 @@ class AchievableSetDisplay:
         self.most_probable = most_probable
         self.name = name
 
-    def plot(self, ax=None, *, name=None, contour_kw=None, mark_kw=None, **line_kw):
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        name: str | None = None,
+        contour_kw: dict[str, Any] | None = None,
+        mark_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw the sets, contours and marks.
 
         Parameters
@@ -228,22 +246,22 @@ class AchievableSetDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y,
+        estimator: Any,
+        X: Any,
+        y: Any,
         *,
-        entries=None,
-        normalize=True,
-        group=None,
-        path=True,
-        sample_weight=None,
-        sensitive_features=None,
-        ax=None,
-        name=None,
-        contour_kw=None,
-        mark_kw=None,
-        **line_kw,
-    ):
+        entries: Any = None,
+        normalize: bool = True,
+        group: Any = None,
+        path: bool = True,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: Any = None,
+        ax: "Axes | None" = None,
+        name: str | None = None,
+        contour_kw: dict[str, Any] | None = None,
+        mark_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw what a fitted classifier could achieve on some examples, and what it does.
 
         Parameters
@@ -304,27 +322,27 @@ default=None
     @classmethod
     def from_predictions(
         cls,
-        y_true,
-        y_proba,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
         *,
-        metric=None,
-        constraints=(),
-        labels=None,
-        confusion="auto",
-        solver="auto",
-        solver_options=None,
-        entries=None,
-        normalize=True,
-        group=None,
-        path=True,
-        sample_weight=None,
-        sensitive_features=None,
-        ax=None,
-        name=None,
-        contour_kw=None,
-        mark_kw=None,
-        **line_kw,
-    ):
+        metric: str | ConfusionMetric | None = None,
+        constraints: Constraint | list[Constraint] | tuple[Constraint, ...] = (),
+        labels: ArrayLike | None = None,
+        confusion: Literal["auto", "labels", "probabilities"] = "auto",
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        entries: Any = None,
+        normalize: bool = True,
+        group: Any = None,
+        path: bool = True,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: Any = None,
+        ax: "Axes | None" = None,
+        name: str | None = None,
+        contour_kw: dict[str, Any] | None = None,
+        mark_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw what can be achieved with given class probabilities.
 
         Parameters
@@ -361,11 +379,13 @@ default=None
             y_true, y_proba, (metric, constraints), metadata, confusion
         )
         plane = ConfusionPlane(sample.cells, entries, normalize=normalize, group=group)
-        solution = [], [], []
+        confusions, weights, steps = [], [], []
         if metric is not None:
-            solution = sample.solve(solver, solver_options or {})
-            solution = solution if path else (*solution[:2], [])
-        display = cls._of(sample, plane, *solution, name, contours=metric is not None)
+            confusions, weights, steps = sample.solve(solver, solver_options or {})
+        steps = steps if path else []
+        display = cls._of(
+            sample, plane, confusions, weights, steps, name, contours=metric is not None
+        )
         return display.plot(ax, contour_kw=contour_kw, mark_kw=mark_kw, **line_kw)
 
     @classmethod

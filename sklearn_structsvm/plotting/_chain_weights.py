@@ -1,6 +1,9 @@
 """Weights of a chain: what follows on what, and which features speak for a label."""
 
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,6 +15,9 @@ from sklearn_structsvm.plotting._common import axes_or_new
 _CELL = 0.24
 _AROUND = 1.6
 _LETTER = 0.08
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class ChainWeightsDisplay:
@@ -58,7 +64,16 @@ class ChainWeightsDisplay:
     [(3, 3), (5, 3)]
     """
 
-    def __init__(self, *, labels, transition=None, emission=None, feature_names=None):
+    ax_: "Axes"
+
+    def __init__(
+        self,
+        *,
+        labels: ArrayLike,
+        transition: ArrayLike | None = None,
+        emission: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None,
+    ) -> None:
         self.labels = labels
         self.transition = transition
         self.emission = emission
@@ -66,8 +81,14 @@ class ChainWeightsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, *, feature_names=None, n_features=20, ax=None, **imshow_kw
-    ):
+        cls,
+        estimator: Any,
+        *,
+        feature_names: ArrayLike | None = None,
+        n_features: int = 20,
+        ax: Any = None,
+        **imshow_kw: Any,
+    ) -> Self:
         """Draw the weights of a fitted chain or tree.
 
         Parameters
@@ -96,7 +117,7 @@ class ChainWeightsDisplay:
         """
         check_is_fitted(estimator)
         model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        structure = getattr(model, "structure_", None)
+        structure: Any = getattr(model, "structure_", None)
         if not hasattr(structure, "weight_parts") or not structure.has_sums:
             raise TypeError(
                 "ChainWeightsDisplay needs an estimator over a ChainStructure or "
@@ -115,7 +136,7 @@ class ChainWeightsDisplay:
         )
         return display.plot(ax=ax, n_features=n_features, **imshow_kw)
 
-    def plot(self, ax=None, *, n_features=20, **imshow_kw):
+    def plot(self, ax: Any = None, *, n_features: int = 20, **imshow_kw: Any) -> Self:
         """Draw the heat maps.
 
         Parameters

@@ -2,8 +2,10 @@
 
 import warnings
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
@@ -25,6 +27,9 @@ _OBJECTIVES = ("objective", "dual_objective")
 # The objectives are sums over the examples. Rounding of a million terms stays below
 # this share of the objective, so a gap that is more negative has another cause.
 _ROUNDING = 1e-9
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class ConvergenceDisplay:
@@ -76,20 +81,24 @@ class ConvergenceDisplay:
     ('Time (s)', 'Duality gap')
     """
 
-    def __init__(self, *, history, name=None):
+    ax_: "Axes"
+
+    def __init__(
+        self, *, history: Mapping[str, ArrayLike], name: str | None = None
+    ) -> None:
         self.history = history
         self.name = name
 
     def plot(
         self,
-        ax=None,
+        ax: "Axes | None" = None,
         *,
-        x="seconds",
-        y="dual_gap",
-        name=None,
-        fill_between_kw=None,
-        **line_kw,
-    ):
+        x: Literal["seconds", "n_iter", "n_oracle_calls"] = "seconds",
+        y: Literal["dual_gap", "objective"] = "dual_gap",
+        name: str | None = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw the history on a logarithmic axis.
 
         A gap that is not positive has no place there. It is drawn as a triangle at the
@@ -196,15 +205,15 @@ class ConvergenceDisplay:
     @classmethod
     def from_history(
         cls,
-        history,
+        history: Mapping[str, ArrayLike],
         *,
-        x="seconds",
-        y="dual_gap",
-        name=None,
-        ax=None,
-        fill_between_kw=None,
-        **line_kw,
-    ):
+        x: Literal["seconds", "n_iter", "n_oracle_calls"] = "seconds",
+        y: Literal["dual_gap", "objective"] = "dual_gap",
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw a history that was kept apart from its estimator.
 
         Parameters
@@ -230,15 +239,15 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
+        estimator: Any,
         *,
-        x="seconds",
-        y="dual_gap",
-        name=None,
-        ax=None,
-        fill_between_kw=None,
-        **line_kw,
-    ):
+        x: Literal["seconds", "n_iter", "n_oracle_calls"] = "seconds",
+        y: Literal["dual_gap", "objective"] = "dual_gap",
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw the `history_` of a fitted estimator.
 
         Parameters

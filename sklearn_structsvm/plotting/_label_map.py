@@ -1,6 +1,9 @@
 """The labelings of one example as slack rescaling's search sees them."""
 
+from typing import TYPE_CHECKING, Any, Self, cast
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -8,6 +11,8 @@ from sklearn_structsvm._utils.borders import as_array, check_sparse
 from sklearn_structsvm.plotting._common import axes_or_new, show_legend_below
 from sklearn_structsvm.solvers.blocks._slack_oracle import points_of
 from sklearn_structsvm.solvers.blocks.slack_search import (
+    SearchName,
+    SlackSearchResult,
     check_search,
     find_most_violating,
 )
@@ -20,6 +25,9 @@ _MARGIN = 1.08
 _BELOW = 0.04
 # The first query is drawn as pale as this, the last one opaque.
 _PALEST = 0.35
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class LabelMapDisplay:
@@ -82,7 +90,13 @@ class LabelMapDisplay:
     (32, 2)
     """
 
-    def __init__(self, *, points, result, name=None):
+    ax_: "Axes"
+    true_: Any
+    found_: Any
+
+    def __init__(
+        self, *, points: ArrayLike, result: SlackSearchResult, name: str | None = None
+    ) -> None:
         self.points = points
         self.result = result
         self.name = name
@@ -90,17 +104,17 @@ class LabelMapDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        x,
-        y,
+        estimator: Any,
+        x: Any,
+        y: Any,
         *,
-        search=None,
-        max_queries=None,
-        max_labelings=2**14,
-        ax=None,
-        name=None,
-        **scatter_kw,
-    ):
+        search: SearchName | None = None,
+        max_queries: int | None = None,
+        max_labelings: int = 2**14,
+        ax: "Axes | None" = None,
+        name: str | None = None,
+        **scatter_kw: Any,
+    ) -> Self:
         """Search the labelings of one example with a fitted estimator's weights.
 
         Parameters
@@ -152,24 +166,25 @@ class LabelMapDisplay:
             dtype=np.float64,
         )
         if search is None:
-            search = getattr(estimator, "search", "angular")
+            search = cast(Any, getattr(estimator, "search", "angular"))
         oracle = structure.make_oracle(X, Y)
         check_search(oracle, search, type(structure).__name__)
         limit = {} if max_queries is None else {"max_queries": max_queries}
         result = find_most_violating(oracle, 0, w, search=search, trace=True, **limit)
         labelings = _all_labelings(structure, X[0], oracle, max_labelings)
         if labelings is None:
-            met = result.trace["found"]
-            points = np.column_stack(
-                [result.trace["margin"][met], result.trace["loss"][met]]
-            )
+            trace = result.trace or {}
+            met = trace["found"]
+            points = np.column_stack([trace["margin"][met], trace["loss"][met]])
             points = np.unique(np.vstack([[1.0, 0.0], points]), axis=0)
         else:
             points = points_of(oracle, 0, w, labelings)
         display = cls(points=points, result=result, name=name or search)
         return display.plot(ax=ax, **scatter_kw)
 
-    def plot(self, ax=None, *, name=None, **scatter_kw):
+    def plot(
+        self, ax: "Axes | None" = None, *, name: str | None = None, **scatter_kw: Any
+    ) -> Self:
         """Draw labelings, queries and the labeling found.
 
         Parameters

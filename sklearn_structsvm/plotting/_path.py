@@ -1,8 +1,10 @@
 """How scores and solutions change with the regularization."""
 
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_floats, check_choice
@@ -12,6 +14,7 @@ from sklearn_structsvm.plotting._common import (
     full_names,
     show_legend,
 )
+from sklearn_structsvm.solvers.blocks.path import RegularizationPath
 
 _PATH_Y_LABELS = {
     "gap": "Duality gap",
@@ -22,6 +25,9 @@ _KINDS = ("score", *_PATH_Y_LABELS)
 
 # Paths of many coefficients leave no room for the legend inside the axes.
 _BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class RegularizationPathDisplay:
@@ -92,18 +98,20 @@ class RegularizationPathDisplay:
     ['mean ± std over 2 folds', 'chosen C = 1']
     """
 
+    ax_: "Axes"
+
     def __init__(
         self,
         *,
-        kind,
-        param_range,
-        values,
-        reference=None,
-        coef_indices=None,
-        score_name=None,
-        name=None,
-        end=None,
-    ):
+        kind: Literal["score", "gap", "norm", "coefs"],
+        param_range: ArrayLike,
+        values: ArrayLike,
+        reference: float | None = None,
+        coef_indices: ArrayLike | None = None,
+        score_name: str | None = None,
+        name: str | None = None,
+        end: float | None = None,
+    ) -> None:
         self.kind = kind
         self.param_range = param_range
         self.values = values
@@ -114,8 +122,14 @@ class RegularizationPathDisplay:
         self.end = end
 
     def plot(
-        self, ax=None, *, name=None, score_name=None, fill_between_kw=None, **line_kw
-    ):
+        self,
+        ax: "Axes | None" = None,
+        *,
+        name: str | None = None,
+        score_name: str | None = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw the stored values.
 
         Parameters
@@ -238,14 +252,14 @@ class RegularizationPathDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
+        estimator: Any,
         *,
-        score_name=None,
-        name=None,
-        ax=None,
-        fill_between_kw=None,
-        **line_kw,
-    ):
+        score_name: str | None = None,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw the cross-validated scores among which an estimator chose its C.
 
         Parameters
@@ -291,7 +305,16 @@ class RegularizationPathDisplay:
         ).plot(ax, fill_between_kw=fill_between_kw, **line_kw)
 
     @classmethod
-    def from_path(cls, path, *, kind="gap", n_coefs=10, name=None, ax=None, **line_kw):
+    def from_path(
+        cls,
+        path: RegularizationPath,
+        *,
+        kind: Literal["gap", "norm", "coefs"] = "gap",
+        n_coefs: int = 10,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw a result of :func:`~sklearn_structsvm.bcfw_path` against λ.
 
         Parameters

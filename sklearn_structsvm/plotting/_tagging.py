@@ -1,6 +1,10 @@
 """One sequence with its labels: how probable each is, and what else it could be."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +21,9 @@ _AROUND = 1.6
 # In heights of a label: numbers stand above the middle of their cell by this, lines of
 # taggings below it, the best one lowest and the others this far apart.
 _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class TaggingDisplay:
@@ -68,7 +75,18 @@ class TaggingDisplay:
     (2, True)
     """
 
-    def __init__(self, *, labels, proba, taggings, tagging_proba, tokens=None):
+    ax_: "Axes"
+    figure_: Any
+
+    def __init__(
+        self,
+        *,
+        labels: Sequence[Any] | np.ndarray,
+        proba: ArrayLike,
+        taggings: Sequence[Any] | np.ndarray,
+        tagging_proba: Sequence[float] | np.ndarray,
+        tokens: Sequence[Any] | np.ndarray | None = None,
+    ) -> None:
         self.labels = labels
         self.proba = proba
         self.taggings = taggings
@@ -76,7 +94,16 @@ class TaggingDisplay:
         self.tokens = tokens
 
     @classmethod
-    def from_estimator(cls, estimator, x, *, tokens=None, k=3, ax=None, **imshow_kw):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        x: Any,
+        *,
+        tokens: Sequence[Any] | np.ndarray | None = None,
+        k: int = 3,
+        ax: "Axes | None" = None,
+        **imshow_kw: Any,
+    ) -> Self:
         """Tag one sequence, and draw it.
 
         Parameters
@@ -123,7 +150,7 @@ class TaggingDisplay:
         )
         return display.plot(ax=ax, **imshow_kw)
 
-    def plot(self, ax=None, **imshow_kw):
+    def plot(self, ax: "Axes | None" = None, **imshow_kw: Any) -> Self:
         """Draw it.
 
         Parameters
@@ -154,7 +181,12 @@ class TaggingDisplay:
                 _POSITION * n_positions + _AROUND,
                 _LABEL * len(labels) + _AROUND,
             )
-        style = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, "aspect": "auto"}
+        style: dict[str, Any] = {
+            "cmap": "Blues",
+            "vmin": 0.0,
+            "vmax": 1.0,
+            "aspect": "auto",
+        }
         self.image_ = self.ax_.imshow(proba.T, **style | imshow_kw)
         self.text_ = np.full(proba.T.shape, None)
         for t, j in np.argwhere(proba >= _WRITTEN):

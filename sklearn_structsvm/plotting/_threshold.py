@@ -1,11 +1,17 @@
 """What a threshold of two classes does: precision, recall, metric, constraints."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
+from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend
@@ -14,7 +20,10 @@ from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_leg
 MOST_THRESHOLDS = 500
 
 # Where a constraint is violated.
-SHADE = {"color": "0.5", "alpha": 0.2, "linewidth": 0}
+SHADE: dict[str, Any] = {"color": "0.5", "alpha": 0.2, "linewidth": 0}
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class ThresholdDisplay:
@@ -68,16 +77,18 @@ class ThresholdDisplay:
     True
     """
 
+    ax_: "Axes"
+
     def __init__(
         self,
         *,
-        thresholds,
-        scores,
-        violated=None,
-        threshold=None,
-        cv_thresholds=None,
-        label=None,
-    ):
+        thresholds: ArrayLike,
+        scores: Mapping[str, ArrayLike],
+        violated: ArrayLike | None = None,
+        threshold: float | None = None,
+        cv_thresholds: ArrayLike | None = None,
+        label: Any = None,
+    ) -> None:
         self.thresholds = thresholds
         self.scores = scores
         self.violated = violated
@@ -85,7 +96,7 @@ class ThresholdDisplay:
         self.cv_thresholds = cv_thresholds
         self.label = label
 
-    def plot(self, ax=None, **line_kw):
+    def plot(self, ax: "Axes | None" = None, **line_kw: Any) -> Self:
         """Draw the curves.
 
         Parameters
@@ -145,7 +156,16 @@ class ThresholdDisplay:
         return self
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, sample_weight=None, ax=None, **line_kw):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        ax: "Axes | None" = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw what the threshold of a fitted classifier does on some examples.
 
         Parameters
@@ -200,18 +220,18 @@ class ThresholdDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true,
-        y_score,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
         *,
-        metric="g_mean",
-        constraints=(),
-        threshold=None,
-        cv_thresholds=None,
-        labels=None,
-        sample_weight=None,
-        ax=None,
-        **line_kw,
-    ):
+        metric: str | ConfusionMetric = "g_mean",
+        constraints: Constraint | list[Constraint] | tuple[Constraint, ...] = (),
+        threshold: float | None = None,
+        cv_thresholds: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        ax: "Axes | None" = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw what thresholds of given probabilities do.
 
         Parameters

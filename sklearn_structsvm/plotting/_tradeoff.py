@@ -1,6 +1,10 @@
 """What a constraint costs: metric and violation against the constraint's level."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.registry import METRICS
@@ -17,6 +21,9 @@ _HEIGHTS = (3, 2)
 
 # How a metric of costs, of which less is better, stands on the axis.
 _MINUS = "Minus "
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class TradeoffDisplay:
@@ -80,19 +87,23 @@ class TradeoffDisplay:
     ['Score', 'Violation (≤ 0: met)']
     """
 
+    ax_: "Axes"
+    lines_: list[Any]
+    fill_betweens_: list[Any]
+
     def __init__(
         self,
         *,
-        levels,
-        test_scores,
-        test_violations,
-        train_scores=None,
-        train_violations=None,
-        unconstrained_scores=None,
-        level_name=None,
-        score_name=None,
-        name=None,
-    ):
+        levels: ArrayLike,
+        test_scores: ArrayLike,
+        test_violations: ArrayLike,
+        train_scores: ArrayLike | None = None,
+        train_violations: ArrayLike | None = None,
+        unconstrained_scores: ArrayLike | None = None,
+        level_name: str | None = None,
+        score_name: str | None = None,
+        name: str | None = None,
+    ) -> None:
         self.levels = levels
         self.test_scores = test_scores
         self.test_violations = test_violations
@@ -103,7 +114,14 @@ class TradeoffDisplay:
         self.score_name = score_name
         self.name = name
 
-    def plot(self, ax=None, *, name=None, fill_between_kw=None, **line_kw):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Draw scores and violations.
 
         Parameters
@@ -226,22 +244,22 @@ class TradeoffDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y,
+        estimator: Any,
+        X: Any,
+        y: Any,
         *,
-        param_name,
-        param_range,
-        cv=None,
-        sample_weight=None,
-        sensitive_features=None,
-        n_jobs=None,
-        score_name=None,
-        name=None,
-        ax=None,
-        fill_between_kw=None,
-        **line_kw,
-    ):
+        param_name: str | Sequence[str],
+        param_range: ArrayLike,
+        cv: Any = None,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: Any = None,
+        n_jobs: int | None = None,
+        score_name: str | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        **line_kw: Any,
+    ) -> Self:
         """Cross-validate a classifier at several levels of its constraint.
 
         Parameters

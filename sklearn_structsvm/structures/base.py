@@ -161,8 +161,16 @@ class Structure(BaseEstimator):
         )
 
     def constrained_decode(
-        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
-    ):
+        self,
+        x: Any,
+        y_true: Any,
+        w: np.ndarray,
+        lam: float,
+        alpha: float,
+        beta: float,
+        strict_alpha: bool = False,
+        strict_beta: bool = True,
+    ) -> Any:
         """Maximise h + `lam` g subject to β h < g ≤ α h; None if this is infeasible.
 
         This is the constrained λ-oracle of Choi, Meshi and Srebro (AISTATS 2016), eq.

@@ -423,9 +423,8 @@ class GraphStructure(NodeStructure):
 
     def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Accuracy over nodes, weighted by node weights and sample weights."""
-        y, weights = zip(*map(_split, y), strict=True)
-        pairs = zip(y, weights, strict=True)
-        weights = [np.ones(len(y_i)) if w is None else w for y_i, w in pairs]
+        pairs = [_split(y_i) for y_i in y]
+        weights = [np.ones(len(labels)) if w is None else w for labels, w in pairs]
         if sample_weight is not None:
             weights = [w * s for w, s in zip(weights, sample_weight, strict=True)]
         is_right = [

@@ -239,8 +239,16 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         return self._maximize(self._node_scores(x, w)[0] + lam * loss)
 
     def constrained_decode(
-        self, x, y_true, w, lam, alpha, beta, strict_alpha=False, strict_beta=True
-    ):
+        self,
+        x: Any,
+        y_true: Any,
+        w: np.ndarray,
+        lam: float,
+        alpha: float,
+        beta: float,
+        strict_alpha: bool = False,
+        strict_beta: bool = True,
+    ) -> Any:
         """Find the best z between two rays (inference "lp" only).
 
         Both rays are always included, since otherwise a best z need not exist. For

@@ -1,8 +1,10 @@
 """Classifiers for any metric and constraint of the confusion matrix."""
 
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
@@ -350,25 +352,27 @@ class ComplexMetricClassifier(TrainedMixture):
 
     def __init__(
         self,
-        estimator=None,
-        metric="g_mean",
-        constraints=(),
+        estimator: Any = None,
+        metric: str | ConfusionMetric | RateConstraint = "g_mean",
+        constraints: Constraint | list[Constraint] | tuple[Constraint, ...] = (),
         *,
-        lmo="plugin",
-        solver="auto",
-        solver_options=None,
-        confusion="auto",
-        group_blind=False,
-        group_estimator=None,
-        constraint_confidence=None,
-        cv=None,
-        tol=1e-3,
-        max_iter=1000,
-        max_time=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        lmo: Literal["plugin", "weighted"] | LMO = "plugin",
+        solver: Literal[
+            "auto", "column_generation", "frank_wolfe", "gda", "ellipsoid", "bisection"
+        ] = "auto",
+        solver_options: dict[str, Any] | None = None,
+        confusion: Literal["auto", "labels", "probabilities"] = "auto",
+        group_blind: bool = False,
+        group_estimator: Any = None,
+        constraint_confidence: float | None = None,
+        cv: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.estimator = estimator
         self.metric = metric
         self.constraints = constraints
@@ -389,14 +393,14 @@ class ComplexMetricClassifier(TrainedMixture):
 
     def fit(
         self,
-        X,
-        y,
-        sample_weight=None,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        sensitive_features=None,
-        costs=None,
-        **fit_params,
-    ):
+        sensitive_features: Any = None,
+        costs: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the class probabilities and find the optimal mixture.
 
         Parameters

@@ -3,8 +3,10 @@
 import copy
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -36,6 +38,7 @@ from sklearn_structsvm.confusion.label_metric import (
     label_confusions,
 )
 from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.rates import RateConstraint
 from sklearn_structsvm.confusion.ratios import FBeta
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.base import (
@@ -248,18 +251,18 @@ class MultilabelMetricClassifier(
 
     def __init__(
         self,
-        estimator=None,
-        metric="f1",
-        average="macro",
+        estimator: Any = None,
+        metric: str | ConfusionMetric | RateConstraint = "f1",
+        average: Literal["macro", "micro", "samples"] = "macro",
         *,
-        labels_per_row=None,
-        constraints=(),
-        confusion="auto",
-        cv=5,
-        tol=1e-4,
-        max_iter=1000,
-        n_jobs=None,
-    ):
+        labels_per_row: int | None = None,
+        constraints: Constraint | list[Constraint] | tuple[Constraint, ...] = (),
+        confusion: Literal["auto", "labels", "probabilities"] = "auto",
+        cv: Any = 5,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.metric = metric
         self.average = average
@@ -271,7 +274,9 @@ class MultilabelMetricClassifier(
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def fit(self, X, y, sample_weight=None, **fit_params):
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **fit_params: Any
+    ) -> Self:
         """Fit the probabilities and find the optimal decision rule.
 
         Parameters
@@ -476,7 +481,7 @@ class MultilabelMetricClassifier(
     def _output(self, indicator):
         return indicator if self.sparse_output_ else indicator.toarray()
 
-    def predict(self, X, **params):
+    def predict(self, X: Any, **params: Any) -> Any:
         """Predict the labels of each row.
 
         Parameters
@@ -495,7 +500,9 @@ class MultilabelMetricClassifier(
         _, rows = self._found("predict", X, params)
         return self._output(self.rule_.indicator(rows))
 
-    def predict_batch(self, X, sample_weight=None, **params):
+    def predict_batch(
+        self, X: Any, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Any:
         """Predict the labels of many rows jointly, to optimise the expected metric.
 
         The rule found by `fit` is not used. Thresholds, or sets of `labels_per_row`
@@ -524,7 +531,7 @@ class MultilabelMetricClassifier(
             return self._output(choice.sets.matrix(rows.n_labels))
         return self._output(choice.rule.indicator(rows))
 
-    def predict_proba(self, X, **params):
+    def predict_proba(self, X: Any, **params: Any) -> Any:
         """Compute the label probabilities of the fitted estimator, as one matrix.
 
         Parameters
@@ -539,7 +546,9 @@ class MultilabelMetricClassifier(
         """
         return self._found("predict_proba", X, params)[0]
 
-    def score(self, X, y, sample_weight=None, **params):
+    def score(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> float:
         r"""Compute the metric of the predictions; higher is better.
 
         Parameters
@@ -578,7 +587,7 @@ class MultilabelMetricClassifier(
         loss = LabelMean(self.metric_).value(C / len(C))
         return 1.0 - loss if self.metric_.greater_is_better else -loss
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this estimator and its inner estimator.
 
         Returns

@@ -2,8 +2,10 @@
 
 import copy
 import re
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
@@ -12,12 +14,15 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     process_routing,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_floats, check_shape, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import CallbackSupportMixin, _safe_indexing
+from sklearn_structsvm._utils.compat import (
+    CallbackSupportMixin,
+    _safe_indexing,
+    available_if,
+)
 from sklearn_structsvm._utils.labels import check_codes, unseen, unseen_words
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.lmo.costs import rule_costs
@@ -78,7 +83,7 @@ class RandomisedClassifier(
     __metadata_request__decision_function = {"sensitive_features": True, "costs": True}
     __metadata_request__score = {"sensitive_features": True, "costs": True}
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters of this estimator, its inner estimator and the constraints.
 
         The parameters of a single constraint are named like ``constraints__slack``, those
@@ -102,7 +107,7 @@ class RandomisedClassifier(
                         params[f"constraints__{i}__{name}"] = value
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set the parameters of this estimator, its inner estimator and the constraints.
 
         Parameters
@@ -154,7 +159,7 @@ class RandomisedClassifier(
         tags.classifier_tags.multi_class = _is_multi_class(self.metric)
         return tags
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this estimator and its inner estimator.
 
         Returns
@@ -238,8 +243,14 @@ class RandomisedClassifier(
         return X_in, self.cell_finder_.find(X, n_samples, sensitive_features), costs
 
     def predict(
-        self, X, *, sensitive_features=None, costs=None, random_state=None, **params
-    ):
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        costs: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        **params: Any,
+    ) -> np.ndarray:
         """Predict the label of each row, by one classifier of the mixture.
 
         By default a hash of the row's values in the columns of `fit` selects the
@@ -291,7 +302,14 @@ class RandomisedClassifier(
         codes = self.mixture_.predict(X_in, cells, uniforms, n_threads, costs)
         return self.classes_[codes]
 
-    def predict_proba(self, X, *, sensitive_features=None, costs=None, **params):
+    def predict_proba(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        costs: ArrayLike | None = None,
+        **params: Any,
+    ) -> np.ndarray:
         """Compute the probability with which the mixture predicts each class.
 
         These are the frequencies of the labels of ``predict(X, random_state=...)``. For
@@ -314,7 +332,14 @@ class RandomisedClassifier(
         return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs), costs)
 
     @available_if(_is_deterministic)
-    def decision_function(self, X, *, sensitive_features=None, costs=None, **params):
+    def decision_function(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        costs: ArrayLike | None = None,
+        **params: Any,
+    ) -> np.ndarray:
         """Compute the negative expected cost of each class.
 
         Available only if the mixture consists of a single classifier.
@@ -337,8 +362,15 @@ class RandomisedClassifier(
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(
-        self, X, y, sample_weight=None, *, sensitive_features=None, costs=None, **params
-    ):
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: Any = None,
+        costs: ArrayLike | None = None,
+        **params: Any,
+    ) -> float:
         r"""Compute the metric of the predictions; higher is better.
 
         Parameters
