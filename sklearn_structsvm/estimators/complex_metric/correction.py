@@ -81,5 +81,9 @@ class LabelCorrection:
 
 def _parts(P, shares):
     """What the rule of balanced costs predicts; a class without examples never."""
-    gain = np.divide(1.0, shares, out=np.zeros(len(shares)), where=shares > 0.0)
-    return np.argmax(P * gain.astype(P.dtype, copy=False), axis=1)
+    return np.argmax(P * balanced_gain(shares).astype(P.dtype, copy=False), axis=1)
+
+
+def balanced_gain(shares):
+    """1 / π, the gain of a class in the rule of balanced costs; 0 without examples."""
+    return np.divide(1.0, shares, out=np.zeros(len(shares)), where=shares > 0.0)

@@ -445,7 +445,7 @@ class PluginMixture:
         """Whether rules depend on costs of the example."""
         return self.own_costs is not None
 
-    def _without_costs(self):
+    def mean_losses(self):
         """Loss tensors where the means stand for the costs of the example."""
         if self.own_costs is None:
             return self.loss_matrices
@@ -480,7 +480,7 @@ class PluginMixture:
 
     def predict(self, probabilities, cells, uniforms, n_threads=1, costs=None):
         """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
-        losses = self._without_costs()
+        losses = self.mean_losses()
 
         def component(t, rows):
             if costs is not None:
@@ -504,7 +504,7 @@ class PluginMixture:
                 by_rule = self._expected(t, probabilities, cells, costs)
                 found[rows, by_rule.argmin(axis=1)] += weight
             return found
-        losses = self._without_costs()
+        losses = self.mean_losses()
         return mixture_proba(
             probabilities,
             losses,
@@ -518,7 +518,7 @@ class PluginMixture:
         """Minus the expected cost of each class, where there is but one classifier."""
         if costs is not None:
             return -self._expected(0, probabilities, cells, costs)
-        loss = by_pair(self._without_costs()[0], self.n_groups)
+        loss = by_pair(self.mean_losses()[0], self.n_groups)
         scores = np.empty((len(probabilities), loss.shape[-1]))
         for cell in np.unique(cells):
             rows = cells == cell

@@ -95,10 +95,10 @@ def class_probabilities(classifier, X, classes, **params):
         probabilities = probabilities / np.where(off, sums, 1)[:, None]
     if np.array_equal(known, classes):
         return probabilities
-    return _reordered(probabilities, known, classes)
+    return reordered(probabilities, known, classes)
 
 
-def _reordered(probabilities, known, classes):
+def reordered(probabilities, known, classes):
     result = np.zeros((len(probabilities), len(classes)), dtype=probabilities.dtype)
     where = {label: j for j, label in enumerate(known.tolist())}
     for j, label in enumerate(classes.tolist()):
