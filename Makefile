@@ -26,8 +26,8 @@ $(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt
 $(PIP) install --quiet --requirement $(VENV)/requirements.txt
 endef
 
-.PHONY: help demo test doc site lint bench coverage debug sanitize fuzz clean \
-    version release-notes release-check
+.PHONY: help demo test doc site lint bench bench-quick coverage debug sanitize fuzz \
+    clean version release-notes release-check
 .DELETE_ON_ERROR:
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make site      the documentation, looked at in a headless Chromium"
 	@echo "make lint      ruff, cython-lint, codespell, import-linter, mypy"
 	@echo "make bench     the benchmarks, which take long"
+	@echo "make bench-quick  HEAD beside another commit, BASE=HEAD^, by a few timers"
 	@echo "make coverage  line coverage of Python and of the kernels"
 	@echo "make debug     the suite over kernels that check every index"
 	@echo "make sanitize  the suite over kernels that the compiler's sanitizers watch"
@@ -69,6 +70,14 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.built
 	@set -e; for script in benchmarks/bench_*.py; do \
 	    echo "== $$script"; $(PY) "$$script"; done
+
+# Commits, so that what is not committed is not measured; each is built once. It fails
+# where a timer of HEAD takes a fifth longer than that of BASE.
+BASE ?= HEAD^
+bench-quick: $(VENV)/.built $(VENV)/.bench
+	cd benchmarks && ../$(VENV)/bin/asv machine --yes > /dev/null
+	cd benchmarks && ../$(VENV)/bin/asv continuous --interleave-rounds --factor 1.2 \
+	    --no-only-changed $(BASE) HEAD
 
 # The traced kernels are slow, so the next target builds them anew without tracing.
 coverage: $(VENV)/.built $(VENV)/.dev
@@ -159,6 +168,10 @@ $(VENV)/.doc: pyproject.toml $(VENV)/.packages
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.created
 	$(call install,dev)
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.created
+	$(call install,bench)
 	@touch $@
 
 $(VENV)/.release: pyproject.toml $(VENV)/.created
