@@ -13,7 +13,8 @@ dual (:class:`~sklearn_structsvm.PragamClassifier`).
 """
 
 # %%
-# The data: digits, with little regularization, which is what is hard for such solvers.
+# The data are handwritten digits. The regularization is weak, which is the hard case
+# for these solvers.
 
 import warnings
 
@@ -33,8 +34,8 @@ C = 1.0
 warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 # %%
-# Each fit is asked for the same gap. All reach the same objective, or would: what differs
-# is the time, and how soon the certificate says so.
+# All fits aim at the same gap and have the same optimum. They differ in the time they
+# take, and in how soon the certificate shows that they are done.
 
 limits = {"C": C, "tol": 1e-4, "max_iter": 600}
 models = {
@@ -55,10 +56,10 @@ axes[1].get_legend().remove()
 plt.show()
 
 # %%
-# The gap of the quasi-Newton steps alone stays behind their objective: they know where
-# they are, and not that there is nothing below. The bundle steps of the hybrid close it.
-# The default first makes passes of coordinate ascent in the dual, which bound the optimum
-# at once, and leaves them where they become slow.
+# With quasi-Newton steps alone, the gap falls more slowly than the objective: they
+# improve the weights but hardly raise the lower bound. The bundle steps of the hybrid
+# close the gap. The default starts with dual coordinate ascent, which gives a good
+# lower bound at once, and switches when progress becomes slow.
 
 for name, model in models.items():
     print(f"{name:30} objective {model.objective_:.5f}, gap {model.dual_gap_:.1e}")
@@ -66,9 +67,9 @@ for name, model in models.items():
 # %%
 # Sets of labels
 # --------------
-# The same estimators take an indicator matrix of labels. Their hinge ranks every label
-# that an example has above every one that it has not, and ``threshold_``, chosen for the
-# fewest wrong labels in training, says where to cut the ranking.
+# The same estimators take a multilabel indicator matrix. Their hinge ranks every label
+# that an example has above every label that it does not have. ``threshold_`` says where
+# to cut the ranking. It is chosen to minimise the number of wrong labels in training.
 
 X, Y = make_multilabel(n_samples=300, random_state=0)
 model = SubLBFGSClassifier(C=1.0).fit(X, Y)

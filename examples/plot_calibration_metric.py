@@ -9,7 +9,8 @@ makes some of them, and this example shows what that is worth.
 """
 
 # %%
-# Four classes, two of them rare, and a support vector machine.
+# The data have four classes, two of them rare. The classifier is a support vector
+# machine.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -51,11 +52,12 @@ print(f"G-mean   {g_mean_score(y_test, predicted):.3f}")
 # %%
 # Three kinds of probabilities
 # ----------------------------
-# What comes to mind first is the softmax of the scores: positive numbers that sum to 1,
-# and that is all that can be said for them. The others are fitted to held-out scores: for
-# each class a sigmoid, or any monotone function. A fit believes in a score, its
-# ``1 - objective_``, and is certified to be at most ``tol`` from the best there is if the
-# belief is right. New examples tell whether it was.
+# The first idea is the softmax of the scores. This gives positive numbers that sum to
+# 1, but they are not calibrated. The other two are fitted to held-out scores: a sigmoid
+# for each class, or any monotone function.
+#
+# Each fit predicts its own score, ``1 - objective_``. If the probabilities are correct,
+# this is within ``tol`` of the best possible score. New examples show whether they are.
 
 
 class Softmax(ClassifierMixin, BaseEstimator):
@@ -92,12 +94,12 @@ for name, source in sources.items():
     models[name] = model
 
 # %%
-# Beliefs and facts
-# -----------------
-# The probabilities say what recalls each rule will have, and so which can be achieved:
-# here those of the largest and of the smallest class, on new examples. The other outline
-# is that of the recalls which such rules do have on the labels. Were the probabilities
-# right, the two would be one.
+# Predicted and actual recalls
+# ----------------------------
+# The probabilities predict the recalls of each rule, and so the set of recalls that can
+# be achieved. The plots show this set for the largest and the smallest class on new
+# examples, and the recalls that the same rules actually have on the labels. With
+# correct probabilities the two outlines would coincide.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
 for ax, name in zip(axes, ("softmax", "isotonic"), strict=True):
@@ -117,9 +119,9 @@ plt.show()
 # %%
 # Two classes
 # -----------
-# Of two classes, each rule is a threshold, and the best ones are found on the labels of
-# the training examples, not by belief. All that counts is in which order the
-# probabilities put the examples, and a sigmoid leaves that as it is.
+# For two classes, each rule is a threshold, and the best thresholds are found with the
+# labels of the training examples. Only the order of the probabilities matters, and a
+# sigmoid does not change it.
 
 rare_train, rare_test = np.isin(y_train, ["C", "D"]), np.isin(y_test, ["C", "D"])
 print("          G-mean: in training   on new examples")

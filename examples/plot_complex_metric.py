@@ -11,8 +11,8 @@ classes.
 """
 
 # %%
-# Grades of a condition that shade into each other, the worse the rarer, and a rare
-# condition that is easy to tell.
+# The data are grades of a condition. They overlap, and the more severe grades are
+# rarer. In addition there is a rare condition that is easy to recognise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,8 +38,9 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 
 # %%
-# Four ways to decide: the most probable class; the same after a fit with balanced class
-# weights; and the best mixtures for two metrics, by the probabilities of the first.
+# We compare four ways to decide: the most probable class; the most probable class after
+# a fit with balanced class weights; and, with the probabilities of the first model, the
+# best mixtures for two metrics.
 
 models = {
     "most probable class": LogisticRegression(),
@@ -63,16 +64,17 @@ ax.legend(loc="upper center")
 plt.show()
 
 # %%
-# Balanced weights treat rare classes as if they were frequent. They know nothing of which
-# classes are hard, so "mild" and "moderate" are left behind. The metrics do not.
+# Balanced weights treat rare classes as if they were frequent, but do not consider
+# which classes are hard. So "mild" and "moderate" have low recalls. Optimising the
+# metric takes care of this.
 #
-# What is known of the result
-# ---------------------------
-# The classifier is a mixture: with the probabilities ``mixture_weights_``, one of a few
-# rules decides, and rule t predicts the class of least expected cost for the costs
-# ``loss_matrices_[t]``. The fit ends with a certificate: however one decides by these
-# class probabilities, no score is above that of the mixture by more than ``dual_gap_``,
-# provided that the probabilities are right.
+# What the certificate says
+# -------------------------
+# The classifier is a mixture: it picks one of a few rules, with the probabilities
+# ``mixture_weights_``. Rule t predicts the class with the least expected cost under the
+# cost matrix ``loss_matrices_[t]``. The fit ends with a certificate: if the class
+# probabilities are correct, no way to use them improves the score of the mixture by
+# more than ``dual_gap_``.
 
 for name in ("G-mean", "worst recall"):
     model = models[name]
@@ -82,9 +84,10 @@ for name in ("G-mean", "worst recall"):
     print(f"weights {model.mixture_weights_.round(3).tolist()}")
 
 # %%
-# The recalls of two classes that can be achieved together, with those of the mixture, the
-# rules in it, and the solver's way. Each call of the oracle finds one more rule; the best
-# mixture of those found and a bound on all others approach each other.
+# The left plot shows which recalls of two classes can be achieved together, with the
+# rules and their mixture. The right plot shows convergence. Each call of the oracle
+# finds one more rule. The score of the best mixture so far and the upper bound approach
+# each other.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
 AchievableSetDisplay.from_estimator(
@@ -99,10 +102,10 @@ plt.show()
 # %%
 # Predictions
 # -----------
-# ``predict`` chooses the rule for each row by a hash of the row, so that it is a function
-# like any other: equal rows get equal labels, today and tomorrow. ``predict_proba`` says
-# with what probability the mixture predicts each class. That is not how probable the
-# class is: for that, ask ``estimator_``.
+# ``predict`` selects the rule for each row by a hash of the row, so the prediction is
+# deterministic: equal rows always get equal labels. ``predict_proba`` returns the
+# probability that the mixture predicts each class. For the probability of the class
+# itself, ask ``estimator_``.
 
 model = models["worst recall"]
 h, eta = model.predict_proba(X_test), model.estimator_.predict_proba(X_test)
@@ -114,11 +117,11 @@ agreed = (h.max(axis=1) > 1 - 1e-9).mean()
 print(f"{agreed:.0%} of the rows get the same label from all rules")
 
 # %%
-# Choosing the model inside
-# -------------------------
-# A metric is a scorer as well, ``GMean().scorer()`` for ``scoring=``. Here it chooses
-# where the class probabilities come from. Models that overfit need ``cv``: the mixture is
-# then found for probabilities of held-out folds.
+# Choosing the base classifier
+# ----------------------------
+# Each metric is also a scorer: pass ``GMean().scorer()`` as ``scoring=``. Here a grid
+# search chooses the classifier that provides the probabilities. For models that
+# overfit, set ``cv``: the mixture is then found with probabilities from held-out folds.
 
 search = GridSearchCV(
     ComplexMetricClassifier(metric="g_mean", cv=3),

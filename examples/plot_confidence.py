@@ -9,7 +9,7 @@ labelings are (k-best).
 """
 
 # %%
-# A chain that reads words, and words it has not seen.
+# We train a chain on handwritten words and predict words that it has not seen.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,10 +26,10 @@ predictions = model.predict(X_test)
 # %%
 # Margins of positions
 # --------------------
-# ``max_marginals`` returns for each word an array with a row per letter and a column per
-# class: the score of the best labeling that has this class at this position. The
-# largest entry of a row belongs to the prediction; how far the second is behind is the
-# margin of the position.
+# ``max_marginals`` returns, for each word, an array with one row per letter and one
+# column per class. Each entry is the score of the best labeling that has this class at
+# this position. The largest entry of a row belongs to the prediction. Its lead over the
+# second largest is the margin of the position.
 
 
 def margins(scores):
@@ -45,7 +45,7 @@ print(f"median margin of right letters {np.median(margin[right]):.3f}")
 print(f"median margin of wrong letters {np.median(margin[~right]):.3f}")
 
 # %%
-# If the least certain letters are handed to a person, how many of the others are wrong?
+# If a person reads the least certain letters, what is the error rate of the others?
 
 order = np.argsort(-margin)
 share = np.arange(1, len(order) + 1) / len(order)
@@ -59,11 +59,10 @@ ax.legend()
 plt.show()
 
 # %%
-# The next best labelings
-# -----------------------
-# ``predict_k_best`` returns the best labelings of each sequence, best first, and their
-# scores. Below, a word that the model reads wrong and whose true reading is among the
-# first five.
+# The k best labelings
+# --------------------
+# ``predict_k_best`` returns the best labelings of each sequence with their scores, best
+# first. Below is a misread word whose true reading is among the first five.
 
 labelings, scores = model.predict_k_best(X_test, k=5)
 
@@ -82,16 +81,16 @@ for labels, score in zip(labelings[i], scores[i], strict=True):
     print(f"{score:9.3f}  {''.join(labels)}")
 
 # %%
-# A later stage, such as a dictionary, can choose among them. How often does it get the
-# chance?
+# A later stage, such as a dictionary, can choose among these. How often is the true
+# word on the list?
 
 for k in (1, 2, 3, 5):
     found = np.mean([rank is not None and rank < k for rank in ranks])
     print(f"true word among the best {k}: {found:.2f}")
 
 # %%
-# With all 55 words as a dictionary: the first of the best 100 labelings that is a word
-# of it, or the best labeling where none is.
+# Now we use all 55 words as a dictionary. For each word we take the first of the 100
+# best labelings that is in the dictionary, or the best labeling if none is.
 
 dictionary = {"".join(labels) for labels in y}
 labelings, _ = model.predict_k_best(X_test, k=100)

@@ -11,11 +11,14 @@ other recipes.
 # %%
 # The data
 # --------
-# Handwritten letters, 4617 of them, cut out of words; some letters are rare. Patients
-# with diabetes: does the disease advance much in a year? Sex is kept apart from the other
-# columns. Digits, of which only some pixels are shown, or it would be too easy. Half of
-# the rows are held out. What is printed and drawn below is of these, unless it says
-# otherwise.
+# We use three data sets. The first has 4617 handwritten letters cut out of words; some
+# letters are rare. The second has patients with diabetes, and the question is whether
+# the disease progresses a lot within a year; sex is kept separate from the other
+# columns. The third has digits, of which we show only some pixels, because they would
+# be too easy otherwise.
+#
+# Half of the rows are held out. All results and figures below are for these rows,
+# unless stated otherwise.
 
 import textwrap
 import warnings
@@ -75,18 +78,18 @@ reader = LogisticRegression(C=0.1)
 clinic = make_pipeline(StandardScaler(), LogisticRegression())
 
 # %%
-# Classes are unbalanced, and none may be given up: the G-mean
+# Imbalanced classes, none of which may be ignored: the G-mean
 # ------------------------------------------------------------
-# The G-mean is the geometric mean of the classes' recalls: it is 0 if one class is never
-# found. No resampling is needed, for any number of classes.
+# The G-mean is the geometric mean of the classes' recalls, so it is 0 if one class is
+# never found. It works for any number of classes and needs no resampling.
 
 model = ComplexMetricClassifier(reader, metric="g_mean").fit(images, letters)
 predicted = model.predict(images_test)
 score = g_mean_score(letters_test, predicted)
 
 # %%
-# Recalls of the letters, the rarest on the left, beside what they are where the most
-# probable letter is predicted.
+# The plot shows the recall of each letter, with the rarest letters on the left, for the
+# best G-mean and for the most probable letter.
 
 likely = model.estimator_.predict(images_test)
 likely_score = g_mean_score(letters_test, likely)
@@ -102,19 +105,19 @@ ax.legend(fontsize="small")
 plt.show()
 
 # %%
-# Something rare is to be found, such as fraud: F1, with labels of any kind
-# -------------------------------------------------------------------------
-# One letter of ninety is an x. Labels are strings, so ``pos_label`` says which of them is
-# the rare one. With folds for ``cv`` the threshold is chosen by rows that the classifier
-# was not fitted to. Payments with frauds are ``fetch_openml("creditcard", version=1)``.
+# Finding a rare class, such as fraud: F1 with labels of any kind
+# ---------------------------------------------------------------
+# One letter in ninety is an x. Labels are strings, so ``pos_label`` says which one is
+# the rare class. With ``cv``, the threshold is chosen on rows that the classifier was
+# not fitted to. For real fraud data, try ``fetch_openml("creditcard", version=1)``.
 
 y, y_test = (np.where(part == "x", "x", "other") for part in (letters, letters_test))
 model = ComplexMetricClassifier(reader, metric=FBeta(pos_label="x"), cv=5).fit(images, y)
 score = f1_score(y_test, model.predict(images_test), pos_label="x")
 
 # %%
-# The small marks below are the thresholds that each fold alone would lead to: their
-# spread says how well the threshold is known.
+# The small marks are the thresholds that each fold alone would give. Their spread shows
+# how well the threshold is determined.
 
 likely_score = f1_score(y_test, model.estimator_.predict(images_test), pos_label="x")
 print(f"F1 at .5: {likely_score:.3f}; at {model.threshold_:.3f}: {score:.3f}")
@@ -123,11 +126,12 @@ ThresholdDisplay.from_estimator(model, images_test, y_test, ax=ax)
 plt.show()
 
 # %%
-# The most recall at a precision of at least .9
-# ---------------------------------------------
-# One rate is the metric, another one is bounded. In training the bound is met exactly; on
-# new rows up to chance, so ask for somewhat more than you need. If no classifier meets
-# it, an error says how close one comes, or a warning that nothing is predicted any more.
+# The highest recall with a precision of at least 0.9
+# ---------------------------------------------------
+# One rate is the metric, another is a constraint. The training data meet the constraint
+# exactly. New rows meet it up to chance, so ask for a little more than you need. If no
+# classifier meets the constraint, an error says how close one comes, or a warning says
+# that the class is never predicted.
 
 y, y_test = digits == 3, digits_test == 3
 model = ComplexMetricClassifier(
@@ -137,7 +141,7 @@ predicted = model.predict(pixels_test)
 precision, recall = precision_score(y_test, predicted), recall_score(y_test, predicted)
 
 # %%
-# Where the precision is too low, the background is grey.
+# The grey background marks thresholds with too low a precision.
 
 likely = model.estimator_.predict(pixels_test)
 likely_precision = precision_score(y_test, likely)
@@ -149,13 +153,13 @@ ThresholdDisplay.from_estimator(model, pixels_test, y_test, ax=ax)
 plt.show()
 
 # %%
-# Mistakes cost something else in each row
-# ----------------------------------------
-# A case that is missed costs the patient the years until 85; a treatment that was not
-# needed costs 15. ``costs[r, i, j]`` is what it costs to predict class j for row r if its
-# class is i. Such costs are known of new patients too, so ``predict`` takes them as well.
-# Costs that are known in hindsight only have shape (n, 2): see :ref:`guide-costs`. Loans
-# with their amounts are ``fetch_openml("credit-g", version=1)``.
+# Costs that differ from row to row
+# ---------------------------------
+# A missed case costs the patient the years until age 85. An unnecessary treatment costs
+# 15. ``costs[r, i, j]`` is the cost of predicting class j for row r if its class is i.
+# These costs are also known for new patients, so ``predict`` takes them as well. Costs
+# that are known only in hindsight have the shape (n, 2): see :ref:`guide-costs`. For
+# loans with their amounts, try ``fetch_openml("credit-g", version=1)``.
 
 costs, costs_test = np.zeros((len(worse), 2, 2)), np.zeros((len(worse_test), 2, 2))
 costs[:, 0, 1] = costs_test[:, 0, 1] = 15
@@ -167,7 +171,7 @@ treated = model.predict(patients_test, costs=costs_test)
 cost = expected_cost_score(worse_test, treated, costs=costs_test)
 
 # %%
-# The younger the patient, the smaller the probability from which on it pays to treat.
+# The younger the patient, the lower the probability at which treatment pays off.
 
 likely = model.estimator_.predict(patients_test)
 likely_cost = expected_cost_score(worse_test, likely, costs=costs_test)
@@ -184,11 +188,11 @@ ax.legend(fontsize="small")
 plt.show()
 
 # %%
-# Leave the least sure rows to a person
-# -------------------------------------
-# Of held-out rows it is known whether the reader is right. To tell that from its two
-# largest probabilities is a problem of two classes. What one wants to accept is what has
-# the highest precision for "right" while at least 70% of the rows are covered.
+# Rejecting uncertain rows: leave them to a person
+# ------------------------------------------------
+# For held-out rows we know whether the reader is right. Predicting this from its two
+# largest probabilities is a binary classification problem. We accept the rows for which
+# "right" has the highest precision, with a coverage of at least 70%.
 
 P = cross_val_predict(reader, images, letters, method="predict_proba")
 is_right = np.unique(letters)[P.argmax(axis=1)] == letters
@@ -199,9 +203,9 @@ P_test = reader.fit(images, letters).predict_proba(images_test)
 accepted = gate.predict(np.sort(P_test, axis=1)[:, -2:])
 
 # %%
-# What it costs to cover more, cross-validated in the training half. The level is a
-# parameter of the constraint, and its name that of ``get_params``, as in
-# ``GridSearchCV``.
+# The plot shows the accuracy for each coverage, cross-validated on the training half.
+# The coverage level is a parameter of the constraint, and has the same name in
+# ``get_params`` and ``GridSearchCV``.
 
 right = np.unique(letters)[P_test.argmax(axis=1)] == letters_test
 print(f"right: {right.mean():.1%} of all, {right[accepted].mean():.1%} of those accepted")
@@ -219,12 +223,12 @@ TradeoffDisplay.from_estimator(
 plt.show()
 
 # %%
-# Groups are to be treated alike: equalised odds
-# ----------------------------------------------
-# Of the patients who get worse, as large a share is to be found in either group, and of
-# the others as small a share alarmed. The rule has thresholds for each group, so
-# ``predict`` needs the groups. ``fetch_openml("adult", version=2)`` is a larger set, with
-# columns ``sex`` and ``race``.
+# Fairness: equalised odds
+# ------------------------
+# In both groups, the same share of the patients who get worse should be found, and the
+# same share of the others should be alarmed. The rule has thresholds for each group, so
+# ``predict`` needs the groups. For a larger data set, try ``fetch_openml("adult",
+# version=2)``, with the columns ``sex`` and ``race``.
 
 odds = EqualizedOdds(slack=0.05, reference="groups")
 model = ComplexMetricClassifier(clinic, metric="zero_one", constraints=odds)
@@ -235,9 +239,9 @@ difference = equalized_odds_difference(
 )
 
 # %%
-# In training the odds differ by .05 at most; here it is 221 patients, and up to chance.
-# Drawn are the recalls of both classes that can be had in training, and shaded what the
-# constraint leaves of them.
+# In training, the odds differ by at most 0.05. Here they may differ more by chance,
+# with 221 patients. The plot shows the recalls of both classes that can be achieved in
+# training. The shaded part satisfies the constraint.
 
 likely = model.estimator_.predict(patients_test)
 likely_difference = equalized_odds_difference(
@@ -256,11 +260,11 @@ AchievableSetDisplay.from_estimator(
 plt.show()
 
 # %%
-# The group is not known when predicting
-# --------------------------------------
-# With ``group_blind=True`` groups are needed in ``fit`` only: the rule sees what a row
-# says of group and label together. So it works with whatever calls ``predict(X)``, such
-# as ``cross_val_predict`` and ``GridSearchCV``.
+# Fairness without knowing the group at prediction time
+# -----------------------------------------------------
+# With ``group_blind=True``, only ``fit`` needs the groups. The rule uses what a row
+# says about group and label together. So it works with everything that calls
+# ``predict(X)``, such as ``cross_val_predict`` and ``GridSearchCV``.
 
 odds = EqualizedOdds(slack=0.05, reference="groups")
 model = ComplexMetricClassifier(
@@ -272,7 +276,8 @@ predicted = cross_val_predict(model, table, advanced, cv=folds, params=params)
 difference = equalized_odds_difference(advanced, predicted, sensitive_features=sex)
 
 # %%
-# How often the groups are predicted to get worse, of those who do and those who do not.
+# The plot shows how often each group is predicted to get worse, separately for those
+# who do and those who do not.
 
 likely = cross_val_predict(clinic, table, advanced, cv=folds)
 likely_difference = equalized_odds_difference(advanced, likely, sensitive_features=sex)
@@ -299,11 +304,12 @@ plt.show()
 # %%
 # Ten groups, some of them small
 # ------------------------------
-# Is a letter a vowel, and is that seen as well wherever in the word it stands? In
-# training, each place can be brought within .05 of all. But what a recall of some
-# fifty examples is on new rows, is not known so well. ``constraint_confidence`` reckons
-# with that: it tightens the constraints by what their groups may be off, and warns where
-# that is more than the slack.
+# Is a letter a vowel, and is this recognised equally well at every position in the
+# word? In training, the recall at each position can be brought within 0.05 of the
+# overall recall. But the recall on new rows cannot be known that precisely from about
+# fifty examples. ``constraint_confidence`` accounts for this: it tightens each
+# constraint by the possible estimation error of its groups, and warns if this exceeds
+# the slack.
 
 y, y_test = np.isin(letters, list("aeiou")), np.isin(letters_test, list("aeiou"))
 tenth, tenth_test = np.minimum(place, 9), np.minimum(place_test, 9)
@@ -316,9 +322,9 @@ with warnings.catch_warnings(record=True) as caught:
 predicted = model.predict(images_test, sensitive_features=tenth_test)
 
 # %%
-# The grey bars are how far the recall of each place may be off that of all, by a bound
-# that holds with a probability of .95. So much slack could be promised. To promise less,
-# join groups, or get more data.
+# The grey bars show how far the recall of each position may differ from the overall
+# recall, by a bound that holds with a probability of 0.95. This is the slack that you
+# can promise. To promise less, merge groups or get more data.
 
 print(textwrap.fill(str(caught[0].message), 88))
 everyone = predicted[y_test].mean()
@@ -336,9 +342,9 @@ plt.show()
 # %%
 # Many labels: macro-F1
 # ---------------------
-# Which letters are in a word, by the sum of their images? Each word has several of the 26
-# labels. Above one half, rare labels are hardly ever predicted; each label gets the
-# threshold that is best for it.
+# Which letters does a word contain, given the sum of their images? Each word has
+# several of the 26 labels. With a threshold of one half, rare labels are hardly ever
+# predicted. Here each label gets its optimal threshold.
 
 Y = MultiLabelBinarizer().fit_transform(texts)
 sums = np.array([word.sum(axis=0) for word in words])
@@ -349,7 +355,7 @@ predicted = model.fit(sums, Y).predict(sums_test)
 score = f1_score(Y_test, predicted, average="macro")
 
 # %%
-# Letters above the line gain.
+# Letters above the line improve.
 
 likely = model.estimator_.predict(sums_test)
 likely_score = f1_score(Y_test, likely, average="macro")
@@ -363,11 +369,12 @@ ax.set(xlabel="F1 at one half", ylabel="F1 at its threshold")
 plt.show()
 
 # %%
-# Give up some accuracy for the class that fares worst
-# ----------------------------------------------------
-# Digits are to be told by one row of their pixels, and one of them is hardly ever found.
-# ``Recall(at_least=0.4)`` holds for all ten, while as few as possible are wrong.
-# ``metric="min_max"`` goes all the way: no other rule has a higher worst recall.
+# Trading accuracy for the worst class
+# ------------------------------------
+# The task is to recognise digits from a single row of pixels. One of the digits is
+# hardly ever found. ``Recall(at_least=0.4)`` applies to all ten classes, and the error
+# rate is minimised under this constraint. ``metric="min_max"`` goes further: it
+# maximises the worst recall.
 
 row, row_test = pixels[:, 6:14], pixels_test[:, 6:14]
 model = ComplexMetricClassifier(metric="zero_one", constraints=Recall(at_least=0.4))
@@ -376,7 +383,7 @@ accuracy = accuracy_score(digits_test, predicted)
 worst = min_recall_score(digits_test, predicted)
 
 # %%
-# Which digits gain, and which pay for it.
+# The plot shows which digits improve and which get worse.
 
 likely = model.estimator_.predict(row_test)
 likely_accuracy = accuracy_score(digits_test, likely)

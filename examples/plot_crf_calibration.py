@@ -8,9 +8,8 @@ scores of a structural SVM can be made to look like probabilities, and are none.
 """
 
 # %%
-# Both read the words that ship with the package, at a strength of regularization that is
-# chosen by cross-validation: the field by its log-likelihood, the machine by its
-# accuracy.
+# Both models read the words that ship with the package. Cross-validation chooses the
+# regularization: by log-likelihood for the CRF and by accuracy for the SVM.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,9 +48,9 @@ for model in (field, machine):
     print(f"{type(model).__name__:15} C={model.C:<5} letters right: {accuracy:.3f}")
 
 # %%
-# Of the field, ``predict_proba`` gives the probabilities of the letters of each position.
-# Of the machine there are max-marginals: the score of the best word that has the letter
-# there. Put through a softmax, they look like probabilities.
+# For the CRF, ``predict_proba`` returns the probabilities of the letters at each
+# position. For the SVM there are max-marginals: the score of the best word that has
+# this letter at this position. A softmax makes them look like probabilities.
 
 proba = {
     "CRFClassifier": field.predict_proba(X_test),
@@ -80,15 +79,15 @@ right.set_ylim(bottom=0)
 plt.show()
 
 # %%
-# Both rank letters from certain to uncertain about as well: that is what the right panel
-# shows. The field's numbers are near the diagonal on the left, so that they can be added
-# up, compared with costs, or handed to someone who decides. Those of the machine are far
-# from it; how far, its C and its loss decide.
+# Both models rank letters from certain to uncertain about equally well, as the right
+# plot shows. In the left plot, the probabilities of the CRF are close to the diagonal,
+# so you can add them up, compare them with costs, or show them to a decision maker.
+# Those of the SVM are far from it, by an amount that depends on its C and its loss.
 #
 # Words as a whole
 # ----------------
-# ``log_likelihood`` is that of a whole word, ``entropy`` says how unsure the field is of
-# it, and ``predict_k_best`` lists the most probable words.
+# ``log_likelihood`` is the log-probability of a whole word, ``entropy`` measures the
+# uncertainty about it, and ``predict_k_best`` lists the most probable words.
 
 unsure = np.argsort(-field.entropy(X_test))[0]
 words, probabilities = field.predict_k_best(X_test[unsure : unsure + 1], k=4)
@@ -97,9 +96,9 @@ for word, p in zip(words[0], probabilities[0], strict=True):
     print(f"{p:6.3f}  {''.join(word)}")
 
 # %%
-# The most probable word is not the word of the most probable letters. With
-# ``decoding="mbr"`` the latter is predicted: the fewest wrong letters to be expected, as
-# far as the probabilities are right, and fewer words that are right as a whole.
+# The most probable word may differ from the sequence of the most probable letters.
+# ``decoding="mbr"`` predicts the latter. If the probabilities are correct, this
+# minimises the expected number of wrong letters, but fewer words are entirely right.
 
 for decoding in ("map", "mbr"):
     predicted = field.set_params(decoding=decoding).predict(X_test)

@@ -12,9 +12,9 @@ and classes, with the same certificate.
 # %%
 # The data
 # --------
-# We generate pairs of images. Each descriptor has twelve entries; between the two images
-# some of them hardly change, and others are drowned in noise. A matching says for each
-# point of the first image which point of the second it is.
+# We generate pairs of images. Each descriptor has twelve entries. Between the two
+# images some of them hardly change, and others are very noisy. A matching assigns a
+# point of the second image to each point of the first.
 
 from itertools import permutations
 
@@ -45,15 +45,15 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 # %%
 # The structure
 # -------------
-# A pair of points :math:`(a, b)` is scored by how little each entry of their descriptors
-# differs, :math:`\langle w, -(a - b)^2 \rangle`, and a matching by the sum over its
-# pairs. So the joint feature is one vector of twelve sums.
+# The score of a pair of points is :math:`\langle w, -(a - b)^2 \rangle`, where
+# :math:`a` and :math:`b` are their descriptors. The score of a matching is the sum over
+# its pairs. So the joint feature is a vector of twelve sums.
 #
-# Decoding is a linear assignment problem, which SciPy solves exactly. The loss, the
-# share of wrong pairs, is a sum over pairs as well: it is added to the score of every
-# pair that is not in the true matching, and the same solver does the loss-augmented
-# decoding. This is the one thing to get right. The maximiser must be exact, or the
-# duality gap that is reported means nothing.
+# Decoding is a linear assignment problem, which SciPy solves exactly. The loss is the
+# share of wrong pairs, which is also a sum over pairs. So for loss-augmented decoding,
+# we add the loss to the score of every pair that is not in the true matching, and call
+# the same solver. The maximiser must be exact. Otherwise the reported duality gap is
+# invalid.
 
 
 class Matching(Structure):
@@ -82,11 +82,11 @@ class Matching(Structure):
 
 
 # %%
-# Is it right?
-# ------------
-# A minute spent here saves an hour. On instances small enough to list all matchings,
-# :func:`~sklearn_structsvm.structures.check_structure` compares the methods with the
-# definition, and says what is wrong if anything is.
+# Checking the structure
+# ----------------------
+# Always run this check before training. On instances small enough to list all
+# matchings, :func:`~sklearn_structsvm.structures.check_structure` compares the methods
+# with their definitions, and says what is wrong.
 
 few_points = [tuple(rng.normal(size=(2, 5, n_entries))) for _ in range(10)]
 check_structure(
@@ -99,9 +99,9 @@ check_structure(
 # %%
 # Training
 # --------
-# A weight below zero would reward points for being different, so the weights are
-# bounded from below. For a structure in Python the fit makes corrective steps, which go
-# over the matchings found before, to make the most of each call of the oracle.
+# A negative weight would reward points for being different, so we bound the weights
+# from below. For a structure in Python, training uses corrective steps. They reuse
+# stored matchings, to make the most of each oracle call.
 
 model = BCFWClassifier(Matching(), C=0.1, coef_bounds=(0, np.inf), random_state=0)
 model.fit(X_train, y_train)
@@ -111,8 +111,8 @@ print(f"{n_steps} steps, {model.n_oracle_calls_} calls of the oracle")
 print(f"objective {model.objective_:.4f}, at most {model.dual_gap_:.4f} above optimal")
 
 # %%
-# ``score`` is 1 minus the mean loss: the share of right pairs. Plain Euclidean matching
-# is the same structure with equal weights.
+# ``score`` is 1 minus the mean loss: the share of correct pairs. Plain Euclidean
+# matching is the same structure with equal weights.
 
 equal = [Matching().decode(x, np.ones(n_entries)) for x in X_test]
 learned = model.predict(X_test)
@@ -123,7 +123,7 @@ print(f"right pairs with learned weights: {model.score(X_test, y_test):.3f}")
 # %%
 # What was learned
 # ----------------
-# Entries that noise drowns have lost their weight.
+# Noisy entries get small weights.
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 ax.bar([f"{sigma:.1f}" for sigma in noise], model.coef_)
@@ -131,8 +131,8 @@ ax.set(xlabel="noise of the entry (standard deviation)", ylabel="learned weight"
 plt.show()
 
 # %%
-# One test pair, both images' points in a row, ordered so that a right match is a
-# vertical line.
+# The plot shows one test pair, with the points of each image in a row. They are ordered
+# so that a correct match is a vertical line.
 
 i = int(np.argmax(losses_of_equal))
 fig, axes = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained")

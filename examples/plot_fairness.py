@@ -9,8 +9,8 @@ under such constraints, and says what they cost.
 """
 
 # %%
-# The data: a score that is less informative for one group than for the other, which is
-# also the smaller one and has fewer positives.
+# The data have a score that is less informative for one group than for the other. This
+# group is also smaller and has fewer positives.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,8 +43,8 @@ X_train, X_test, y_train, y_test, group_train, group_test = train_test_split(
 # %%
 # With and without the constraint
 # -------------------------------
-# Groups go to ``fit`` and ``predict`` as ``sensitive_features``. In a pipeline or a grid
-# search, scikit-learn's metadata routing brings them there.
+# Pass the groups to ``fit`` and ``predict`` as ``sensitive_features``. In a pipeline or
+# a grid search, scikit-learn's metadata routing passes them on.
 
 models = {
     "no constraint": ComplexMetricClassifier(metric="g_mean"),
@@ -65,9 +65,9 @@ for name, model in models.items():
 
 # %%
 # In training the constraint holds exactly, for the expected confusion matrix of the
-# randomised classifier, and no classifier is better than the bound that meets it and
-# decides by these class probabilities, group by group. On new examples it holds up to
-# what the size of the sample leaves open.
+# randomised classifier. The bound holds for every classifier that meets the constraint
+# and decides by these class probabilities, group by group. On new examples the
+# constraint holds up to sampling error.
 
 model = models["equal opportunity, 0.02"]
 print(f"violation in training: {model.constraint_violation_:.1e}")
@@ -75,9 +75,9 @@ print(f"G-mean in training: {1 - model.objective_:.4f}")
 print(f"by these probabilities at most: {1 - model.dual_objective_:.4f}")
 
 # %%
-# The recalls of both classes that can be achieved with a threshold for each group, and
-# what the constraint leaves of them. The dashed contour of the G-mean touches the rest in
-# one point, where the solver ends.
+# The plot shows the recalls of both classes that can be achieved with a threshold for
+# each group, and the part that satisfies the constraint. The dashed contour of the
+# G-mean touches this part at one point, which is the solution.
 
 AchievableSetDisplay.from_estimator(
     model, X_train, y_train, sensitive_features=group_train
@@ -85,13 +85,13 @@ AchievableSetDisplay.from_estimator(
 plt.show()
 
 # %%
-# What does it cost?
-# ------------------
-# Less and less slack, on five splits. On the training examples all levels are met; on
-# held-out ones the recalls of the groups differ by some more or less, by chance: few of
-# them are from the country and repaid. Without a constraint, the classifier does not see
-# the groups. With one it does, and has a threshold for each, so that with much slack it
-# can be better than without a constraint.
+# The cost of the constraint
+# --------------------------
+# Now we reduce the slack, on five splits. On the training examples every level is met.
+# On held-out examples the recalls of the groups differ by a little more or less, by
+# chance, because few examples are from the country and repaid. Without a constraint,
+# the classifier does not use the groups. With one, it has a threshold for each group.
+# So with a large slack it can be better than without a constraint.
 
 TradeoffDisplay.from_estimator(
     model,
@@ -105,12 +105,13 @@ TradeoffDisplay.from_estimator(
 plt.show()
 
 # %%
-# A difference or a ratio
-# -----------------------
-# A difference of 0.05 is much between rates of 0.05 and 0.1, and little between 0.9 and
+# Difference or ratio
+# -------------------
+# A difference of 0.05 is large between rates of 0.05 and 0.1, and small between 0.9 and
 # 0.95. The "four fifths" rule bounds a ratio instead: each group's rate of positive
-# predictions is to be at least 0.8 of the other's. ``reference="groups"`` compares groups
-# with each other, as fairlearn does; without it, each with the rate of all.
+# predictions must be at least 0.8 times that of the other. ``reference="groups"``
+# compares the groups with each other, as fairlearn does. The default compares each
+# group with the rate of all.
 
 parity = {
     "difference at most 0.1": {"slack": 0.1},
@@ -128,7 +129,7 @@ for name, how in parity.items():
     print(f"{name:28}{g_mean_score(y_test, y_pred):9.3f}{ratio:8.3f}")
 
 # %%
-# fairlearn's reports take these predictions as any others.
+# fairlearn's reports accept these predictions like any others.
 
 try:
     from fairlearn.metrics import MetricFrame, selection_rate
@@ -150,10 +151,10 @@ else:
     print(frame.difference().round(3))
 
 # %%
-# Too much asked
-# --------------
-# Constraints can contradict each other, or what the class probabilities can tell apart.
-# That is found, and the smallest violation that can be reached is in the message.
+# Constraints that cannot be met
+# ------------------------------
+# Constraints can contradict each other, or ask for more than the class probabilities
+# can distinguish. Then an error states the smallest violation that can be reached.
 
 impossible = [Recall(label="repaid", at_least=0.9), Recall(label="default", at_least=0.9)]
 try:

@@ -11,9 +11,9 @@ which lack a label. It also shows how much the choice of folds decides.
 # %%
 # Folds without common words
 # --------------------------
-# The handwritten words repeat: the first 300 are images of 26 words. With ``GroupKFold``
-# all images of a word are either in the training or in the test part of a fold, so that
-# the scores are those of words never seen before.
+# The handwritten words repeat: the first 300 are images of 26 words. With
+# ``GroupKFold`` all images of a word are either in the training part or in the test
+# part of a fold. So the scores are for words that the model has never seen.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +31,7 @@ words = ["".join(labels) for labels in y]
 cv = GroupKFold(n_splits=4)
 
 # %%
-# A letter that occurs in few words may then be missing from the training part of a fold.
+# Letters that occur in few words may then be missing from the training part of a fold.
 
 for train, test in cv.split(X, y, groups=words):
     seen = set("".join(words[i] for i in train))
@@ -39,14 +39,13 @@ for train, test in cv.split(X, y, groups=words):
     print(f"{len(train)} images to train on, letters missing: {sorted(missing)}")
 
 # %%
-# Left to itself, a model would take the letters it sees for all there are, and refuse to
-# be scored on others. ``classes`` tells it the whole alphabet.
+# By default, a model assumes that the labels it sees are all there are, and other
+# labels count as wrong. ``classes`` tells it the whole alphabet.
 #
 # Scores
 # ------
-# ``token_accuracy_scorer`` is the share of letters that are right. A score of one's own
-# is a function of two lists of label sequences: here, the share of words without a
-# mistake.
+# ``token_accuracy_scorer`` is the share of correct letters. Your own score is a
+# function of two lists of label sequences: here, the share of words without a mistake.
 
 
 def word_accuracy(y_true, y_pred):
@@ -74,9 +73,9 @@ for name, value in search.best_params_.items():
 print(f"letter accuracy {search.best_score_:.3f} on words never seen")
 
 # %%
-# Naming the structure instead of leaving it at ``"auto"`` makes its parameters known to
-# the search, as ``structure__transition``, and tells scikit-learn that these are
-# sequences before it sees them.
+# Name the structure instead of using ``"auto"``. Then the search can reach its
+# parameters, such as ``structure__transition``, and scikit-learn knows in advance that
+# these are sequences.
 
 results = search.cv_results_
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
@@ -91,12 +90,12 @@ for ax, score in zip(axes, ("letters", "words"), strict=True):
 plt.show()
 
 # %%
-# The splitter decides the answer
-# -------------------------------
-# The transitions do not help here: what 20 words teach about which letter follows which
-# is wrong for others. Folds that are shuffled without regard to words ask another
-# question, how well *known* words are read in other handwriting, and there the
-# transitions are worth a lot.
+# The splitter determines the result
+# ----------------------------------
+# Transitions do not help here: what 20 words teach about letter sequences does not
+# apply to other words. Shuffled folds that ignore the words ask a different question:
+# how well does the model read *known* words in other handwriting? For this, the
+# transitions help a lot.
 
 known = KFold(n_splits=4, shuffle=True, random_state=0)
 for transition in (True, False):

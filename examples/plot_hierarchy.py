@@ -9,8 +9,8 @@ This example compares it with independent topics.
 """
 
 # %%
-# Bags of words, each word drawn from one of the topics of a document or from a node above
-# it. Some topics are frequent, most are rare.
+# The data are bags of words. Each word is drawn from one of the document's topics or
+# from a node above it. Some topics are frequent, most are rare.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +36,7 @@ print(f"{Y.shape[1]} topics, {Y.sum(axis=1).mean():.1f} a document")
 print(f"documents of a topic: {np.sort(Y_train.sum(axis=0)).tolist()}")
 
 # %%
-# Both models are trained by slack rescaling, with more and more of the documents.
+# We train both models by slack rescaling, on more and more of the documents.
 
 structures = {
     "independent topics": MultilabelStructure(),
@@ -59,7 +59,7 @@ ax.legend()
 plt.show()
 
 # %%
-# Inner nodes carry about as much weight as topics do. That is what topics share.
+# Inner nodes carry about as much weight as topics do. This is what topics share.
 
 weights = np.linalg.norm(model.coef_, axis=1)
 nodes = model.structure_.nodes_

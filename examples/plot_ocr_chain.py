@@ -12,10 +12,10 @@ itself: the duality gap, a bound on how much better any other weights could be.
 # %%
 # The data
 # --------
-# A word is an array with one row per letter, of 16 by 8 black or white pixels; its
-# labels are an array of characters. The first letter of each word, a capital, is left
-# out of these data. There are 55 different words, so most test words have been seen in
-# training, in other people's handwriting.
+# A word is an array with one row per letter, of 16 by 8 black or white pixels. Its
+# labels are an array of characters. The data leave out the first letter of each word, a
+# capital. There are 55 different words, so most test words were seen in training, in
+# other people's handwriting.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +34,8 @@ print(f"the first: {X_train[0].shape}, {''.join(y_train[0])!r}")
 # %%
 # One letter at a time
 # --------------------
-# For the unstructured classifier all letters are stacked, and words forgotten. Its ``C``
-# was chosen by cross-validation beforehand, like that of the chain below.
+# The unstructured classifier gets all letters in one array, without the words.
+# Cross-validation was used beforehand to choose ``C``, here and for the chain below.
 
 letters = LinearSVC(C=0.1, random_state=0)
 letters.fit(np.concatenate(X_train), np.concatenate(y_train))
@@ -45,20 +45,20 @@ print(f"letter error, one letter at a time: {1 - letter_accuracy:.3f}")
 # %%
 # Whole words
 # -----------
-# With one array per example in ``X``, the classifier trains a chain: besides the weights
-# of the pixels it has one weight for each pair of adjacent letters. ``score`` is the
-# share of letters that are right.
+# With one array per example in ``X``, the classifier trains a chain. In addition to the
+# weights of the pixels it has one weight for each pair of adjacent letters. ``score``
+# is the share of correct letters.
 #
-# ``tol=0.01`` says how close to optimal is close enough. It is in the units of the loss,
-# here the share of wrong letters of a word.
+# ``tol=0.01`` says how close to the optimum the fit has to be. It is in units of the
+# loss, here the share of wrong letters per word.
 
 words = BCFWClassifier(C=0.02, tol=0.01, random_state=0)
 words.fit(X_train, y_train)
 print(f"letter error, whole words: {1 - words.score(X_test, y_test):.3f}")
 
 # %%
-# Four test words that only the chain reads right, with what each model read beneath
-# them; the mistakes are red.
+# The figure shows four test words that only the chain reads correctly, with the output
+# of each model below. Mistakes are red.
 
 word_predictions = words.predict(X_test)
 letter_predictions = [letters.predict(word) for word in X_test]
@@ -89,9 +89,9 @@ plt.show()
 # %%
 # How far from optimal?
 # ---------------------
-# Every ten passes over the words the fit computes its true duality gap. Training looks
-# for the minimum of an objective; the gap bounds what is still to be gained, so that the
-# optimum lies in the shaded band of the second plot.
+# Every ten passes the fit computes its true duality gap. The gap is an upper bound on
+# what could still be gained in the objective. So the optimum lies in the shaded band of
+# the second plot.
 
 print(f"objective {words.objective_:.4f}, at most {words.dual_gap_:.4f} above optimal")
 print(f"{words.n_iter_} passes, step={words.step_!r}, cache={words.cache_}")
@@ -109,9 +109,9 @@ plt.show()
 # %%
 # Which letter follows which
 # --------------------------
-# The weights of a chain come in parts, which its structure names. Those of the
-# transitions have one row for each previous letter: after *q* the model expects *u*, and
-# *-ing* is frequent.
+# ``weight_parts`` of the structure splits the weights into named parts. The transition
+# weights have one row for each previous letter. The model has learned that *q* is
+# followed by *u*, and that *-ing* is frequent.
 
 transitions = words.structure_.weight_parts(words.coef_)["transition"]
 k = len(words.classes_)

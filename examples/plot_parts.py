@@ -11,8 +11,9 @@ is compared with the detectors alone.
 # %%
 # The data
 # --------
-# An example is a map for each of 11 joints: how much each position looks like it. Each
-# map has a blob at the joint, two more where it is not, and noise.
+# An example has a map for each of 11 joints, which says how much each position looks
+# like this joint. Each map has a blob at the joint, two false ones elsewhere, and
+# noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,9 +27,10 @@ train, test = slice(0, 40), slice(40, None)
 print(f"maps of shape {data.X[0].shape}, and joints {', '.join(data.names)}")
 
 # %%
-# A detector at a time
-# --------------------
-# The brightest position of each map. A joint counts as found within two positions.
+# One detector at a time
+# ----------------------
+# This baseline takes the brightest position of each map. A joint counts as found within
+# two positions.
 
 structure = PictorialStructure(data.parents, radius=2.0)
 
@@ -44,8 +46,8 @@ print(f"found, one at a time: {structure.score(data.y[test], alone):.3f}")
 # %%
 # Springs between the joints
 # --------------------------
-# The best positions of all joints together are found exactly, and ``dual_gap_`` is a
-# certificate: no other weights make the objective smaller by more than that.
+# The best positions of all joints are found jointly and exactly. ``dual_gap_`` is a
+# certificate: no weight vector improves the objective by more than that.
 
 model = BCFWClassifier(structure, C=1.0, tol=0.02, random_state=0)
 model.fit(data.X[train], data.y[train])
@@ -54,8 +56,9 @@ print(f"found, all together: {model.score(data.X[test], data.y[test]):.3f}")
 print(f"objective {model.objective_:.3f}, at most {model.dual_gap_:.3f} above optimal")
 
 # %%
-# Four figures that were not seen in training. The background is the highest of all maps
-# at each position: what there is to be confused by.
+# The plot shows four figures that were not seen in training. The background is the
+# maximum of all maps at each position, so it shows all the blobs that can cause
+# confusion.
 
 
 def draw(ax, joints, color):
@@ -83,10 +86,10 @@ plt.show()
 # %%
 # What was learned
 # ----------------
-# An edge has a place where the child is expected, and costs of being elsewhere, by row
-# and by column. Drawn are, for the mean figure, the ellipses within which that is less
-# than half of what a joint that is wholly wrong costs. ``convex=True``, the default,
-# keeps the costs of the squares from being negative.
+# Each edge has an expected position of the child, and costs for deviating from it, by
+# row and by column. The ellipses, drawn for the mean figure, contain the positions that
+# cost less than half as much as a joint that is completely wrong. ``convex=True``, the
+# default, keeps the weights of squared deviations from being negative.
 
 parts = model.structure_.weight_parts(model.coef_)
 children = [v for v, parent in enumerate(data.parents) if parent >= 0]

@@ -12,9 +12,9 @@ choose ``C``, as scikit-learn's ``LassoCV`` does.
 # %%
 # The whole path
 # --------------
-# λ and the ``C`` of :class:`~sklearn_structsvm.BCFWClassifier` are two names for one
-# thing: λ = 1 / (C n) for n examples. The path starts where λ is so large that the
-# solution is known in closed form, and is followed down to ``min_lambda``.
+# λ and the ``C`` of :class:`~sklearn_structsvm.BCFWClassifier` express the same thing:
+# :math:`\lambda = 1 / (C n)` for n examples. The path starts at a large λ where the
+# solution is known in closed form, and ends at ``min_lambda``.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +34,8 @@ print(f"to {path.lambdas[-1]:.3g}, in {path.n_iter[-1]:.0f} passes over the data
 
 # %%
 # At its own breakpoint, each solution is certified to 0.9 ``eps``. From there its gap
-# grows as λ falls, until it reaches ``eps`` and the next breakpoint is due. The larger
-# λ, the smaller the weights and the cheaper each breakpoint.
+# grows as λ falls. When it reaches ``eps``, the next breakpoint begins. The larger λ,
+# the smaller the weights and the cheaper each breakpoint.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
 RegularizationPathDisplay.from_path(path, ax=axes[0])
@@ -43,11 +43,11 @@ RegularizationPathDisplay.from_path(path, kind="norm", ax=axes[1])
 plt.show()
 
 # %%
-# Is it true?
-# -----------
-# The path is promised to be within ``eps`` of the optimum at any λ, not only at its
-# breakpoints. ``path.coef(lam)`` gives the weights; here their objective is compared
-# with the lower bound that an accurate fit gives at a few λ between the breakpoints.
+# Checking the guarantee
+# ----------------------
+# The path is guaranteed to be within ``eps`` of the optimum at any λ, not only at its
+# breakpoints. ``path.coef(lam)`` gives the weights. Here we compare their objective
+# with the lower bound of an accurate fit, at a few values of λ between the breakpoints.
 
 structure = ChainStructure().fit(X_train, y_train)
 
@@ -74,8 +74,9 @@ for lam in (10.0, 1.0, 0.1, 0.03):
 # %%
 # Choosing C
 # ----------
-# :class:`~sklearn_structsvm.BCFWClassifierCV` follows one path for each fold, scores it
-# at all values ``Cs`` on the fold's test part, and fits the best of them to all data.
+# :class:`~sklearn_structsvm.BCFWClassifierCV` computes one path for each fold, scores
+# all values in ``Cs`` on the test part of the fold, and refits with the best value on
+# all data.
 
 model = BCFWClassifierCV(
     Cs=np.geomspace(1e-3, 3, 25), cv=KFold(5), tol=0.01, random_state=0
@@ -89,7 +90,7 @@ display = RegularizationPathDisplay.from_estimator(
 plt.show()
 
 # %%
-# Solutions to within 0.1 of the optimum cost little and rank values of ``C`` well. The
-# final fit at the chosen value is as accurate as ``tol`` says.
+# Solutions within 0.1 of the optimum are cheap and rank the values of ``C`` well. The
+# final fit at the chosen value has the accuracy ``tol``.
 
 print(f"duality gap of the final fit: {model.dual_gap_:.4f}")

@@ -11,9 +11,9 @@ at a time. Then it does the same with superpixels, patches of some five pixels e
 # %%
 # The data
 # --------
-# An example is a tuple of the features of the pixels, one row for each; the edges, a row
-# of two pixels for each; and the features of the edges. The second one says how alike the
-# two colours are; the first one is 1 throughout.
+# An example is a tuple of the pixel features, with one row per pixel; the edges, with
+# two pixels per row; and the edge features. The first edge feature is always 1. The
+# second one says how similar the two colours are.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,10 +43,10 @@ print(f"pixel error, one at a time: {error:.3f}")
 # %%
 # A graph of pixels
 # -----------------
-# ``attractive=True`` lets equal labels of neighbours be rewarded and never punished. Then
-# the best labels of a whole image are a minimum cut of its graph, found exactly in a
-# millisecond, and ``dual_gap_`` is a certificate: no other weights make the objective
-# smaller by more than that.
+# With ``attractive=True``, equal labels of neighbours can be rewarded but never
+# penalised. The best labeling of a whole image is then a minimum cut of its graph,
+# which is found exactly in a millisecond. ``dual_gap_`` is a certificate: no weight
+# vector improves the objective by more than that.
 
 structure = GraphStructure(attractive=True)
 graph = BCFWClassifier(structure, C=0.1, tol=0.02, random_state=0)
@@ -56,7 +56,8 @@ print(f"pixel error, whole images: {1 - graph.score(data.X[test], data.y[test]):
 print(f"objective {graph.objective_:.3f}, at most {graph.dual_gap_:.3f} above optimal")
 
 # %%
-# Four images that neither has seen: what is given, what each makes of it, and the truth.
+# The plot shows four test images: the input, the prediction of each model, and the
+# truth.
 
 fig, axes = plt.subplots(4, 4, figsize=(8, 6.4), layout="constrained")
 for row, image, one, whole, truth in zip(
@@ -75,8 +76,9 @@ plt.show()
 # %%
 # What was learned
 # ----------------
-# The weights come in parts. What two equal neighbours gain is to be held against what the
-# colour of a pixel says: the spread of the difference of its two scores.
+# The weights come in parts. To see how much a pair of equal neighbours counts, compare
+# it with the information in the colour of a pixel: the spread of the difference of its
+# two scores.
 
 parts = graph.structure_.weight_parts(graph.coef_)
 gain, gain_of_likeness = parts["transition"][:, 0, 0]
@@ -88,9 +90,9 @@ print(f"and for the same colour {gain_of_likeness / spread:.2f} more")
 # %%
 # Superpixels
 # -----------
-# Real images have many more pixels, and are cut into patches first. A patch is a node,
-# with the mean colour of its pixels. An item of ``y`` is then a pair of the labels and
-# the sizes of the patches: an error costs as many pixels as there are in it.
+# Real images have many more pixels and are usually cut into patches first. A patch is a
+# node with the mean colour of its pixels. An item of ``y`` is then a pair of the labels
+# and the patch sizes, so an error costs as many pixels as the patch has.
 
 patches = make_segmentation(
     30, kind="shapes", size=5, noise=1.5, n_superpixels=150, random_state=2

@@ -12,9 +12,10 @@ the solvers.
 # %%
 # Data
 # ----
-# Documents with 10 topics, of which each has a few. Topics share words, and some occur
-# together: :class:`~sklearn_structsvm.structures.PairwiseMultilabelStructure` gives each
-# pair of topics a score of its own.
+# The data are documents with 10 topics. Each document has a few topics. Topics share
+# words, and some topics often occur together.
+# :class:`~sklearn_structsvm.structures.PairwiseMultilabelStructure` gives each pair of
+# topics its own score.
 
 import warnings
 
@@ -38,8 +39,8 @@ X_train, X_test, Y_train, Y_test = train_test_split(X, Y, random_state=0)
 # %%
 # Slack or margin?
 # ----------------
-# That is a parameter, and the data can tell. ``C`` does not mean the same for both, so
-# it is searched over as well.
+# This is a parameter, so a grid search can choose. The scale of ``C`` differs between
+# the two, so we search over ``C`` as well.
 
 model = make_pipeline(
     StandardScaler(),
@@ -66,12 +67,13 @@ print(f"test: micro F1 {f1_score(Y_test, Y_pred, average='micro'):.3f}, ", end="
 print(f"wrong labels {hamming_loss(Y_test, Y_pred):.3f}")
 
 # %%
-# What the search sees
+# How the search works
 # --------------------
-# The labelings of one document, 1024 of them, by their margin violation h and their
-# loss g. Slack rescaling wants the one with the largest product g h. The decoders at hand
-# maximise h + λ g, whose level curves are lines. Angular search asks within ever smaller
-# angles; its last lines leave no room for a better product.
+# The plot shows all 1024 labelings of one document by their margin violation h and
+# their loss g. Slack rescaling looks for the largest product :math:`g h`. Ordinary
+# decoders maximise :math:`h + \lambda g`, whose level curves are lines. Angular search
+# asks within smaller and smaller angles. Its last lines leave no room for a better
+# product.
 
 X_scaled = StandardScaler().fit_transform(X_train)
 slack = SlackRescaledSSVM(
@@ -89,9 +91,9 @@ plt.show()
 # %%
 # Solvers
 # -------
-# Three ways to the same optimum. Block-coordinate Frank-Wolfe and the stochastic
-# subgradient method look at one document at a time; cutting planes look at all of them
-# before each move. The gap of each is certified.
+# There are three ways to reach the same optimum. Block-coordinate Frank-Wolfe and the
+# stochastic subgradient method process one document at a time. The cutting-plane method
+# processes all documents before each update. All three report a certified gap.
 
 warnings.filterwarnings("ignore", category=ConvergenceWarning)
 settings = {

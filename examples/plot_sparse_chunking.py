@@ -13,7 +13,7 @@ forty sentences does.
 # %%
 # A small text
 # ------------
-# Words with their parts of speech, phrases in brackets.
+# Each word has its part of speech, and phrases are in brackets.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -105,7 +105,7 @@ print(y[0])
 # :func:`~sklearn_structsvm.datasets.chunking_attributes` lists the attributes of each
 # token: words and parts of speech in a window around it. scikit-learn's
 # ``CountVectorizer`` gives each attribute a column. The result is one CSR matrix per
-# sentence, and stays sparse during training.
+# sentence, which stays sparse during training.
 
 attributes = [chunking_attributes(tokens) for tokens in sentences]
 print(attributes[0][1][:6])
@@ -118,8 +118,8 @@ print(f"{len(X)} sentences; the first: {X[0].shape}, {X[0].nnz} entries")
 # %%
 # Whole phrases
 # -------------
-# A phrase is right where its type, its first and its last word are. ``classes`` names
-# all tags, since a fold may lack the rare ones.
+# A phrase is correct if its type, its first word and its last word are. ``classes``
+# names all tags, because a fold may lack the rare ones.
 
 tags = np.unique(np.concatenate(y))
 model = BCFWClassifier(ChainStructure(), classes=tags, random_state=0)
@@ -133,7 +133,7 @@ for name, f1 in zip(types, entity_f1_score(y, predictions, average=None), strict
     print(f"  {name:5} {f1:.3f}")
 
 # %%
-# As a scorer, for a grid search over ``C``:
+# The score is also a scorer for a grid search over ``C``:
 
 search = GridSearchCV(
     model, {"C": [0.001, 0.01, 0.1, 1.0]}, scoring=entity_f1_scorer, cv=5
@@ -143,7 +143,7 @@ print(search.best_params_, f"{search.best_score_:.3f}")
 # %%
 # A new sentence
 # --------------
-# Attributes that the text does not have are dropped by the vectorizer.
+# The vectorizer drops attributes that are not in the training text.
 
 model = search.best_estimator_
 new = [
@@ -157,9 +157,10 @@ for (word, pos), tag in zip(new, found, strict=True):
 # %%
 # What was learned
 # ----------------
-# The weights of a chain come in parts, which its structure names: those of the
-# attributes have one column per tag, those of the transitions one row per previous tag.
-# A noun phrase goes on where it has begun, and follows a preposition.
+# ``weight_parts`` of the structure splits the weights into named parts. The attribute
+# weights have one column per tag, the transition weights one row per previous tag. The
+# model has learned that a noun phrase continues once it has begun, and often follows a
+# preposition.
 
 parts = model.structure_.weight_parts(model.coef_)
 names = vectorizer.get_feature_names_out()

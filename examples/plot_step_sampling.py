@@ -10,7 +10,8 @@ falls with each, on 209 handwritten words.
 """
 
 # %%
-# One fit for each choice, all of 300 passes. A pass is as many steps as there are words.
+# There is one fit for each choice, all of 300 passes. A pass is as many steps as there
+# are words.
 
 import warnings
 
@@ -44,12 +45,13 @@ def fit(**choices):
 # %%
 # Steps
 # -----
-# A plain Frank-Wolfe step mixes a new labeling into all those found before, which then
-# fade but never vanish. A *pairwise* step moves weight from the worst of them to the new
-# one, and an *away* step takes it from the worst alone, so both can drop what turned out
-# wrong. A *corrective* step makes the weights nearly the best there are for the labelings
-# found so far, and goes over these twice before the oracle is asked again. To a small gap
-# all three need fewer passes; the price is to keep the labelings in memory.
+# A plain Frank-Wolfe step mixes the new labeling into all previous ones, whose weights
+# shrink but never vanish. A *pairwise* step moves weight from the worst of them to the
+# new one. An *away* step takes weight from the worst one only. So both can drop bad
+# labelings. A *corrective* step optimises the weights of all stored labelings almost
+# exactly, and makes two passes over them before the oracle is called again. To reach a
+# small gap, all three need fewer passes. The price is that the labelings have to be
+# stored.
 
 STEPS = ("fw", "away", "pairwise", "corrective")
 models = {step: fit(step=step, cache=False) for step in STEPS}
@@ -62,9 +64,10 @@ plt.show()
 # %%
 # Sampling
 # --------
-# A word whose own gap is zero has nothing to give. With ``sampling="gap"`` words are
-# drawn in proportion to their share of the duality gap as last seen, instead of uniformly
-# or each once a pass. The more the examples differ in difficulty, the more this helps.
+# A word whose own gap is zero cannot improve the objective. With ``sampling="gap"``
+# words are drawn in proportion to their last known share of the duality gap, instead of
+# uniformly or once per pass. This helps most if the examples differ a lot in
+# difficulty.
 
 samplings = {
     sampling: fit(step="pairwise", cache=False, sampling=sampling)
@@ -79,10 +82,10 @@ plt.show()
 # %%
 # Caching
 # -------
-# With ``cache=True`` a labeling found before is used again where it still promises
-# enough progress, and the max-oracle (here the Viterbi algorithm) is called only where
-# none does. Counted in calls of the oracle, this is a large gain. Counted in seconds it
-# is one only where a call is expensive, and here it takes microseconds.
+# With ``cache=True`` a stored labeling is reused if it promises enough progress. The
+# max-oracle (here the Viterbi algorithm) is called only if none does. This saves many
+# oracle calls. It saves time only if a call is expensive, and here it takes
+# microseconds.
 
 models["pairwise, cache"] = fit(step="pairwise", cache=True)
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
@@ -94,9 +97,9 @@ plt.show()
 # %%
 # Acceleration
 # ------------
-# Accelerated passes are made on an easier problem, whose weights are drawn to a centre
-# that moves ahead of them (see :ref:`guide-acceleration`). They take each word once a
-# pass, as a new centre changes all of them. With corrective steps this is the default.
+# Accelerated passes solve an easier problem, in which the weights are pulled towards a
+# moving centre (see :ref:`guide-acceleration`). They use each word once per pass,
+# because a new centre changes all gaps. With corrective steps this is the default.
 
 accelerated = {"sampling": "permuted", "acceleration": True}
 models["pairwise, accelerated"] = fit(step="pairwise", **accelerated)
@@ -111,8 +114,8 @@ plt.show()
 # %%
 # What to choose
 # --------------
-# The defaults: they count what a call of the max-oracle costs, from the sizes of the
-# problem, and accelerate where many passes are foreseen.
+# Keep the defaults. They estimate the cost of the max-oracle from the sizes of the
+# problem, and switch to acceleration if many passes are expected.
 
 model = BCFWClassifier(max_iter=1).fit(X, y)
 print(f"auto, here: step={model.step_!r}, cache={model.cache_}")

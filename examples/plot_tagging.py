@@ -10,10 +10,10 @@ and for each new sentence its tags, how sure they are and what else they could b
 # %%
 # Sentences
 # ---------
-# Short ones that are made up from a few patterns: who moved where, with the names of
-# persons (PER) and places (LOC) tagged as B(egin), I(nside) and O(utside). Names are
-# glued together from syllables, so that most of those in the test part are new, and one
-# name may be a person's or a place's.
+# The sentences are short and made up from a few patterns: who moved where. The names of
+# persons (PER) and places (LOC) are tagged as B(egin), I(nside) and O(utside). Names
+# are composed of syllables, so most names in the test part are new. The same name may
+# be a person's or a place's.
 
 import io
 
@@ -72,8 +72,9 @@ print(list(zip(sentences[0], y[0], strict=True)))
 # %%
 # Features
 # --------
-# A token's features are a dict, as sklearn-crfsuite has them: of a string each value is a
-# feature, numbers stay numbers, and a dict within has a neighbour's.
+# The features of a token are a dict, as in sklearn-crfsuite. Each value of a string is
+# a separate feature, numbers remain numbers, and a nested dict has the features of a
+# neighbour.
 
 
 def about(word):
@@ -95,12 +96,12 @@ X = [features(words) for words in sentences]
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
 # %%
-# A searched pipeline
-# -------------------
-# ``SequenceTransformer`` makes sparse matrices of the dicts. A ``ChainStructure`` says
-# that these are sequences; scikit-learn then takes ``y`` as a list of lists of strings.
-# With ``transitions="bio"`` no name goes on that has not begun. Each fold fits a
-# transformer of its own, so that no feature comes from held-out sentences.
+# A pipeline in a grid search
+# ---------------------------
+# ``SequenceTransformer`` turns the dicts into sparse matrices. ``ChainStructure`` says
+# that these are sequences, so scikit-learn accepts ``y`` as a list of lists of strings.
+# With ``transitions="bio"`` a name can only continue if it has begun. Each fold fits
+# its own transformer, so no features come from held-out sentences.
 
 tagger = Pipeline(
     [
@@ -124,19 +125,20 @@ print(f"words with the right tag: {token_accuracy_score(y_test, predicted):.3f}"
 print(f"above the optimum by at most {best['crf'].dual_gap_:.4f}")
 
 # %%
-# What it has learned
-# -------------------
-# To the left, inside tags follow tags of their own kind. To the right, the features of
-# the largest weights: endings that one kind of name has, neighbouring words, capitals.
+# What was learned
+# ----------------
+# The left plot shows that inside tags follow tags of their own kind. The right plot
+# shows the features with the largest weights: endings that are typical for one kind of
+# name, neighbouring words, and capitals.
 
 display = ChainWeightsDisplay.from_estimator(best, n_features=18)
 plt.show()
 
 # %%
-# Kept in a file
-# --------------
-# The whole pipeline, as any of scikit-learn's. (A name of a file does as well as this
-# buffer.)
+# Saving the tagger
+# -----------------
+# Save the whole pipeline like any other of scikit-learn's. A file name works as well as
+# this buffer.
 
 file = io.BytesIO()
 joblib.dump(best, file)
@@ -147,8 +149,9 @@ tagger = joblib.load(file)
 # %%
 # A new sentence
 # --------------
-# Its tags, and the probability of each tag at each word. "near" was in no sentence
-# before, May is a first name and a part of places, and Westiley may be of either kind.
+# The plot shows the tags and the probability of each tag at each word. "near" did not
+# occur in training, May is a first name and a part of place names, and Westiley may be
+# either.
 
 words = "yesterday May met Lena Holley near Westiley".split()
 new = [features(words)]
@@ -156,8 +159,8 @@ display = TaggingDisplay.from_estimator(tagger, new[0], tokens=words, k=3)
 plt.show()
 
 # %%
-# The solid line joins the tags that are the most probable *together*, the others are the
-# next best. As a list:
+# The solid line connects the tags that are *jointly* most probable, the others are the
+# next best taggings. As a list:
 
 matrix = tagger[:-1].transform(new)
 taggings, probabilities = tagger[-1].predict_k_best(matrix, k=4)

@@ -12,9 +12,10 @@ becomes of the rest.
 # %%
 # Sentences
 # ---------
-# 8,936 for training and 2,012 for the test: words with their parts of speech, and tags
-# such as ``B-NP`` (a noun phrase begins) and ``I-NP`` (it goes on). Where the data lie is
-# what ``SKLEARN_STRUCTSVM_DATA`` says, or scikit-learn's folder of data.
+# There are 8,936 sentences for training and 2,012 for testing: words with their parts
+# of speech, and tags such as ``B-NP`` (a noun phrase begins) and ``I-NP`` (it
+# continues). ``SKLEARN_STRUCTSVM_DATA`` sets the data directory; the default is
+# scikit-learn's.
 
 import os
 import tempfile
@@ -40,8 +41,8 @@ train, test = (
 # %%
 # Features stay as they are
 # -------------------------
-# A dict for each token, made by whatever function made it before. This one looks at the
-# word, at its part of speech and at two neighbours on each side.
+# There is a dict for each token. Keep the function that you already have. This one uses
+# the word, its part of speech and two neighbours on each side.
 
 
 def word2features(sentence, i):
@@ -79,11 +80,11 @@ y_train, y_test = ([tags.tolist() for tags in part.target] for part in (train, t
 # %%
 # The search
 # ----------
-# ``CRF(algorithm="lbfgs", c2=1.0)`` becomes ``CRFClassifier("chain", C=0.5)``, C being
-# 1 / (2 c2), behind a ``SequenceTransformer``. With ``transitions="bio"`` no phrase goes
-# on that has not begun. The score is the F1 of whole phrases. (Ten fits in 97 s of CPU
-# time, on one core that others used as well; C = 0.1: F1 92.43, C = 0.5: 93.16, C = 2:
-# 93.28.)
+# ``CRF(algorithm="lbfgs", c2=1.0)`` becomes ``CRFClassifier("chain", C=0.5)``, because
+# C is 1 / (2 c2). A ``SequenceTransformer`` comes first. With ``transitions="bio"`` a
+# phrase can only continue if it has begun. The score is the F1 of whole phrases. (Ten
+# fits in 97 s of CPU time, on one core that was shared with others; C = 0.1: F1 92.43,
+# C = 0.5: 93.16, C = 2: 93.28.)
 
 tagger = Pipeline(
     [
@@ -104,7 +105,7 @@ for C, score in zip([0.1, 0.5, 2.0], search.cv_results_["mean_test_score"], stri
 # %%
 # Held-out sentences
 # ------------------
-# (Test F1 93.52; objective 0.800, above the optimum by at most 0.004; 90,515 features and
+# (Test F1 93.52; objective 0.800, at most 0.004 above the optimum; 90,515 features and
 # 1,991,880 weights.)
 
 best = search.best_estimator_
@@ -115,9 +116,10 @@ print(f"objective {crf.objective_:.3f}, above the optimum by at most {crf.dual_g
 print(f"{best[:-1].get_feature_names_out().size} features, {crf.coef_.size} weights")
 
 # %%
-# Saved and read again
-# --------------------
-# One file, as any pipeline of scikit-learn; skops does it as well. (17 MB.)
+# Saving and loading
+# ------------------
+# One file holds everything, as with any pipeline of scikit-learn. skops works as well.
+# (17 MB.)
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder, "tagger.joblib")
@@ -128,11 +130,11 @@ with tempfile.TemporaryDirectory() as folder:
 # %%
 # Tags and probabilities
 # ----------------------
-# Of a sentence with its parts of speech: the tags, the probability of each, and the next
-# best taggings. The log-loss of the test part says what the probabilities are worth.
-# (0.1455 for a token. "man" is taken for a noun, with probability .951, as its part of
-# speech says; that it is the verb is the second best tagging, with .040, where the best
-# has .849.)
+# For a sentence with its parts of speech, we get the tags, the probability of each, and
+# the next best taggings. The log-loss on the test part measures the quality of the
+# probabilities. (0.1455 per token. "man" is tagged as a noun with probability .951, as
+# its part of speech says. The second best tagging, where it is the verb, has .040, and
+# the best one .849.)
 
 proba = tagger.predict_proba(X_test)
 known = [i for i, tags in enumerate(y_test) if set(tags) <= set(tagger.classes_)]

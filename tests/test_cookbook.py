@@ -62,21 +62,21 @@ def test_there_are_ten_recipes_of_at_most_ten_lines():
 
 
 def test_the_g_mean_is_better_where_a_class_was_given_up(run):
-    found = run("Classes are unbalanced")
+    found = run("Imbalanced classes")
     assert found.likely_score == 0.0
     assert found.score > 0.5
     assert found.model.dual_gap_ <= found.model.tol
 
 
 def test_the_rare_letter_is_found(run):
-    found = run("Something rare")
+    found = run("Finding a rare class")
     assert found.score > found.likely_score + 0.2
     assert found.model.pos_label_ == "x"
     assert set(found.model.predict(found.images_test)) == {"x", "other"}
 
 
 def test_the_precision_is_reached_and_the_recall_higher(run):
-    found = run("The most recall")
+    found = run("The highest recall")
     C = found.model.certified_confusions_[0]
     assert C[1, 1] >= 0.9 * C[:, 1].sum() - 1e-9
     assert found.precision > 0.85
@@ -84,7 +84,7 @@ def test_the_precision_is_reached_and_the_recall_higher(run):
 
 
 def test_costs_of_each_row_are_lower_and_the_rule_is_elkans(run):
-    found = run("Mistakes cost")
+    found = run("Costs that differ")
     assert found.cost < 0.8 * found.likely_cost
     pays = found.probability * (85 - found.age) - (1 - found.probability) * 15
     sure = np.abs(pays) > 1e-6
@@ -92,21 +92,21 @@ def test_costs_of_each_row_are_lower_and_the_rule_is_elkans(run):
 
 
 def test_what_is_accepted_is_right_more_often(run):
-    found = run("Leave the least sure")
+    found = run("Rejecting uncertain rows")
     assert found.right[found.accepted].mean() > found.right.mean() + 0.08
     assert found.accepted.mean() > 0.65
     assert found.gate.confusion_[:, 1].sum() >= 0.7 - 1e-9
 
 
 def test_odds_are_equalised_in_training_and_nearer_on_new_rows(run):
-    found = run("Groups are to be treated")
+    found = run("Fairness: equalised odds")
     assert found.model.constraint_violation_ <= 1e-9
     assert found.difference < found.likely_difference - 0.1
     assert found.accuracy > found.likely_accuracy - 0.05
 
 
 def test_odds_are_nearer_without_groups_in_predict(run):
-    found = run("The group is not known")
+    found = run("Fairness without knowing")
     assert found.difference < found.likely_difference - 0.1
     assert found.accuracy > found.likely_accuracy - 0.06
 
@@ -127,7 +127,7 @@ def test_macro_f1_gains_from_a_threshold_for_each_label(run):
 
 
 def test_the_worst_class_is_found_more_often_for_little_accuracy(run):
-    found = run("Give up some accuracy")
+    found = run("Trading accuracy")
     C = found.model.certified_confusions_[0]
     assert (np.diag(C) >= 0.4 * C.sum(axis=1) - 1e-9).all()
     assert found.worst > found.likely_worst + 0.2
