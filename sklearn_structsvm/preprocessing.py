@@ -1,4 +1,4 @@
-"""From tokens and tables to the sequences that structures take."""
+"""Preprocessing: from tokens and tables to the sequences that structures accept."""
 
 from array import array
 from collections import defaultdict
@@ -33,37 +33,40 @@ class SequenceTransformer(  # type: ignore[call-arg]
 ):
     """Apply a transformer of rows to the rows of all sequences.
 
-    The rows of all sequences are put below one another, the transformer sees them as it
-    would any other rows, and what it makes of them is cut into sequences again. So all
-    of scikit-learn's transformers serve sequences, in a pipeline and a search.
+    The rows of all sequences are concatenated and passed to the transformer. Its output
+    is split into sequences again. All transformers of scikit-learn can therefore be used
+    for sequences, also in pipelines and grid searches.
 
     Parameters
     ----------
     transformer : estimator or None, default=None
-        Such as `DictVectorizer`, `FeatureHasher`, `StandardScaler`, `OneHotEncoder`,
-        `TfidfVectorizer`, a `ColumnTransformer` or a `Pipeline`. None: a `DictVectorizer`
-        for tokens as CRFsuite has them. A token is then a dict, whose strings become
-        features of their own (``{"word": "the"}`` is ``word=the``) and whose dicts are
-        read as ``{"next": {"word": "the"}}`` is ``next:word=the``; or a list of strings,
-        each a feature; or one string.
+        Transformer of rows, such as `DictVectorizer`, `FeatureHasher`, `StandardScaler`,
+        `OneHotEncoder`, `TfidfVectorizer`, a `ColumnTransformer` or a `Pipeline`. None
+        uses a `DictVectorizer` for tokens in the format of CRFsuite. A token is then
+
+        - a dict, in which strings become binary features (``{"word": "the"}`` is
+          ``word=the``) and dicts are nested (``{"next": {"word": "the"}}`` is
+          ``next:word=the``);
+        - a list of strings, each of which is a feature; or
+        - a single string.
 
     Attributes
     ----------
     transformer_ : estimator
         The fitted transformer.
     n_features_in_ : int
-        Columns of its rows, where it tells.
+        Number of columns of its input. Defined only if the transformer has it.
     feature_names_in_ : ndarray of str
-        Their names, where it tells.
+        Names of the columns of its input. Defined only if the transformer has them.
 
     See Also
     --------
-    split_sequences : Sequences from a table with a column that tells them apart.
+    split_sequences : Splits a table into sequences by a column of identifiers.
 
     Notes
     -----
-    What comes out are views of one matrix: a list of arrays, CSR matrices, or, with
-    ``set_output``, of data frames.
+    The output is a list of views of one matrix: arrays, CSR matrices or, with
+    `set_output`, data frames.
 
     Examples
     --------
@@ -90,29 +93,30 @@ class SequenceTransformer(  # type: ignore[call-arg]
         return getattr(self, "transformer_", self.transformer)
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit the transformer to all rows.
+        """Fit the transformer to the rows of all sequences.
 
         Parameters
         ----------
         X : sequence of n sequences
-            Each an array, a CSR matrix or a data frame with T_i rows, or a list of T_i
-            tokens.
-        y : sequence of n arrays of shape (T_i,), or None
-            For transformers that want labels of the rows; others than one label for each
-            row are left out.
+            Each sequence is an array, a CSR matrix or a data frame with T_i rows, or a
+            list of T_i tokens.
+        y : sequence of n arrays of shape (T_i,), or None, default=None
+            Labels of the rows, for transformers that use them. Ignored if there is not
+            one label per row.
         **params : dict
-            For `fit` of the transformer.
+            Parameters passed to the `fit` method of the transformer.
 
         Returns
         -------
-        self
+        self : object
+            Fitted estimator.
         """
         rows, lengths = join_sequences(X)
         self._start().fit(rows, *_labels(y, lengths), **params)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
-        """`fit`, and then `transform` of the same sequences."""
+        """Fit the transformer and transform the same sequences."""
         rows, lengths = join_sequences(X)
         out = self._start().fit_transform(rows, *_labels(y, lengths), **params)
         return _split(out, lengths)
@@ -127,7 +131,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
         Returns
         -------
-        list of n arrays, CSR matrices or data frames of T_i rows
+        list of n arrays, CSR matrices or data frames with T_i rows
+            Transformed sequences.
         """
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
@@ -136,22 +141,24 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
     @available_if(_transformer_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that come out."""
+        """Get the names of the output columns."""
         check_is_fitted(self)
         return self.transformer_.get_feature_names_out(input_features)
 
     def set_output(
         self, *, transform: Literal["default", "pandas", "polars"] | None = None
     ) -> Self:
-        """What the sequences that come out are: see `set_output` of scikit-learn.
+        """Set the container of the output sequences, as in scikit-learn's `set_output`.
 
         Parameters
         ----------
-        transform : {"default", "pandas", "polars"} or None
+        transform : {"default", "pandas", "polars"} or None, default=None
+            The container. None leaves it unchanged.
 
         Returns
         -------
-        self
+        self : object
+            The transformer.
         """
         if self.transformer is None:
             if transform not in (None, "default"):
@@ -180,35 +187,36 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
     @property
     def n_features_in_(self) -> int:
-        """Columns of the rows, where the transformer tells."""
+        """Number of columns of the rows, if the transformer has it."""
         return self._inner.n_features_in_
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns of the rows, where the transformer tells."""
+        """Names of the columns of the rows, if the transformer has them."""
         return self._inner.feature_names_in_
 
 
 def split_sequences(table: Any, ids: Any) -> list[Any]:
-    """Cut a table into sequences by what tells them apart.
+    """Split a table with one row per token into sequences.
 
     Parameters
     ----------
     table : data frame (pandas or polars), Arrow table, array, CSR matrix or list
-        With one row a token: the features of all sequences, or the labels.
+        Features or labels of all sequences, with one row per token.
     ids : array-like of shape (n_rows,), or str
-        Of which sequence each row is; a name is that of a column, which is left out.
+        Identifier of the sequence of each row, or the name of the column that holds it.
+        The column is removed from the result.
 
     Returns
     -------
     list
-        The rows of each sequence in their order, of the type of `table`; sequences in
-        the order of their first rows.
+        The rows of each sequence, in their order and of the type of `table`. Sequences
+        are in the order of their first rows.
 
     Raises
     ------
     ValueError
-        If `ids` is not of one number or string for each row, or no column.
+        If `ids` does not have one number or string per row, or names no column.
 
     Examples
     --------

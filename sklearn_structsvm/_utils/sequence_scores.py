@@ -1,4 +1,4 @@
-"""Scores on sequences of labels, and scorers for the parameter ``scoring``."""
+"""Scores of label sequences, and scorers for the parameter ``scoring``."""
 
 import operator
 import warnings
@@ -68,36 +68,34 @@ def _sequence_weights(sample_weight, n):
 def token_accuracy_score(
     y_true: Any, y_pred: Any, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    r"""Share of tokens whose label is right, over all sequences together.
+    r"""Accuracy over all tokens of all sequences.
 
     .. math:: \frac{\sum_i s_i \sum_t [\hat y_{it} = y_{it}]}{\sum_i s_i T_i}
 
     Parameters
     ----------
     y_true : sequence of n label sequences
-        True labels, of any kind: ragged lists, an object array of 1-D arrays, or a 2-D
-        array where all sequences are of one length.
-
+        True labels, of any type: ragged lists, an object array of 1-D arrays or, if all
+        sequences have the same length, a 2-D array.
     y_pred : sequence of n label sequences
         Predicted labels, of the same lengths.
-
     sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its tokens).
+        Weights of the sequences. The weight applies to each token of a sequence.
 
     Returns
     -------
     score : float
-        Between 0 and 1; a long sequence counts for more than a short one.
+        Between 0 and 1. Long sequences count more than short ones.
 
     Raises
     ------
     ValueError
-        If the lengths differ (the message names the item), if there is no token of
-        positive weight, or if the weights are not finite and non-negative.
+        If lengths differ (the message names the item), if no token has positive weight,
+        or if weights are not finite and non-negative.
 
     See Also
     --------
-    entity_f1_score : For labels that spell chunks in IOB tags.
+    entity_f1_score : For chunks encoded by IOB tags.
 
     Examples
     --------
@@ -122,42 +120,39 @@ def token_log_loss(
     labels: Any,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Mean negative logarithm of the probability that each token's label was given.
+    r"""Log loss over all tokens: mean negative log-probability of the true label.
 
     .. math:: -\frac{\sum_i s_i \sum_t \log p_{it}(y_{it})}{\sum_i s_i T_i}
 
     Parameters
     ----------
     y_true : sequence of n label sequences
-        True labels: ragged lists, an object array of 1-D arrays, or a 2-D array where
-        all sequences are of one length.
-
+        True labels: ragged lists, an object array of 1-D arrays or, if all sequences have
+        the same length, a 2-D array.
     y_proba : sequence of n arrays of shape (T_i, n_classes)
-        Probabilities, as `predict_proba` gives them.
-
+        Probabilities, as returned by `predict_proba`.
     labels : array-like of shape (n_classes,)
-        What the columns are of: the `classes_` of the classifier.
-
+        Labels of the columns: the `classes_` of the classifier.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its tokens).
+        Weights of the sequences. The weight applies to each token of a sequence.
 
     Returns
     -------
     loss : float
-        0 where all is certain and right. A probability below the smallest positive
-        rounding error of its type, or a label that is not among `labels`, counts as that,
-        as in :func:`sklearn.metrics.log_loss`.
+        0 if all predictions are certain and correct. Probabilities are clipped to the
+        machine epsilon of their type, as in :func:`sklearn.metrics.log_loss`; a label
+        that is not among `labels` counts as that.
 
     Raises
     ------
     ValueError
         If lengths differ or a probability is not within [0, 1] (the message names the
-        item), if there is no token of positive weight, or if the weights are not finite
-        and non-negative.
+        item), if no token has positive weight, or if weights are not finite and
+        non-negative.
 
     See Also
     --------
-    CRFClassifier.log_likelihood : Of labelings as a whole.
+    CRFClassifier.log_likelihood : For whole labelings.
 
     Examples
     --------
@@ -195,18 +190,21 @@ def token_log_loss(
 def neg_token_log_loss_scorer(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
 ) -> float:
-    """The negative of :func:`token_log_loss`, for ``scoring=``.
+    """Scorer with the negative :func:`token_log_loss`, for ``scoring=``.
 
     Parameters
     ----------
-    estimator : classifier of sequences with `predict_proba`, fitted
+    estimator : classifier of sequences with `predict_proba`
+        Fitted estimator.
     X, y : sequences of n examples and labelings
-    sample_weight : array-like of shape (n,) or None
+        Test data.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weights of the sequences.
 
     Returns
     -------
-    float
-        The higher the better.
+    score : float
+        Higher is better.
     """
     proba = _method(estimator, "predict_proba")(X)
     labels = estimator.classes_
@@ -216,19 +214,21 @@ def neg_token_log_loss_scorer(
 def log_likelihood_scorer(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Mean logarithm of the probability of a whole labeling, for ``scoring=``.
+    """Scorer with the mean log-likelihood of whole labelings, for ``scoring=``.
 
     Parameters
     ----------
-    estimator : classifier with `log_likelihood`, fitted
+    estimator : classifier with `log_likelihood`
+        Fitted estimator.
     X, y : sequences of n examples and labelings
-    sample_weight : array-like of shape (n,) or None
+        Test data.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weights of the examples.
 
     Returns
     -------
-    float
-        The higher the better; -inf where a labeling has a label that was not there in
-        fit.
+    score : float
+        Higher is better. It is -inf if a labeling has a label that was not seen in `fit`.
     """
     logs = _method(estimator, "log_likelihood")(X, y)
     weights = None if sample_weight is None else np.asarray(sample_weight)
@@ -368,52 +368,49 @@ def entity_f1_score(
     sample_weight: ArrayLike | None = None,
     zero_division: float | Literal["warn"] = "warn",
 ) -> Any:
-    r"""F1 score of the entities that IOB tags spell (conlleval's convention).
+    r"""F1 score of entities encoded by IOB tags (convention of conlleval).
 
     .. math:: F_1 = \frac{2 \, |E \cap \hat E|}{|E| + |\hat E|}
 
-    with :math:`E` the true and :math:`\hat E` the predicted entities. An entity is a
-    triple of type, first and last token, so it is right when all three agree. Entities
-    are read off the tags as conlleval [1]_ and the default mode of seqeval [2]_ do:
-    ``B-X`` starts an entity of type ``X``; ``I-X`` continues one, or starts one after
-    ``O`` or another type; ``O`` is outside; ``E-X`` ends an entity and ``S-X`` is a
+    Here :math:`E` are the true and :math:`\hat E` the predicted entities. An entity
+    consists of its type, first and last token, and is correct if all three match.
+    Entities are decoded as by conlleval [1]_ and the default mode of seqeval [2]_:
+    ``B-X`` starts an entity of type ``X``; ``I-X`` continues it, or starts one after
+    ``O`` or another type; ``O`` is outside; ``E-X`` ends an entity, and ``S-X`` is a
     whole one (IOBES tags).
 
     Parameters
     ----------
     y_true : sequence of n sequences of str
-        True tags: ragged lists, an object array of 1-D arrays, or a 2-D array where
-        all sequences are of one length.
-
+        True tags: ragged lists, an object array of 1-D arrays or, if all sequences have
+        the same length, a 2-D array.
     y_pred : sequence of n sequences of str
         Predicted tags, of the same lengths.
-
     average : {'micro', 'macro', 'weighted'} or None, default='micro'
-        Pool the entities of all types; or average the scores of the types; or average
-        them by the number of true entities; or return the score of each type.
-
+        'micro' pools the entities of all types. 'macro' averages the scores of the types,
+        and 'weighted' weights them by the number of true entities. None returns the score
+        of each type.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its entities).
-
+        Weights of the sequences. The weight applies to each entity of a sequence.
     zero_division : {'warn', 0, 1, np.nan}, default='warn'
-        Value of a score that is 0/0. 'warn' is 0 with an `UndefinedMetricWarning`;
-        with `np.nan` a type without a score is left out of an average.
+        Value of a score that is 0/0. 'warn' means 0 with an `UndefinedMetricWarning`.
+        With `np.nan`, averages leave out types without a score.
 
     Returns
     -------
     score : float, or ndarray of shape (n_types,) if `average=None`
-        Types are those found in `y_true` and `y_pred`, sorted by name.
+        Types are those in `y_true` and `y_pred`, sorted by name.
 
     Raises
     ------
     ValueError
-        If lengths differ or a label is not an entity tag (the message names the item),
-        or if the weights are not finite and non-negative.
+        If lengths differ or a label is not an entity tag (the message names the item), or
+        if weights are not finite and non-negative.
 
     See Also
     --------
-    entity_precision_score : Share of the predicted entities that are right.
-    entity_recall_score : Share of the true entities that are found.
+    entity_precision_score : Fraction of predicted entities that are correct.
+    entity_recall_score : Fraction of true entities that are found.
 
     References
     ----------
@@ -443,31 +440,28 @@ def entity_precision_score(
 ) -> Any:
     r"""Precision of predicted entities, :math:`|E \cap \hat E| / |\hat E|`.
 
-    Entities are read off the tags as :func:`entity_f1_score` says.
+    Entities are decoded as in :func:`entity_f1_score`.
 
     Parameters
     ----------
     y_true, y_pred : sequence of n sequences of str
         True and predicted tags, of the same lengths.
-
     average : {'micro', 'macro', 'weighted'} or None, default='micro'
-        How the types of entities are pooled; see :func:`entity_f1_score`.
-
+        How to average over entity types, see :func:`entity_f1_score`.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its entities).
-
+        Weights of the sequences.
     zero_division : {'warn', 0, 1, np.nan}, default='warn'
-        Value of a score that is 0/0: no entity was predicted.
+        Value of the score if no entities are predicted (0/0).
 
     Returns
     -------
     score : float, or ndarray of shape (n_types,) if `average=None`
-        Types are those found in `y_true` and `y_pred`, sorted by name.
+        Types are those in `y_true` and `y_pred`, sorted by name.
 
     Raises
     ------
     ValueError
-        As :func:`entity_f1_score`.
+        As in :func:`entity_f1_score`.
 
     Examples
     --------
@@ -492,31 +486,28 @@ def entity_recall_score(
 ) -> Any:
     r"""Recall of true entities, :math:`|E \cap \hat E| / |E|`.
 
-    Entities are read off the tags as :func:`entity_f1_score` says.
+    Entities are decoded as in :func:`entity_f1_score`.
 
     Parameters
     ----------
     y_true, y_pred : sequence of n sequences of str
         True and predicted tags, of the same lengths.
-
     average : {'micro', 'macro', 'weighted'} or None, default='micro'
-        How the types of entities are pooled; see :func:`entity_f1_score`.
-
+        How to average over entity types, see :func:`entity_f1_score`.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each sequence (of each of its entities).
-
+        Weights of the sequences.
     zero_division : {'warn', 0, 1, np.nan}, default='warn'
-        Value of a score that is 0/0: there is no true entity.
+        Value of the score if there are no true entities (0/0).
 
     Returns
     -------
     score : float, or ndarray of shape (n_types,) if `average=None`
-        Types are those found in `y_true` and `y_pred`, sorted by name.
+        Types are those in `y_true` and `y_pred`, sorted by name.
 
     Raises
     ------
     ValueError
-        As :func:`entity_f1_score`.
+        As in :func:`entity_f1_score`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Generators, a small real data set that ships, and two that are fetched."""
+"""Data sets: synthetic generators, one small data set included, and two to download."""
 
 from ._chunking import chunking_attributes
 from ._conll2000 import fetch_conll2000

@@ -32,24 +32,25 @@ def _attribute_prefix(entry):
 def chunking_attributes(
     tokens: Sequence[tuple[str, str]], *, template: Literal["paper", "tutorial"] = "paper"
 ) -> list[list[str]]:
-    """Attributes of each token of a sentence: words and tags in a window around it.
+    """Extract attributes for chunking from the words and tags around each token.
 
-    They are those of the chunking tutorial of CRFsuite [1]_: the words at offsets -2 to
-    2 (``w[-2]=the``), the words at -1, 0 and at 0, 1 (``w[-1]|w[0]=the|cat``), and the
-    part-of-speech tags at offsets -2 to 2, one, two and three in a row.
+    The attributes are those of the chunking tutorial of CRFsuite [1]_: the words at
+    offsets -2 to 2 (``w[-2]=the``), the word pairs at offsets -1, 0 and 0, 1
+    (``w[-1]|w[0]=the|cat``), and the unigrams, bigrams and trigrams of part-of-speech
+    tags at offsets -2 to 2.
 
     Parameters
     ----------
     tokens : sequence of (word, tag) pairs of str
         One sentence.
-
     template : {'paper', 'tutorial'}, default='paper'
-        What becomes of the case of words and of the ends of the sentence.
+        How to treat the case of words and the ends of the sentence.
 
         - 'paper': words in lower case; offsets beyond the ends read ``__BOS__`` and
           ``__EOS__``. Every token has 19 attributes. These are the attributes of [2]_.
-        - 'tutorial': words as they are; what reaches beyond the ends is left out; the
-          first and the last token have the attribute ``__BOS__`` and ``__EOS__``.
+        - 'tutorial': words as they are; attributes that reach beyond the ends are left
+          out; the first and the last token have the attributes ``__BOS__`` and
+          ``__EOS__``.
 
     Returns
     -------

@@ -50,12 +50,12 @@ def fetch_conll2000(
     delay: float = 1.0,
     return_X_y: bool = False,
 ) -> Any:
-    """Fetch the CoNLL-2000 sentences and their chunk tags (sequence labeling).
+    """Load the CoNLL-2000 text chunking data (sequence labeling).
 
-    The words of a sentence are tagged ``B-X`` where a chunk of type ``X`` begins,
-    ``I-X`` inside one, and ``O`` outside. Words and part-of-speech tags around a token
-    are its features, binary and sparse (see :func:`chunking_attributes`). Read from
-    the data home, or downloaded into it (once, and checked by SHA256).
+    The words of a sentence are tagged ``B-X`` where a chunk of type ``X`` begins, ``I-X``
+    inside a chunk, and ``O`` outside. The features are binary and sparse, made from the
+    words and part-of-speech tags around a token (see :func:`chunking_attributes`). The
+    data are read from the data home, or downloaded into it once and verified by SHA256.
 
     =====================   ==============   ==============
     Subset                           train             test
@@ -69,38 +69,31 @@ def fetch_conll2000(
     Parameters
     ----------
     subset : {'train', 'test', 'all'}, default='train'
-        The sentences wanted; 'all' are those of train followed by those of test. The
-        features are always the attributes found in train: others are dropped.
-
+        Which sentences to load. 'all' are those of train followed by those of test. Only
+        attributes that occur in train become features.
     template : {'paper', 'tutorial'}, default='paper'
-        How attributes are read off a sentence, see :func:`chunking_attributes`.
-
+        Template of the attributes, see :func:`chunking_attributes`.
     min_count : int, default=None
-        How often an attribute must occur in train to be a feature. By default 3 with
-        the template 'paper', which gives the 74,658 features of [2]_, and 1 with
-        'tutorial', which gives the 335,674 of [3]_.
-
+        Minimum number of occurrences of an attribute in train. None means 3 for 'paper',
+        which gives the 74,658 features of [2]_, and 1 for 'tutorial', which gives the
+        335,674 of [3]_.
     data_home : str or path-like, default=None
-        Folder of the data, `~/scikit_learn_data` by default. The files `train.txt.gz`
-        and `test.txt.gz`, or `conll2000.zip` as downloaded, are looked for in it and in
-        its subfolder `conll2000`.
-
+        Folder of the data, by default `~/scikit_learn_data`. The files `train.txt.gz` and
+        `test.txt.gz`, or `conll2000.zip` as downloaded, are looked for in it and in its
+        subfolder `conll2000`.
     download_if_missing : bool, default=True
-        If False, raise an OSError where the data are not there.
-
+        If False, raise an OSError if the data are not available locally.
     n_retries : int, default=3
-        How often a failed download is tried again.
-
+        Number of retries after a failed download.
     delay : float, default=1.0
-        Seconds between attempts.
-
+        Number of seconds between retries.
     return_X_y : bool, default=False
-        Return `(data, target)` in place of a `Bunch`.
+        If True, return `(data, target)` rather than a `Bunch`.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With the attributes
+        Dictionary-like object, with the following attributes.
 
         data : list of CSR matrices of shape (n_tokens, n_attributes), float64
             The tokens of each sentence.
@@ -109,31 +102,30 @@ def fetch_conll2000(
         feature_names : ndarray of shape (n_attributes,), object
             The attributes, as strings.
         target_names : ndarray of str
-            The tags found in the subset, sorted.
+            The tags in the subset, sorted.
         tokens : list of list of (word, tag) pairs
             Words and part-of-speech tags of each sentence.
         DESCR : str
-            Description of the data and where they come from.
-
+            Description of the data and their source.
     (data, target) : tuple if `return_X_y=True`
+        Features and chunk tags.
 
     Raises
     ------
     OSError
-        If the data are not there and cannot, or must not, be downloaded; or if a file
-        is not the one expected. The message says which file to put where.
+        If the data are not available locally and cannot, or must not, be downloaded, or
+        if a file is not the expected one. The message says which file to put where.
 
     See Also
     --------
-    chunking_attributes : The attributes of one's own sentences.
+    chunking_attributes : Attributes for your own sentences.
     sklearn_structsvm.metrics.entity_f1_score : The score of this task.
 
     Notes
     -----
-    One tag of the test sentences, ``I-LST`` (two tokens), does not occur in train.
+    The tag ``I-LST`` of two test tokens does not occur in train.
 
-    A text of one's own gets the same features through scikit-learn, one matrix a
-    sentence::
+    To compute the same features for your own text, use scikit-learn::
 
         vectorizer = CountVectorizer(
             analyzer=list, vocabulary=conll.feature_names, dtype=np.float64

@@ -29,66 +29,57 @@ def make_chains(
     n_active: int = 5,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[list[Any], list[np.ndarray]]:
-    r"""Generate sequences with a Markov chain of labels.
+    r"""Generate label sequences from a Markov chain, with features per token.
 
-    The first label is uniform. Each further one is, with probability `dependence`, the
-    successor of the label before it (in one cycle through all classes, drawn at
-    random), and else uniform. A token's features depend on its label alone,
+    The first label is uniform. Each further label is, with probability `dependence`, the
+    successor of the previous label in a random cycle through all classes, and uniform
+    otherwise. The features of a token depend only on its label,
 
     .. math:: x_t \sim N(\text{class\_sep} \cdot m_{y_t}, I), \qquad
-              m_k \sim N(0, I / \text{n\_features}),
+              m_k \sim N(0, I / \text{n\_features}).
 
-    or, if `sparse`, are 1 for `n_active` draws from a distribution over the features
-    that is proportional to :math:`\exp(\text{class\_sep} \cdot g_k)`,
-    :math:`g_k \sim N(0, I)`. So a model of chains beats one that labels every token by
-    itself, the more so the higher `dependence` and the lower `class_sep`.
+    If `sparse` is True, they are instead 1 for `n_active` draws from a distribution over
+    the features proportional to :math:`\exp(\text{class\_sep} \cdot g_k)`, where
+    :math:`g_k \sim N(0, I)`. A chain model therefore beats a model that labels each token
+    separately, especially for high `dependence` and low `class_sep`.
 
     Parameters
     ----------
     n_samples : int, default=100
         Number of sequences.
-
     n_features : int, default=20
         Number of features of a token.
-
     n_classes : int, default=5
         Number of labels.
-
     min_length, max_length : int, default=3, 10
-        Lengths are uniform on `min_length, ..., max_length`.
-
+        Range of the sequence lengths, which are uniformly distributed.
     class_sep : float, default=1.5
-        How far the features of the classes lie apart.
-
+        Distance between the features of different classes.
     dependence : float, default=0.8
-        Between 0 (labels independent) and 1 (every label determines the next).
-
+        Between 0 (independent labels) and 1 (each label determines the next).
     sparse : bool, default=False
-        If True, binary features in CSR matrices.
-
+        Whether to generate binary features in CSR matrices.
     n_active : int, default=5
-        Draws of active features of a token (repeated draws count once); used only if
-        `sparse=True`.
-
+        Number of draws of active features per token, if `sparse=True`. Repeated draws
+        count once.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same sequences at every call.
+        Controls the random draws. Pass an int for reproducible output across calls.
 
     Returns
     -------
     X : list of n_samples ndarrays or CSR matrices, shape (length, n_features), float64
         The tokens of each sequence.
-
     y : list of n_samples ndarrays of shape (length,), int64
         Their labels, 0 to `n_classes - 1`.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not a number of its kind, or out of its range.
+        If a parameter has the wrong type or is out of range.
 
     See Also
     --------
-    make_multilabel : Indicator labels that depend on one another.
+    make_multilabel : Dependent labels of single samples.
 
     Examples
     --------
@@ -138,67 +129,60 @@ def make_multilabel(
     n_active: int = 20,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Any, np.ndarray]:
-    r"""Generate samples with several labels that depend on one another.
+    r"""Generate a multilabel problem whose labels depend on one another.
 
-    Labels come from a few latent factors: with :math:`h_i \sim N(0, I)` of dimension
-    `n_factors` and a loading vector :math:`a_l` for each label, drawn at random, a
-    sample has the label where :math:`\langle h_i, a_l \rangle + \varepsilon_{il}` is
-    among the highest of its label. Features are then drawn given the labels,
+    Labels depend on a few latent factors. Sample i has a random factor vector :math:`h_i
+    \sim N(0, I)` of dimension `n_factors`, and label l a random loading vector
+    :math:`a_l`. A sample has the label if :math:`\langle h_i, a_l \rangle +
+    \varepsilon_{il}` is among the highest values for this label. Given the labels, the
+    features are
 
     .. math:: x_i \sim N\Bigl(\text{class\_sep} \sum_{l \in Y_i} m_l, I\Bigr), \qquad
-              m_l \sim N(0, I / \text{n\_features}),
+              m_l \sim N(0, I / \text{n\_features}).
 
-    or, if `sparse`, are counts of `n_active` draws, each from the distribution of one
-    of the sample's labels or from the uniform one (see :func:`make_chains`).
+    If `sparse` is True, they are instead counts of `n_active` draws, each from the
+    distribution of one of the sample's labels or from the uniform distribution (see
+    :func:`make_chains`).
 
     Parameters
     ----------
     n_samples : int, default=100
         Number of samples.
-
     n_features : int, default=20
         Number of features.
-
     n_classes : int, default=5
         Number of labels.
-
     n_labels : float, default=2.0
-        Labels of a sample, on average (each label has as many samples as the others,
-        at least one with it and one without).
-
+        Mean number of labels per sample. All labels are equally frequent; each occurs in
+        at least one sample, and is absent from at least one.
     n_factors : int, default=2
-        Number of latent factors; the fewer, the more dependent the labels.
-
+        Number of latent factors. The fewer, the more dependent the labels.
     class_sep : float, default=2.0
         How far a label moves the features.
-
     sparse : bool, default=False
-        If True, counts in a CSR matrix.
-
+        Whether to generate counts in a CSR matrix.
     n_active : int, default=20
-        Draws of active features of a sample; used only if `sparse=True`.
-
+        Number of draws of active features per sample, if `sparse=True`.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same samples at every call.
+        Controls the random draws. Pass an int for reproducible output across calls.
 
     Returns
     -------
     X : ndarray or CSR matrix of shape (n_samples, n_features), float64
         The samples.
-
     Y : ndarray of shape (n_samples, n_classes), int64
-        Indicator matrix of the labels.
+        Label indicator matrix.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not a number of its kind, or out of its range.
+        If a parameter has the wrong type or is out of range.
 
     See Also
     --------
-    make_chains : Sequences of labels.
-    make_hierarchical : Labels that are the leaves of a hierarchy.
-    sklearn.datasets.make_multilabel_classification : Labels drawn independently.
+    make_chains : Label sequences.
+    make_hierarchical : Labels that are leaves of a hierarchy.
+    sklearn.datasets.make_multilabel_classification : Independent labels.
 
     Examples
     --------
@@ -241,67 +225,55 @@ def make_hierarchical(
     n_active: int = 50,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    r"""Generate samples whose labels are the leaves of a hierarchy.
+    r"""Generate a multilabel problem whose labels are the leaves of a hierarchy.
 
-    The inner nodes form a random tree, node 0 its root, and each leaf has a random
-    inner node as its parent. The number of labels of a sample is one plus a Poisson
-    number; some leaves are drawn more often than others, the l-th of a random order
-    with a probability proportional to 1/l. With :math:`U_i` the labels of a sample and
-    all their ancestors,
+    The inner nodes form a random tree with root 0, and each leaf has a random inner node
+    as its parent. The number of labels of a sample is one plus a Poisson variable. The
+    l-th leaf in a random order is drawn with probability proportional to 1/l. With
+    :math:`U_i` the labels of sample i and all their ancestors, the features are
 
     .. math:: x_i \sim N\Bigl(\text{class\_sep} \sum_{n \in U_i} m_n, I\Bigr), \qquad
-              m_n \sim N(0, I / \text{n\_features}),
+              m_n \sim N(0, I / \text{n\_features}).
 
-    or, if `sparse`, a sample is a bag of words, counts of `n_active` draws, each from
-    the distribution of one of the nodes in :math:`U_i` or from the uniform one (see
-    :func:`make_chains`).
+    If `sparse` is True, a sample is instead a bag of words: counts of `n_active` draws,
+    each from the distribution of one of the nodes in :math:`U_i` or from the uniform
+    distribution (see :func:`make_chains`).
 
     Parameters
     ----------
     n_samples : int, default=100
         Number of samples.
-
     n_features : int, default=50
         Number of features.
-
     n_nodes, n_leaves : int, default=16, 10
-        Number of nodes, and how many of them are leaves: at least half.
-
+        Number of nodes, and number of leaves among them, which is at least half.
     n_labels : float, default=2.0
-        Labels of a sample, on average (but for those with all leaves, which cannot
-        have more), at least 1.
-
+        Mean number of labels per sample, at least 1. (Samples that already have all
+        leaves cannot have more.)
     n_extra_edges : int, default=0
-        Edges from an inner node to a leaf that is not among its children yet, beside
-        those of the tree.
-
+        Number of additional edges from an inner node to a leaf that is not its child.
     class_sep : float, default=2.0
         How far a node moves the features.
-
     sparse : bool, default=False
-        If True, counts in a CSR matrix.
-
+        Whether to generate counts in a CSR matrix.
     n_active : int, default=50
-        Draws of active features of a sample; used only if `sparse=True`.
-
+        Number of draws of active features per sample, if `sparse=True`.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same samples at every call.
+        Controls the random draws. Pass an int for reproducible output across calls.
 
     Returns
     -------
     X : ndarray or CSR matrix of shape (n_samples, n_features), float64
         The samples.
-
     Y : ndarray of shape (n_samples, n_leaves), int64
-        Indicator matrix of the leaves, the last `n_leaves` nodes.
-
+        Indicator matrix of the leaves, which are the last `n_leaves` nodes.
     edges : ndarray of shape (n_nodes - 1 + n_extra_edges, 2), int64
         Pairs (parent, child) of nodes, 0 to `n_nodes - 1`.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not a number of its kind, or out of its range.
+        If a parameter has the wrong type or is out of range.
 
     See Also
     --------

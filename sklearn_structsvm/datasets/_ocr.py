@@ -1,4 +1,4 @@
-"""Handwritten words: one fold that ships, all ten fetched."""
+"""Handwritten words: one fold included, all ten to download."""
 
 import io
 import zipfile
@@ -65,10 +65,10 @@ def _as_bunch(pixels, letters, lengths, fold, return_X_y):
 
 
 def load_ocr_letters(*, return_X_y: bool = False) -> Any:
-    """Load 626 handwritten words, fold 0 of the OCR letters (classification).
+    """Load 626 handwritten words, fold 0 of the OCR letters (sequence labeling).
 
-    The words are sequences of letters, each letter a binary image of 16 by 8 pixels;
-    the first letter of each word, a capital, was left out by the authors.
+    A word is a sequence of letters, each a binary image of 16 by 8 pixels. The authors
+    omitted the first letter of each word, a capital.
 
     =================   =================
     Sequences                         626
@@ -81,25 +81,25 @@ def load_ocr_letters(*, return_X_y: bool = False) -> Any:
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return `(data, target)` in place of a `Bunch`.
+        If True, return `(data, target)` rather than a `Bunch`.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With the attributes
+        Dictionary-like object, with the following attributes.
 
         data : list of 626 ndarrays of shape (n_letters, 128), float64
-            Pixels, 0.0 or 1.0; a row is an image of 16 rows and 8 columns, row by row.
+            Pixels, 0.0 or 1.0. A row is an image of 16 rows and 8 columns, row by row.
         target : list of 626 ndarrays of shape (n_letters,), str
             The letters.
         fold : ndarray of shape (626,), int64
-            Fold of each word, here 0; see :func:`fetch_ocr_letters` for the others.
+            Fold of each word, here 0. See :func:`fetch_ocr_letters` for the others.
         target_names : ndarray of shape (26,), str
             The labels, sorted.
         DESCR : str
-            Description of the data and where they come from.
-
+            Description of the data and their source.
     (data, target) : tuple if `return_X_y=True`
+        Pixels and letters.
 
     See Also
     --------
@@ -107,7 +107,7 @@ def load_ocr_letters(*, return_X_y: bool = False) -> Any:
 
     Notes
     -----
-    The pixels are shipped as bits (`numpy.packbits` of each row), in 40 kB.
+    The pixels are stored as bits (`numpy.packbits` of each row), in 40 kB.
 
     References
     ----------
@@ -140,9 +140,10 @@ def fetch_ocr_letters(
     delay: float = 1.0,
     return_X_y: bool = False,
 ) -> Any:
-    """Fetch 6877 handwritten words, the OCR letters in ten folds (classification).
+    """Load 6877 handwritten words, the OCR letters in ten folds (sequence labeling).
 
-    Read from the data home, or downloaded into it (once, and checked by SHA256).
+    The data are read from the data home, or downloaded into it once and verified by
+    SHA256.
 
     =================   =================
     Sequences                        6877
@@ -155,32 +156,28 @@ def fetch_ocr_letters(
     Parameters
     ----------
     subset : {'all', 'small', 'large'}, default='all'
-        'small' are the 626 words of fold 0, 'large' the 6251 words of folds 1 to 9:
-        each is a training set of the literature, tested on the other. 'all' are both.
-
+        'small' are the 626 words of fold 0, and 'large' the 6251 words of folds 1 to 9.
+        Both are used as training sets in the literature, and tested on the other. 'all'
+        are both.
     data_home : str or path-like, default=None
-        Folder of the data, `~/scikit_learn_data` by default. The file `ocr.npz`, or
+        Folder of the data, by default `~/scikit_learn_data`. The file `ocr.npz`, or
         `ocr_taskar.mat` as downloaded, is looked for in it and in its subfolder `ocr`.
-
     download_if_missing : bool, default=True
-        If False, raise an OSError where the data are not there.
-
+        If False, raise an OSError if the data are not available locally.
     n_retries : int, default=3
-        How often a failed download is tried again.
-
+        Number of retries after a failed download.
     delay : float, default=1.0
-        Seconds between attempts.
-
+        Number of seconds between retries.
     return_X_y : bool, default=False
-        Return `(data, target)` in place of a `Bunch`.
+        If True, return `(data, target)` rather than a `Bunch`.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With the attributes
+        Dictionary-like object, with the following attributes.
 
         data : list of ndarrays of shape (n_letters, 128), float64
-            Pixels, 0.0 or 1.0; a row is an image of 16 rows and 8 columns, row by row.
+            Pixels, 0.0 or 1.0. A row is an image of 16 rows and 8 columns, row by row.
         target : list of ndarrays of shape (n_letters,), str
             The letters.
         fold : ndarray of shape (n_words,), int64
@@ -188,25 +185,25 @@ def fetch_ocr_letters(
         target_names : ndarray of shape (26,), str
             The labels, sorted.
         DESCR : str
-            Description of the data and where they come from.
-
+            Description of the data and their source.
     (data, target) : tuple if `return_X_y=True`
+        Pixels and letters.
 
     Raises
     ------
     OSError
-        If the data are not there and cannot, or must not, be downloaded; or if a file
-        is not the one expected. The message says which file to put where.
+        If the data are not available locally and cannot, or must not, be downloaded, or
+        if a file is not the expected one. The message says which file to put where.
 
     See Also
     --------
-    load_ocr_letters : Fold 0, which ships with the package.
+    load_ocr_letters : Fold 0, which is included in the package.
 
     Notes
     -----
-    The file downloaded [3]_ tells fold 0 from the others, but not these from each
-    other. Their numbers and the order of the words are restored by a checksum of each
-    word's pixels and letters, from a table that ships with the package.
+    The downloaded file [3]_ distinguishes fold 0 from the others, but not the others from
+    each other. Their numbers and the order of the words are restored from checksums of
+    the pixels and letters of each word, which are included in the package.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Stick figures, and what detectors of their joints make of an image."""
+"""Synthetic stick figures with noisy detectors of their joints."""
 
 from numbers import Real
 
@@ -37,49 +37,45 @@ def make_poses(
     noise: float = 0.3,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Generate poses of a stick figure, and maps of noisy detectors of its joints.
+    """Generate poses of a stick figure, with noisy detector maps of its joints.
 
-    The map of a joint has a blob of height 1 where the joint is, blobs just as high where
-    it is not, and noise: a detector by itself cannot tell which is which, but a model of
-    how joints hang together can.
+    The map of a joint has a blob of height 1 at the joint, equally high blobs elsewhere,
+    and noise. A detector alone cannot distinguish the blobs, but a model of the relative
+    positions of joints can.
 
     Parameters
     ----------
     n_samples : int, default=30
         Number of images.
-
     shape : tuple of two ints, default=(32, 24)
-        Rows and columns of an image.
-
+        Number of rows and columns of an image.
     n_distractors : int, default=2
-        Blobs in a map that are not the joint.
-
+        Number of blobs in a map that are not the joint.
     noise : float, default=0.3
-        Standard deviation of the noise at a position.
-
+        Standard deviation of the noise at each position.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same poses at every call.
+        Controls the random draws. Pass an int for reproducible output across calls.
 
     Returns
     -------
     data : Bunch
-        With these attributes:
+        Dictionary-like object, with the following attributes.
 
         - ``X``, a list of n_samples ndarrays of shape (11, n_rows, n_columns, 1): a map
-          for each joint, as `PictorialStructure` takes them.
+          for each joint, in the format of `PictorialStructure`.
         - ``y``, a list of n_samples ndarrays of shape (11, 2), int64: row and column of
           each joint.
-        - ``parents``, a list of 11 ints: the joint that each hangs on, -1 for the neck.
-        - ``names``, a list of 11 str.
+        - ``parents``, a list of 11 ints: the parent of each joint, or -1 for the neck.
+        - ``names``, a list of 11 str: the names of the joints.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not a number of its kind, or out of its range.
+        If a parameter has the wrong type or is out of range.
 
     See Also
     --------
-    sklearn_structsvm.structures.PictorialStructure : What learns from them.
+    sklearn_structsvm.structures.PictorialStructure : The structure for these data.
 
     Examples
     --------

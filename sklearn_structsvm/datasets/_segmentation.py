@@ -1,4 +1,4 @@
-"""Images whose pixels, or superpixels, are to be labeled."""
+"""Synthetic images whose pixels or superpixels are to be labeled."""
 
 from numbers import Real
 from typing import Literal
@@ -27,74 +27,70 @@ def make_segmentation(
     n_superpixels: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Generate noisy images in which neighbours tend to have the same label.
+    r"""Generate noisy images in which neighbouring pixels tend to have the same label.
 
-    The colour of a pixel is that of its label, plus noise:
+    The colour of a pixel is the colour of its label plus noise,
 
     .. math:: x_v \sim N(m_{y_v}, \text{noise}^2 I), \qquad m_k \sim N(0, I),
 
-    the :math:`m_k` the same in all images. Labels are "blobs", the largest of as many
-    smooth random fields as there are classes, or "shapes", discs and rectangles that lie
-    over each other on a ground of label 0. So a model of the neighbours beats one that
-    labels each pixel by itself, the more so the larger `noise` and `size`.
+    with the same :math:`m_k` in all images. Labels are "blobs", where each pixel has the
+    label of the largest of several smooth random fields, or "shapes", which are
+    overlapping discs and rectangles on a background of label 0. A model of the neighbours
+    therefore beats one that labels each pixel separately, especially for large `noise`
+    and `size`.
 
     Parameters
     ----------
     n_samples : int, default=20
         Number of images.
-
     shape : tuple of two ints, default=(24, 32)
-        Rows and columns of pixels.
-
+        Number of rows and columns of pixels.
     n_classes : int, default=2
         Number of labels.
-
     kind : {"blobs", "shapes"}, default="blobs"
-        What the labels look like.
-
+        Kind of label regions.
     size : float, default=4.0
-        How smooth the fields are, as the standard deviation of a Gaussian filter; or the
-        mean radius of a shape. In pixels.
-
+        For "blobs", the standard deviation of the Gaussian filter that smooths the
+        fields. For "shapes", their mean radius. In pixels.
     n_channels : int, default=3
-        Colours of a pixel.
-
+        Number of colour channels of a pixel.
     noise : float, default=1.0
-        Standard deviation of the noise of each colour.
-
+        Standard deviation of the noise of each channel.
     n_superpixels : int or None, default=None
-        None: each pixel is a node, with edges to the 4 next to it. Else pixels are put
-        together to this many patches at most: those next to one of as many random
-        points. A patch has the mean colour, and the label that most of its pixels have.
-
+        None makes each pixel a node, with edges to its 4 neighbours. An int groups the
+        pixels into at most this many superpixels, by the nearest of as many random
+        points. A superpixel has the mean colour and the most frequent label of its
+        pixels.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same images at every call.
+        Controls the random draws. Pass an int for reproducible output across calls.
 
     Returns
     -------
     data : Bunch
-        With these attributes:
+        Dictionary-like object, with the following attributes.
 
-        - ``X``, a list of n_samples tuples for `GraphStructure`: features of shape
-          (n_nodes, n_channels); edges of shape (n_edges, 2); features of edges of shape
-          (n_edges, 2), which are 1, and exp(-d² / D) for a difference d of the colours
-          and the mean D of all d² of the image: how alike the two are.
+        - ``X``, a list of n_samples tuples in the format of `GraphStructure`: node
+          features of shape (n_nodes, n_channels), edges of shape (n_edges, 2), and edge
+          features of shape (n_edges, 2). The edge features are 1 and the similarity
+          exp(-d² / D), where d is the colour difference and D the mean of d² over the
+          image.
         - ``y``, a list of n_samples ndarrays of shape (n_nodes,), int64. With
-          superpixels, of pairs of such an array and the numbers of pixels.
+          superpixels, a list of pairs of such an array and the number of pixels of each
+          node.
         - ``images``, an ndarray of shape (n_samples, n_rows, n_columns, n_channels).
-        - ``labels``, an ndarray of shape (n_samples, n_rows, n_columns), int64, of the
-          pixels.
-        - ``nodes``, an ndarray of the same shape: the node that each pixel belongs to.
+        - ``labels``, an ndarray of shape (n_samples, n_rows, n_columns), int64: the
+          labels of the pixels.
+        - ``nodes``, an ndarray of the same shape: the node of each pixel.
           ``y_pred[nodes[i]]`` is an image of labels.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not a number of its kind, or out of its range.
+        If a parameter has the wrong type or is out of range.
 
     See Also
     --------
-    sklearn_structsvm.structures.GraphStructure : What learns from them.
+    sklearn_structsvm.structures.GraphStructure : The structure for these data.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Snakes on images, whose parts look alike."""
+"""Synthetic images of snakes whose parts look alike."""
 
 from numbers import Real
 
@@ -23,40 +23,38 @@ def make_snakes(
     noise: float = 0.3,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Generate images of snakes, whose parts only their neighbours tell apart.
+    """Generate images of snakes whose parts are distinguished only by their neighbours.
 
-    A snake winds over the image from its head, part 1, to its tail, part `n_parts`; the
-    ground has label 0. A cell shows whether it is ground, or else in which of four
-    directions the next part lies; that of the tail is random. So a cell by itself tells
-    where the snake is, and nothing of which part it is. It takes pairs of labels that
-    depend on directions, and all the labels together, as in [1]_.
+    A snake winds through the image from its head, part 1, to its tail, part `n_parts`.
+    The background has label 0. A cell shows either background or one of four directions,
+    in which the next part lies; the direction of the tail is random. A cell alone
+    therefore shows where the snake is, but not which part it is. To find the parts, a
+    model needs label pairs that depend on the directions, and joint inference over the
+    whole image, as in [1]_.
 
     Parameters
     ----------
     n_samples : int, default=20
         Number of images.
-
     shape : tuple of two ints, default=(8, 8)
-        Rows and columns of cells.
-
+        Number of rows and columns of cells.
     n_parts : int, default=5
-        Parts of a snake, each a cell; there are one more labels.
-
+        Number of parts of a snake, one cell each. There are `n_parts + 1` labels.
     noise : float, default=0.3
         Standard deviation of the noise of each of the five channels.
-
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same images at every call.
+        Controls the random draws. Pass an int for reproducible output across calls.
 
     Returns
     -------
     data : Bunch
-        With these attributes:
+        Dictionary-like object, with the following attributes.
 
-        - ``X``, a list of n_samples tuples for `GraphStructure`: the channels of shape
-          (n_cells, 5), ground, right, down, left and up; edges of shape (n_edges, 2), to
-          the right and down; features of edges of shape (n_edges, 3), which are 1, how
-          much the first cell points at the second, and the second at the first.
+        - ``X``, a list of n_samples tuples in the format of `GraphStructure`: the
+          channels background, right, down, left and up, of shape (n_cells, 5); edges to
+          the right and down, of shape (n_edges, 2); and edge features of shape (n_edges,
+          3), which are 1, how much the first cell points to the second, and the second to
+          the first.
         - ``y``, a list of n_samples ndarrays of shape (n_cells,), int64.
         - ``images``, an ndarray of shape (n_samples, n_rows, n_columns, 5).
         - ``labels``, an ndarray of shape (n_samples, n_rows, n_columns), int64.
@@ -64,11 +62,11 @@ def make_snakes(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not a number of its kind, or out of its range.
+        If a parameter has the wrong type or is out of range.
 
     See Also
     --------
-    make_segmentation : Images whose neighbours tend to be alike.
+    make_segmentation : Images in which neighbouring pixels tend to be alike.
 
     References
     ----------
