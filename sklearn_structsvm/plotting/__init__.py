@@ -1,7 +1,7 @@
 """Displays of fits, weights, regularization paths, labelings and confusion matrices.
 
-Needs matplotlib, which ``pip install "sklearn-structsvm[plot]"`` brings; it is imported
-when the first plot is drawn.
+They need matplotlib (``pip install "sklearn-structsvm[plot]"``), which is imported when
+the first plot is drawn.
 """
 
 from sklearn_structsvm.plotting._achievable_set import AchievableSetDisplay

@@ -25,46 +25,46 @@ if TYPE_CHECKING:
 
 
 class AchievableSetDisplay:
-    r"""Which confusion matrices can be achieved, and where the best one is.
+    """Plot of the set of achievable confusion matrices and of the best one.
 
-    The confusion matrices of all randomised classifiers that decide by the given class
-    probabilities are a convex set 𝒞. Two of their entries are drawn, by default the
-    recalls of two classes: the outline of the projection of 𝒞, found by calling the
-    linear minimisation oracle in as many directions as it takes. With it:
+    The confusion matrices of all randomised classifiers based on given class
+    probabilities form a convex set 𝒞. The plot shows the projection of 𝒞 onto two entries
+    of the matrix, by default the recalls of two classes. Its outline is computed by calls
+    of the linear minimisation oracle in many directions. The plot also shows
 
-    - contours of the metric's score, where the two entries determine it: for two classes,
-      one entry of each, of all examples. The dashed one is that of the mixture, and
-      touches the set there;
-    - shaded, what the constraints leave of the set, for any constraint and any number of
-      classes: the projection of {C ∈ 𝒞 : φ(C) <= 0};
-    - a star for the mixture that was found, crosses for the classifiers in it, and a line
-      for the solver's way there; a circle for the prediction of the most probable class.
+    - contours of the metric's score, if the two entries determine it: for two classes,
+      one entry per label, over all examples. The contour of the mixture found is dashed,
+      and touches the set there;
+    - shaded, the part of the set that satisfies the constraints;
+    - a star for the mixture found, crosses for its classifiers, a line for the path of
+      the solver, and a circle for the classifier that predicts the most probable class.
 
-    How C is counted is said by the parameter `confusion` of
-    :class:`~sklearn_structsvm.ComplexMetricClassifier`: with "probabilities" it is what
-    these promise; with "labels" of two classes 𝒞 is that of all thresholds, and with
-    "labels" of more the outline is that of the plug-in rules of many losses.
+    The parameter `confusion` of :class:`~sklearn_structsvm.ComplexMetricClassifier` says
+    how C is counted. With "probabilities" it is the expectation under the probabilities.
+    With "labels" and two classes, 𝒞 is the set of all thresholds. With "labels" and more
+    classes, the outline is that of the plug-in rules of many loss matrices.
 
-    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`. All
-    parameters are stored as attributes.
+    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
+    the display. All parameters are stored as attributes.
 
     Parameters
     ----------
     achievable : array-like of shape (n_vertices, 2)
         Outline of the projection of 𝒞, counterclockwise.
     axis_names : pair of str
+        Names of the axes.
     limits : pair of float, default=(1, 1)
-        The largest coordinates that there are.
+        Maximum of each coordinate.
     feasible : array-like of shape (n, 2), default=None
-        Outline of what the constraints leave; n = 0 for nothing.
+        Outline of the part that satisfies the constraints; n = 0 if it is empty.
     contours : tuple (x, y, values), default=None
-        values[b, a] is the score at x[a] and y[b].
+        ``values[b, a]`` is the score at ``x[a]`` and ``y[b]``.
     found : array-like of shape (2,), default=None
-        The mixture.
+        The mixture found.
     classifiers : array-like of shape (n_mixture, 2), default=None
-        Those in the mixture.
+        The classifiers of the mixture.
     path : array-like of shape (n_iter, 2), default=None
-        The mixtures on the way.
+        The mixtures on the path of the solver.
     most_probable : array-like of shape (2,), default=None
         The classifier that predicts the most probable class.
     name : str, default=None
@@ -73,16 +73,20 @@ class AchievableSetDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes of the plot.
     figure_ : matplotlib Figure
+        Figure of the plot.
     line_ : matplotlib Line2D
         The outline.
     set_, feasible_ : matplotlib Polygon
-        The filled sets; `feasible_` is None where there are no constraints, or nothing
-        is left.
+        The filled sets. `feasible_` is None if there are no constraints, or if the part
+        is empty.
     contours_ : matplotlib QuadContourSet or None
+        Contours of the score.
     best_contour_ : matplotlib QuadContourSet or None
-        The score of the mixture.
+        Contour at the score of the mixture found.
     path_, classifiers_, found_, most_probable_ : matplotlib Line2D or None
+        Line and marks.
 
     See Also
     --------
@@ -147,24 +151,25 @@ class AchievableSetDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw into, also one with other sets in it. None makes a new figure.
+            Axes to draw into; they may hold other sets. None makes a new figure.
         name : str, default=None
-            Name of the set in the legend; None takes the display's.
+            Name of the set in the legend. None uses that of the display.
         contour_kw : dict, default=None
             Passed to `contour`, which draws the metric.
         mark_kw : dict, default=None
-            Passed to `plot`, which draws the path; its color is that of all marks.
+            Passed to `plot`, which draws the path. All marks have its color.
         **line_kw : dict
             Passed to `plot`, which draws the outline.
 
         Returns
         -------
         display : AchievableSetDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         ax = axes_or_new(ax, "AchievableSetDisplay.plot")
         name = self.name if name is None else name
@@ -262,47 +267,49 @@ class AchievableSetDisplay:
         mark_kw: dict[str, Any] | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw what a fitted classifier could achieve on some examples, and what it does.
+        """Plot what a fitted classifier could achieve on some examples, and what it does.
 
         Parameters
         ----------
         estimator : ComplexMetricClassifier
-            Fitted, with ``lmo="plugin"``: the set is that of the class probabilities of
-            its `estimator_`.
+            Fitted classifier with ``lmo="plugin"``. The set is that of the class
+            probabilities of its `estimator_`.
         X, y : as for its `fit`
-            The training examples to see what the fit saw (with `cv`, nearly so), or
+            The training examples, to see what `fit` saw (approximately, with `cv`), or
             others.
         entries : pair, default=None
-            Which two entries: each a label, for the diagonal one, or a pair (label,
-            prediction). None is the first two classes.
+            The two entries to plot: a label for a diagonal entry, or a pair (label,
+            prediction). None means the first two classes.
         normalize : bool, default=True
-            Share of the label's examples, so that a diagonal entry is a recall; False is
-            the share of all examples.
+            Whether to divide by the fraction of the label, so that a diagonal entry is a
+            recall. False plots fractions of all examples.
         group : group, default=None
-            Count the examples of this group only.
+            Count only the examples of this group.
         path : bool, default=True
-            Draw the solver's path: it is run once more, on these examples.
+            Whether to draw the path of the solver, which is run once more on these
+            examples.
         sample_weight : array-like of shape (n_samples,), default=None
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
-default=None
-            As for `predict`.
+            Weights of the examples.
+        sensitive_features : array-like or data frame, default=None
+            Groups of the examples, as for `predict`.
         ax, name, contour_kw, mark_kw, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : AchievableSetDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         TypeError
-            If it is another estimator, or its `lmo` is not "plugin".
+            If it is not a `ComplexMetricClassifier`, or its `lmo` is not "plugin".
         ValueError
-            For labels or groups that are not there.
+            If a label or group does not occur.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         sample = ConfusionSample.of_estimator(
             estimator, X, y, sample_weight, sensitive_features
@@ -343,21 +350,23 @@ default=None
         mark_kw: dict[str, Any] | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw what can be achieved with given class probabilities.
+        """Plot what can be achieved with given class probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Labels.
+            True labels.
         y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Class probabilities; 1-D for the second of two classes.
+            Class probabilities; for two classes, 1-D probabilities of the second.
         metric : str or ConfusionMetric, default=None
-            Find the best mixture for it, as
-            :class:`~sklearn_structsvm.ComplexMetricClassifier` does; None draws the set
-            alone.
+            Metric to find the best mixture for, as
+            :class:`~sklearn_structsvm.ComplexMetricClassifier` does. None draws only the
+            set.
         constraints : Constraint or sequence of Constraint, default=()
+            Constraints on the mixture.
         labels : array-like of shape (n_classes,), default=None
-            The columns of `y_proba`; None is the sorted labels that occur.
+            Labels of the columns of `y_proba`. None uses those that occur, in sorted
+            order.
         confusion, solver, solver_options
             As for :class:`~sklearn_structsvm.ComplexMetricClassifier`.
         entries, normalize, group, path, sample_weight, sensitive_features
@@ -368,11 +377,12 @@ default=None
         Returns
         -------
         display : AchievableSetDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         ValueError, ImportError
-            As for :meth:`from_estimator`, and where `y_proba` does not fit the labels.
+            As for :meth:`from_estimator`, and if `y_proba` does not match the labels.
         """
         metadata = labels, sample_weight, sensitive_features
         sample = ConfusionSample.of_predictions(

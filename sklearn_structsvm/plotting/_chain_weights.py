@@ -21,36 +21,40 @@ if TYPE_CHECKING:
 
 
 class ChainWeightsDisplay:
-    """Weights of the transitions, and of the features that weigh most.
+    """Heat maps of transition weights and of the largest feature weights.
 
-    To the left the score of each label (column) after each label (row), to the right that
-    of each label (column) where a position has the feature (row). The features shown are
-    those of the largest absolute weights, listed by the label that they speak for or
-    against most. Blue speaks for, red against.
+    The left map shows the score of each label (column) after each label (row). The right
+    map shows the score of each label (column) for each feature (row). It contains the
+    features with the largest absolute weights, sorted by the label for which the absolute
+    weight is largest. Blue weights are positive, red ones negative.
 
-    It is recommended to use :meth:`from_estimator`. All parameters are stored as
-    attributes.
+    It is recommended to use :meth:`from_estimator` to create the display. All parameters
+    are stored as attributes.
 
     Parameters
     ----------
     labels : array-like of shape (n_classes,)
+        Class labels.
     transition : array-like of shape (n_classes, n_classes), default=None
-        The previous label first; for trees that of the parent.
+        Transition weights, indexed by the previous label (for trees, that of the parent)
+        and the label.
     emission : array-like of shape (n_features, n_classes), default=None
+        Feature weights.
     feature_names : array-like of shape (n_features,), default=None
-        None for ``x0``, ``x1``, ...
+        Names of the features. None means ``x0``, ``x1``, ...
 
     Attributes
     ----------
     axes_ : list of matplotlib Axes
-        For the transitions and for the features, as far as there are weights of them.
+        Axes of the transitions and of the features, if there are weights of them.
     ax_ : matplotlib Axes
         The first of these.
     figure_ : matplotlib Figure
+        Figure of the plot.
     images_ : list of matplotlib AxesImage
         The heat map in each of the axes.
     shown_ : ndarray of int
-        Which features are shown, from above.
+        Indices of the features shown, from top to bottom.
 
     Examples
     --------
@@ -89,31 +93,34 @@ class ChainWeightsDisplay:
         ax: Any = None,
         **imshow_kw: Any,
     ) -> Self:
-        """Draw the weights of a fitted chain or tree.
+        """Plot the weights of a fitted chain or tree.
 
         Parameters
         ----------
         estimator : fitted estimator over a ChainStructure or TreeStructure
             Such as `CRFClassifier`, or a pipeline that ends in one.
         feature_names : array-like of shape (n_features,), default=None
-            None takes those that the steps of a pipeline before the last one tell, or
-            those of the columns of X, or ``x0``, ``x1``, ...
+            Names of the features. None uses those of the previous steps of the pipeline,
+            or the column names of X, or ``x0``, ``x1``, ...
         n_features : int, default=20
-            How many features are shown.
+            Number of features to show.
         ax : matplotlib Axes, or a list of two, default=None
-            Axes to draw into: a single one is for the transitions. None makes a figure.
+            Axes to draw into. Single axes are for the transitions. None makes a new
+            figure.
         **imshow_kw : dict
             Passed to `imshow`, which draws the heat maps.
 
         Returns
         -------
         display : ChainWeightsDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
-        NotFittedError
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         TypeError
-            If the estimator is not one over a chain or tree.
+            If the estimator has no chain or tree structure.
         """
         check_is_fitted(estimator)
         model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
@@ -142,16 +149,17 @@ class ChainWeightsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, or a list of two, default=None
-            Axes to draw into: a single one is for the transitions, or for the features
-            where there are no transitions. None makes a new figure.
+            Axes to draw into. Single axes are for the transitions or, without
+            transitions, for the features. None makes a new figure.
         n_features : int, default=20
-            How many features are shown.
+            Number of features to show.
         **imshow_kw : dict
             Passed to `imshow`, which draws the heat maps.
 
         Returns
         -------
         display : ChainWeightsDisplay
+            Object that stores the data and the plot.
         """
         check_integer("n_features", n_features, 1)
         labels = as_array("labels", self.labels)

@@ -33,39 +33,41 @@ if TYPE_CHECKING:
 
 
 class ConvergenceDisplay:
-    r"""Duality gap, or primal and dual objective, over the course of a fit.
+    r"""Plot of the duality gap, or of primal and dual objective, during a fit.
 
-    At every gap check the fit knows a certificate: with the primal objective P, the
-    dual objective D and the optimum P*,
+    Each gap check computes the primal objective P and the dual objective D, which enclose
+    the optimum :math:`P^*`:
 
     .. math:: D \le P^* \le P, \qquad P - P^* \le P - D = \mathrm{gap}.
 
-    It is recommended to use :meth:`from_estimator` or :meth:`from_history`. All
-    parameters are stored as attributes.
+    It is recommended to use :meth:`from_estimator` or :meth:`from_history` to create the
+    display. All parameters are stored as attributes.
 
     Parameters
     ----------
     history : dict of array-like of shape (n_checks,)
-        One entry per gap check, in the keys `"seconds"`, `"n_iter"` (passes) and
-        `"n_oracle_calls"`, of which the one on the x axis is needed, and
-        `"objective"` (primal), `"dual_objective"` and `"dual_gap"`.
+        One entry per gap check, under the keys `"seconds"`, `"n_iter"` (passes),
+        `"n_oracle_calls"`, `"objective"` (primal), `"dual_objective"` and `"dual_gap"`.
+        Of the first three, only the one on the x axis is needed.
     name : str, default=None
         Name of the fit in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes of the plot.
     figure_ : matplotlib Figure
+        Figure of the plot.
     lines_ : list of matplotlib Line2D
         The gap, or the primal and the dual objective.
     fill_between_ : matplotlib PolyCollection or None
         The band between primal and dual objective.
     not_positive_ : matplotlib Line2D or None
-        Triangles at the gaps that are not positive, where there are any.
+        Triangles at gaps that are not positive, if there are any.
 
     See Also
     --------
-    RegularizationPathDisplay : What changes with the regularization.
+    RegularizationPathDisplay : Scores and solutions against the regularization strength.
 
     Examples
     --------
@@ -101,24 +103,24 @@ class ConvergenceDisplay:
     ) -> Self:
         """Draw the history on a logarithmic axis.
 
-        A gap that is not positive has no place there. It is drawn as a triangle at the
-        resolution of the objective, machine epsilon times the largest objective of the
-        history: what rounding leaves of a solved problem. A dual objective that is not
-        positive, as at the start, leaves the axes at the bottom: the objective is never
-        negative, so such a bound says nothing.
+        A gap that is not positive is drawn as a triangle at the resolution of the
+        objective: machine epsilon times the largest objective of the history. Only
+        rounding error is then left. A dual objective that is not positive, as at the
+        start, is drawn below the axes, since the objective is never negative and such a
+        bound is trivial.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw into, also one with other fits in it. None makes a new figure.
+            Axes to draw into; they may hold other fits. None makes a new figure.
         x : {"seconds", "n_iter", "n_oracle_calls"}, default="seconds"
-            Seconds, passes over the data, or calls of the max-oracle.
+            Quantity on the x axis: seconds, passes over the data, or calls of the
+            max-oracle.
         y : {"dual_gap", "objective"}, default="dual_gap"
-            The duality gap, or the primal and the dual objective with the band between
-            them, in which the optimum lies. All are of the normalized objective and
-            have no unit.
+            The duality gap, or the primal and dual objectives with the band between them,
+            which contains the optimum. All refer to the normalised objective.
         name : str, default=None
-            Name in the legend; None takes the display's.
+            Name in the legend. None uses that of the display.
         fill_between_kw : dict, default=None
             Passed to `fill_between`, which draws the band.
         **line_kw : dict
@@ -127,19 +129,20 @@ class ConvergenceDisplay:
         Returns
         -------
         display : ConvergenceDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         ValueError
-            If `x` or `y` is not one of the choices, or the history lacks one of its
-            keys, is empty, or has entries of different lengths.
+            If `x` or `y` is not one of the choices, or if the history lacks a key, is
+            empty, or has entries of different lengths.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
 
         Warns
         -----
         UserWarning
-            If a gap is negative beyond rounding, which an inexact oracle can cause.
+            If a gap is negative beyond rounding error, which indicates an inexact oracle.
         """
         check_choice("x", x, _X_LABELS)
         check_choice("y", y, _Y_LABELS)
@@ -214,18 +217,19 @@ class ConvergenceDisplay:
         fill_between_kw: dict[str, Any] | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw a history that was kept apart from its estimator.
+        """Plot a history that was stored separately from its estimator.
 
         Parameters
         ----------
         history : dict of array-like of shape (n_checks,)
-            As an estimator's `history_`; see :class:`ConvergenceDisplay`.
+            History, as in an estimator's `history_`; see :class:`ConvergenceDisplay`.
         x, y, name, ax, fill_between_kw, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : ConvergenceDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
@@ -248,27 +252,28 @@ class ConvergenceDisplay:
         fill_between_kw: dict[str, Any] | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw the `history_` of a fitted estimator.
+        """Plot the `history_` of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator instance
-            Fitted, with a `history_`. Of a pipeline, pass the last step.
+            Fitted estimator with a `history_`. For a pipeline, pass its last step.
         name : str, default=None
-            Name in the legend; None takes the name of the estimator's class.
+            Name in the legend. None uses the name of the estimator's class.
         x, y, ax, fill_between_kw, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : ConvergenceDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         TypeError
-            If it is fitted and has no `history_`.
+            If it is fitted but has no `history_`.
         ValueError, ImportError
             As for :meth:`plot`.
         """

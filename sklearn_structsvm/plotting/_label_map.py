@@ -31,47 +31,49 @@ if TYPE_CHECKING:
 
 
 class LabelMapDisplay:
-    r"""Labelings of one example in the plane of margin and loss, and a search in it.
+    r"""Plot of the labelings of one example by margin and loss, with a search.
 
-    A labeling y is drawn at h(y) = 1 + f(y) - f(y_true) and g(y) = L(y_true, y). Slack
-    rescaling looks for the largest h g, whose level curves are hyperbolas; its oracles
-    can maximise h + λ g alone, whose level curves are lines, over all labelings or
-    between two rays from the origin (Figures 1, 5 and 6 of [1]_). A query is drawn as
-    such a line within its angle: the answer, a cross, lies on it, and no labeling in
-    there lies above it, but such as cannot be the most violating: built-in structures
-    leave out what another labeling exceeds in both h and g. Later queries are darker.
+    A labeling y is drawn at its margin violation :math:`h(y) = 1 + f(y) - f(y_{true})`
+    and its loss :math:`g(y) = L(y_{true}, y)`. Slack rescaling maximises the product h g,
+    whose level curves are hyperbolas. Its oracles can only maximise :math:`h + \lambda
+    g`, whose level curves are lines, over all labelings or over those between two rays
+    from the origin (Figures 1, 5 and 6 of [1]_). Each query is drawn as such a line
+    between its rays. A cross on the line marks the answer. No labeling between the rays
+    lies above the line, except those that cannot be the most violating: built-in
+    structures omit labelings that are exceeded by another in both h and g. Later queries
+    are darker. Labelings with :math:`h \le 0` do not violate the margin. Only those near
+    0 are shown, in at most a third of the width.
 
-    Labelings of h <= 0 violate nothing: the view has those near 0 only, on a third of
-    its width at most.
-
-    It is recommended to use :meth:`from_estimator`. All parameters are stored as
-    attributes.
+    It is recommended to use :meth:`from_estimator` to create the display. All parameters
+    are stored as attributes.
 
     Parameters
     ----------
     points : array-like of shape (n_labelings, 2)
         Columns h and g.
     result : SlackSearchResult
-        What the search found, with its trace.
+        Result of the search, with its trace.
     name : str, default=None
         Name of the search in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes of the plot.
     figure_ : matplotlib Figure
+        Figure of the plot.
     scatter_ : matplotlib PathCollection
         The labelings.
     found_ : matplotlib Line2D
-        The labeling that the search found.
+        The labeling found by the search.
     true_ : matplotlib Line2D
         The true labeling, at h = 1 and g = 0.
     lines_, answers_ : list of matplotlib Line2D
-        One for each query that found a labeling: the line, and the labeling.
+        For each query that found a labeling, the line and the labeling.
     rays_ : list of matplotlib Line2D
-        The sides of the angles.
+        The rays that bound the queries.
     curve_ : matplotlib Line2D or None
-        The hyperbola through the labeling that was found; None where nothing violates.
+        The hyperbola through the labeling found; None if no labeling violates the margin.
 
     References
     ----------
@@ -115,39 +117,44 @@ class LabelMapDisplay:
         name: str | None = None,
         **scatter_kw: Any,
     ) -> Self:
-        """Search the labelings of one example with a fitted estimator's weights.
+        """Search the labelings of one example with the weights of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted SlackRescaledSSVM, BCFWClassifier or BCFWClassifierCV
-        x, y : an item of X and of y as `fit` takes them
+            Source of the structure and the weights.
+        x, y : an item of X and of y, as passed to `fit`
+            The example.
         search : str, default=None
-            One of the searches of `SlackRescaledSSVM`; None for that of the estimator,
-            or "angular" where it has none.
+            One of the searches of `SlackRescaledSSVM`. None uses that of the estimator,
+            or "angular" if it has none.
         max_queries : int, default=None
-            Stop the search after this many, to see it on its way; None for no limit.
+            Stop the search after this many queries, to show its progress. None means no
+            limit.
         max_labelings : int, default=16384
-            All labelings are drawn where there are at most this many, else (and of
-            structures of your own) those that the search met.
+            All labelings are drawn if there are at most this many. Otherwise, and for
+            user-defined structures, only those found by the queries are drawn.
         ax : matplotlib Axes, default=None
             Axes to draw into. None makes a new figure.
         name : str, default=None
-            Name of the search in the legend; None for that of the search.
+            Name of the search in the legend. None uses that of the search.
         **scatter_kw : dict
             Passed to `scatter`, which draws the labelings.
 
         Returns
         -------
         display : LabelMapDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
-        NotFittedError
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         TypeError
-            If the estimator is not one over a structure.
+            If the estimator has no structure.
         ValueError
-            If the structure cannot serve the search, or x and y are not of the kind
-            that it was fitted to.
+            If the structure does not support the search, or if x and y do not match the
+            training data.
         """
         check_is_fitted(estimator)
         if not hasattr(estimator, "structure_"):
@@ -185,20 +192,21 @@ class LabelMapDisplay:
     def plot(
         self, ax: "Axes | None" = None, *, name: str | None = None, **scatter_kw: Any
     ) -> Self:
-        """Draw labelings, queries and the labeling found.
+        """Draw the labelings, the queries and the labeling found.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw into. None makes a new figure.
         name : str, default=None
-            Name of the search in the legend; None takes the display's.
+            Name of the search in the legend. None uses that of the display.
         **scatter_kw : dict
             Passed to `scatter`, which draws the labelings.
 
         Returns
         -------
         display : LabelMapDisplay
+            Object that stores the data and the plot.
         """
         ax = axes_or_new(ax, "LabelMapDisplay.plot")
         name = self.name if name is None else name

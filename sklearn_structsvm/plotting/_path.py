@@ -31,46 +31,49 @@ if TYPE_CHECKING:
 
 
 class RegularizationPathDisplay:
-    r"""Cross-validated score against C, or solutions of a path against λ.
+    r"""Plot of cross-validated scores against C, or of a regularization path.
 
-    A path has breakpoints :math:`\lambda_0 > \lambda_1 > \dots` and coefficients
-    :math:`w^j` that are ε-approximate for all λ in
-    :math:`[\lambda_{j+1}, \lambda_j]`, so they are drawn as steps. Above
-    :math:`\lambda_0` they shrink as :math:`\lambda_0 / \lambda`, which is not drawn.
-    Below the last breakpoint they stay as they are, unless the path ended early: then it
-    says nothing of smaller λ, and a dotted line marks its end.
+    A path has breakpoints :math:`\lambda_0 > \lambda_1 > \dots` and weights :math:`w^j`
+    that are ε-approximate for all λ in :math:`[\lambda_{j+1}, \lambda_j]`, so they are
+    drawn as steps. Above :math:`\lambda_0` they shrink in proportion to :math:`\lambda_0
+    / \lambda`, which is not drawn. Below the last breakpoint they are constant, unless
+    the path ended early: a dotted line then marks its end.
 
-    It is recommended to use :meth:`from_estimator` or :meth:`from_path`. All parameters
-    are stored as attributes.
+    It is recommended to use :meth:`from_estimator` or :meth:`from_path` to create the
+    display. All parameters are stored as attributes.
 
     Parameters
     ----------
     kind : {"score", "gap", "norm", "coefs"}
-        What `values` are.
+        Kind of `values`.
     param_range : array-like of shape (n_points,)
-        The C of each score in any order, else the breakpoints λ in decreasing order.
+        For `"score"`, the C of each score, in any order. Otherwise the breakpoints λ, in
+        decreasing order.
     values : array-like of shape (n_points,) or (n_points, n_columns)
         `"score"`: one column per fold. `"gap"` and `"norm"`: one value per breakpoint.
         `"coefs"`: one column per coefficient.
     reference : float, default=None
         The chosen C (`"score"`) or ε (`"gap"`), drawn as a dashed line.
     coef_indices : array-like of int of shape (n_columns,), default=None
-        Which coefficients the columns are, for the legend (`"coefs"`).
+        Indices of the coefficients in the columns, for the legend (`"coefs"`).
     score_name : str, default=None
-        Label of the y axis (`"score"`); None is `"Score"`.
+        Label of the y axis (`"score"`). None means `"Score"`.
     name : str, default=None
         Name in the legend.
     end : float, default=None
-        λ at which a path ended early (all kinds but `"score"`); None or 0 for none.
+        The λ at which a path ended early (not for `"score"`). None or 0 means that it did
+        not.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes of the plot.
     figure_ : matplotlib Figure
+        Figure of the plot.
     lines_ : list of matplotlib Line2D
         Mean score, gaps, norm, or one line per coefficient.
     fill_between_ : matplotlib PolyCollection or None
-        One standard deviation over the folds to either side of the mean.
+        Band of one standard deviation over the folds around the mean.
     reference_ : matplotlib Line2D or None
         The chosen C, or ε.
     end_ : matplotlib Line2D or None
@@ -78,7 +81,7 @@ class RegularizationPathDisplay:
 
     See Also
     --------
-    ConvergenceDisplay : What happens during one fit.
+    ConvergenceDisplay : The progress of one fit.
 
     References
     ----------
@@ -135,13 +138,13 @@ class RegularizationPathDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw into, also one with other paths in it. None makes a new figure.
-            The legend of coefficients stands to the right of the axes: give a figure
-            of your own `layout="constrained"`.
+            Axes to draw into; they may hold other paths. None makes a new figure. The
+            legend of coefficients is placed to the right of the axes, so create a figure
+            of your own with `layout="constrained"`.
         name : str, default=None
-            Name in the legend; None takes the display's.
+            Name in the legend. None uses that of the display.
         score_name : str, default=None
-            Label of the y axis (`kind="score"`); None takes the display's.
+            Label of the y axis (`kind="score"`). None uses that of the display.
         fill_between_kw : dict, default=None
             Passed to `fill_between`, which draws the band (`kind="score"`).
         **line_kw : dict
@@ -150,14 +153,15 @@ class RegularizationPathDisplay:
         Returns
         -------
         display : RegularizationPathDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         ValueError
-            If `kind` is not one of the choices, or the shapes of `param_range` and
-            `values` do not fit it.
+            If `kind` is not one of the choices, or if the shapes of `param_range` and
+            `values` do not match it.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         check_choice("kind", self.kind, _KINDS)
         params, values = _checked(self.kind, self.param_range, self.values)
@@ -260,30 +264,30 @@ class RegularizationPathDisplay:
         fill_between_kw: dict[str, Any] | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw the cross-validated scores among which an estimator chose its C.
+        """Plot the cross-validated scores from which an estimator chose its C.
 
         Parameters
         ----------
         estimator : BCFWClassifierCV or CRFClassifierCV
-            Fitted, with `Cs_`, `scores_path_` and `C_`.
+            Fitted estimator with `Cs_`, `scores_path_` and `C_`.
         score_name : str, default=None
-            Label of the y axis; None takes it from the estimator's `scoring` where that
-            is a string.
+            Label of the y axis. None uses the estimator's `scoring` if that is a string.
         name, ax, fill_between_kw, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : RegularizationPathDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         TypeError
-            If it is fitted and has not chosen its C by cross-validation.
+            If it is fitted but has not chosen its C by cross-validation.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         check_is_fitted(estimator)
         _require(
@@ -315,34 +319,35 @@ class RegularizationPathDisplay:
         ax: "Axes | None" = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw a result of :func:`~sklearn_structsvm.bcfw_path` against λ.
+        """Plot a result of :func:`~sklearn_structsvm.bcfw_path` against λ.
 
         Parameters
         ----------
         path : RegularizationPath
-            With J breakpoints `lambdas` (J,) in decreasing order, `coefs` (J, d),
-            `gaps` (J,), `eps` and `end`.
+            With J breakpoints `lambdas` (J,) in decreasing order, `coefs` (J, d), `gaps`
+            (J,), `eps` and `end`.
         kind : {"gap", "norm", "coefs"}, default="gap"
-            Duality gap at the breakpoints beside ε, Euclidean norm of the coefficients,
-            or the coefficients themselves.
+            What to plot: the duality gap at the breakpoints and ε, the Euclidean norm of
+            the weights, or the weights themselves.
         n_coefs : int, default=10
-            How many coefficients to draw (`kind="coefs"`): those of largest absolute
-            value anywhere on the path, the largest first.
+            Number of weights to draw (`kind="coefs"`): those with the largest absolute
+            value anywhere on the path, in decreasing order.
         name, ax, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : RegularizationPathDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         TypeError
             If `path` is not a regularization path.
         ValueError
-            If `kind` is not one of the choices or `n_coefs` not a positive integer.
+            If `kind` is not one of the choices, or `n_coefs` is not a positive integer.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         check_choice("kind", kind, _PATH_Y_LABELS)
         if not isinstance(n_coefs, Integral) or n_coefs < 1:

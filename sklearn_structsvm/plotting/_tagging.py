@@ -27,41 +27,44 @@ if TYPE_CHECKING:
 
 
 class TaggingDisplay:
-    """A sequence with its labels, their probabilities, and the next best labelings.
+    """Plot of one sequence: label probabilities and the most probable labelings.
 
-    Each position is a column, each label a row, and a cell is as dark as the label is
-    probable there. Lines are the most probable labelings of the whole sequence, the best
-    one solid; the legend has their probabilities.
+    Columns are positions, rows are labels, and darker cells are more probable. Lines show
+    the most probable labelings of the whole sequence, with a solid line for the best one.
+    The legend shows their probabilities.
 
-    It is recommended to use :meth:`from_estimator`. All parameters are stored as
-    attributes.
+    It is recommended to use :meth:`from_estimator` to create the display. All parameters
+    are stored as attributes.
 
     Parameters
     ----------
     labels : array-like of shape (n_classes,)
+        Class labels.
     proba : array-like of shape (T, n_classes)
-        Probabilities of the labels at each position.
+        Marginal probabilities of the labels at each position.
     taggings : array-like of shape (m, T)
-        Labelings, most probable first.
+        Labelings, with the most probable first.
     tagging_proba : array-like of shape (m,)
         Their probabilities.
     tokens : array-like of shape (T,), default=None
-        What the positions are called; None for 0, 1, ...
+        Names of the positions. None means 0, 1, ...
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes of the plot.
     figure_ : matplotlib Figure
+        Figure of the plot.
     image_ : matplotlib AxesImage
         The probabilities of the labels.
     lines_ : list of matplotlib Line2D
-        The labelings, most probable first.
+        The labelings, with the most probable first.
     text_ : ndarray of shape (n_classes, T)
-        The matplotlib Text of each cell, None where the probability is below 0.01.
+        The matplotlib Text of each cell, or None if the probability is below 0.01.
 
     See Also
     --------
-    ChainWeightsDisplay : What the model has learned.
+    ChainWeightsDisplay : The weights of the model.
 
     Examples
     --------
@@ -104,7 +107,7 @@ class TaggingDisplay:
         ax: "Axes | None" = None,
         **imshow_kw: Any,
     ) -> Self:
-        """Tag one sequence, and draw it.
+        """Predict the labels of one sequence and plot them.
 
         Parameters
         ----------
@@ -113,23 +116,25 @@ class TaggingDisplay:
         x : array-like, CSR matrix, or what the pipeline takes for one sequence
             One item of X.
         tokens : array-like of shape (T,), default=None
-            What the positions are called.
+            Names of the positions.
         k : int, default=3
-            How many labelings are drawn, if there are as many.
+            Maximum number of labelings to draw.
         ax : matplotlib Axes, default=None
-            Axes to draw into. None makes a figure.
+            Axes to draw into. None makes a new figure.
         **imshow_kw : dict
             Passed to `imshow`, which draws the probabilities.
 
         Returns
         -------
         display : TaggingDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
-        NotFittedError
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         TypeError
-            If the estimator does not know the probabilities of labelings.
+            If the estimator does not provide probabilities of labelings.
         """
         check_is_fitted(estimator)
         model, X = estimator, [x]
@@ -151,18 +156,19 @@ class TaggingDisplay:
         return display.plot(ax=ax, **imshow_kw)
 
     def plot(self, ax: "Axes | None" = None, **imshow_kw: Any) -> Self:
-        """Draw it.
+        """Draw the probabilities and the labelings.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw into. None makes a figure.
+            Axes to draw into. None makes a new figure.
         **imshow_kw : dict
             Passed to `imshow`, which draws the probabilities.
 
         Returns
         -------
         display : TaggingDisplay
+            Object that stores the data and the plot.
         """
         labels = as_array("labels", self.labels)
         n_positions = len(as_array("proba", self.proba))

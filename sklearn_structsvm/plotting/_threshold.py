@@ -27,37 +27,43 @@ if TYPE_CHECKING:
 
 
 class ThresholdDisplay:
-    """Precision, recall and a metric against the threshold of a two-class rule.
+    """Plot of precision, recall and a metric against the decision threshold.
 
-    The threshold that was chosen is a vertical line, and where a constraint is violated
-    the background is grey. It is recommended to use :meth:`from_estimator` or
-    :meth:`from_predictions`. All parameters are stored as attributes.
+    For two classes. A vertical line marks the chosen threshold. The background is grey
+    where a constraint is violated.
+
+    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
+    the display. All parameters are stored as attributes.
 
     Parameters
     ----------
     thresholds : array-like of shape (n_thresholds,)
-        Ascending.
+        Thresholds, in ascending order.
     scores : dict of {str: array-like of shape (n_thresholds,)}
-        Curves, by what the legend calls them; nan where there is no value.
+        Curves by their names in the legend, NaN where undefined.
     violated : array-like of bool, shape (n_thresholds,), default=None
-        Where a constraint does not hold.
+        Where a constraint is violated.
     threshold : float, default=None
-        The one that was chosen.
+        The chosen threshold.
     cv_thresholds : array-like of shape (n_folds,), default=None
-        Those of folds, as ticks on the lower edge.
+        Thresholds chosen on the folds, drawn as ticks on the lower edge.
     label : label, default=None
-        What is predicted above the threshold, for the x label.
+        The label predicted above the threshold, for the x label.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes of the plot.
     figure_ : matplotlib Figure
+        Figure of the plot.
     lines_ : list of matplotlib Line2D
         The curves.
     chosen_ : matplotlib Line2D or None
-        At `threshold`.
+        Line at `threshold`.
     folds_ : matplotlib Line2D or None
+        Ticks at `cv_thresholds`.
     violated_ : matplotlib PolyCollection or None
+        Grey background.
 
     See Also
     --------
@@ -102,20 +108,21 @@ class ThresholdDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            None makes a new figure.
+            Axes to draw into. None makes a new figure.
         **line_kw : dict
             Passed to `plot`, which draws the curves.
 
         Returns
         -------
         display : ThresholdDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         ValueError
-            If the shapes do not fit.
+            If the shapes do not match.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         thresholds = as_floats("thresholds", self.thresholds, "n_thresholds")
         curves = {k: np.asarray(v, dtype=np.float64) for k, v in self.scores.items()}
@@ -166,32 +173,34 @@ class ThresholdDisplay:
         ax: "Axes | None" = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw what the threshold of a fitted classifier does on some examples.
+        """Plot the effect of the threshold of a fitted classifier on some examples.
 
         Parameters
         ----------
         estimator : ComplexMetricClassifier
-            Fitted, of two classes, without rules for groups. Its metric, its constraints
-            and, where it is one rule, its threshold are drawn; of a mixture no threshold
-            is marked.
+            Fitted classifier for two classes, without rules per group. The plot shows its
+            metric, its constraints and, unless it is a mixture of rules, its threshold.
         X, y : as for its `fit`
+            Examples.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples.
         ax, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : ThresholdDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         TypeError
-            If the estimator is another one.
+            If the estimator is not a `ComplexMetricClassifier`.
         ValueError
-            If there are more than two classes, and for metrics or constraints of groups
-            or of costs of each example.
+            If there are more than two classes, or if the metric or a constraint uses
+            groups or individual costs.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         for attribute in ("metric", "constraints", "estimator_"):
             if not hasattr(estimator, attribute):
@@ -232,35 +241,40 @@ class ThresholdDisplay:
         ax: "Axes | None" = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw what thresholds of given probabilities do.
+        """Plot the effect of thresholds of given probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Of two classes.
+            True labels, of two classes.
         y_score : array-like of shape (n_samples,)
             Probabilities of the second label, or other scores.
         metric : str or ConfusionMetric, default="g_mean"
+            Metric to plot.
         constraints : Constraint or sequence of them, default=()
+            Constraints to check.
         threshold : float, default=None
-            The one to be marked.
+            Threshold to mark.
         cv_thresholds : array-like of shape (n_folds,), default=None
+            Further thresholds, drawn as ticks.
         labels : array-like of shape (2,), default=None
-            The classes; those that occur, sorted, by default.
+            Class labels. None uses those that occur, in sorted order.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples.
         ax, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : ThresholdDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         ValueError
             As for :meth:`from_estimator`.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         classes = np.unique(y_true) if labels is None else as_classes(labels, "labels")
         if len(classes) != 2:

@@ -27,28 +27,30 @@ if TYPE_CHECKING:
 
 
 class TradeoffDisplay:
-    """Metric, and violation of the constraints, against the level of a constraint.
+    """Plot of the metric and the constraint violation against the constraint level.
 
-    Above, the score on the training and on held-out examples: how much of it each level
-    costs, beside the score without a constraint. Below, how far the constraints are
-    violated: not at all in training, where they are met exactly, but on other examples
-    by what estimation leaves. Both are those of the randomised classifier, expected over
-    its draws.
+    The upper plot shows the score on training and held-out examples, compared with the
+    score without constraints. The lower plot shows the violation of the constraints. In
+    training there is none, since the constraints hold exactly; on held-out examples it
+    reflects the estimation error. All values are expectations of the randomised
+    classifier.
 
-    It is recommended to use :meth:`from_estimator`. All parameters are stored as
-    attributes.
+    It is recommended to use :meth:`from_estimator` to create the display. All parameters
+    are stored as attributes.
 
     Parameters
     ----------
     levels : array-like of shape (n_levels,)
-        In any order.
+        Levels of the constraint, in any order.
     test_scores, test_violations : array-like of shape (n_levels,) or (n_levels, n_splits)
-        Of held-out examples. Violations are in the constraint's own units, and not
-        positive where it is met. NaN where no classifier meets it in training, and
-        violations also where a held-out part lacks a group that a constraint names.
+        Scores and violations on held-out examples. Violations are in the units of the
+        constraint, and at most 0 if it holds. NaN means that no classifier satisfies the
+        constraint in training or, for violations, that a held-out part lacks a group that
+        a constraint names.
     train_scores, train_violations : array-like of the same shape, default=None
+        Scores and violations in training.
     unconstrained_scores : array-like of shape (n_splits,) or float, default=None
-        On held-out examples, without the constraints.
+        Scores on held-out examples without the constraints.
     level_name, score_name : str, default=None
         Labels of the axes.
     name : str, default=None
@@ -57,22 +59,25 @@ class TradeoffDisplay:
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes, of shape (2,)
-        For the scores and the violations; the latter None where one only was given.
+        Axes of the scores and of the violations. The latter is None if only one was
+        given.
     ax_ : matplotlib Axes
-        For the scores.
+        Axes of the scores.
     figure_ : matplotlib Figure
+        Figure of the plot.
     lines_ : list of matplotlib Line2D
-        Means on held-out examples and in training: scores, and then violations.
+        Means on held-out examples and in training, first of scores and then of
+        violations.
     fill_betweens_ : list of matplotlib PolyCollection
-        One standard deviation over the splits to either side of a line.
+        Bands of one standard deviation over the splits around the lines.
     reference_ : matplotlib Line2D or None
-        The score without a constraint.
+        The score without constraints.
     infeasible_ : matplotlib Line2D or None
-        Triangles at the levels that no classifier reached in some split.
+        Triangles at levels that no classifier reaches in some split.
 
     See Also
     --------
-    AchievableSetDisplay : What a constraint leaves of the achievable confusion matrices.
+    AchievableSetDisplay : The achievable confusion matrices that satisfy a constraint.
 
     Examples
     --------
@@ -122,15 +127,15 @@ class TradeoffDisplay:
         fill_between_kw: dict[str, Any] | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw scores and violations.
+        """Draw the scores and the violations.
 
         Parameters
         ----------
         ax : matplotlib Axes, or two of them, default=None
-            Axes for the scores, and for the violations; a single one for the scores
-            alone. They may have other trade-offs in them. None makes a new figure.
+            Axes of the scores and of the violations, or of the scores only. They may hold
+            other trade-offs. None makes a new figure.
         name : str, default=None
-            Name in the legend; None takes the display's.
+            Name in the legend. None uses that of the display.
         fill_between_kw : dict, default=None
             Passed to `fill_between`, which draws the bands.
         **line_kw : dict
@@ -139,13 +144,14 @@ class TradeoffDisplay:
         Returns
         -------
         display : TradeoffDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         ValueError
-            If the shapes do not fit.
+            If the shapes do not match.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         levels, results = self._checked()
         self.axes_ = _two_axes(ax)
@@ -260,46 +266,50 @@ class TradeoffDisplay:
         fill_between_kw: dict[str, Any] | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Cross-validate a classifier at several levels of its constraint.
+        """Cross-validate a classifier at several levels of its constraint, and plot it.
 
         Parameters
         ----------
         estimator : ComplexMetricClassifier
-            Is cloned, and fitted for each split and level. Without `cv` of its own, its
-            class probabilities are fitted once for each split.
+            Classifier, which is cloned and fitted for each split and level. Unless it has
+            a `cv` of its own, its class probabilities are fitted once per split.
         X, y : as for its `fit`
+            Examples.
         param_name : str or sequence of str
-            The parameter of the constraint that is the level, as ``get_params`` of the
-            estimator has it: "constraints__slack" or "constraints__at_least" of one
-            constraint, "constraints__0__slack" of the first of several. With a sequence
-            of names all of these get the level.
+            Name of the constraint parameter to vary, as in ``get_params`` of the
+            estimator: "constraints__slack" or "constraints__at_least" for a single
+            constraint, "constraints__0__slack" for the first of several. Several names
+            are set to the same level.
         param_range : array-like of shape (n_levels,)
+            Levels.
         cv : int, splitter or iterable, default=None
-            The splits into training and held-out examples; None is 5 folds. One split is
-            ``cv=ShuffleSplit(1)``.
+            Splits into training and held-out examples. None means 5 folds. For a single
+            split use ``cv=ShuffleSplit(1)``.
         sample_weight : array-like of shape (n_samples,), default=None
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), \
-default=None
+            Weights of the examples.
+        sensitive_features : array-like or data frame, default=None
+            Groups of the examples.
         n_jobs : int, default=None
-            Splits at once.
+            Number of splits that are processed in parallel.
         score_name : str, default=None
-            Label of the y axis; None is the name of the metric.
+            Label of the y axis. None uses the name of the metric.
         name, ax, fill_between_kw, **line_kw
             As for :meth:`plot`.
 
         Returns
         -------
         display : TradeoffDisplay
+            Object that stores the data and the plot.
 
         Raises
         ------
         TypeError
             If the estimator has no metric and constraints.
         ValueError
-            If no constraint has that parameter, and as for :meth:`plot` and the
-            estimator's `fit`.
+            If no constraint has the parameter, and as for :meth:`plot` and for `fit` of
+            the estimator.
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         for attribute in ("metric", "constraints"):
             if not hasattr(estimator, attribute):
