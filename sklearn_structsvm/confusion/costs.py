@@ -25,6 +25,7 @@ class ExpectedCost(ConfusionMetric):
     References
     ----------
     .. [1] Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
+
     Examples
     --------
     For each loan, the cost of refusing it and the cost of granting it:

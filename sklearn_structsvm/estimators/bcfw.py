@@ -189,6 +189,7 @@ class BCFWClassifier(StructuredClassifier):
        scale multi-class linear SVMs", KDD 2008.
     .. [4] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
        NeurIPS 2015.
+
     Examples
     --------
     >>> from sklearn_structsvm import BCFWClassifier

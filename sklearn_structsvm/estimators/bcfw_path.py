@@ -130,6 +130,7 @@ def bcfw_path(
     ----------
     .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
        block Frank-Wolfe optimization of structured SVMs", ICML 2016.
+
     Examples
     --------
     >>> from sklearn_structsvm import bcfw_path

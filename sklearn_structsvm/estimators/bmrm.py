@@ -166,6 +166,7 @@ class BMRMClassifier(BatchClassifier):
        Learning 77, 2009.
     .. [4] Joachims, "A support vector method for multivariate performance measures",
        ICML 2005.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -355,6 +355,7 @@ class CRFClassifier(ProbabilisticClassifier):
        for conditional random fields", UAI 2018.
     .. [2] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
        NeurIPS 2015.
+
     Examples
     --------
     >>> from sklearn_structsvm import CRFClassifier

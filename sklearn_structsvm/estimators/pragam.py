@@ -143,6 +143,7 @@ class PragamClassifier(BatchClassifier):
     ----------
     .. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
        SVMs", 2009.
+
     Examples
     --------
     >>> from sklearn.datasets import make_classification

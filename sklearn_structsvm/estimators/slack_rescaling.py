@@ -192,6 +192,7 @@ class SlackRescaledSSVM(StructuredClassifier):
     ----------
     .. [1] Choi, Meshi, Srebro, "Fast and scalable structural SVM with slack rescaling",
        AISTATS 2016.
+
     Examples
     --------
     >>> from sklearn_structsvm import SlackRescaledSSVM

@@ -177,6 +177,7 @@ class SubLBFGSClassifier(BatchClassifier):
     ----------
     .. [1] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
        convex optimization problems in machine learning", JMLR 11, 2010.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

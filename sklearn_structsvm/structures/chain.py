@@ -71,6 +71,7 @@ class ChainStructure(ForestStructure):
     ----------
     .. [1] Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
        structured SVMs", ICML 2016, appendix I.1.
+
     Examples
     --------
     >>> from sklearn_structsvm.datasets import make_chains

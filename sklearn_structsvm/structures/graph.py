@@ -133,6 +133,7 @@ class GraphStructure(NodeStructure):
        minimization. IEEE Trans. Pattern Analysis and Machine Intelligence 28.
     .. [4] Boykov, Y., Veksler, O. and Zabih, R. (2001). Fast approximate energy
        minimization via graph cuts. The same, 23.
+
     Examples
     --------
     In two small images of dark (0) and light (1) pixels, the light pixels form an object,

@@ -80,6 +80,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
        support vector machines. CIKM 2004.
     .. [2] Choi, H., Meshi, O. and Srebro, N. (2016). Fast and scalable structural SVM
        with slack rescaling. AISTATS 2016, sections 5.1 and 5.2.
+
     Examples
     --------
     >>> from sklearn_structsvm import BCFWClassifier

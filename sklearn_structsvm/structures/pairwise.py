@@ -114,6 +114,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
        distributions with dependence trees. IEEE Trans. Information Theory 14.
     .. [3] Boros, E. and Hammer, P. (2002). Pseudo-Boolean optimization. Discrete
        Applied Mathematics 123.
+
     Examples
     --------
     >>> from sklearn_structsvm import BCFWClassifier

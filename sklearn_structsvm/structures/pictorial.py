@@ -124,6 +124,7 @@ class PictorialStructure(Structure):
        read as a minimum: the true labeling costs nothing.)
     .. [3] Felzenszwalb, P. and Huttenlocher, D. (2012). Distance transforms of sampled
        functions. Theory of Computing 8.
+
     Examples
     --------
     A head above a body. The detector of each is misled by something brighter:

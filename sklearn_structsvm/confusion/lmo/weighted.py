@@ -52,6 +52,7 @@ class WeightedLMO(LMO):
     ----------
     Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal: Consistent multiclass
     algorithms for complex metrics and constraints, sections 6.1 and 8.7.
+
     Examples
     --------
     >>> import numpy as np

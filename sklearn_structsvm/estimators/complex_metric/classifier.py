@@ -264,6 +264,7 @@ class ComplexMetricClassifier(TrainedMixture):
        multiclass algorithms for complex metrics and constraints", JMLR, 2024.
     .. [2] Cotter, Gupta, Narasimhan, "On making stochastic classifiers deterministic",
        NeurIPS 2019.
+
     Examples
     --------
     >>> from sklearn.datasets import make_classification

@@ -197,6 +197,7 @@ class MultilabelMetricClassifier(
     .. [3] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński, "Generalized test
        utilities for long-tail performance in extreme multi-label classification",
        NeurIPS 2023.
+
     Examples
     --------
     Ten labels, each of them rare:

@@ -110,6 +110,7 @@ def find_most_violating(
        AISTATS 2016.
     .. [2] Sarawagi, Gupta, "Accurate max-margin training for structured output spaces",
        ICML 2008.
+
     Examples
     --------
     >>> import numpy as np
