@@ -35,11 +35,10 @@ class BCFWClassifier(StructuredClassifier):
     .. math::
 
         H_i(w) = \max_y \; L(y_i, y)
-        + \langle w, \varphi(x_i, y) - \varphi(x_i, y_i) \rangle.
+        + \langle w, \phi(x_i, y) - \phi(x_i, y_i) \rangle.
 
-    The structure defines the loss :math:`L` and the joint feature map :math:`\varphi`.
-    The solver works on the dual problem [1]_ and certifies its solution by the duality
-    gap.
+    The structure defines the loss :math:`L` and the joint feature map :math:`\phi`. The
+    solver works on the dual problem [1]_ and certifies its solution by the duality gap.
 
     Results are reported for the normalised objective
     :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where

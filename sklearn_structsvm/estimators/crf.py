@@ -218,12 +218,12 @@ class CRFClassifier(ProbabilisticClassifier):
 
     .. math::
 
-        p(y \mid x, w) = \frac{\exp \langle w, \varphi(x, y) \rangle}
-        {\sum_{y'} \exp \langle w, \varphi(x, y') \rangle}.
+        p(y \mid x, w) = \frac{\exp \langle w, \phi(x, y) \rangle}
+        {\sum_{y'} \exp \langle w, \phi(x, y') \rangle}.
 
-    The structure defines the joint feature map :math:`\varphi`. The model is a
-    linear-chain conditional random field for sequences, a tree-structured one for trees,
-    and logistic regression for flat data.
+    The structure defines the joint feature map :math:`\phi`. The model is a linear-chain
+    conditional random field for sequences, a tree-structured one for trees, and logistic
+    regression for flat data.
 
     Results are reported for the normalised objective :math:`\frac{\lambda}{2} \|w\|^2 -
     \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)`, where

@@ -45,9 +45,9 @@ class SlackRescaledSSVM(StructuredClassifier):
     .. math::
 
         H_i(w) = \max_y \; L(y_i, y)
-        \bigl(1 + \langle w, \varphi(x_i, y) - \varphi(x_i, y_i) \rangle\bigr).
+        \bigl(1 + \langle w, \phi(x_i, y) - \phi(x_i, y_i) \rangle\bigr).
 
-    The structure defines the loss :math:`L` and the joint feature map :math:`\varphi`.
+    The structure defines the loss :math:`L` and the joint feature map :math:`\phi`.
     The loss of a wrong output scales its violation of a fixed margin of 1. Margin
     rescaling, as in `BCFWClassifier`, instead requires a margin as large as the loss, so
     outputs with a large loss can determine the weights even if they would never be

@@ -16,23 +16,23 @@ class Structure(BaseEstimator):
 
     Subclass it for outputs of your own. Predictions are
 
-    .. math:: \arg\max_y \; \langle w, \varphi(x, y) \rangle,
+    .. math:: \arg\max_y \; \langle w, \phi(x, y) \rangle,
 
     and the weight vector w is learned so that the true output of each training example
     scores higher than any other by a margin that depends on their loss. Write four
     methods in plain Python:
 
     ``joint_feature(x, y)``
-        :math:`\varphi(x, y)`, as an ndarray of shape (d,) or a sparse row of shape (1,
-        d). d must not depend on x or y.
+        :math:`\phi(x, y)`, as an ndarray of shape (d,) or a sparse row of shape (1, d).
+        d must not depend on x or y.
     ``loss(y_true, y)``
         A float that is at least 0, and 0 for ``y == y_true``.
     ``decode(x, w)``
-        A maximiser of :math:`\langle w, \varphi(x, y) \rangle` over y.
+        A maximiser of :math:`\langle w, \phi(x, y) \rangle` over y.
     ``loss_augmented_decode(x, y_true, w, lam=1.0)``
-        The max-oracle of training: a maximiser of :math:`\langle w, \varphi(x, y) \rangle
-        + \lambda \, L(y_{true}, y)` over y, for the loss L. It must be exact, or the
-        reported duality gap is invalid.
+        The max-oracle of training: a maximiser of
+        :math:`\langle w, \phi(x, y) \rangle + \lambda \, L(y_{true}, y)` over y, for the
+        loss L. It must be exact, or the reported duality gap is invalid.
 
     For slack rescaling, add one of
 
@@ -40,9 +40,9 @@ class Structure(BaseEstimator):
         The same maximum over labelings that satisfy two linear constraints, for angular
         search. See below.
     ``slack_augmented_decode(x, y_true, w, one=1.0)``
-        A maximiser of :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \varphi(x, y) -
-        \varphi(x, y_{true}) \rangle)` over y, if you know how to maximise this product.
-        No search is then needed.
+        A maximiser of :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \phi(x, y) -
+        \phi(x, y_{true}) \rangle)` over y, if you know how to maximise this product. No
+        search is then needed.
 
     `x` and `y` are the items of the X and y passed to `fit`, unchanged. `w` is read-only.
     A labeling may be an array, a (nested) list, tuple or dict, or any hashable value. It
@@ -152,7 +152,7 @@ class Structure(BaseEstimator):
         r"""Maximise score plus `lam` times loss: the λ-oracle.
 
         In the notation of slack rescaling it maximises h(y) + lam · g(y), where
-        :math:`h(y) = 1 + \langle w, \varphi(x, y) - \varphi(x, y_{true}) \rangle` and
+        :math:`h(y) = 1 + \langle w, \phi(x, y) - \phi(x, y_{true}) \rangle` and
         :math:`g(y) = L(y_{true}, y)`. With ``lam=1`` it is the max-oracle of margin
         rescaling.
         """
@@ -188,8 +188,8 @@ class Structure(BaseEstimator):
         r"""Maximise the slack-rescaled violation directly, without a search.
 
         The maximised function is
-        :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \varphi(x, y) -
-        \varphi(x, y_{true}) \rangle)`.
+        :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \phi(x, y) -
+        \phi(x, y_{true}) \rangle)`.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not define slack_augmented_decode."

@@ -224,8 +224,8 @@ class _SingleLabel(FlatStructure):
 class BinaryStructure(_SingleLabel):
     r"""Two classes that share one weight vector.
 
-    With classes coded as -1 and 1, the joint feature map is :math:`\varphi(x, y) = y x /
-    2` up to a constant. The hinge loss is
+    With classes coded as -1 and 1, the joint feature map is :math:`\phi(x, y) = y x / 2`
+    up to a constant. The hinge loss is
 
     .. math:: \max(0, \mathrm{cost} - y \langle w, x \rangle),
 
@@ -291,8 +291,8 @@ class BinaryStructure(_SingleLabel):
 class MulticlassStructure(_SingleLabel):
     r"""Several classes, with one weight vector each (Crammer and Singer, 2001).
 
-    The joint feature map is :math:`\varphi(x, y) = x \otimes e_y`, with one-hot vectors
-    e. The hinge loss is
+    The joint feature map is :math:`\phi(x, y) = x \otimes e_y`, with one-hot vectors e.
+    The hinge loss is
 
     .. math:: \max_c \; \mathrm{label\_costs}[y, c] + \langle w_c - w_y, x \rangle.
 
@@ -416,7 +416,7 @@ class IndicatorLabels:
 class MultilabelStructure(IndicatorLabels, FlatStructure):
     r"""Independent labels, each present or absent.
 
-    The joint feature map is :math:`\varphi(x, Y) = x \otimes Y` for an indicator vector
+    The joint feature map is :math:`\phi(x, Y) = x \otimes Y` for an indicator vector
     :math:`Y \in \{0, 1\}^k`. The hinge loss is the sum over labels l of
 
     .. math:: \max(0, \mathrm{cost} \pm \langle w_l, x \rangle).

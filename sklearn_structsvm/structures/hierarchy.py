@@ -32,9 +32,10 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     .. math:: f(x, Y) = \sum_{n \,\in\, \bigcup_{y \in Y} A(y)}
         \langle w_n, x \rangle,
 
-    where A(y) consists of y and its ancestors. The joint feature map is :math:`\varphi(x,
-    Y) = x \otimes u(Y)`, where u(Y) is the indicator vector of the union [1]_ [2]_. The
-    loss is the Hamming loss of the sets, or the sum of the costs of wrong labels.
+    where A(y) consists of y and its ancestors. The joint feature map is
+    :math:`\phi(x, Y) = x \otimes u(Y)`, where u(Y) is the indicator vector of the union
+    [1]_ [2]_. The loss is the Hamming loss of the sets, or the sum of the costs of wrong
+    labels.
 
     If no node has two parents, maxima are found exactly by message passing. In other
     graphs they come from a linear program [2]_, in which a labeling is a vector z with an

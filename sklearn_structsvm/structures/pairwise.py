@@ -42,7 +42,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     A Markov random field over an indicator vector :math:`Y \in \{0, 1\}^k` [1]_. Its
     score sums over the labels l and over the chosen pairs (l, m):
 
-    .. math:: \langle w, \varphi(x, Y) \rangle = \sum_l Y_l (\langle w_l, x \rangle + b_l)
+    .. math:: \langle w, \phi(x, Y) \rangle = \sum_l Y_l (\langle w_l, x \rangle + b_l)
         + \sum_{(l, m)} V_{lm}[Y_l, Y_m].
 
     Labels can therefore attract or exclude one another. The joint feature map

@@ -22,7 +22,7 @@ class ComplexMetricClassifier(TrainedMixture):
 
     .. math::
 
-        \min_h \; \psi(C[h]) \quad \text{subject to} \quad \varphi_q(C[h]) \le 0
+        \min_h \; \psi(C[h]) \quad \text{subject to} \quad \phi_q(C[h]) \le 0
         \text{ for each constraint } q.
 
     Here :math:`C[h]_{aij}` is the fraction of examples from group a with label i that h

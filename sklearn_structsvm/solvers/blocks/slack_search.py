@@ -67,7 +67,7 @@ def find_most_violating(
     For example i, it solves
 
     .. math:: \max_y \; L(y_i, y) \, (1 + f(y) - f(y_i)), \qquad
-        f(y) = \langle w, \varphi(x_i, y) \rangle.
+        f(y) = \langle w, \phi(x_i, y) \rangle.
 
     Parameters
     ----------
