@@ -23,7 +23,7 @@ PAGES = [
     "crfsuite.html",
     "papers.html",
     "auto_examples/index.html",
-    "auto_examples/plot_tagging.html",
+    "auto_examples/sequences/plot_tagging.html",
     "generated/sklearn_structsvm.BCFWClassifier.html",
 ]
 WIDTHS = 1280, 390
@@ -65,8 +65,10 @@ def wrong_with(browser, names, width, scheme):
     # What the next page cuts short is aborted: it was not missing.
     tab.on(
         "requestfailed",
-        lambda request: request.failure != "net::ERR_ABORTED"
-        and errors.append(f"{request.url}: {request.failure}"),
+        lambda request: (
+            request.failure != "net::ERR_ABORTED"
+            and errors.append(f"{request.url}: {request.failure}")
+        ),
     )
     for name in names:
         tab.goto((SITE / name).as_uri(), wait_until="load")

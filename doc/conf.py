@@ -72,11 +72,15 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": "plot_",
     "ignore_pattern": r"demo\.py$",
+    "subsection_order": "reading_order.section_place",
     "within_subsection_order": "reading_order.ReadingOrder",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("sklearn_structsvm",),
     "reference_url": {"sklearn_structsvm": None},
     "download_all_examples": False,
+    "default_thumb_file": str(HERE / "_static" / "logo.svg"),
+    "thumbnail_size": (560, 392),
+    "image_srcset": ["2x"],
     "show_signature": False,
     "write_computation_times": False,
     "min_reported_time": 1e6,
@@ -106,9 +110,9 @@ html_css_files = ["site.css"]
 html_logo = html_favicon = "_static/logo.svg"
 html_title = project
 html_show_sourcelink = False
-html_sidebars = {
-    page: [] for page in ("index", "install", "changelog", "papers")
-}
+html_sidebars = {page: [] for page in ("index", "install", "changelog", "papers")}
+# The gallery has its lines of code in full instead.
+html_sidebars["auto_examples/**"] = []
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "footer_start": ["copyright"],

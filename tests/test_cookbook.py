@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "examples" / "plot_cookbook.py"
+SCRIPT = Path(__file__).parents[1] / "examples" / "metrics" / "plot_cookbook.py"
 
 
 @cache

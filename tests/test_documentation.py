@@ -75,7 +75,9 @@ def test_every_metric_is_in_the_table_of_the_guide(name):
 
 def test_every_example_has_its_place_in_the_gallery():
     listed = runpy.run_path(str(DOC / "reading_order.py"))["EXAMPLES"]
-    scripts = {path.name for path in (DOC.parent / "examples").glob("*.py")}
+    examples = DOC.parent / "examples"
+    scripts = {path.relative_to(examples).as_posix() for path in examples.rglob("*.py")}
+    listed = [f"{folder}/{name}" for folder, names in listed.items() for name in names]
     assert sorted(listed) == sorted(scripts - {"demo.py"})
 
 

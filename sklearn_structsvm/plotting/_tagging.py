@@ -21,6 +21,8 @@ _AROUND = 1.6
 # In heights of a label: numbers stand above the middle of their cell by this, lines of
 # taggings below it, the best one lowest and the others this far apart.
 _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
+# Of the best labelings, as colours alone do not tell them apart.
+_LINES = "-", "--", ":", "-."
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,7 +210,7 @@ class TaggingDisplay:
                 range(n_positions),
                 np.array(row) + _BELOW - _APART * rank,
                 color=f"C{rank + 1}",
-                linestyle="-" if rank == 0 else "--",
+                linestyle=_LINES[min(rank, len(_LINES) - 1)],
                 marker=".",
                 label=f"p = {p:.3f}",
             )

@@ -43,7 +43,7 @@ def test_it_draws_marginals_and_the_best_labelings():
             model.classes_[np.round(line.get_ydata()).astype(int)], tagging
         )
         assert line.get_label() == f"p = {p:.3f}"
-    assert [line.get_linestyle() for line in display.lines_] == ["-", "--", "--"]
+    assert [line.get_linestyle() for line in display.lines_] == ["-", "--", ":"]
 
 
 def test_a_pipeline_transforms_the_sentence_and_tokens_name_it():

@@ -1,12 +1,12 @@
 """
-All strengths of regularization at once
-=======================================
+Choosing C with a regularization path
+=====================================
 
-How strong should the regularization be? Instead of training at each value of a grid,
-:func:`~sklearn_structsvm.bcfw_path` finds weights for *every* value of λ: a list of
-breakpoints, between which one solution is good enough, to within ``eps`` of the optimum.
-:class:`~sklearn_structsvm.BCFWClassifierCV` scores such paths by cross-validation to
-choose ``C``, as scikit-learn's ``LassoCV`` does.
+One path gives solutions for *all* values of C, each certified to be within ``eps`` of
+the optimum, and cross-validation along it chooses C. You will follow a path with
+:func:`~sklearn_structsvm.bcfw_path`, check its promise between the breakpoints, and
+choose with :class:`~sklearn_structsvm.BCFWClassifierCV`, which does for C what
+scikit-learn's ``LassoCV`` does for ``alpha``.
 """
 
 # %%
@@ -37,8 +37,9 @@ print(f"to {path.lambdas[-1]:.3g}, in {path.n_iter[-1]:.0f} passes over the data
 # grows as λ falls. When it reaches ``eps``, the next breakpoint begins. The larger λ,
 # the smaller the weights and the cheaper each breakpoint.
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
 RegularizationPathDisplay.from_path(path, ax=axes[0])
+axes[0].set_ylim(0, 1.5 * path.eps)
 RegularizationPathDisplay.from_path(path, kind="norm", ax=axes[1])
 plt.show()
 
@@ -87,6 +88,7 @@ print(f"C = {model.C_:.3g}, accuracy on the test data {model.score(X_test, y_tes
 display = RegularizationPathDisplay.from_estimator(
     model, score_name="Share of right labels"
 )
+display.ax_.set_ylim(bottom=0.65)
 plt.show()
 
 # %%
@@ -94,3 +96,4 @@ plt.show()
 # final fit at the chosen value has the accuracy ``tol``.
 
 print(f"duality gap of the final fit: {model.dual_gap_:.4f}")
+# sphinx_gallery_thumbnail_number = 2

@@ -1,10 +1,11 @@
 """
-Probabilities of a chain, and what they are worth
-=================================================
+Calibrated probabilities of a CRF
+=================================
 
-A conditional random field gives each labeling a probability, and so each letter of a
-word. Are they right: of the letters read with 80 percent, are four in five right? The
-scores of a structural SVM can be made to look like probabilities, and are none.
+When a conditional random field reads a letter with 80 percent, it is right in about
+four of five cases. The scores of a structural SVM rank letters as well, but a softmax
+of them is no probability. You will compare both by calibration curves and log-loss,
+look at the probabilities of whole words, and decode for the fewest wrong letters.
 """
 
 # %%
@@ -59,7 +60,7 @@ proba = {
     ],
 }
 truth = np.concatenate(y_test)
-fig, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
 left.plot([0, 1], [0, 1], color="0.6", linestyle=":", label="calibrated")
 for name, items in proba.items():
     table = np.concatenate(items)
@@ -73,7 +74,7 @@ for name, items in proba.items():
     loss = token_log_loss(y_test, items, labels=letters)
     print(f"{name}: log loss of a letter {loss:.3f}, says {sure.mean():.2f} on average")
 left.set(xlabel="probability of the letter read", ylabel="share that is right")
-left.legend()
+fig.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
 right.set(xlabel="share of letters read automatically", ylabel="error among them")
 right.set_ylim(bottom=0)
 plt.show()

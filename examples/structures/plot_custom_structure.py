@@ -1,12 +1,13 @@
 """
-A structure of your own: matching points
-========================================
+A structure of your own: learning to match points
+=================================================
 
-Anything that can be decoded can be learned. Here an output is a *matching*: the points
-of one image, each with a descriptor, are to be paired with those of a second image, so
-that every point is used once. The structure is written in plain Python, in four short
-methods, and trained by the same :class:`~sklearn_structsvm.BCFWClassifier` as chains
-and classes, with the same certificate.
+Learned weights raise the share of right pairs in a matching from 61% to 96%, with a
+structure of four short methods in plain Python. Anything that can be decoded can be
+learned. Here the points of one image, each with a descriptor, are paired with those of
+a second image, so that every point is used once. You will write the structure, check
+it, and train it with the same :class:`~sklearn_structsvm.BCFWClassifier` as chains and
+classes, with the same certificate.
 """
 
 # %%
@@ -146,3 +147,4 @@ for ax, matching, title in zip(
     ax.set(title=title, xticks=[], yticks=[0, 1], yticklabels=["second", "first"])
     ax.spines[:].set_visible(False)
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

@@ -1,12 +1,12 @@
 """
-Moving a tagger from sklearn-crfsuite
-=====================================
+Chunking CoNLL-2000, coming from sklearn-crfsuite
+=================================================
 
-A tagger of phrases on CoNLL-2000 as one has it with sklearn-crfsuite, feature dicts and
-BIO tags, becomes a pipeline that is searched, saved, read again, and gives probabilities.
-This script reads the data, or downloads 3 MB; it is not run when these pages are built,
-and takes a few minutes. What it printed stands in the comments. :ref:`crfsuite` says what
-becomes of the rest.
+An F1 of 93.5 on the test sentences of CoNLL-2000, with the feature dicts and BIO tags
+that one has for sklearn-crfsuite. They become a pipeline that is searched, saved, read
+again, and gives probabilities. :ref:`crfsuite` says what becomes of the rest. This
+script reads the data, or downloads 3 MB. It takes a few minutes and is not run when
+these pages are built: what it printed stands in the comments.
 """
 
 # %%

@@ -1,15 +1,13 @@
 """
-Batch solvers compared
-======================
+Batch solvers for linear SVMs: convergence
+==========================================
 
-For one label per row, or a set of labels, all losses can be listed, and solvers can work
-on all rows at once: each step costs about two products with the matrix of features. This
-example shows how three of them close the duality gap on handwritten digits, of 64 pixels
-each, in ten classes: quasi-Newton steps that hand over to bundle steps
-(:class:`~sklearn_structsvm.SubLBFGSClassifier`, with a start in the dual and without),
-bundle methods with a line search and without
-(:class:`~sklearn_structsvm.BMRMClassifier`), and an accelerated gradient method for the
-dual (:class:`~sklearn_structsvm.PragamClassifier`).
+The default of :class:`~sklearn_structsvm.SubLBFGSClassifier` closes the duality gap to
+1e-4 in fewer iterations than any other batch solver here. If all losses can be listed,
+solvers can work on all rows at once: each step costs about two products with the matrix
+of features. You will compare quasi-Newton steps, bundle methods
+(:class:`~sklearn_structsvm.BMRMClassifier`) and an accelerated gradient method for the
+dual (:class:`~sklearn_structsvm.PragamClassifier`) on handwritten digits.
 """
 
 # %%
@@ -46,13 +44,19 @@ models = {
     "BMRM": BMRMClassifier(line_search=False, **limits),
     "Pragam": PragamClassifier(**limits),
 }
-fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
-for name, model in models.items():
+fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained", sharey=True)
+lines = ["-", "--", ":", "-.", (0, (6, 2)), (0, (1, 3))]
+for line, (name, model) in zip(lines, models.items(), strict=True):
     model.fit(X, y)
+    style = {"linestyle": line, "marker": "", "linewidth": 2}
     for ax, x in zip(axes, ("n_iter", "seconds"), strict=True):
-        ConvergenceDisplay.from_estimator(model, x=x, ax=ax, name=name)
+        ConvergenceDisplay.from_estimator(model, x=x, ax=ax, name=name, **style)
 axes[0].set_xlabel("Iterations")
-axes[1].get_legend().remove()
+axes[1].set_ylabel("")
+handles, names = axes[0].get_legend_handles_labels()
+for ax in axes:
+    ax.get_legend().remove()
+fig.legend(handles, names, loc="outside lower center", ncols=3)
 plt.show()
 
 # %%

@@ -1,13 +1,12 @@
 """
-Chunking a text: sparse features, entities
-==========================================
+Noun phrase chunking with sparse features
+=========================================
 
-Which words of a sentence form a phrase? Tags such as ``B-NP`` (a noun phrase begins) and
-``I-NP`` (it goes on) turn this into sequence labeling. The features are thousands of
-binary attributes of which a word has nineteen, so the items of ``X`` are sparse
-matrices, and the score is the F1 of whole phrases. The same steps train on the CoNLL-2000
-data that :func:`~sklearn_structsvm.datasets.fetch_conll2000` downloads; here, a text of
-forty sentences does.
+Forty sentences are enough to find phrases in others with an F1 of 0.85. Tags such as
+``B-NP`` (a noun phrase begins) and ``I-NP`` (it goes on) turn the search for phrases
+into sequence labeling. You will make sparse matrices of thousands of binary attributes,
+score whole phrases, and see which attributes weigh most. The same steps train on the
+CoNLL-2000 data that :func:`~sklearn_structsvm.datasets.fetch_conll2000` downloads.
 """
 
 # %%
@@ -96,8 +95,8 @@ def read(text):
 
 
 sentences, y = read(TEXT)
-print(sentences[0])
-print(y[0])
+print(sentences[0][:4])
+print(y[0][:4])
 
 # %%
 # Sparse items
@@ -108,7 +107,7 @@ print(y[0])
 # sentence, which stays sparse during training.
 
 attributes = [chunking_attributes(tokens) for tokens in sentences]
-print(attributes[0][1][:6])
+print(attributes[0][1][:4])
 
 vectorizer = CountVectorizer(analyzer=list, dtype=np.float64)
 vectorizer.fit([token for sentence in attributes for token in sentence])

@@ -1,11 +1,12 @@
 """
-Topics in a hierarchy
-=====================
+Hierarchical text classification
+================================
 
-Documents have topics, and topics are the leaves of a tree. Of most topics there are few
-examples. :class:`~sklearn_structsvm.structures.HierarchicalStructure` gives weights to
-the inner nodes as well, so that what sibling topics share is learned from all of them.
-This example compares it with independent topics.
+With 100 documents, a hierarchy of topics raises the micro F1 from 0.28 to 0.37; with
+800 it is still ahead. Topics are the leaves of a tree, and of most of them there are
+few documents. :class:`~sklearn_structsvm.structures.HierarchicalStructure` gives
+weights to the inner nodes as well, so that what sibling topics share is learned from
+all of them.
 """
 
 # %%
@@ -33,7 +34,8 @@ X, Y, edges = make_hierarchical(
 X = normalize(X)
 X_train, X_test, Y_train, Y_test = train_test_split(X, Y, random_state=0)
 print(f"{Y.shape[1]} topics, {Y.sum(axis=1).mean():.1f} a document")
-print(f"documents of a topic: {np.sort(Y_train.sum(axis=0)).tolist()}")
+least, median, most = np.percentile(Y_train.sum(axis=0), [0, 50, 100])
+print(f"documents of a topic: {least:.0f} to {most:.0f}, median {median:.0f}")
 
 # %%
 # We train both models by slack rescaling, on more and more of the documents.

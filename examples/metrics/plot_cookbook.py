@@ -1,11 +1,12 @@
 """
-Cookbook: decisions that people have to take
-============================================
+Cookbook: thresholds, costs, fairness, many labels
+==================================================
 
-Ten questions, and for each the lines that answer it. All run on real data that ship with
-scikit-learn and with this package, so that the page works without a network: put your own
-``X`` and ``y`` in their place. Each recipe needs the first lines below, and none of the
-other recipes.
+Ten questions that people have to decide, and for each the lines that answer it, with
+what they change: the recall at a precision of 0.9 rises from 0.60 to 0.85, the cost of
+a patient falls from 8.4 to 5.4. All run on real data that ship with scikit-learn and
+with this package, so put your own ``X`` and ``y`` in their place. Each recipe needs the
+first lines below, and none of the other recipes.
 """
 
 # %%
@@ -184,7 +185,7 @@ for rows, name, marker in ((treated, "treated", "o"), (~treated, "not treated", 
 ages = np.sort(age)
 ax.plot(ages, 15 / (15 + 85 - ages), "k--", label="both cost the same")
 ax.set(xlabel="age", ylabel="probability of a bad course")
-ax.legend(fontsize="small")
+fig.legend(loc="outside upper center", ncols=3)
 plt.show()
 
 # %%
@@ -355,17 +356,22 @@ predicted = model.fit(sums, Y).predict(sums_test)
 score = f1_score(Y_test, predicted, average="macro")
 
 # %%
-# Letters above the line improve.
+# The F1 of each letter, the rarest on the left.
 
 likely = model.estimator_.predict(sums_test)
 likely_score = f1_score(Y_test, likely, average="macro")
 print(f"macro-F1 at .5: {likely_score:.3f}; with a threshold for each: {score:.3f}")
-fig, ax = plt.subplots(figsize=(4, 4), layout="constrained")
-by_label = [f1_score(Y_test, labels, average=None) for labels in (likely, predicted)]
-for x, y, name in zip(*by_label, "abcdefghijklmnopqrstuvwxyz", strict=True):
-    ax.text(x, y, name, ha="center", va="center")
-ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.8)
-ax.set(xlabel="F1 at one half", ylabel="F1 at its threshold")
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+order = Y.sum(axis=0).argsort()
+names = np.array(list("abcdefghijklmnopqrstuvwxyz"))[order]
+for marker, labels, name in (
+    ("x", likely, "at one half"),
+    ("o", predicted, "at its threshold"),
+):
+    f1 = f1_score(Y_test, labels, average=None)[order]
+    ax.plot(names, f1, marker, label=name)
+ax.set(xlabel="letter", ylabel="F1")
+ax.legend()
 plt.show()
 
 # %%
@@ -398,3 +404,4 @@ ax.set(xlabel="digit", ylabel="recall", ylim=(0, 1))
 ax.set_xticks(range(10))
 ax.legend(fontsize="small", ncols=2)
 plt.show()
+# sphinx_gallery_thumbnail_number = 4

@@ -1,13 +1,13 @@
 """
-Rare classes: the G-mean and the worst recall
-=============================================
+Imbalanced classes: the G-mean and the worst recall
+===================================================
 
-Where classes are unbalanced, the most probable class is hardly ever a rare one, and a
-classifier of high accuracy can be useless. What is wanted is often a score of the whole
-confusion matrix, such as the geometric mean of the classes' recalls, or the recall of the
-class that fares worst. :class:`~sklearn_structsvm.ComplexMetricClassifier` takes the
-class probabilities of any classifier and learns how to decide by them, for any number of
-classes.
+The most probable class finds 10% of the cases of the hardest class, balanced class
+weights find 29%, and a classifier trained for the worst recall 46%. Scores such as the
+geometric mean of the recalls belong to the whole confusion matrix. You will train for
+two of them with :class:`~sklearn_structsvm.ComplexMetricClassifier`, which takes the
+class probabilities of any classifier and learns how to decide by them, for any number
+of classes.
 """
 
 # %%
@@ -89,7 +89,7 @@ for name in ("G-mean", "worst recall"):
 # finds one more rule. The score of the best mixture so far and the upper bound approach
 # each other.
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(8.5, 4.8), layout="constrained")
 AchievableSetDisplay.from_estimator(
     models["worst recall"], X_train, y_train, entries=("mild", "moderate"), ax=axes[0]
 )

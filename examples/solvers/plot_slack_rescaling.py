@@ -1,12 +1,13 @@
 """
-Slack rescaling of a multilabel problem
-=======================================
+Slack rescaling for multilabel classification
+=============================================
 
-Margin rescaling asks the true labels to be ahead of any others by as many units as those
-others have errors. Slack rescaling asks for one unit, whatever the others, and counts
-what is missing of it once for each error. This example trains both on labels that depend
-on each other, looks at what the search for the most violating labels does, and compares
-the solvers.
+Slack and margin rescaling come out level on these documents, with a micro F1 of 0.52,
+and a grid search tells you so for yours. Margin rescaling asks the true labels to be
+ahead of any others by as many units as those have errors. Slack rescaling asks for one
+unit, whatever the others, and multiplies what is missing by the number of errors. You
+will train both, see what the search for the most violating labels does, and compare
+four solvers.
 """
 
 # %%
@@ -80,7 +81,7 @@ slack = SlackRescaledSSVM(
     PairwiseMultilabelStructure(), C=0.001, tol=0.05, random_state=0
 ).fit(X_scaled, Y_train)
 
-fig, axes = plt.subplots(ncols=2, figsize=(10, 4.5), layout="constrained", sharey=True)
+fig, axes = plt.subplots(ncols=2, figsize=(8.5, 5), layout="constrained", sharey=True)
 for ax, name in zip(axes, ("angular", "bisecting"), strict=True):
     display = LabelMapDisplay.from_estimator(
         slack, X_scaled[4], Y_train[4], search=name, ax=ax
@@ -106,7 +107,7 @@ settings = {
     },
 }
 fig, ax = plt.subplots(layout="constrained")
-for name, params in settings.items():
+for marker, (name, params) in zip("os^D", settings.items(), strict=True):
     model = SlackRescaledSSVM(
         PairwiseMultilabelStructure(),
         C=0.001,
@@ -116,6 +117,10 @@ for name, params in settings.items():
         random_state=0,
         **params,
     ).fit(X_scaled, Y_train)
-    ConvergenceDisplay.from_estimator(model, x="n_oracle_calls", ax=ax, name=name)
+    style = {"marker": marker, "markersize": 4}
+    ConvergenceDisplay.from_estimator(
+        model, x="n_oracle_calls", ax=ax, name=name, **style
+    )
 ax.set(xscale="log", title="duality gap of slack rescaling")
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

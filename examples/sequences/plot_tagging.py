@@ -1,10 +1,11 @@
 """
-From tokens to a tagger
-=======================
+Named entity recognition with a CRF
+===================================
 
-Sentences as people have them, lists of words with a list of tags each, become a tagger:
-features as dicts, a search over a pipeline, a look at the weights, a file to keep it in,
-and for each new sentence its tags, how sure they are and what else they could be.
+From lists of words with a list of tags each to a tagger that finds 92% of the names of
+new sentences (F1 of whole names). You will turn tokens into features, search over a
+pipeline, look at the weights, keep the model in a file, and ask it for the tags of a
+new sentence: how sure it is, and what else they could be.
 """
 
 # %%
@@ -168,3 +169,4 @@ for tagging, p in zip(taggings[0], probabilities[0], strict=True):
     print(
         f"{p:.3f}", *(f"{w}/{t}" for w, t in zip(words, tagging, strict=True) if t != "O")
     )
+# sphinx_gallery_thumbnail_number = 2

@@ -1,16 +1,19 @@
 """
-Groups that are to be treated alike
-===================================
+Fairness: equal opportunity for two groups
+==========================================
 
-Who deserves a loan, should get one as often whatever group they belong to: that is *equal
-opportunity*, a constraint on the recalls of the groups.
-:class:`~sklearn_structsvm.ComplexMetricClassifier` finds the best classifier for a metric
-under such constraints, and says what they cost.
+A constraint brings the difference between the recalls of two groups from 0.14 down to
+0.04 on new examples, and the G-mean from 0.77 to 0.76. Those who deserve a loan should
+get one as often, whatever their group: that is *equal opportunity*. You will train
+under such constraints with :class:`~sklearn_structsvm.ComplexMetricClassifier`, see
+what they cost, and what happens when too much is asked.
 """
 
 # %%
 # The data have a score that is less informative for one group than for the other. This
 # group is also smaller and has fewer positives.
+
+import textwrap
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -160,4 +163,4 @@ impossible = [Recall(label="repaid", at_least=0.9), Recall(label="default", at_l
 try:
     ComplexMetricClassifier(constraints=impossible).fit(X_train, y_train)
 except ValueError as error:
-    print(error)
+    print(textwrap.fill(str(error), 80))

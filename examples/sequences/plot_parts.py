@@ -1,11 +1,11 @@
 """
-Finding the joints of a figure
-==============================
+Pose estimation with a pictorial structure
+==========================================
 
-A detector of hands looks at a few pixels, and takes many things for a hand. What tells
-the right one is that a hand is at the end of an arm. This example trains a pictorial
-structure: parts with scores at every position of an image, and springs between them. It
-is compared with the detectors alone.
+Detectors find 39% of the joints of a figure when each is asked alone, and 93% when
+springs tie them together: a hand is at the end of an arm. You will train such a
+pictorial structure, parts with scores at every position of an image and springs between
+them, and draw the figure that it has learned to expect.
 """
 
 # %%
@@ -14,6 +14,8 @@ is compared with the detectors alone.
 # An example has a map for each of 11 joints, which says how much each position looks
 # like this joint. Each map has a blob at the joint, two false ones elsewhere, and
 # noise.
+
+import textwrap
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +26,8 @@ from sklearn_structsvm.structures import PictorialStructure
 
 data = make_poses(80, shape=(32, 24), random_state=0)
 train, test = slice(0, 40), slice(40, None)
-print(f"maps of shape {data.X[0].shape}, and joints {', '.join(data.names)}")
+print(f"maps of shape {data.X[0].shape}, and {len(data.names)} joints:")
+print(textwrap.fill(", ".join(data.names), 70))
 
 # %%
 # One detector at a time
@@ -114,3 +117,4 @@ draw(ax, places, "tab:green")
 ax.set(aspect="equal", title="the expected figure", xticks=[], yticks=[])
 ax.invert_yaxis()
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

@@ -1,11 +1,11 @@
 """
-Segmenting images
-=================
+Image segmentation with a graph of pixels
+=========================================
 
-Is a pixel part of an object or of the ground? By its own noisy colour that is a guess;
-but neighbours mostly have the same label. This example trains a graph of pixels, each
-with an edge to the four next to it, and compares it with a classifier that sees one pixel
-at a time. Then it does the same with superpixels, patches of some five pixels each.
+Of the pixels of noisy images 12% are told wrong one at a time, and 1% when neighbours
+are taken into account. You will train a graph that ties each pixel to the four next to
+it, and compare it with a classifier of single pixels. Then the same is done with
+superpixels, patches of some five pixels each.
 """
 
 # %%

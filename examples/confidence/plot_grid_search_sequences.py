@@ -1,11 +1,12 @@
 """
-Grid search over sequences
-==========================
+Grid search and cross-validation over sequences
+===============================================
 
-Sequences of different lengths go through scikit-learn's ``GridSearchCV`` as any other
-data: ``X`` and ``y`` are lists with one array per sequence. This example searches over
-``C`` and a parameter of the structure, with two scores of sequences, in folds some of
-which lack a label. It also shows how much the choice of folds decides.
+The splitter decides the answer: transitions between letters lower the score on words
+never seen, and raise it from 71% to 77% on known words. You will search over ``C`` and
+a parameter of the structure with scikit-learn's ``GridSearchCV``, with two scores of
+sequences, in folds some of which lack a label. ``X`` and ``y`` are lists with one array
+per sequence.
 """
 
 # %%
@@ -78,7 +79,7 @@ print(f"letter accuracy {search.best_score_:.3f} on words never seen")
 # these are sequences.
 
 results = search.cv_results_
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
 for ax, score in zip(axes, ("letters", "words"), strict=True):
     for transition in (True, False):
         rows = results["param_structure__transition"] == transition

@@ -1,12 +1,13 @@
 """
-Reading handwritten words
-=========================
+Handwriting recognition with a chain (OCR)
+==========================================
 
-A letter that is hard to read by itself is often easy to read in its word. This example
-trains a chain on three quarters of the 626 handwritten words that ship with the
-package, and compares its letter error on the other words with that of an unstructured
-classifier, which sees one letter at a time. It then looks at what the fit says about
-itself: the duality gap, a bound on how much better any other weights could be.
+Reading whole words instead of one letter at a time lowers the letter error from 30% to
+21%. A chain learns which letters follow each other, so that a letter that is hard to
+read is often told by its neighbours. You will train one on the 626 handwritten words
+that ship with the package, compare it with an unstructured classifier, and see what the
+fit says about itself: the duality gap, a bound on how much better any other weights
+could be.
 """
 
 # %%
@@ -96,7 +97,7 @@ plt.show()
 print(f"objective {words.objective_:.4f}, at most {words.dual_gap_:.4f} above optimal")
 print(f"{words.n_iter_} passes, step={words.step_!r}, cache={words.cache_}")
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
 ConvergenceDisplay.from_estimator(words, x="n_iter", ax=axes[0], name="chain")
 axes[0].axhline(words.tol, color="k", linestyle=":", label="tol")
 axes[0].legend()

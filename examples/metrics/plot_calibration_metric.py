@@ -1,11 +1,12 @@
 """
-Probabilities that mean what they say
-=====================================
+Calibrating an SVM for the G-mean
+=================================
 
-:class:`~sklearn_structsvm.ComplexMetricClassifier` decides by class probabilities: which
-costs are best, and what score can be reached, is computed as if they were right. Scores
-of support vector machines are no probabilities. scikit-learn's ``CalibratedClassifierCV``
-makes some of them, and this example shows what that is worth.
+With calibrated probabilities the G-mean of a support vector machine rises from 0.52 to
+0.66, and with a softmax of its scores only to 0.59. The reason:
+:class:`~sklearn_structsvm.ComplexMetricClassifier` decides by class probabilities as if
+they were right. You will compare a softmax with scikit-learn's
+``CalibratedClassifierCV``, and what each promises with what it holds.
 """
 
 # %%
@@ -101,7 +102,7 @@ for name, source in sources.items():
 # examples, and the recalls that the same rules actually have on the labels. With
 # correct probabilities the two outlines would coincide.
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(8.5, 5), layout="constrained")
 for ax, name in zip(axes, ("softmax", "isotonic"), strict=True):
     probabilities = models[name].estimator_.predict_proba(X_test)
     for confusion, told in (("probabilities", "believed"), ("labels", "on the labels")):

@@ -1,12 +1,13 @@
 """
-Steps, sampling, caching and acceleration
-=========================================
+Block-coordinate Frank-Wolfe: steps, sampling, cache
+====================================================
 
-Block-coordinate Frank-Wolfe trains on one example at a time. Four choices decide how
-fast it converges: which *step* it takes on the example, how the next example is
-*sampled*, whether the labelings found before are *cached*, and whether the passes are
-*accelerated*. All of them reach the same optimum. This example shows how the duality gap
-falls with each, on 209 handwritten words.
+Corrective steps, accelerated, need less than half as many calls of the oracle as
+without acceleration to a gap of 1e-6, and other steps are at 1e-2 to 1e-3 after more
+calls. Four choices decide how fast block-coordinate Frank-Wolfe converges: the *step*
+on an example, how the next example is *sampled*, whether labelings are *cached*, and
+whether passes are *accelerated*. You will see the duality gap fall with each, on 209
+handwritten words. All of them reach the same optimum, and the defaults choose for you.
 """
 
 # %%
@@ -53,11 +54,12 @@ def fit(**choices):
 # small gap, all three need fewer passes. The price is that the labelings have to be
 # stored.
 
-STEPS = ("fw", "away", "pairwise", "corrective")
+STEPS = {"fw": "o", "away": "^", "pairwise": "s", "corrective": "D"}  # and markers
 models = {step: fit(step=step, cache=False) for step in STEPS}
 fig, ax = plt.subplots(layout="constrained")
 for step, model in models.items():
-    ConvergenceDisplay.from_estimator(model, x="n_iter", ax=ax, name=step)
+    style = {"marker": STEPS[step], "markersize": 4}
+    ConvergenceDisplay.from_estimator(model, x="n_iter", ax=ax, name=step, **style)
 ax.set_title("steps, with gap sampling")
 plt.show()
 
@@ -74,8 +76,9 @@ samplings = {
     for sampling in ("uniform", "permuted")
 } | {"gap": models["pairwise"]}
 fig, ax = plt.subplots(layout="constrained")
-for sampling, model in samplings.items():
-    ConvergenceDisplay.from_estimator(model, x="n_iter", ax=ax, name=sampling)
+for marker, (sampling, model) in zip("o^s", samplings.items(), strict=True):
+    style = {"marker": marker, "markersize": 4}
+    ConvergenceDisplay.from_estimator(model, x="n_iter", ax=ax, name=sampling, **style)
 ax.set_title("sampling, with pairwise steps")
 plt.show()
 
@@ -88,10 +91,12 @@ plt.show()
 # microseconds.
 
 models["pairwise, cache"] = fit(step="pairwise", cache=True)
-fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained", sharey=True)
 for ax, x in zip(axes, ("n_oracle_calls", "seconds"), strict=True):
-    for name in ("fw", "pairwise", "pairwise, cache"):
-        ConvergenceDisplay.from_estimator(models[name], x=x, ax=ax, name=name)
+    for marker, name in zip("osv", ("fw", "pairwise", "pairwise, cache"), strict=True):
+        style = {"marker": marker, "markersize": 4}
+        ConvergenceDisplay.from_estimator(models[name], x=x, ax=ax, name=name, **style)
+axes[1].set_ylabel("")
 plt.show()
 
 # %%
@@ -104,11 +109,15 @@ plt.show()
 accelerated = {"sampling": "permuted", "acceleration": True}
 models["pairwise, accelerated"] = fit(step="pairwise", **accelerated)
 models["corrective, accelerated"] = fit(step="corrective", **accelerated)
-fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained", sharey=True)
 for ax, x in zip(axes, ("n_oracle_calls", "seconds"), strict=True):
-    for name in models:
-        if name.startswith(("pairwise", "corrective")) and "cache" not in name:
-            ConvergenceDisplay.from_estimator(models[name], x=x, ax=ax, name=name)
+    for name in ("pairwise", "corrective"):
+        for suffix, line in (("", "--"), (", accelerated", "-")):
+            style = {"linestyle": line, "marker": STEPS[name], "markersize": 4}
+            ConvergenceDisplay.from_estimator(
+                models[name + suffix], x=x, ax=ax, name=name + suffix, **style
+            )
+axes[1].set_ylabel("")
 plt.show()
 
 # %%
