@@ -67,6 +67,18 @@ class LinearLoss(CostMetric):
     def __init__(self, costs: ArrayLike | dict[Any, Any]) -> None:
         self.costs = costs
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if isinstance(self.costs, dict):
+            # In files of skops, which are JSON, keys cannot be pairs.
+            state = state | {"costs": None, "_items": list(self.costs.items())}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_items" in state:
+            state["costs"] = dict(state.pop("_items"))
+        super().__setstate__(state)
+
     def cost_matrix(self, n_classes: int) -> np.ndarray:
         if isinstance(self.costs, dict):
             L: Any = np.zeros((n_classes, n_classes), dtype=object)

@@ -126,10 +126,13 @@ class Polytope:
         return self._solve(c, (lower, upper))
 
     def __getstate__(self):
-        return {"A": self.A, "b": self.b}
+        # Plain arrays, which skops reads without being told to trust a type.
+        A = self.A
+        return {"A": (A.data, A.indices, A.indptr), "shape": A.shape, "b": self.b}
 
     def __setstate__(self, state):
-        self.A, self.b = state["A"], state["b"]
+        self.A, self.b = sparse.csr_array(state["shape"]), state["b"]
+        self.A.data, self.A.indices, self.A.indptr = state["A"]
         self._check()
         self._forget_solver()
 

@@ -4,55 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from _estimators import make_problem
-from _seeds import new_seed
+from _saving import SAVED
+from _structures import ALL, data_of
 from scipy import sparse
 
 from sklearn_structsvm import BCFWClassifier
-from sklearn_structsvm.datasets import make_chains, make_multilabel, make_poses
-from sklearn_structsvm.structures import (
-    GraphStructure,
-    HierarchicalStructure,
-    PairwiseMultilabelStructure,
-    PictorialStructure,
-    TreeStructure,
-)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-KINDS = ("binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr")
-GRAPH = [("p", "a"), ("p", "b"), ("q", "b"), ("q", "c")]
-STRUCTURES = {
-    "cycles": GraphStructure(transition="symmetric"),
-    "forest": HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
-    "graph": HierarchicalStructure(GRAPH),
-    "pairs": PairwiseMultilabelStructure(),
-    "parts": PictorialStructure(make_poses(1).parents),
-    "roof": PairwiseMultilabelStructure(inference="roof"),
-    "tree": TreeStructure(),
-}
-ALL = (*KINDS, *STRUCTURES)
-
-
-def data_of(kind):
-    """A structure and what it can be fitted to."""
-    if kind in KINDS:
-        problem = make_problem(kind)
-        return problem.structure, problem.X, problem.y
-    if kind == "tree":
-        X, y = make_chains(8, n_features=3, n_classes=3, random_state=new_seed(0))
-        return STRUCTURES[kind], [(x, np.arange(len(x)) - 1) for x in X], y
-    if kind == "cycles":
-        X, y = make_chains(8, n_features=3, n_classes=2, random_state=new_seed(0))
-        edges = [np.arange(len(x))[:, np.newaxis] - [0, 1] for x in X]
-        edges = [own % len(own) for own in edges]
-        return STRUCTURES[kind], list(zip(X, edges, strict=True)), y
-    if kind == "parts":
-        data = make_poses(5, shape=(9, 8), random_state=new_seed(0))
-        return STRUCTURES[kind], data.X, data.y
-    X, Y = make_multilabel(12, n_features=3, n_classes=3, random_state=new_seed(0))
-    return STRUCTURES[kind], X, Y
-
 
 def fitted(kind, **params):
     structure, X, y = data_of(kind)
@@ -152,7 +110,7 @@ def set_n_weights(structure):
     structure.n_weights_ = 10**9
 
 
-@pytest.mark.parametrize("in_a_file", [False, True])
+@pytest.mark.parametrize("file", [None, *SAVED], ids=str)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -166,11 +124,11 @@ def set_n_weights(structure):
 )
 @pytest.mark.parametrize("kind", ALL)
 def test_a_structure_whose_parts_no_longer_fit_together_is_refused(
-    kind, damage, in_a_file
+    kind, damage, file
 ):
     model, X, _ = fitted(kind)
-    if in_a_file:
-        model = pickle.loads(pickle.dumps(model))
+    if file is not None:
+        model = SAVED[file](model)
     damage(model.structure_)
     with pytest.raises(ValueError, match="must have shape|changed after fit|features"):
         model.predict(X)
@@ -205,8 +163,9 @@ def test_a_hierarchy_with_edges_to_nowhere_is_refused(kind, name, at, value):
         model.predict(X)
 
 
+@pytest.mark.parametrize("trip", SAVED.values(), ids=SAVED)
 @pytest.mark.parametrize("part", ["indices", "indptr", "data", "b"])
-def test_a_damaged_polytope_is_refused_where_it_is_read(part):
+def test_a_damaged_polytope_is_refused_where_it_is_read(part, trip):
     model, X, _ = fitted("graph")
     polytope = model.structure_._polytope
     if part == "b":
@@ -216,7 +175,7 @@ def test_a_damaged_polytope_is_refused_where_it_is_read(part):
     else:
         getattr(polytope.A, part)[1] = 10**6
     with pytest.raises(ValueError, match=r"^(A\.ind|b must)"):
-        pickle.loads(pickle.dumps(model)).predict(X)
+        trip(model).predict(X)
 
 
 @pytest.mark.parametrize("value", [-1, 3, 10**6])

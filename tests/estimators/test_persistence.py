@@ -1,10 +1,7 @@
 """Saving, loading, copying and going on."""
 
-import copy
-import io
 import pickle
 
-import joblib
 import numpy as np
 import pytest
 from _estimators import (
@@ -15,22 +12,10 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
+from _saving import ROUND_TRIPS
 
 from sklearn_structsvm import BCFWClassifierCV
 
-
-def through_joblib(model):
-    file = io.BytesIO()
-    joblib.dump(model, file)
-    file.seek(0)
-    return joblib.load(file)
-
-
-ROUND_TRIPS = {
-    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
-    "joblib": through_joblib,
-    "deepcopy": copy.deepcopy,
-}
 round_trips = pytest.mark.parametrize("trip", ROUND_TRIPS.values(), ids=ROUND_TRIPS)
 
 

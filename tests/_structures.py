@@ -1,0 +1,47 @@
+"""Each structure, and data that it can be fitted to."""
+
+import numpy as np
+from _estimators import make_problem
+from _seeds import new_seed
+
+from sklearn_structsvm.datasets import make_chains, make_multilabel, make_poses
+from sklearn_structsvm.structures import (
+    GraphStructure,
+    HierarchicalStructure,
+    PairwiseMultilabelStructure,
+    PictorialStructure,
+    TreeStructure,
+)
+
+KINDS = ("binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr")
+GRAPH = [("p", "a"), ("p", "b"), ("q", "b"), ("q", "c")]
+STRUCTURES = {
+    "cycles": GraphStructure(transition="symmetric"),
+    "forest": HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
+    "graph": HierarchicalStructure(GRAPH),
+    "pairs": PairwiseMultilabelStructure(),
+    "parts": PictorialStructure(make_poses(1).parents),
+    "roof": PairwiseMultilabelStructure(inference="roof"),
+    "tree": TreeStructure(),
+}
+ALL = (*KINDS, *STRUCTURES)
+
+
+def data_of(kind):
+    """A structure and what it can be fitted to."""
+    if kind in KINDS:
+        problem = make_problem(kind)
+        return problem.structure, problem.X, problem.y
+    if kind == "tree":
+        X, y = make_chains(8, n_features=3, n_classes=3, random_state=new_seed(0))
+        return STRUCTURES[kind], [(x, np.arange(len(x)) - 1) for x in X], y
+    if kind == "cycles":
+        X, y = make_chains(8, n_features=3, n_classes=2, random_state=new_seed(0))
+        edges = [np.arange(len(x))[:, np.newaxis] - [0, 1] for x in X]
+        edges = [own % len(own) for own in edges]
+        return STRUCTURES[kind], list(zip(X, edges, strict=True)), y
+    if kind == "parts":
+        data = make_poses(5, shape=(9, 8), random_state=new_seed(0))
+        return STRUCTURES[kind], data.X, data.y
+    X, Y = make_multilabel(12, n_features=3, n_classes=3, random_state=new_seed(0))
+    return STRUCTURES[kind], X, Y
