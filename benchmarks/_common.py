@@ -239,6 +239,17 @@ def peer_python(variable, module):
     return python
 
 
+def peer_version(python, distribution):
+    """Version of a package that an interpreter has, of Python 3.6 too."""
+    code = (
+        "try:\n from importlib.metadata import version\n"
+        "except ImportError:\n from pkg_resources import get_distribution as found\n"
+        " version = lambda name: found(name).version\n"
+        f"print(version({distribution!r}))"
+    )
+    return subprocess.check_output([python, "-c", code], text=True).strip()
+
+
 def run_lines(command, timeout=None):
     """The JSON lines that a command prints until it ends or its time is up."""
     command = [str(part) for part in command]

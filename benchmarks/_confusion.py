@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import NamedTuple
 
 from _common import HERE, data_file, np, peer_python, print_table, run_lines
@@ -220,9 +220,9 @@ def fit_ours(split, metric, constraint=None, *, by_group=False, lmo="plugin", **
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "The classifier predicts")
-        start = perf_counter()
+        start = process_time()
         model.fit(X, split.train.y, sensitive_features=group)
-        seconds = perf_counter() - start
+        seconds = process_time() - start
 
     def confusion(part):
         X, groups = getattr(part, features), part.group if by_group else None

@@ -92,11 +92,12 @@ class LinearPeer:
             arrays["shape"] = X.shape
         np.savez(self.path, y=problem.y, **arrays)
 
-    def seconds(self, problem, lam, target, args):
+    def seconds(self, problem, lam, target, args, key="seconds"):
+        """Median of the fits that arrive; with `key="cpu_seconds"` the processor's."""
         command = [self.python, HERE / "peers" / "linear_peer.py", self.path]
         command += [self.method, lam, target]
         command += ["--limit", int(args.limit), "--repeats", args.repeats]
-        fits = [line["seconds"] for line in run_lines(command) if line["arrived"]]
+        fits = [line[key] for line in run_lines(command) if line["arrived"]]
         return float(np.median(fits)) if fits else np.inf
 
 

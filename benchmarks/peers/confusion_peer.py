@@ -19,7 +19,7 @@ import sys
 import types
 import warnings
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 
 import numpy as np
 
@@ -97,12 +97,12 @@ def xcolumns(train, args, seed):
     k = train.P.shape[1]
     metric = xcolumns_metric(args.target, args.default_class)
     labels = one_hot(train.y, k)
-    start = perf_counter()
+    start = process_time()
     found, meta = find_classifier_using_fw(
         labels, train.P, metric, k=1, skip_tn=True, seed=seed, return_meta=True,
         max_iters=args.calls or 100,
     )  # fmt: skip
-    seconds = perf_counter() - start
+    seconds = process_time() - start
 
     def predict(half):
         total = np.zeros(half.P.shape)
@@ -129,9 +129,9 @@ def exponentiated_gradient(train, args, seed):
         constraint(difference_bound=args.slack),
         objective=reductions.ErrorRate(costs=costs),
     )
-    start = perf_counter()
+    start = process_time()
     model.fit(train.X, train.y, sensitive_features=train.group)
-    seconds = perf_counter() - start
+    seconds = process_time() - start
 
     def predict(half):
         positive = sum(
@@ -172,9 +172,9 @@ def threshold_optimizer(train, args, seed):
         predict_method="predict_proba",
         tol=args.slack or None,
     )
-    start = perf_counter()
+    start = process_time()
     model.fit(train.P, train.y, sensitive_features=train.group)
-    seconds = perf_counter() - start
+    seconds = process_time() - start
 
     def predict(half):
         # The expectation; predict draws.
@@ -305,9 +305,9 @@ def paper_frank_wolfe(train, args, seed):
         from algorithm.fwunc import frank_wolfe_unc
 
     k, n_calls = train.P.shape[1], args.calls or 5000
-    start = perf_counter()
+    start = process_time()
     losses, weights = frank_wolfe_unc(train.P, train.y, identity, n_calls, k)
-    return mixture_of(losses, weights), perf_counter() - start, n_calls
+    return mixture_of(losses, weights), process_time() - start, n_calls
 
 
 # The step sizes that the first split chose.
@@ -331,9 +331,9 @@ def paper_gda(train, args, seed):
     if not chosen_steps:
         grid = [(a, b) for a in DUAL_STEPS for b in DUAL_STEPS]
         chosen_steps["gda"] = min(grid, key=value)
-    start = perf_counter()
+    start = process_time()
     losses, weights = fit(chosen_steps["gda"], n_calls)
-    return mixture_of(losses, weights), perf_counter() - start, n_calls
+    return mixture_of(losses, weights), process_time() - start, n_calls
 
 
 def paper_ellipsoid(train, args, seed):
@@ -342,9 +342,9 @@ def paper_ellipsoid(train, args, seed):
         from algorithm.ellipsoid import ellipsoid
 
     k, n_calls = train.P.shape[1], args.calls or 1000
-    start = perf_counter()
+    start = process_time()
     losses, weights = ellipsoid(train.P, train.y, identity, n_calls, k)
-    return mixture_of(losses, weights), perf_counter() - start, n_calls
+    return mixture_of(losses, weights), process_time() - start, n_calls
 
 
 def paper_bisection(train, args, seed):
@@ -355,9 +355,9 @@ def paper_bisection(train, args, seed):
     k, n_calls = train.P.shape[1], args.calls or 100
     order = np.append(args.default_class, np.delete(np.arange(k), args.default_class))
     ranks = np.argsort(order)
-    start = perf_counter()
+    start = process_time()
     L = bisection(train.P[:, order], ranks[train.y], identity, n_calls, k)
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     return mixture_of([L[np.ix_(ranks, ranks)]], [1.0]), seconds, n_calls
 
 
@@ -368,12 +368,12 @@ def paper_split_fw(train, args, seed):
 
     k, n_calls = train.P.shape[1], args.calls or 1000
     shares = np.bincount(train.y, minlength=k) / len(train.y)
-    start = perf_counter()
+    start = process_time()
     losses, weights = split_frank_wolfe(
         train.P, train.y, identity, k, COVERAGE_SLACK, shares, SPLIT_PENALTY,
         SPLIT_STEPS, n_calls,
     )  # fmt: skip
-    return mixture_of(losses, weights), perf_counter() - start, n_calls
+    return mixture_of(losses, weights), process_time() - start, n_calls
 
 
 METHODS = {
