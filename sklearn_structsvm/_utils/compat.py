@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sklearn
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
+from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -67,9 +68,11 @@ __all__ = [
     "StrOptions",
     "_BaseScorer",
     "_check_method_params",
+    "_convert_to_numpy",
     "_safe_indexing",
     "_safe_split",
     "available_if",
+    "get_namespace",
     "lost_metadata_words",
     "validate_params",
     "with_callbacks",

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
+from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import as_floats, check_choice, check_sparse
 from sklearn_structsvm._utils.compat import (
     Interval,
@@ -89,7 +90,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         check_choice("decoding", self.decoding, DECODINGS)
         if self.decoding == "map" or holds_dask(X):
             return super().predict(X)
-        X = self._check_X(X)
+        X = self._check_X(X, takes_foreign=True)
         return self.structure_.least_costly(X, self._marginals(X))
 
     def _marginals(self, X):
@@ -111,7 +112,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             of each label. For chains and trees an object array of shape (n_samples,),
             whose item i has shape (T_i, n_classes): the marginals at each position.
         """
-        return self._marginals(self._check_X(X))
+        return self._marginals(self._check_X(X, takes_foreign=True))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Compute the logarithms of the marginal probabilities.
@@ -126,10 +127,10 @@ class ProbabilisticClassifier(StructuredClassifier):
         ndarray
             As for `predict_proba`, with -inf where a probability underflows to zero.
         """
-        proba = self._marginals(self._check_X(X))
+        proba = self._marginals(self._check_X(X, takes_foreign=True))
         with np.errstate(divide="ignore"):
             if self.structure_.flat:
-                return np.log(proba)
+                return (foreign_namespace(proba) or np).log(proba)
             return as_object_array([np.log(item) for item in proba])
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
@@ -147,6 +148,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             not seen in `fit`.
         """
         X = self._check_X(X)
+        refuse_foreign(y=y)
         require_y(self, y)
         if not self.structure_.flat:
             _, y = self.structure_.check_data(X, y)

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._utils._matrix._rows import Rows
+from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import StrOptions
@@ -188,6 +189,7 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     -------
     Problem
     """
+    refuse_foreign(X=X, y=y, sample_weight=sample_weight)
     structure = named_structure(estimator.structure)
     if isinstance(X, (list, tuple)) and len(X) == 0:
         raise ValueError("X is empty: at least one example is needed.")

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import (
     as_floats,
     check_integer,
@@ -201,9 +202,15 @@ class StructuredClassifier(
             joined_weights(self.structure_, vars(self))
             raise
 
-    def _check_X(self, X):
+    def _check_X(self, X, *, takes_foreign=False):
+        """X as the structure takes it, of another library's arrays where it may be."""
         if "structure_" not in vars(self):
             check_is_fitted(self)
+        xp = foreign_namespace(X)
+        if xp is not None:
+            if not (takes_foreign and self.structure_.flat):
+                refuse_foreign(X=X)
+            return validate_data(self, X, reset=False, dtype=[xp.float64, xp.float32])
         if self.structure_.flat:
             refuse_tokens(X)
             check_sparse(X)
@@ -232,7 +239,7 @@ class StructuredClassifier(
         if holds_dask(X):
             check_is_fitted(self)
             return map_lazily(self, "predict", X, self._empty_prediction())
-        X = self._check_X(X)
+        X = self._check_X(X, takes_foreign=True)
         with self._reading() as w:
             return self.structure_.decode_batch(X, w, self._n_threads(X))
 
@@ -256,7 +263,7 @@ class StructuredClassifier(
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
             Scores. For two classes they are positive where ``classes_[1]`` is predicted.
         """
-        X = self._check_X(X)
+        X = self._check_X(X, takes_foreign=True)
         scores = self.structure_.decision_function(X, self._weights)
         return self.structure_.present_scores(scores)
 
@@ -280,6 +287,7 @@ class StructuredClassifier(
         score : float
             Higher is better.
         """
+        refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         y_pred = self.predict(X)
         require_y(self, y)
         if not self.structure_.flat:

@@ -13,6 +13,15 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils.arrays import (
+    as_codes,
+    as_in,
+    foreign_namespace,
+    largest,
+    logistic,
+    take_labels,
+    with_zeros,
+)
 from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import (
     as_classes,
@@ -83,6 +92,8 @@ class FlatStructure(Structure):
     def decision_function(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Compute the scores of the classes or labels, of shape (n_samples, k)."""
         coef, intercept = self._matrix(w)
+        if foreign_namespace(X) is not None:
+            return X @ as_in(X, coef) + as_in(X, intercept)
         return safe_sparse_dot(X, coef, dense_output=True) + intercept
 
     def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -178,7 +189,7 @@ class _SingleLabel(FlatStructure):
         return encode(y, self.classes_)
 
     def _labels(self, encoded):
-        return self.classes_[encoded]
+        return take_labels(self.classes_, encoded)
 
     def labelings(self, x: Any) -> Iterable[Any] | None:
         return self.classes_
@@ -209,7 +220,8 @@ class _SingleLabel(FlatStructure):
 
     def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
         """Labels of least expected cost, of what `marginals` of X returned."""
-        return self.classes_[(marginals @ self.label_costs_).argmin(axis=1)]
+        costs = marginals @ as_in(marginals, self.label_costs_)
+        return self._labels(largest(-costs))
 
     def _class_scores(self, X, w):
         """⟨w, φ(x, y)⟩ of all classes."""
@@ -271,11 +283,10 @@ class BinaryStructure(_SingleLabel):
         return MultilabelOracle(as_features(X), indicator, costs, self.bias_)
 
     def _class_scores(self, X, w):
-        scores = self.decision_function(X, w)
-        return np.column_stack([np.zeros(len(scores)), scores])
+        return with_zeros(self.decision_function(X, w))
 
     def _predict(self, scores):
-        return (scores[:, 0] > 0.0).astype(np.intc)
+        return as_codes(scores[:, 0] > 0.0)
 
     def present_scores(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 0]
@@ -329,7 +340,7 @@ class MulticlassStructure(_SingleLabel):
         )
 
     def _predict(self, scores):
-        return scores.argmax(axis=1)
+        return largest(scores)
 
     def present_scores(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 1] - scores[:, 0] if self._k == 2 else scores
@@ -402,6 +413,8 @@ class IndicatorLabels:
         return []
 
     def _labels(self, encoded):
+        if foreign_namespace(encoded) is not None:
+            return encoded
         return np.reshape(encoded, (-1, len(self.classes_))).astype(np.int64)
 
     def labelings(self, x: Any) -> Iterable[Any] | None:
@@ -460,14 +473,14 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
         )
 
     def _predict(self, scores):
-        return (scores > 0.0).astype(np.intc)
+        return as_codes(scores > 0.0)
 
     def _marginals(self, Y):
         return self._encode(np.asarray([Y]))[0].astype(np.float64)
 
     def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the probabilities of the labels, of shape (n_samples, n_labels)."""
-        return expit(self.decision_function(X, w))
+        return logistic(self.decision_function(X, w))
 
     def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the entropy of the distribution over label sets of each example."""
@@ -483,9 +496,9 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
 
     def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
         """Find the label sets with the smallest expected cost, given the marginals."""
-        costs = self.label_costs_
+        costs = as_in(marginals, self.label_costs_)
         is_cheaper = marginals * costs[:, 1] > (1.0 - marginals) * costs[:, 0]
-        return self._labels(is_cheaper)
+        return self._labels(as_codes(is_cheaper))
 
     def _tables(self, scores, truth):
         theta = np.column_stack([np.zeros(self._k), scores])

@@ -4,6 +4,7 @@ from copy import copy
 
 import numpy as np
 
+from sklearn_structsvm._utils.arrays import as_codes
 from sklearn_structsvm._utils.labels import label_cost_matrix
 from sklearn_structsvm.structures.flat import MultilabelStructure
 
@@ -82,7 +83,7 @@ class RankingStructure(MultilabelStructure):
         )
 
     def _predict(self, scores):
-        return (scores > self.threshold_).astype(np.intc)
+        return as_codes(scores > self.threshold_)
 
     def present_scores(self, scores):
         return scores - self.threshold_

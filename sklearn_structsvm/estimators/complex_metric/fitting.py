@@ -17,6 +17,7 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
@@ -131,6 +132,10 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         self, X, y, sample_weight, sensitive_features, costs, fit_params, transaction
     ):
         require_y(self, y)
+        refuse_foreign(
+            X=X, y=y, sample_weight=sample_weight, sensitive_features=sensitive_features,
+            costs=costs,
+        )  # fmt: skip
         data = {"X": X, "y": y}
         for name, values in data.items():
             check_sparse(values, name)

@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
@@ -310,6 +311,7 @@ class MultilabelMetricClassifier(
 
     def _fit(self, X, y, sample_weight, fit_params, transaction):
         require_y(self, y)
+        refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         check_sparse(X)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata | fit_params}
@@ -473,6 +475,7 @@ class MultilabelMetricClassifier(
     def _found(self, method, X, params):
         """Probabilities of new rows, as they are and as `LabelRows`."""
         check_is_fitted(self)
+        refuse_foreign(X=X)
         check_sparse(X)
         if routes_metadata():
             params = process_routing(self, method, **params).estimator.predict_proba

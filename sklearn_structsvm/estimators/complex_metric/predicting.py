@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_floats, check_shape, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
@@ -216,6 +217,7 @@ class RandomisedClassifier(
     def _mixture_input(self, method, X, sensitive_features, costs, params):
         """What the mixture decides by, the cell of each row, and its costs or None."""
         check_is_fitted(self)
+        refuse_foreign(X=X, sensitive_features=sensitive_features, costs=costs)
         check_sparse(X)
         check_shape("classes_", self.classes_, "n_classes")
         self.mixture_.check(len(self.classes_))

@@ -1,0 +1,88 @@
+"""Arrays of other libraries than NumPy: what takes them, and what says that it does not.
+
+They are looked for where scikit-learn's ``array_api_dispatch`` is on. Without it, they
+are what `np.asarray` makes of them.
+"""
+
+import numpy as np
+from scipy.special import expit
+from sklearn import get_config
+
+from sklearn_structsvm._utils.compat import _convert_to_numpy, get_namespace
+
+
+def foreign_namespace(X):
+    """The namespace of an array, None for NumPy's and for what is no array.
+
+    Of a list or a tuple, that of its first item.
+    """
+    if not get_config()["array_api_dispatch"]:
+        return None
+    if isinstance(X, (list, tuple)) and len(X):
+        X = X[0]
+    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
+        return None
+    return get_namespace(X)[0]
+
+
+def refuse_foreign(**arrays):
+    """TypeError for arrays of other libraries than NumPy, by their names."""
+    for name, values in arrays.items():
+        if foreign_namespace(values) is None:
+            continue
+        many = isinstance(values, (list, tuple))
+        kind = type(values[0] if many else values)
+        what = f"[np.asarray(x) for x in {name}]" if many else f"np.asarray({name})"
+        raise TypeError(
+            f"{name} {'holds' if many else 'is'} a {kind.__module__}."
+            f"{kind.__qualname__}, but NumPy arrays are taken here: give {what}, from "
+            "the CPU's memory. (With array_api_dispatch, predict, decision_function and "
+            "predict_proba of linear classifiers of rows take others; nothing else does.)"
+        )
+
+
+def as_in(X, values):
+    """NumPy's `values` in the library, on the device and of the dtype of X."""
+    xp = foreign_namespace(X)
+    if xp is None:
+        return values
+    return xp.asarray(np.array(values), dtype=X.dtype, device=X.device)
+
+
+def as_codes(flags):
+    """Booleans as integers."""
+    xp = foreign_namespace(flags)
+    return flags.astype(np.intc) if xp is None else xp.astype(flags, xp.int64)
+
+
+def largest(scores):
+    """The column of the largest score in each row."""
+    xp = foreign_namespace(scores)
+    return scores.argmax(axis=1) if xp is None else xp.argmax(scores, axis=1)
+
+
+def with_zeros(scores):
+    """A column, and one of zeros before it."""
+    xp = foreign_namespace(scores)
+    if xp is None:
+        return np.column_stack([np.zeros(len(scores)), scores])
+    return xp.concat([xp.zeros_like(scores), scores], axis=1)
+
+
+def logistic(scores):
+    """1 / (1 + exp(-scores)); SciPy's leaves the device of other libraries' arrays."""
+    xp = foreign_namespace(scores)
+    if xp is None:
+        return expit(scores)
+    return xp.exp(-xp.logaddexp(xp.zeros_like(scores), -scores))
+
+
+def take_labels(classes, codes):
+    """classes[codes]; in the library of the codes, but for strings and objects."""
+    xp = foreign_namespace(codes)
+    if xp is None:
+        return classes[codes]
+    if classes.dtype.kind in "biuf":
+        classes = xp.asarray(np.array(classes), device=codes.device)
+        return xp.take(classes, codes, axis=0)
+    return classes[_convert_to_numpy(codes, xp)]

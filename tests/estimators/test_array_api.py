@@ -1,0 +1,256 @@
+"""Arrays of other libraries than NumPy, by scikit-learn's `array_api_dispatch`.
+
+SciPy reads the variable that turns this on when it is imported: without it, these tests
+run in a process of their own.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn
+from _estimators import make_problem
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import get_tags
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    ComplexMetricClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    MultilabelMetricClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+    bcfw_path,
+)
+
+xp = pytest.importorskip("array_api_strict")
+pytest.importorskip("scipy", minversion="1.14")
+
+VARIABLE = "SCIPY_ARRAY_API"
+
+is_on = os.environ.get(VARIABLE) == "1"
+needs_dispatch = pytest.mark.skipif(not is_on, reason=f"{VARIABLE} is not 1")
+ROUNDING = {"float64": 1e-12, "float32": 1e-4}
+METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+
+LINEAR = [
+    BCFWClassifier(random_state=0),
+    BCFWClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0),
+    SlackRescaledSSVM(random_state=0),
+    SubLBFGSClassifier(),
+    BMRMClassifier(),
+    PragamClassifier(),
+    CRFClassifier(),
+    CRFClassifier(decoding="mbr"),
+    CRFClassifierCV(Cs=[0.1, 1.0], cv=2),
+]
+OTHERS = [
+    ComplexMetricClassifier(LogisticRegression(), cv=None),
+    MultilabelMetricClassifier(cv=None),
+]
+for_each_linear = pytest.mark.parametrize("model", LINEAR, ids=repr)
+for_each = pytest.mark.parametrize("model", [*LINEAR, *OTHERS], ids=repr)
+
+
+@pytest.fixture
+def dispatch():
+    try:
+        context = sklearn.config_context(array_api_dispatch=True)
+        context.__enter__()
+    except ImportError as error:
+        pytest.skip(str(error))
+    yield
+    context.__exit__(None, None, None)
+
+
+def data_for(model, kind="multiclass"):
+    kind = "multilabel" if isinstance(model, MultilabelMetricClassifier) else kind
+    problem = make_problem(kind, n=40)
+    return problem.X, np.asarray(problem.y)
+
+
+def fitted(model, kind="multiclass", classes=None):
+    X, y = data_for(model, kind)
+    return clone(model).fit(X, y if classes is None else np.array(classes)[y]), X
+
+
+def lead(scores, kind):
+    """By how much each decision is ahead of the other one, or of the next best."""
+    if kind != "multiclass":
+        return np.abs(scores)
+    return np.diff(np.sort(scores, axis=1)[:, -2:])[:, 0]
+
+
+def is_foreign(array):
+    return type(array).__module__.startswith("array_api_strict")
+
+
+@pytest.mark.skipif(is_on, reason="this is that process")
+def test_the_others_pass_in_a_process_with_dispatch():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        command,
+        env=os.environ | {VARIABLE: "1"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_dispatch
+@for_each_linear
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_predictions_are_in_the_library_and_on_the_device_of_the_rows(
+    dispatch, model, kind, dtype
+):
+    model, X = fitted(model, kind)
+    X = X.astype(dtype)
+    device = xp.Device("device1")
+    rows = xp.asarray(X, device=device)
+    for method in METHODS:
+        if not hasattr(model, method):
+            continue
+        found, expected = getattr(model, method)(rows), getattr(model, method)(X)
+        assert is_foreign(found) and found.device == device
+        found = np.asarray(xp.asarray(found, device=xp.Device("CPU_DEVICE")))
+        assert found.shape == expected.shape
+        if method == "predict":
+            assert found.dtype == expected.dtype
+            clear = lead(model.decision_function(X), kind) > ROUNDING[dtype]
+            np.testing.assert_array_equal(found[clear], expected[clear])
+            continue
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            found, expected, rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
+        )
+
+
+@needs_dispatch
+@for_each_linear
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_words_for_labels_are_numpy_s_as_no_other_library_has_them(dispatch, model):
+    model, X = fitted(model, classes=["ash", "elm", "fir"])
+    for device in ("CPU_DEVICE", "device1"):
+        found = model.predict(xp.asarray(X, device=xp.Device(device)))
+        np.testing.assert_array_equal(found, model.predict(X))
+        assert isinstance(found, np.ndarray)
+
+
+@needs_dispatch
+def test_labels_of_any_number_type_keep_it(dispatch):
+    for classes in ([False, True], [-1, 1], [1.0, 2.0]):
+        model, X = fitted(BCFWClassifier(random_state=0), "binary", classes)
+        found = np.asarray(model.predict(xp.asarray(X)))
+        np.testing.assert_array_equal(found, model.predict(X))
+        assert found.dtype == np.array(classes).dtype
+
+
+@needs_dispatch
+def test_rows_are_checked_as_numpy_s_are(dispatch):
+    model, X = fitted(SubLBFGSClassifier())
+    with pytest.raises(ValueError, match="X has 3 features, but SubLBFGS.* expecting 4"):
+        model.predict(xp.asarray(X[:, :3]))
+    X[1, 2] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN"):
+        model.predict(xp.asarray(X))
+    whole = np.arange(8).reshape(2, 4)
+    found = model.decision_function(xp.asarray(whole))
+    np.testing.assert_allclose(np.asarray(found), model.decision_function(whole))
+
+
+@needs_dispatch
+@for_each
+def test_a_fit_to_them_says_what_to_do_before_any_work(dispatch, model):
+    X, y = data_for(model)
+    model = clone(model)
+    remedy = r"NumPy arrays are taken here: give np\.asarray\({}\)"
+    for name, arguments in {
+        "X": (xp.asarray(X), y),
+        "y": (X, xp.asarray(y)),
+        "sample_weight": (X, y, xp.ones(len(y))),
+    }.items():
+        with pytest.raises(TypeError, match=f"^{name} is a.*{remedy.format(name)}"):
+            model.fit(*arguments)
+    assert not hasattr(model, "classes_") and not hasattr(model, "n_features_in_")
+
+
+@needs_dispatch
+def test_what_else_takes_none_says_so_too(dispatch):
+    X, y = data_for(None)
+    rows = xp.asarray(X)
+    crf = CRFClassifier().fit(X, y)
+    mixture = ComplexMetricClassifier(LogisticRegression(), cv=None).fit(X, y)
+    labels = fitted(MultilabelMetricClassifier(cv=None))[0]
+    for call in (
+        lambda: crf.score(rows, y),
+        lambda: crf.entropy(rows),
+        lambda: crf.log_likelihood(rows, y),
+        lambda: mixture.predict(rows),
+        lambda: mixture.predict_proba(rows),
+        lambda: mixture.score(rows, y),
+        lambda: labels.predict(rows),
+        lambda: labels.predict_proba(rows),
+        lambda: bcfw_path(rows, y),
+    ):
+        with pytest.raises(TypeError, match=r"X is a .* give np\.asarray\(X\)"):
+            call()
+    for call in (
+        lambda: crf.score(X, xp.asarray(y)),
+        lambda: crf.log_likelihood(X, xp.asarray(y)),
+    ):
+        with pytest.raises(TypeError, match=r"y is a .* give np\.asarray\(y\)"):
+            call()
+    groups = xp.asarray(y)
+    with pytest.raises(TypeError, match="^sensitive_features is a"):
+        mixture.fit(X, y, sensitive_features=groups)
+
+
+@needs_dispatch
+@pytest.mark.parametrize("model", [BCFWClassifier(random_state=0), CRFClassifier()])
+def test_sequences_of_them_say_what_to_do(dispatch, model):
+    problem = make_problem("chain")
+    foreign = [xp.asarray(x) for x in problem.X]
+    words = r"X holds a .* give \[np\.asarray\(x\) for x in X\]"
+    with pytest.raises(TypeError, match=words):
+        clone(model).fit(foreign, problem.y)
+    model = clone(model).fit(problem.X, problem.y)
+    with pytest.raises(TypeError, match=words):
+        model.predict(foreign)
+
+
+@needs_dispatch
+@for_each_linear
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_numpy_and_lists_are_as_without_dispatch(dispatch, model):
+    with sklearn.config_context(array_api_dispatch=False):
+        expected, X = fitted(model)
+    found, _ = fitted(model)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    for rows in (X, X.tolist()):
+        np.testing.assert_array_equal(found.predict(rows), expected.predict(rows))
+
+
+@for_each_linear
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_without_dispatch_they_are_what_numpy_makes_of_them(model):
+    model, X = fitted(model)
+    found = model.predict(xp.asarray(X))
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, model.predict(X))
+
+
+@for_each
+def test_the_tag_says_that_fit_takes_none(model):
+    assert not get_tags(model).array_api_support
