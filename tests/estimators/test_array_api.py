@@ -7,6 +7,7 @@ run in a process of their own.
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -62,13 +63,12 @@ for_each = pytest.mark.parametrize("model", [*LINEAR, *OTHERS], ids=repr)
 
 @pytest.fixture
 def dispatch():
-    try:
-        context = sklearn.config_context(array_api_dispatch=True)
-        context.__enter__()
-    except ImportError as error:
-        pytest.skip(str(error))
-    yield
-    context.__exit__(None, None, None)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(sklearn.config_context(array_api_dispatch=True))
+        except ImportError as error:
+            pytest.skip(str(error))
+        yield
 
 
 def data_for(model, kind="multiclass"):

@@ -1,22 +1,48 @@
 """Callbacks of scikit-learn 1.9, and what `verbose` prints with or without them."""
 
 import re
+import threading
+from functools import partial
 
 import joblib
 import numpy as np
 import pytest
+import sklearn
 from _callbacks import Recorder
 from _estimators import (
     ACCURATE,
     KINDS,
+    PythonMulticlass,
     assert_same_fit,
     for_each_estimator,
     make_problem,
 )
 from _mixtures import no_complaint_of_convergence
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from sklearn_structsvm import BCFWClassifierCV
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    ComplexMetricClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    MultilabelMetricClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+)
+from sklearn_structsvm.estimators.base import PassReporter
+from sklearn_structsvm.metrics import EqualOpportunity
+from sklearn_structsvm.structures import ChainStructure
 
 try:
     from sklearn.callback import ProgressBar, ScoringMonitor
@@ -153,21 +179,6 @@ def test_a_progress_bar_runs_to_its_end(make_problem, kind, capsys):
     assert type(model).__name__ in capsys.readouterr().out
 
 
-@needs_callbacks
-def test_callbacks_of_the_estimator_with_cross_validation_see_its_final_fit():
-    problem, recorder = make_problem("chain"), Recorder()
-    model = BCFWClassifierCV(
-        problem.structure,
-        Cs=[0.1, 1.0],
-        cv=2,
-        step="pairwise",
-        cache=False,
-        random_state=0,
-    )
-    model.set_callbacks(recorder).fit(problem.X, problem.y)
-    assert recorder.passes == model.n_iter_
-
-
 @for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
 def test_verbose_prints_a_line_for_each_check_after_a_pass(make_problem, kind, capsys):
@@ -183,3 +194,327 @@ def test_verbose_prints_a_line_for_each_check_after_a_pass(make_problem, kind, c
 def test_nothing_is_printed_unless_asked_for(make_problem, capsys):
     make_problem("chain").fitted()
     assert capsys.readouterr() == ("", "")
+
+
+# What is the same for every estimator that iterates.
+
+FAIR = EqualOpportunity(slack=0.05)
+ROUGH = {"tol": 1e-3, "random_state": 0}
+LABELS = {"estimator": MultiOutputClassifier(GaussianNB()), "cv": None}
+
+ITERATIVE = {
+    "bcfw": ("chain", BCFWClassifier(**ROUGH)),
+    "bcfw-exact": ("binary", BCFWClassifier(step="exact", **ROUGH)),
+    "bcfw-batch": ("chain", BCFWClassifier(algorithm="batch", max_iter=9, **ROUGH)),
+    "bcfw-warm": ("chain", BCFWClassifier(warm_start=True, **ROUGH)),
+    "bcfw-cv": ("chain", BCFWClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
+    "crf-dual": ("chain", CRFClassifier(solver="dual", **ROUGH)),
+    "crf-lbfgs": ("chain", CRFClassifier(solver="lbfgs", **ROUGH)),
+    "crf-newton": ("multiclass", CRFClassifier(solver="newton", **ROUGH)),
+    "crf-cv": ("chain", CRFClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
+    "slack": ("chain", SlackRescaledSSVM(**ROUGH)),
+    "slack-sgd": ("chain", SlackRescaledSSVM(solver="sgd", max_iter=5, random_state=0)),
+    "slack-cutting-planes": ("chain", SlackRescaledSSVM(solver="cutting_plane", **ROUGH)),
+    "sublbfgs": ("binary", SubLBFGSClassifier()),
+    "bmrm": ("multiclass", BMRMClassifier()),
+    "bmrm-structure": ("chain", BMRMClassifier(structure=ChainStructure())),
+    "pragam": ("binary", PragamClassifier()),
+    "pragam-structure": ("chain", PragamClassifier(structure=ChainStructure(), C=0.1)),
+    "metric": ("multiclass", ComplexMetricClassifier(GaussianNB(), cv=None)),
+    "metric-weighted": (
+        "binary", ComplexMetricClassifier(GaussianNB(), lmo="weighted"),
+    ),
+    "thresholds": ("multilabel", MultilabelMetricClassifier(**LABELS)),
+    "top-labels": ("multilabel", MultilabelMetricClassifier(labels_per_row=1, **LABELS)),
+    "top-labels-mixture": (
+        "multilabel",
+        MultilabelMetricClassifier(metric="g_mean", labels_per_row=2, **LABELS),
+    ),
+}  # fmt: skip
+
+for_each_iterative = pytest.mark.parametrize(
+    ("kind", "model"), ITERATIVE.values(), ids=ITERATIVE.keys()
+)
+whether_it_converges = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)
+
+
+def data_of(kind):
+    problem = make_problem(kind, n=24)
+    return problem.X, problem.y
+
+
+def monitor_of_scores():
+    # Not all have scorers of their own.
+    return ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X, y)})
+
+
+def check_nothing_is_left(model):
+    """No thread that draws, and no attribute of a fit that is going on."""
+    drawing = [type(thread).__name__ for thread in threading.enumerate()]
+    assert "RichProgressMonitor" not in drawing
+    assert {name for name in vars(model) if "callback" in name} <= {"_skl_callbacks"}
+
+
+@needs_callbacks
+@for_each_iterative
+@whether_it_converges
+def test_every_iterative_estimator_has_a_bar_and_a_monitor(kind, model, capsys):
+    pytest.importorskip("rich")
+    X, y = data_of(kind)
+    plain = clone(model).fit(X, y)
+    recorder, monitor = Recorder(), monitor_of_scores()
+    model = clone(model).set_callbacks(ProgressBar(), monitor, recorder).fit(X, y)
+    if hasattr(model, "coef_"):
+        assert_same_fit(model, plain)
+    else:
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+        assert model.objective_ == plain.objective_
+    assert recorder.passes == model.n_iter_ == recorder.begun.count("pass")
+    assert recorder.set_up == recorder.torn_down == 1
+    rows = [row for row in monitor.get_logs().data if row["task_name"] == "pass"]
+    assert len(rows) == model.n_iter_
+    assert rows[-1]["score"] == pytest.approx(model.score(X, y), abs=1e-12)
+    assert {row["estimator_name"] for row in rows} == {type(model).__name__}
+    assert type(model).__name__ in capsys.readouterr().out
+    check_nothing_is_left(model)
+
+
+@needs_callbacks
+@for_each_iterative
+@whether_it_converges
+def test_callbacks_are_torn_down_where_a_fit_raises(kind, model, monkeypatch):
+    pytest.importorskip("rich")
+    X, y = data_of(kind)
+    model = clone(model)
+    # By the callback; by the estimator itself, after a pass and before the first.
+    faults = (None, KeyboardInterrupt), ("__call__", RuntimeError), ("begin", ValueError)
+    for name, error in faults:
+        recorder = Recorder() if name else Recorder(fail=1, error=error())
+        model.set_callbacks(ProgressBar(), recorder)
+        with monkeypatch.context() as patch, pytest.raises(error):
+            if name:
+                patch.setattr(PassReporter, name, raise_(error()))
+            model.fit(X, y)
+        assert recorder.set_up == recorder.torn_down == 1
+        check_nothing_is_left(model)
+    # It can be fitted all the same.
+    recorder = Recorder()
+    if "warm_start" in model.get_params():
+        # Where the first pass was cut off, there may be none left to make.
+        model.set_params(warm_start=False)
+    model.set_callbacks(recorder).fit(X, y)
+    assert recorder.passes == model.n_iter_
+
+
+def raise_(error):
+    def method(self, *arguments):
+        raise error
+
+    return method
+
+
+@needs_callbacks
+@pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("model", [BCFWClassifier, SlackRescaledSSVM, BMRMClassifier])
+def test_callbacks_are_torn_down_where_a_users_structure_raises(model, error):
+    calls = []
+
+    def spy():
+        calls.append(1)
+        if len(calls) > 30:
+            raise error
+
+    problem = make_problem("custom")
+    recorder = Recorder()
+    model = model(PythonMulticlass(spy=spy), tol=1e-9).set_callbacks(recorder)
+    with pytest.raises(type(error)):
+        model.fit(problem.X, problem.y)
+    assert recorder.set_up == recorder.torn_down == 1
+    check_nothing_is_left(model)
+    assert not hasattr(model, "coef_")
+
+
+class Faulty(Recorder):
+    """Raises in one of the hooks."""
+
+    def __init__(self, hook):
+        super().__init__()
+        self.hook = hook
+
+    def setup(self, estimator, context):
+        super().setup(estimator, context)
+        self.fault("setup")
+
+    def teardown(self, estimator, context):
+        super().teardown(estimator, context)
+        self.fault("teardown")
+
+    def fault(self, hook):
+        if hook == self.hook:
+            raise RuntimeError(f"in {hook}")
+
+
+@needs_callbacks
+@pytest.mark.parametrize("hook", ["setup", "teardown"])
+def test_a_callback_that_fails_does_not_keep_others_from_their_end(hook):
+    X, y = data_of("chain")
+    first, faulty, last = Recorder(), Faulty(hook), Recorder()
+    model = BCFWClassifier(**ROUGH).set_callbacks(first, faulty, last)
+    with pytest.raises(RuntimeError, match=f"in {hook}"):
+        model.fit(X, y)
+    for one in (first, faulty, last):
+        assert one.set_up == one.torn_down
+    assert last.set_up == (hook == "teardown")
+    check_nothing_is_left(model)
+
+
+@needs_callbacks
+@pytest.mark.parametrize(
+    "name", ["bcfw-exact", "bmrm", "crf-newton", "metric", "thresholds"]
+)
+def test_a_pipeline_hands_its_bar_on(name, capsys):
+    pytest.importorskip("rich")
+    kind, model = ITERATIVE[name]
+    X, y = data_of(kind)
+    pipe = make_pipeline(StandardScaler(), clone(model))
+    pipe.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, y)
+    shown = capsys.readouterr().out
+    assert "Pipeline - fit" in shown
+    assert f"| {type(model).__name__} - fit #1" in shown
+    check_nothing_is_left(pipe[-1])
+
+
+@needs_callbacks
+@whether_it_converges
+@pytest.mark.parametrize("name", ["bcfw-cv", "crf-cv"])
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "search"])
+def test_the_choice_of_C_tells_of_its_folds_and_of_its_final_fit(name, inside, capsys):
+    pytest.importorskip("rich")
+    kind, model = ITERATIVE[name]
+    X, y = data_of(kind)
+    recorder = Recorder()
+    model = clone(model).set_callbacks(recorder)
+    if inside:
+        search = GridSearchCV(model, {"cv": [2]}, cv=KFold(2))
+        search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, y)
+        model = search.best_estimator_
+    else:
+        model.set_callbacks(recorder, ProgressBar()).fit(X, y)
+    n_fits = 3 if inside else 1
+    assert recorder.begun.count("fold") == recorder.ended.count("fold") == 2 * n_fits
+    assert recorder.begun.count("final-fit") == n_fits
+    assert recorder.set_up == recorder.torn_down == n_fits
+    n = model.n_iter_
+    assert recorder.begun[-1 - n :] == ["final-fit"] + ["pass"] * n
+    shown = capsys.readouterr().out
+    assert f"{type(model).__name__} - final-fit #2" in shown
+    # Bars are parts of one fit, not fits of their own.
+    assert f"{type(model)._final_class.__name__} - " not in shown
+    assert shown.count(f"{'GridSearchCV' if inside else type(model).__name__} - fit") == 1
+
+
+@needs_callbacks
+def test_folds_at_once_are_told_in_order():
+    X, y = data_of("chain")
+    recorder = Recorder()
+    model = BCFWClassifierCV(Cs=[0.1, 1.0], cv=3, n_jobs=2, random_state=0)
+    with joblib.parallel_backend("threading"):
+        model.set_callbacks(recorder).fit(X, y)
+    assert recorder.ended[:3] == ["fold"] * 3
+    assert_same_fit(model, clone(model).set_params(n_jobs=1).set_callbacks().fit(X, y))
+
+
+@needs_callbacks
+def test_a_search_leaves_the_monitor_with_the_estimator_inside():
+    X, y = data_of("binary")
+    monitor = ScoringMonitor(scoring="accuracy")
+    inner = BCFWClassifier(step="exact", **ROUGH).set_callbacks(monitor)
+    search = GridSearchCV(inner, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    log = monitor.get_logs()
+    assert log.estimator_name == "GridSearchCV"
+    # Two values, two folds, and the best one on all.
+    fits = {row["parent_task_id_path"] for row in log.data if row["task_name"] == "pass"}
+    assert len(fits) == 5
+    assert any(row["accuracy"] == search.score(X, y) for row in log.data)
+
+
+@needs_callbacks
+@pytest.mark.parametrize("routing", [False, True], ids=["plain", "routing"])
+def test_a_monitor_s_scorer_gets_the_metadata_of_fit(routing):
+    X, y = data_of("binary")
+    groups, weights = np.arange(len(y)) % 2, 1.0 + np.arange(len(y)) % 3
+    with sklearn.config_context(enable_metadata_routing=routing):
+        scorer = FAIR.scorer()
+        inner = LogisticRegression()
+        model = ComplexMetricClassifier(inner, constraints=FAIR, cv=None)
+        if routing:
+            inner.set_fit_request(sample_weight=True)
+            scorer.set_score_request(sample_weight=True)
+        monitor = ScoringMonitor(scoring=scorer)
+        metadata = {"sample_weight": weights, "sensitive_features": groups}
+        model.set_callbacks(monitor).fit(X, y, **metadata)
+        rows = monitor.get_logs().data
+        assert rows[-1]["score"] == scorer(model, X, y, **metadata)
+
+        scorer = make_scorer(accuracy_score)
+        model = BCFWClassifier(step="exact", **ROUGH)
+        if routing:
+            model.set_fit_request(sample_weight=True)
+            scorer.set_score_request(sample_weight=True)
+        monitor = ScoringMonitor(scoring=scorer)
+        model.set_callbacks(monitor)
+        fit = partial(model.fit, X, y)
+        if routing:
+            pipe = make_pipeline(StandardScaler(), model)
+            pipe[0].set_fit_request(sample_weight=False)
+            X = StandardScaler().fit_transform(X)
+            fit = partial(pipe.fit, data_of("binary")[0], y)
+        fit(sample_weight=weights)
+        rows = monitor.get_logs().data
+        expected = accuracy_score(y, model.predict(X), sample_weight=weights)
+        assert rows[-1]["score"] == pytest.approx(expected)
+
+
+@needs_callbacks
+def test_parts_on_workers_are_watched_as_well(capsys):
+    pytest.importorskip("rich")
+    da = pytest.importorskip("dask.array")
+    X, y = data_of("binary")
+    parts = da.from_array(X, chunks=(15, -1)), da.from_array(y, chunks=15)
+    for model in (SubLBFGSClassifier(), CRFClassifier(**ROUGH)):
+        recorder = Recorder()
+        model.set_callbacks(ProgressBar(), recorder).fit(*parts)
+        assert recorder.passes == model.n_iter_ > 0
+        np.testing.assert_array_equal(recorder.fitted[-1].coef_, model.coef_)
+        assert type(model).__name__ in capsys.readouterr().out
+        check_nothing_is_left(model)
+
+
+@needs_callbacks
+def test_nothing_is_put_together_for_callbacks_that_do_not_look(monkeypatch):
+    X, y = data_of("chain")
+    monkeypatch.setattr(BCFWClassifier, "_snapshot", raise_(AssertionError("looked")))
+    model = BCFWClassifier(**ROUGH)
+    pytest.importorskip("rich")
+    model.set_callbacks(ProgressBar()).fit(X, y)
+    with pytest.raises(AssertionError, match="looked"):
+        model.set_callbacks(monitor_of_scores()).fit(X, y)
+
+
+@pytest.mark.skipif(ProgressBar is not None, reason="this scikit-learn has callbacks")
+def test_older_versions_say_that_they_have_no_callbacks():
+    for _, model in ITERATIVE.values():
+        with pytest.raises(ImportError, match="Callbacks need scikit-learn 1.9 or later"):
+            clone(model).set_callbacks(Recorder())
+        assert clone(model).set_callbacks() is not None
+
+
+def test_parameters_are_checked_but_where_scikit_learn_is_told_not_to():
+    X, y = data_of("binary")
+    model = SubLBFGSClassifier(C=-1.0)
+    with pytest.raises(ValueError, match="The 'C' parameter of SubLBFGSClassifier"):
+        model.fit(X, y)
+    with sklearn.config_context(skip_parameter_validation=True):
+        SubLBFGSClassifier(max_iter=np.float64(20)).fit(X, y)
