@@ -115,6 +115,9 @@ for ax, name in zip(axes, ("softmax", "isotonic"), strict=True):
             ax=ax,
         )
     ax.set_title(name)
+    handles, told = ax.get_legend_handles_labels()
+    ax.get_legend().remove()
+fig.legend(handles, told, loc="outside lower center", ncols=2)
 plt.show()
 
 # %%

@@ -97,6 +97,10 @@ for ax, x in zip(axes, ("n_oracle_calls", "seconds"), strict=True):
         style = {"marker": marker, "markersize": 4}
         ConvergenceDisplay.from_estimator(models[name], x=x, ax=ax, name=name, **style)
 axes[1].set_ylabel("")
+handles, names = axes[0].get_legend_handles_labels()
+for ax in axes:
+    ax.get_legend().remove()
+fig.legend(handles, names, loc="outside upper center", ncols=4)
 plt.show()
 
 # %%
@@ -118,6 +122,10 @@ for ax, x in zip(axes, ("n_oracle_calls", "seconds"), strict=True):
                 models[name + suffix], x=x, ax=ax, name=name + suffix, **style
             )
 axes[1].set_ylabel("")
+handles, names = axes[0].get_legend_handles_labels()
+for ax in axes:
+    ax.get_legend().remove()
+fig.legend(handles, names, loc="outside upper center", ncols=4)
 plt.show()
 
 # %%
