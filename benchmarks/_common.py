@@ -33,6 +33,10 @@ from sklearn_structsvm.structures import ChainStructure  # noqa: E402
 HERE = Path(__file__).parent
 # A gap_check_interval that leaves the checks at the start and at the end.
 NO_CHECKS = 10**9
+# Inches: of a panel, and of a figure with many of them. README.md is read at some 830
+# pixels, where letters are then at least ten pixels high.
+PANEL_WIDTH, PANEL_HEIGHT, LARGEST_WIDTH = 3.8, 3.1, 11.4
+FONT_SIZE = 11
 
 
 def make_parser(description):
@@ -159,7 +163,9 @@ def make_axes(n_rows, n_columns):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    size = (3.6 * n_columns, 3.1 * n_rows + 0.5)
+    plt.rc("font", size=FONT_SIZE)
+    width = min(PANEL_WIDTH * n_columns, LARGEST_WIDTH)
+    size = (width, PANEL_HEIGHT * n_rows + 0.5)
     return plt.subplots(
         n_rows, n_columns, squeeze=False, layout="constrained", figsize=size
     )
@@ -170,17 +176,15 @@ def save_figure(figure, axes, path):
     for ax in axes.flat:
         ax.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    columns = min(len(labels), 2 * axes.shape[1])
+    # Of long names fewer stand side by side.
+    letters = max(map(len, labels)) + 6
+    columns = min(len(labels), int(11 * figure.get_figwidth() / letters))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
     path.parent.mkdir(exist_ok=True, parents=True)
-    write_png(figure, path)
-
-
-def write_png(figure, path):
-    """With few colours, in a third of the bytes."""
+    # With few colours, in a third of the bytes.
     from PIL import Image
 
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=140)
     with Image.open(path) as image:
         image.convert("RGB").quantize(64).save(path, optimize=True)
 

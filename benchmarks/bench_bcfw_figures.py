@@ -203,7 +203,7 @@ def plot_cache(found, args, path):
     for row, values in enumerate(shares):
         for column, value in enumerate(values):
             axes[0, 0].text(
-                column, row, f"{value:.0%}", ha="center", va="center", fontsize=7,
+                column, row, f"{value:.0%}", ha="center", va="center", fontsize=9,
                 color="black" if value > 0.5 else "white",
             )  # fmt: skip
     floors = [f"{nu:g}" for nu in args.floors]

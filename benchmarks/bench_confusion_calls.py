@@ -12,7 +12,7 @@ refit (Tables 8 and 12): test losses of the H-mean after --refit-calls of an ora
 Means over --splits; the refits have --refit-splits. Writes figures/confusion_calls.png.
 """
 
-from _common import HERE, make_parser, np, print_table
+from _common import HERE, make_axes, make_parser, np, print_table, save_figure
 from _confusion import (
     COVERAGE_SLACK,
     coverage,
@@ -31,6 +31,7 @@ SOLVERS = {
     "ellipsoid": "ellipsoid",
 }
 COLORS = dict(zip(SOLVERS, ["C3", "C0", "C1", "C2"], strict=True))
+MARKERS = dict(zip(SOLVERS, "os^D", strict=True))
 TASKS = {
     "min_max": ("min_max", None),
     "h_mean": ("h_mean", None),
@@ -102,16 +103,8 @@ def print_task(task, data, found, best, args):
 
 def plot(results, args, path):
     """A row of panels for each task and data set."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     n_columns = max(len(panels(task)) for task, _ in results)
-    figure, axes = plt.subplots(
-        len(results), n_columns, squeeze=False, layout="constrained",
-        figsize=(4.0 * n_columns, 2.7 * len(results)),
-    )  # fmt: skip
+    figure, axes = make_axes(len(results), n_columns)
     for row, ((task, data), (found, best)) in zip(axes, results.items(), strict=True):
         for column, ax in enumerate(row):
             if column >= len(panels(task)):
@@ -119,7 +112,8 @@ def plot(results, args, path):
                 continue
             for solver, points in found.items():
                 ax.semilogx(
-                    args.calls, points[:, column], color=COLORS[solver], marker=".",
+                    args.calls, points[:, column], color=COLORS[solver],
+                    marker=MARKERS[solver], markersize=4,
                     label=SOLVERS[solver],
                 )  # fmt: skip
             if column == 0:
@@ -128,13 +122,9 @@ def plot(results, args, path):
                 ax.axhspan(0.0, COVERAGE_SLACK, color="C2", alpha=0.2)
                 ax.set_ylim(bottom=0.0)
             ax.set(title=f"{task}, {data}", ylabel=panels(task)[column])
-            ax.grid(alpha=0.3)
     for ax in axes[-1]:
         ax.set_xlabel("calls")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=100)
+    save_figure(figure, axes, path)
 
 
 def compare_refits(args):

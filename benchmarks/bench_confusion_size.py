@@ -12,9 +12,9 @@ Means over --draws. Writes figures/confusion_size.png.
 
 import warnings
 
-from _common import HERE, make_parser, np, print_table
+from _common import HERE, make_axes, make_parser, np, print_table, save_figure
 from _confusion import COVERAGE_SLACK, Part, Split, coverage, fit_ours, loss, violation
-from bench_confusion_calls import COLORS, SOLVERS
+from bench_confusion_calls import COLORS, MARKERS, SOLVERS
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import ComplexMetricClassifier
@@ -101,16 +101,12 @@ def measure(size, solver, constraint, X_test, P_test, args):
 
 
 def plot(curves, optima, sizes, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, layout="constrained", figsize=(12.0, 3.4))
-    for ax, ((task, column), title) in zip(axes, PANELS.items(), strict=True):
+    figure, axes = make_axes(1, 3)
+    for ax, ((task, column), title) in zip(axes[0], PANELS.items(), strict=True):
         for solver, of_tasks in curves.items():
             ax.semilogx(
-                sizes, of_tasks[task][:, column], color=COLORS[solver], marker=".",
+                sizes, of_tasks[task][:, column], color=COLORS[solver],
+                marker=MARKERS[solver], markersize=4,
                 label=SOLVERS[solver],
             )  # fmt: skip
         if column == 0:
@@ -119,11 +115,7 @@ def plot(curves, optima, sizes, path):
             ax.axhspan(0.0, COVERAGE_SLACK, color="C2", alpha=0.2)
             ax.set_ylim(bottom=0.0)
         ax.set(title=title, xlabel="training examples")
-        ax.grid(alpha=0.3)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=100)
+    save_figure(figure, axes, path)
 
 
 def main():

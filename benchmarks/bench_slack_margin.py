@@ -31,9 +31,11 @@ from _common import (
     fit_quietly,
     load_reuters,
     load_yeast,
+    make_axes,
     make_parser,
     np,
     print_table,
+    save_figure,
     sparse,
 )
 from sklearn.metrics import f1_score, hamming_loss, jaccard_score
@@ -300,15 +302,8 @@ def write_csv(lines, path):
 
 def plot(lines, best, path):
     """Objective above the best one, and test accuracy, against seconds."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("[skipped the figure: matplotlib is not installed]\n")
-        return
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, axes = make_axes(1, 2)
+    left, right = axes[0]
     for name, line in lines.items():
         seconds, objective, score = line.T
         style = {
@@ -317,13 +312,9 @@ def plot(lines, best, path):
         }
         left.loglog(seconds, objective / best - 1.0, label=name, **style)
         right.semilogx(seconds, score, **style)
-    left.set(xlabel="seconds", ylabel="objective above the best one, relative")
+    left.set(xlabel="seconds", ylabel="excess over the best objective")
     right.set(xlabel="seconds", ylabel="test accuracy")
-    for ax in (left, right):
-        ax.grid(alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=3)
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=110)
+    save_figure(figure, axes, path)
 
 
 TASKS = {

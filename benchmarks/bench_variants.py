@@ -17,11 +17,12 @@ from _common import (
     ChainStructure,
     fit_quietly,
     load_ocr,
+    make_axes,
     make_parser,
     np,
     print_table,
     reached,
-    write_png,
+    save_figure,
 )
 
 from sklearn_structsvm.datasets import fetch_conll2000, make_segmentation
@@ -130,23 +131,12 @@ def plot(results, path):
 
     `results` has the histories of each problem's name and λ.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     by_set = {}
     for name, lam in results:
         by_set.setdefault(name, []).append(lam)
     n_columns = max(map(len, by_set.values()))
     efforts = ("passes", "seconds")
-    figure, axes = plt.subplots(
-        2 * len(by_set),
-        n_columns,
-        squeeze=False,
-        layout="constrained",
-        figsize=(4.2 * n_columns, 5.6 * len(by_set)),
-    )
+    figure, axes = make_axes(2 * len(by_set), n_columns)
     for (s, name), m, (e, effort) in product(
         enumerate(by_set), range(n_columns), enumerate(efforts)
     ):
@@ -163,14 +153,10 @@ def plot(results, path):
                 label=variant_name(*variant),
             )
         ax.set(title=f"{name}, $\\lambda$ = {lam:g}", xlabel=effort)
-        ax.grid(alpha=0.3)
         ax.minorticks_off()
     for ax in axes[:, 0]:
         ax.set_ylabel("duality gap")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
-    path.parent.mkdir(exist_ok=True)
-    write_png(figure, path)
+    save_figure(figure, axes, path)
 
 
 def main():
