@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from asv.environment import Environment
+from asv.util import check_output
 
 ROOT = Path(__file__).parents[1]
 BUILDS = ROOT / "build" / "asv"
@@ -92,9 +93,8 @@ class Checkout(Environment):
         self._set_commit_hash(commit_hash)
 
     def run(self, args, **options):
+        folder = str(self._folder)
         environ = options.pop("env", None) or os.environ
-        environ = {**environ, **ONE_THREAD, "ASV_PYTHONPATH": str(self._folder)}
-        return self.run_executable(sys.executable, args, env=environ, **options)
-
-    def find_executable(self, executable):
-        return executable
+        # asv's runner undoes PYTHONPATH alone; what a timer starts reads nothing else.
+        environ = environ | ONE_THREAD | {"PYTHONPATH": folder, "ASV_PYTHONPATH": folder}
+        return check_output([sys.executable, *args], env=environ, **options)

@@ -28,6 +28,10 @@ import sklearn_structsvm
 from sklearn_structsvm import datasets
 
 warnings.simplefilter("ignore", ConvergenceWarning)
+# Of asv_checkout.py: the build that is to be measured, not what else is installed.
+BUILD = os.environ.get("ASV_PYTHONPATH", "")
+if not sklearn_structsvm.__file__.startswith(BUILD):
+    raise ImportError(f"{sklearn_structsvm.__file__} is not in {BUILD}")
 # A gap_check_interval that leaves the checks at the start and at the end.
 NO_CHECKS = 10**9
 
