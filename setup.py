@@ -18,6 +18,7 @@ for yes:
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -175,9 +176,24 @@ class BuildKernels(build_ext):
         return True
 
 
+def description():
+    """README.md with whole addresses, as a package index has nothing beside it."""
+    with open("pyproject.toml", "rb") as file:
+        source = tomllib.load(file)["project"]["urls"]["Source"]
+    version = Path(PACKAGE, "_version.py").read_text(encoding="utf-8").split('"')[-2]
+    pages = f"{source}/blob/v{version}/"
+    pictures = pages.replace("//github.com", "//raw.githubusercontent.com")
+    pictures = pictures.replace("/blob/", "/")
+    text = Path("README.md").read_text(encoding="utf-8")
+    text = re.sub(r'(<img src=")(?!https?:)', rf"\1{pictures}", text)
+    return re.sub(r"(\]\()(?!https?:)", rf"\1{pages}", text)
+
+
 # The guard is for the processes that cythonize starts: they may import this file.
 if __name__ == "__main__":
     setup(
+        long_description=description(),
+        long_description_content_type="text/markdown",
         ext_modules=cythonize(
             extensions(),
             compiler_directives=DIRECTIVES,

@@ -21,7 +21,7 @@ PAGES = [
     "guide/structures.html",
     "guide/complex_metrics.html",
     "crfsuite.html",
-    "papers.html",
+    "benchmarks.html",
     "auto_examples/index.html",
     "auto_examples/sequences/plot_tagging.html",
     "generated/sklearn_structsvm.BCFWClassifier.html",

