@@ -14,6 +14,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.compat import available_if
+from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.tables import column_names
 
 __all__ = ["SequenceTransformer", "split_sequences"]
@@ -29,13 +30,15 @@ def _transformer_has(name):
 
 
 class SequenceTransformer(  # type: ignore[call-arg]
-    TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    DocumentedMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Apply a transformer of rows to the rows of all sequences.
 
     The rows of all sequences are concatenated and passed to the transformer. Its output
     is split into sequences again. All transformers of scikit-learn can therefore be used
     for sequences, also in pipelines and grid searches.
+
+    Read more in the :ref:`User Guide <guide-words>`.
 
     Parameters
     ----------
@@ -84,6 +87,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
     >>> model[0].get_feature_names_out().tolist()
     ['bias', 'word=a', 'word=barks', 'word=cat', 'word=dog', 'word=the']
     """
+
+    _public_module = "sklearn_structsvm.preprocessing"
 
     def __init__(self, transformer: Any = None) -> None:
         self.transformer = transformer
@@ -198,6 +203,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
 def split_sequences(table: Any, ids: Any) -> list[Any]:
     """Split a table with one row per token into sequences.
+
+    Read more in the :ref:`User Guide <guide-words>`.
 
     Parameters
     ----------

@@ -1,31 +1,41 @@
 """What there is stands in the documentation: in the API page, and in the guide."""
 
 import importlib
+import inspect
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import sklearn_structsvm
 from sklearn_structsvm import metrics, structures
+from sklearn_structsvm._utils.documentation import DOCUMENTATION, DocumentedMixin
 
 DOC = Path(__file__).parents[1] / "doc"
 README = (DOC.parent / "README.md").read_text(encoding="utf-8")
-API = (DOC / "api.rst").read_text(encoding="utf-8")
-GUIDE = "\n".join(
-    path.read_text(encoding="utf-8") for path in sorted((DOC / "guide").glob("*.rst"))
-)
+
+
+def pages(folder):
+    """The text of all pages in this folder."""
+    paths = sorted((DOC / folder).glob("*.rst"))
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+API, GUIDE = pages("api"), pages("guide")
 PUBLIC = ("", ".metrics", ".structures", ".confusion", ".datasets", ".plotting")
 
 
 def entries():
-    """Full names of what the summaries of the API page list."""
-    module, found = None, set()
+    """Full names of what the summaries of the API pages list."""
+    module, listing, found = None, False, set()
     for line in API.splitlines():
         if current := re.match(r"\.\. currentmodule:: (\S+)", line):
             module = current[1]
-        elif name := re.fullmatch(r"   (\w[\w.]*)", line):
+        elif line and not line.startswith(" "):
+            listing = line == ".. autosummary::"
+        elif listing and (name := re.fullmatch(r"   ~?(\w[\w.]*)", line)):
             found.add(f"{module}.{name[1]}")
     return found
 
@@ -56,6 +66,55 @@ def test_every_public_name_is_in_the_api_page(thing, name):
 def test_every_entry_of_the_api_page_exists(entry):
     module, _, name = entry.rpartition(".")
     assert hasattr(importlib.import_module(module), name)
+
+
+GUIDE_LABELS = set(re.findall(r"^\.\. _(guide-[\w-]+):$", GUIDE, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("entry", sorted(entries()))
+def test_every_entry_of_the_api_page_links_to_the_guide(entry):
+    """Once, in the words of scikit-learn, before the sections of its docstring."""
+    module, _, name = entry.rpartition(".")
+    doc = inspect.getdoc(getattr(importlib.import_module(module), name))
+    (label,) = re.findall(
+        r"^Read more in the :ref:`User Guide <(.+)>`\.$", doc, flags=re.MULTILINE
+    )
+    assert label in GUIDE_LABELS
+    assert "\n-----" not in doc[: doc.index("Read more")]
+
+
+def represented():
+    """Public classes with an HTML representation, by their entries in the API pages."""
+    for entry in sorted(entries()):
+        module, _, name = entry.rpartition(".")
+        thing = getattr(importlib.import_module(module), name)
+        if isinstance(thing, type) and issubclass(thing, DocumentedMixin):
+            # Those without parameters are what one subclasses.
+            if name not in ("ConfusionMetric", "Constraint", "Structure"):
+                yield pytest.param(thing, entry, id=entry)
+
+
+@pytest.mark.parametrize(("kind", "entry"), [*represented()])
+def test_html_representations_link_to_the_page_of_the_class(kind, entry):
+    needed = [
+        name
+        for name, parameter in inspect.signature(kind).parameters.items()
+        if parameter.default is parameter.empty
+    ]
+    page = f"{DOCUMENTATION}generated/{entry}.html"
+    assert f'href="{page}"' in kind(**dict.fromkeys(needed))._repr_html_()
+
+
+def test_subclasses_of_users_do_not_link_to_pages_that_are_not_there():
+    class Mine(structures.Structure):
+        pass
+
+    assert Mine()._get_doc_link() == ""
+
+
+def test_the_address_of_the_documentation_is_that_of_the_project():
+    urls = tomllib.loads((DOC.parent / "pyproject.toml").read_text())["project"]["urls"]
+    assert urls["Documentation"] == DOCUMENTATION
 
 
 @pytest.mark.parametrize(

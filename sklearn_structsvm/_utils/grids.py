@@ -10,6 +10,8 @@ from sklearn_structsvm._utils.borders import check_integer
 def grid_edges(shape: tuple[int, int], connectivity: Literal[4, 8] = 4) -> np.ndarray:
     """Edges of a grid of pixels, numbered row by row.
 
+    Read more in the :ref:`User Guide <guide-graphs>`.
+
     Parameters
     ----------
     shape : tuple of two ints

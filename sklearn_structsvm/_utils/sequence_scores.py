@@ -72,6 +72,8 @@ def token_accuracy_score(
 
     .. math:: \frac{\sum_i s_i \sum_t [\hat y_{it} = y_{it}]}{\sum_i s_i T_i}
 
+    Read more in the :ref:`User Guide <guide-scores>`.
+
     Parameters
     ----------
     y_true : sequence of n label sequences
@@ -123,6 +125,8 @@ def token_log_loss(
     r"""Log loss over all tokens: mean negative log-probability of the true label.
 
     .. math:: -\frac{\sum_i s_i \sum_t \log p_{it}(y_{it})}{\sum_i s_i T_i}
+
+    Read more in the :ref:`User Guide <guide-probability-scores>`.
 
     Parameters
     ----------
@@ -192,6 +196,8 @@ def neg_token_log_loss_scorer(
 ) -> float:
     """Scorer with the negative :func:`token_log_loss`, for ``scoring=``.
 
+    Read more in the :ref:`User Guide <guide-probability-scores>`.
+
     Parameters
     ----------
     estimator : classifier of sequences with `predict_proba`
@@ -215,6 +221,8 @@ def log_likelihood_scorer(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
 ) -> float:
     """Scorer with the mean log-likelihood of whole labelings, for ``scoring=``.
+
+    Read more in the :ref:`User Guide <guide-probability-scores>`.
 
     Parameters
     ----------
@@ -379,6 +387,8 @@ def entity_f1_score(
     ``O`` or another type; ``O`` is outside; ``E-X`` ends an entity, and ``S-X`` is a
     whole one (IOBES tags).
 
+    Read more in the :ref:`User Guide <guide-scores>`.
+
     Parameters
     ----------
     y_true : sequence of n sequences of str
@@ -442,6 +452,8 @@ def entity_precision_score(
 
     Entities are decoded as in :func:`entity_f1_score`.
 
+    Read more in the :ref:`User Guide <guide-scores>`.
+
     Parameters
     ----------
     y_true, y_pred : sequence of n sequences of str
@@ -487,6 +499,8 @@ def entity_recall_score(
     r"""Recall of true entities, :math:`|E \cap \hat E| / |E|`.
 
     Entities are decoded as in :func:`entity_f1_score`.
+
+    Read more in the :ref:`User Guide <guide-scores>`.
 
     Parameters
     ----------

@@ -28,6 +28,8 @@ class MatthewsCorrelation(ConfusionMetric):
     :class:`CohenKappa`, which is a ratio, takes similar values and has a bound. The score
     is 0 if all labels or all predictions are of one class.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Examples
     --------
     >>> from sklearn_structsvm.metrics import MatthewsCorrelation
@@ -66,6 +68,8 @@ class CohenKappa(RatioMetric):
 
     The class priors :math:`\pi_i` are fixed, so this is a ratio of linear functions. The
     score is 0 if all labels and predictions are of one class (0/0).
+
+    Read more in the :ref:`User Guide <guide-metrics>`.
 
     Parameters
     ----------

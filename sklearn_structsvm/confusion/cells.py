@@ -18,6 +18,8 @@ class Cells:
     Without groups and baseline there is a single cell. The row sums :math:`\sum_j
     C_{aij}` do not depend on the classifier, and are stored here.
 
+    Read more in the :ref:`User Guide <guide-counting>`.
+
     Parameters
     ----------
     priors : ndarray of shape (m, k)

@@ -22,6 +22,8 @@ def check_gradient(metric: ConfusionMetric, C: Any) -> None:
     A gradient is determined only up to a constant per row, because row sums of C are
     fixed. Therefore the comparison uses only directions that keep the row sums.
 
+    Read more in the :ref:`User Guide <guide-own-metrics>`.
+
     Parameters
     ----------
     metric : ConfusionMetric
@@ -88,6 +90,8 @@ def check_metric(
     and `pieces` reproduce the value, that `ratio_terms` are at most the value, and that
     the metric depends only on the `entries` it declares. These are random trials, so a
     metric that passes may still be wrong.
+
+    Read more in the :ref:`User Guide <guide-own-metrics>`.
 
     Parameters
     ----------

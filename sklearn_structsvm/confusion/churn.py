@@ -24,6 +24,8 @@ class Churn(SelectiveConstraint):
     label b. The baseline's labels divide each group into cells. The constraint is linear
     in C.
 
+    Read more in the :ref:`User Guide <guide-constraints>`.
+
     Parameters
     ----------
     baseline : classifier

@@ -21,6 +21,8 @@ class Constraint(Scored, BaseEstimator):
     bound on a ratio of linear functions, such as precision, becomes linear after
     multiplication by the denominator, which `denominators` returns.
 
+    Read more in the :ref:`User Guide <guide-own-metrics>`.
+
     Attributes
     ----------
     needs_groups : bool

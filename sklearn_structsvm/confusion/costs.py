@@ -22,6 +22,8 @@ class ExpectedCost(ConfusionMetric):
     :class:`~sklearn_structsvm.metrics.MetricBound`, all the same [1]_. For costs that are
     the same for all examples use :class:`~sklearn_structsvm.metrics.LinearLoss`.
 
+    Read more in the :ref:`User Guide <guide-costs>`.
+
     References
     ----------
     .. [1] Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.

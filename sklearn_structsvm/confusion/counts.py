@@ -25,6 +25,8 @@ def confusion_tensor(
 ) -> tuple[np.ndarray, Cells]:
     """Compute the confusion tensor: weighted fractions by cell, label and prediction.
 
+    Read more in the :ref:`User Guide <guide-counting>`.
+
     Parameters
     ----------
     y_true : array-like of shape (n,)
@@ -107,6 +109,8 @@ def make_cells(
     baseline: Any = None,
 ) -> tuple[np.ndarray, Cells]:
     """Make the cells of all combinations of groups and baseline labels.
+
+    Read more in the :ref:`User Guide <guide-counting>`.
 
     Parameters
     ----------

@@ -156,6 +156,8 @@ class DemographicParity(GroupParity):
     Here i is the positive class and :math:`\mu_a` is the fraction of examples in group a.
     This is Example 7 of Narasimhan et al. (JMLR 2024).
 
+    Read more in the :ref:`User Guide <guide-groups>`.
+
     Parameters
     ----------
     slack : float, default=0.05
@@ -196,6 +198,8 @@ class EqualOpportunity(GroupParity):
     Here i is the positive class, :math:`\mu_{ai}` is the fraction of examples that are in
     group a and have label i, and :math:`\pi_i` is the fraction with label i. This is
     Example 8 of Narasimhan et al. (JMLR 2024).
+
+    Read more in the :ref:`User Guide <guide-groups>`.
 
     Parameters
     ----------
@@ -239,6 +243,8 @@ class EqualizedOdds(GroupParity):
     Here :math:`\mu_{ai}` is the fraction of examples that are in group a and have label
     i, and :math:`\pi_i` is the fraction with label i. For two classes these are the true
     and false positive rates. With `pos_label`, only predictions of that class count.
+
+    Read more in the :ref:`User Guide <guide-groups>`.
 
     Parameters
     ----------

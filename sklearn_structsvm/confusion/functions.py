@@ -109,6 +109,8 @@ def _measure(
         name,
         rf"""{title}
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Parameters
     ----------
     <SAMPLE>
@@ -197,6 +199,8 @@ def cost_loss(
 ) -> float:
     r"""Mean cost of the predictions, :math:`\sum_{ij} L_{ij} C_{ij}`.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Parameters
     ----------
     <SAMPLE>
@@ -232,6 +236,8 @@ def expected_cost_score(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Mean cost of the predictions, with individual costs for each example.
+
+    Read more in the :ref:`User Guide <guide-costs>`.
 
     Parameters
     ----------
@@ -281,6 +287,8 @@ def micro_f1_score(
     Class 0 is the default class ("nothing here"). The result is the same as that of
     scikit-learn's ``f1_score(average="micro")`` with all classes but the default one as
     `labels`.
+
+    Read more in the :ref:`User Guide <guide-metrics>`.
 
     Parameters
     ----------
@@ -338,6 +346,8 @@ def quantification_loss(
     .. math:: \sum_i \pi_i \log \frac{\pi_i}{q_i}
 
     Here :math:`\pi_i` is the frequency of label i and :math:`q_i` that of prediction i.
+
+    Read more in the :ref:`User Guide <guide-constraints>`.
 
     Parameters
     ----------
@@ -403,6 +413,8 @@ def _gap(
         f"""{_EXTREMES[bound]} between groups {rates}.
 
     {note}
+
+    Read more in the :ref:`User Guide <guide-groups>`.
 
     Parameters
     ----------

@@ -45,6 +45,8 @@ class LinearLoss(CostMetric):
 
     This is Example 1 of Narasimhan et al. (JMLR 2024).
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Parameters
     ----------
     costs : array-like of shape (k, k), or dict
@@ -103,6 +105,8 @@ def _pair(pair):
 class ZeroOne(CostMetric):
     """Zero-one loss: the fraction of wrong predictions, 1 - accuracy.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Examples
     --------
     >>> from sklearn_structsvm.metrics import ZeroOne
@@ -124,6 +128,8 @@ class Ordinal(CostMetric):
 
     The rank of a label is its index among the sorted classes. To score a sample in which
     some classes do not occur, pass all classes as `labels`.
+
+    Read more in the :ref:`User Guide <guide-metrics>`.
 
     Examples
     --------

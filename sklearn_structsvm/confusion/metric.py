@@ -30,6 +30,8 @@ class ConfusionMetric(Scored, BaseEstimator):
       `needs_groups`, only by :func:`~sklearn_structsvm.confusion.check_metric`).
     - `ratio` and `pieces`: exact forms for which there are special solvers.
 
+    Read more in the :ref:`User Guide <guide-own-metrics>`.
+
     Attributes
     ----------
     convex : bool

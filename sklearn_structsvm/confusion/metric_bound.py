@@ -27,6 +27,8 @@ class MetricBound(SelectiveConstraint):
     every bound, such as the F-measure in a group where the class neither occurs nor is
     predicted.
 
+    Read more in the :ref:`User Guide <guide-constraints>`.
+
     Parameters
     ----------
     metric : str or ConfusionMetric

@@ -33,6 +33,8 @@ class Quantification(SelectiveConstraint):
     if that is larger. A classifier that never predicts a class with :math:`p_i > 0`
     violates the bound.
 
+    Read more in the :ref:`User Guide <guide-constraints>`.
+
     Parameters
     ----------
     at_most : float

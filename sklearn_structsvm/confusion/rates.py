@@ -350,6 +350,8 @@ class Recall(RateConstraint):
     Without a bound it is a metric, as in ``metric=Recall(label="ill")``, and a call
     returns the rate. With a bound it is a constraint, and a call returns the violation.
 
+    Read more in the :ref:`User Guide <guide-constraints>`.
+
     Parameters
     ----------
     at_least, at_most : float, dict or array-like of shape (k,), default=None
@@ -395,6 +397,8 @@ class FalsePositiveRate(RateConstraint):
 
     Without a bound it is a metric for which smaller is better, and a call returns the
     rate. With a bound it is a constraint, and a call returns the violation.
+
+    Read more in the :ref:`User Guide <guide-constraints>`.
 
     Parameters
     ----------
@@ -444,6 +448,8 @@ class Specificity(RateConstraint):
     a call returns the rate. With a bound it is a constraint, and a call returns the
     violation.
 
+    Read more in the :ref:`User Guide <guide-constraints>`.
+
     Parameters
     ----------
     at_least, at_most : float, dict or array-like of shape (k,), default=None
@@ -489,6 +495,8 @@ class Coverage(RateConstraint):
     In a group, this is divided by the group's fraction of the examples. Without a bound
     it is a metric for which greater is better, and a call returns the rate. With a bound
     it is a constraint, and a call returns the violation.
+
+    Read more in the :ref:`User Guide <guide-constraints>`.
 
     Parameters
     ----------
@@ -545,6 +553,8 @@ class Precision(RateConstraint):
     that is never predicted. With a bound it is a constraint, and a call returns the
     violation. A bound becomes linear after multiplication by the denominator, and a class
     that is never predicted satisfies it.
+
+    Read more in the :ref:`User Guide <guide-constraints>`.
 
     Parameters
     ----------

@@ -118,6 +118,8 @@ class FBeta(OneClassMetric):
     .. math:: \psi(C) = 1 - \frac{(1 + \beta^2) \, TP}
        {(1 + \beta^2) \, TP + \beta^2 \, FN + FP}
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Parameters
     ----------
     beta : float, default=1.0
@@ -160,6 +162,8 @@ class Jaccard(OneClassMetric):
     r"""One minus the Jaccard index of one class, or averaged over classes.
 
     .. math:: \psi(C) = 1 - \frac{TP}{TP + FP + FN}
+
+    Read more in the :ref:`User Guide <guide-metrics>`.
 
     Parameters
     ----------
@@ -245,6 +249,8 @@ class MacroF1(ConfusionMetric):
     a bound from the best F1 of each class separately. Classes that neither occur nor are
     predicted are left out; a class that is predicted but does not occur has an F1 of 0.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Examples
     --------
     >>> from sklearn_structsvm.metrics import MacroF1
@@ -276,6 +282,8 @@ class MicroF1(RatioMetric):
     Class 0 is the default class ("nothing here"). This is the usual measure of
     information extraction, Example 4 of Narasimhan et al. (JMLR 2024). The micro-average
     over all classes is the accuracy, see :class:`ZeroOne`.
+
+    Read more in the :ref:`User Guide <guide-metrics>`.
 
     Parameters
     ----------

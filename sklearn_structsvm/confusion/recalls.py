@@ -59,6 +59,8 @@ class Balanced(RecallMetric):
     It is linear in C, because the row sums of C are fixed. For two classes it is the
     balanced error rate (BER). The score is scikit-learn's `balanced_accuracy_score`.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Examples
     --------
     >>> from sklearn_structsvm.metrics import Balanced
@@ -93,6 +95,8 @@ class GMean(RecallMetric):
     geometric mean is concave. Its slope is infinite where a
     recall is 0; gradients are computed with recalls of at least 1e-4.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Examples
     --------
     >>> from sklearn_structsvm.metrics import GMean
@@ -114,6 +118,8 @@ class HMean(RecallMetric):
 
     .. math:: \psi(C) = 1 - k \Big(\sum_i 1 / r_i\Big)^{-1},
        \qquad r_i = C_{ii} / \sum_j C_{ij}
+
+    Read more in the :ref:`User Guide <guide-metrics>`.
 
     Examples
     --------
@@ -139,6 +145,8 @@ class QMean(RecallMetric):
 
     The loss is smooth unless there are no errors; there the gradient is set to 0.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Examples
     --------
     >>> from sklearn_structsvm.metrics import QMean
@@ -163,6 +171,8 @@ class MinMax(RecallMetric):
 
     The loss is convex but not smooth. Its gradient is that of the first class with the
     largest error rate.
+
+    Read more in the :ref:`User Guide <guide-metrics>`.
 
     Examples
     --------

@@ -38,6 +38,8 @@ def get_metric(
 ) -> ConfusionMetric:
     """Get the metric for a name or an object, resolved to the classes.
 
+    Read more in the :ref:`User Guide <guide-metrics>`.
+
     Parameters
     ----------
     metric : str, ConfusionMetric or rate

@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer, lost_metadata_words
+from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.mean_costs import mean_cost
@@ -19,7 +20,7 @@ from sklearn_structsvm.confusion.mean_costs import mean_cost
 WORD_START = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 
 
-class Scored:
+class Scored(DocumentedMixin):
     """Mixin: makes a callable of an object that has `measured(C, cells)`.
 
     Attributes
@@ -32,6 +33,7 @@ class Scored:
 
     greater_is_better = True
     needs_costs = False
+    _public_module = "sklearn_structsvm.metrics"
 
     def measured_cost(self, cost: float) -> float:
         """What users see of a mean cost, for what `needs_costs`."""

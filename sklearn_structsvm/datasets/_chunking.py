@@ -39,6 +39,8 @@ def chunking_attributes(
     (``w[-1]|w[0]=the|cat``), and the unigrams, bigrams and trigrams of part-of-speech
     tags at offsets -2 to 2.
 
+    Read more in the :ref:`User Guide <guide-words>`.
+
     Parameters
     ----------
     tokens : sequence of (word, tag) pairs of str

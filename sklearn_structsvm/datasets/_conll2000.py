@@ -66,6 +66,8 @@ def fetch_conll2000(
     Features ('tutorial')           335674   those of train
     =====================   ==============   ==============
 
+    Read more in the :ref:`User Guide <guide-words>`.
+
     Parameters
     ----------
     subset : {'train', 'test', 'all'}, default='train'

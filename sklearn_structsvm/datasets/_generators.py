@@ -43,6 +43,8 @@ def make_chains(
     :math:`g_k \sim N(0, I)`. A chain model therefore beats a model that labels each token
     separately, especially for high `dependence` and low `class_sep`.
 
+    Read more in the :ref:`User Guide <guide-chains>`.
+
     Parameters
     ----------
     n_samples : int, default=100
@@ -144,6 +146,8 @@ def make_multilabel(
     distribution of one of the sample's labels or from the uniform distribution (see
     :func:`make_chains`).
 
+    Read more in the :ref:`User Guide <guide-dependent-labels>`.
+
     Parameters
     ----------
     n_samples : int, default=100
@@ -238,6 +242,8 @@ def make_hierarchical(
     If `sparse` is True, a sample is instead a bag of words: counts of `n_active` draws,
     each from the distribution of one of the nodes in :math:`U_i` or from the uniform
     distribution (see :func:`make_chains`).
+
+    Read more in the :ref:`User Guide <guide-flat>`.
 
     Parameters
     ----------

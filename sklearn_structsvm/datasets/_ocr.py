@@ -78,6 +78,8 @@ def load_ocr_letters(*, return_X_y: bool = False) -> Any:
     Labels                     'a' to 'z'
     =================   =================
 
+    Read more in the :ref:`User Guide <guide-chains>`.
+
     Parameters
     ----------
     return_X_y : bool, default=False
@@ -152,6 +154,8 @@ def fetch_ocr_letters(
     Features                128, 0.0 or 1.0
     Labels                     'a' to 'z'
     =================   =================
+
+    Read more in the :ref:`User Guide <guide-chains>`.
 
     Parameters
     ----------

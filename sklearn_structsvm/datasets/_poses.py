@@ -43,6 +43,8 @@ def make_poses(
     and noise. A detector alone cannot distinguish the blobs, but a model of the relative
     positions of joints can.
 
+    Read more in the :ref:`User Guide <guide-parts>`.
+
     Parameters
     ----------
     n_samples : int, default=30

@@ -39,6 +39,8 @@ def make_segmentation(
     therefore beats one that labels each pixel separately, especially for large `noise`
     and `size`.
 
+    Read more in the :ref:`User Guide <guide-graphs>`.
+
     Parameters
     ----------
     n_samples : int, default=20

@@ -32,6 +32,8 @@ def make_snakes(
     model needs label pairs that depend on the directions, and joint inference over the
     whole image, as in [1]_.
 
+    Read more in the :ref:`User Guide <guide-graphs>`.
+
     Parameters
     ----------
     n_samples : int, default=20

@@ -4,10 +4,11 @@ from sklearn import get_config
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import with_callbacks
+from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._version import __version__
 
 
-class AtomicFitMixin:
+class AtomicFitMixin(DocumentedMixin):
     """For estimators whose `fit` is `_fit_or_restore`, around a `_fit` of their own."""
 
     def __getstate__(self):

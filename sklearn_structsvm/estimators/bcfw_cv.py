@@ -33,6 +33,8 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     training part, and these are scored on the test part. The model is then refitted to
     all data by :class:`BCFWClassifier`, with the C of the best mean score.
 
+    Read more in the :ref:`User Guide <guide-cv>`.
+
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"

@@ -83,6 +83,8 @@ def bcfw_path(
     The weights are piecewise constant in :math:`\lambda` (Algorithms 6 and 7 of [1]_).
     The C of :class:`BCFWClassifier` corresponds to :math:`\lambda = 1 / (C \sum_i s_i)`.
 
+    Read more in the :ref:`User Guide <guide-path>`.
+
     Parameters
     ----------
     X, y, sample_weight : as in `BCFWClassifier.fit`

@@ -231,6 +231,8 @@ class CRFClassifier(ProbabilisticClassifier):
     \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
+    Read more in the :ref:`User Guide <guide-probabilities>`.
+
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"

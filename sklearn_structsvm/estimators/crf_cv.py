@@ -28,6 +28,8 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     values of C, each time starting from the previous solution, and scored on the test
     part. The model is then refitted to all data with the C of the best mean score.
 
+    Read more in the :ref:`User Guide <guide-crf-cv>`.
+
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"

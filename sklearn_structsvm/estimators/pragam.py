@@ -43,6 +43,8 @@ class PragamClassifier(BatchClassifier):
     :math:`\frac{\lambda}{2} \|W\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
+    Read more in the :ref:`User Guide <guide-pragam>`.
+
     Parameters
     ----------
     loss : {"hinge", "slack_hinge"}, default="hinge"

@@ -61,6 +61,8 @@ class SlackRescaledSSVM(StructuredClassifier):
     :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
+    Read more in the :ref:`User Guide <guide-slack>`.
+
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"

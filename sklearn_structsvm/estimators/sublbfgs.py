@@ -59,6 +59,8 @@ class SubLBFGSClassifier(BatchClassifier):
     for the objective divided by :math:`C \sum_i s_i`, in which the penalty has the factor
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
+    Read more in the :ref:`User Guide <guide-batch>`.
+
     Parameters
     ----------
     loss : str or ConfusionMetric, default="hinge"

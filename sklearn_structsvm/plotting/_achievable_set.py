@@ -47,6 +47,8 @@ class AchievableSetDisplay:
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
     the display. All parameters are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-complex-metrics>`.
+
     Parameters
     ----------
     achievable : array-like of shape (n_vertices, 2)

@@ -31,6 +31,8 @@ class ChainWeightsDisplay:
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-chains>`.
+
     Parameters
     ----------
     labels : array-like of shape (n_classes,)

@@ -43,6 +43,8 @@ class ConvergenceDisplay:
     It is recommended to use :meth:`from_estimator` or :meth:`from_history` to create the
     display. All parameters are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-stopping>`.
+
     Parameters
     ----------
     history : dict of array-like of shape (n_checks,)

@@ -47,6 +47,8 @@ class LabelMapDisplay:
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-graphs>`.
+
     Parameters
     ----------
     points : array-like of shape (n_labelings, 2)

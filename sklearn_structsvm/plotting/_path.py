@@ -42,6 +42,8 @@ class RegularizationPathDisplay:
     It is recommended to use :meth:`from_estimator` or :meth:`from_path` to create the
     display. All parameters are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-path>`.
+
     Parameters
     ----------
     kind : {"score", "gap", "norm", "coefs"}

@@ -38,6 +38,8 @@ class TaggingDisplay:
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-confidence>`.
+
     Parameters
     ----------
     labels : array-like of shape (n_classes,)

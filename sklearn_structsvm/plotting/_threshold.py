@@ -35,6 +35,8 @@ class ThresholdDisplay:
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
     the display. All parameters are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-thresholds>`.
+
     Parameters
     ----------
     thresholds : array-like of shape (n_thresholds,)

@@ -38,6 +38,8 @@ class TradeoffDisplay:
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.
 
+    Read more in the :ref:`User Guide <guide-complex-metrics>`.
+
     Parameters
     ----------
     levels : array-like of shape (n_levels,)

@@ -8,10 +8,11 @@ from sklearn.base import BaseEstimator
 
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils.borders import as_floats, check_floats
+from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm.structures._callback import CallbackOracle
 
 
-class Structure(BaseEstimator):
+class Structure(DocumentedMixin, BaseEstimator):
     r"""Base class of structures: joint features, loss and decoders of a kind of output.
 
     Subclass it for outputs of your own. Predictions are
@@ -61,6 +62,8 @@ class Structure(BaseEstimator):
     `has_slack_augmented_decode`, and the method `labelings`, are not inherited by a class
     that overrides the decoders.
 
+    Read more in the :ref:`User Guide <guide-custom>`.
+
     See Also
     --------
     check_structure : Tests whether a structure satisfies these requirements.
@@ -94,6 +97,7 @@ class Structure(BaseEstimator):
     [0, 1]
     """
 
+    _public_module = "sklearn_structsvm.structures"
     # Whether X is one 2-D array with a row per example, and y as for scikit-learn's
     # own classifiers.
     flat = False

@@ -29,6 +29,8 @@ class ChainStructure(ForestStructure):
     Each part can be left out. The loss is the Hamming loss or the sum of label costs over
     the positions. Decoding is exact, by the Viterbi algorithm.
 
+    Read more in the :ref:`User Guide <guide-chains>`.
+
     Parameters
     ----------
     emission, transition, bias, first_bias, last_bias : bool, default=True

@@ -49,6 +49,8 @@ def check_structure(
     only compared with one another and with the true labeling, which finds fewer mistakes.
     Therefore pass small examples. A structure that passes may still be wrong.
 
+    Read more in the :ref:`User Guide <guide-custom>`.
+
     Parameters
     ----------
     structure : Structure

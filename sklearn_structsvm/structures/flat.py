@@ -243,6 +243,8 @@ class BinaryStructure(_SingleLabel):
 
     and ``classes_[1]`` is predicted if :math:`\langle w, x \rangle > 0`.
 
+    Read more in the :ref:`User Guide <guide-flat>`.
+
     Parameters
     ----------
     label_costs : array-like of shape (2, 2) or None, default=None
@@ -306,6 +308,8 @@ class MulticlassStructure(_SingleLabel):
     The hinge loss is
 
     .. math:: \max_c \; \mathrm{label\_costs}[y, c] + \langle w_c - w_y, x \rangle.
+
+    Read more in the :ref:`User Guide <guide-flat>`.
 
     Parameters
     ----------
@@ -433,6 +437,8 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
     :math:`Y \in \{0, 1\}^k`. The hinge loss is the sum over labels l of
 
     .. math:: \max(0, \mathrm{cost} \pm \langle w_l, x \rangle).
+
+    Read more in the :ref:`User Guide <guide-flat>`.
 
     Parameters
     ----------

@@ -65,6 +65,8 @@ class GraphStructure(NodeStructure):
     hinge loss is then at least that of the labelings, and the certificate refers to the
     relaxed problem. Predictions are rounded.
 
+    Read more in the :ref:`User Guide <guide-graphs>`.
+
     Parameters
     ----------
     emission, bias : bool, default=True

@@ -48,6 +48,8 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     objective is an upper bound on that over sets. Predictions consist of the leaves with
     :math:`z \ge 1/2`.
 
+    Read more in the :ref:`User Guide <guide-flat>`.
+
     Parameters
     ----------
     edges : array-like of shape (n_edges, 2)

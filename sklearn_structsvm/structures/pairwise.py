@@ -57,6 +57,8 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     pairs that form a forest, the relaxation is exact. For slack rescaling it is not,
     since mixtures of label sets may violate the margin more than any single set.
 
+    Read more in the :ref:`User Guide <guide-dependent-labels>`.
+
     Parameters
     ----------
     pairs : "all", "tree" or array-like of shape (n_pairs, 2), default="all"

@@ -58,6 +58,8 @@ class PictorialStructure(Structure):
     proportional to n_parts · n_positions · n_types². `convex` prevents parts from being
     rewarded for being far from their expected position.
 
+    Read more in the :ref:`User Guide <guide-parts>`.
+
     Parameters
     ----------
     parents : array-like of shape (n_parts,)

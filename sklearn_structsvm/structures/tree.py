@@ -37,6 +37,8 @@ class TreeStructure(ForestStructure):
     classes. Slack rescaling is exact too; it takes at most :math:`O(T^2 k^2)` with equal
     costs.
 
+    Read more in the :ref:`User Guide <guide-trees>`.
+
     Parameters
     ----------
     emission, transition, bias, root_bias : bool, default=True

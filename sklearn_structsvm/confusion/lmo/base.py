@@ -23,6 +23,8 @@ class LMO(BaseEstimator):
     scikit-learn estimator. ``ComplexMetricClassifier(lmo=...)`` fits a copy once, and
     then calls it for each loss tensor that its solver needs.
 
+    Read more in the :ref:`User Guide <guide-own-oracles>`.
+
     Attributes
     ----------
     exact : bool

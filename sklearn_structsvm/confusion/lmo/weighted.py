@@ -29,6 +29,8 @@ class WeightedLMO(LMO):
     the costs of an example differ only between its own label and all others, as for most
     metrics, no example is repeated, and the weights reduce to class weights.
 
+    Read more in the :ref:`User Guide <guide-own-oracles>`.
+
     Parameters
     ----------
     estimator : classifier or None, default=None

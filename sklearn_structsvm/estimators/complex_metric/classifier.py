@@ -42,6 +42,8 @@ class ComplexMetricClassifier(TrainedMixture):
     ``mixture_weights_[t]``. It is deterministic if a single rule is optimal, as for sums
     of costs.
 
+    Read more in the :ref:`User Guide <guide-complex-metrics>`.
+
     Parameters
     ----------
     estimator : classifier or None, default=None

@@ -98,6 +98,8 @@ class MultilabelMetricClassifier(
     ratios such as macro-F1. "samples" assumes that the labels of a row are independent
     given the row.
 
+    Read more in the :ref:`User Guide <guide-many-labels>`.
+
     Parameters
     ----------
     estimator : classifier or None, default=None

@@ -41,6 +41,8 @@ class RegularizationPath:
     ε-approximate. Above the first breakpoint, so are :math:`\lambda_0 / \lambda` times
     ``coefs[0]``. (Breakpoints are counted from 0 here and from 1 in the paper.)
 
+    Read more in the :ref:`User Guide <guide-path>`.
+
     Attributes
     ----------
     lambdas : ndarray of shape (n_breakpoints,)

@@ -21,6 +21,8 @@ class SlackSearchResult:
     Below, h is the margin violation and g the loss of a labeling, as in
     `find_most_violating`.
 
+    Read more in the :ref:`User Guide <guide-slack-search>`.
+
     Attributes
     ----------
     labels : ndarray, or a labeling of a user-defined structure
@@ -68,6 +70,8 @@ def find_most_violating(
 
     .. math:: \max_y \; L(y_i, y) \, (1 + f(y) - f(y_i)), \qquad
         f(y) = \langle w, \phi(x_i, y) \rangle.
+
+    Read more in the :ref:`User Guide <guide-slack-search>`.
 
     Parameters
     ----------

@@ -21,6 +21,8 @@ NO_WEIGHT = 1e-12
 class InfeasibleConstraintError(ValueError):
     """Error raised if no achievable confusion matrices satisfy all constraints.
 
+    Read more in the :ref:`User Guide <guide-infeasible>`.
+
     Attributes
     ----------
     smallest_violation : float

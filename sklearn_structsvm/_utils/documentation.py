@@ -1,0 +1,16 @@
+"""Where the documentation is, for the links of HTML representations."""
+
+# The same as in pyproject.toml: the site of the latest release.
+DOCUMENTATION = "https://sklearn-structsvm.github.io/sklearn-structsvm/stable/"
+
+
+class DocumentedMixin:
+    """Links the HTML representation to the page of the class; before `BaseEstimator`."""
+
+    _doc_link_module = "sklearn_structsvm"
+    _doc_link_template = DOCUMENTATION + "generated/{module}.{name}.html"
+    # The module that the API pages list it in.
+    _public_module = "sklearn_structsvm"
+
+    def _doc_link_url_param_generator(self):
+        return {"module": self._public_module, "name": type(self).__name__}
