@@ -9,7 +9,11 @@ once. CHROMIUM names the browser, where it is not found by itself.
 import os
 import shutil
 import sys
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 from playwright.sync_api import sync_playwright
 
@@ -17,11 +21,11 @@ SITE = Path(__file__).parent / "_build" / "html"
 PAGES = [
     "index.html",
     "install.html",
-    "guide/index.html",
     "guide/structures.html",
     "guide/complex_metrics.html",
     "crfsuite.html",
     "benchmarks.html",
+    "api/index.html",
     "auto_examples/index.html",
     "auto_examples/sequences/plot_tagging.html",
     "generated/sklearn_structsvm.BCFWClassifier.html",
@@ -29,9 +33,9 @@ PAGES = [
 WIDTHS = 1280, 390
 BROWSERS = "chromium", "chromium-browser", "google-chrome", "chrome"
 
-# How much wider than its window a page is, which pictures did not load, and which formulas
-# MathJax did not set, or only as an error. Pictures below the window are loaded when they
-# are reached.
+# How much wider than its window a page is, which pictures did not load, and which
+# formulas MathJax did not set, or only as an error. Pictures below the window are loaded
+# when they are reached.
 MEASURE = """async () => {
     const pictures = [...document.images];
     pictures.forEach(i => i.loading = "eager");
@@ -47,6 +51,21 @@ MEASURE = """async () => {
 }"""
 
 
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def served():
+    """The address of the site on this machine: it is no file to those who visit it."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
+    Thread(target=server.serve_forever, daemon=True).start()
+    with server:
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
 def with_formulas():
     """Of all pages, those that have formulas."""
     for path in sorted(SITE.rglob("*.html")):
@@ -54,7 +73,7 @@ def with_formulas():
             yield path.relative_to(SITE).as_posix()
 
 
-def wrong_with(browser, names, width, scheme):
+def wrong_with(browser, site, names, width, scheme):
     """What is wrong with these pages as they are drawn."""
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme
@@ -70,8 +89,9 @@ def wrong_with(browser, names, width, scheme):
             and errors.append(f"{request.url}: {request.failure}")
         ),
     )
+    tab.on("response", lambda answer: answer.ok or errors.append(f"no {answer.url}"))
     for name in names:
-        tab.goto((SITE / name).as_uri(), wait_until="load")
+        tab.goto(site + name, wait_until="load")
         found = tab.evaluate(MEASURE)
         if found["excess"] > 0:
             errors.append(f"{found['excess']} pixels too wide")
@@ -82,22 +102,22 @@ def wrong_with(browser, names, width, scheme):
     context.close()
 
 
-def seen_by(browser):
+def seen_by(browser, site):
     """What is wrong with the pages."""
     for width in WIDTHS:
         for scheme in "light", "dark":
-            yield from wrong_with(browser, PAGES, width, scheme)
+            yield from wrong_with(browser, site, PAGES, width, scheme)
     others = [name for name in with_formulas() if name not in PAGES]
-    yield from wrong_with(browser, others, WIDTHS[0], "light")
+    yield from wrong_with(browser, site, others, WIDTHS[0], "light")
 
 
 def main():
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
-    with sync_playwright() as playwright:
+    with served() as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=found, args=["--no-sandbox", "--disable-gpu"]
         )
-        problems = list(seen_by(browser))
+        problems = list(seen_by(browser, site))
         browser.close()
     print(*problems, f"{len(problems)} problems of the pages", sep="\n")
     return len(problems) > 0

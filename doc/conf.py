@@ -1,5 +1,6 @@
 """Sphinx settings. `make doc` builds offline; see intersphinx below."""
 
+import json
 import os
 import re
 import sys
@@ -11,7 +12,9 @@ from sklearn_structsvm import __version__
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path.insert(0, str(HERE))  # for reading_order and the drawings
+sys.path.insert(0, str(HERE))  # for the modules beside this one
+
+import versions  # noqa: E402
 
 project = "sklearn-structsvm"
 author = "the sklearn-structsvm developers"
@@ -36,7 +39,8 @@ exclude_patterns = ["_build", "_templates"]
 default_role = "literal"
 
 autosummary_generate = True
-# What a structure offers to solvers, and what all estimators inherit, is left out.
+# What a structure offers to solvers, and what all estimators inherit, is left out. So is
+# what solvers call of metrics and constraints: it stands with their base classes.
 autosummary_context = {
     "hidden": [
         "check_data",
@@ -105,8 +109,18 @@ mathjax_path = MATHJAX.name
 # A command that it does not know is an error, which doc/check_pages.py finds.
 mathjax3_config = {"tex": {"packages": {"[-]": ["noundefined"]}}}
 
-html_theme = "pydata_sphinx_theme"
+# Of the versions that are published side by side, which this is; see doc/versions.py.
+SITE_VERSION = os.environ.get("SITE_VERSION", "dev")
+# Pages that are opened as files cannot read the list of versions: they offer none.
+ONE_VERSION = """
+if (location.protocol === "file:") {
+    delete DOCUMENTATION_OPTIONS.theme_switcher_json_url;
+    document.documentElement.classList.add("one-version");
+}
+"""
+
 html_static_path = ["_static", str(MATHJAX)]
+html_theme = "pydata_sphinx_theme"
 html_css_files = ["site.css"]
 html_logo = html_favicon = "_static/logo.svg"
 html_title = project
@@ -124,6 +138,9 @@ html_theme_options = {
     "header_links_before_dropdown": 8,
     "logo": {"text": project},
     "icon_links": [{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}],
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    "switcher": {"json_url": "../versions.json", "version_match": SITE_VERSION},
+    "check_switcher": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
 }
@@ -149,5 +166,14 @@ def read_changelog(app, docname, source):
         source[0] = from_markdown((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
+def write_versions(app, error):
+    """For a site that is looked at alone; the published list is that of all folders."""
+    if error is None and app.builder.format == "html":
+        listed = json.dumps(versions.entries([SITE_VERSION]))
+        (Path(app.outdir) / "versions.json").write_text(listed)
+
+
 def setup(app):
+    app.add_js_file(None, body=ONE_VERSION, priority=900)
     app.connect("source-read", read_changelog)
+    app.connect("build-finished", write_versions)
