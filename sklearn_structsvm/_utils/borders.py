@@ -123,7 +123,9 @@ def check_sparse(X, name="X"):
         return
     check_shape(name, X, "n_rows", "n_columns")
     if X.format == "coo":
-        for axis, (places, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+        # `coords` has them too, since SciPy 1.13.
+        indices = X.row, X.col
+        for axis, (places, size) in enumerate(zip(indices, X.shape, strict=True)):
             check_shape(f"{name}.coords[{axis}]", places, len(X.data))
             check_indices(f"{name}.coords[{axis}]", places, size)
     elif X.format in ("csr", "csc", "bsr"):
