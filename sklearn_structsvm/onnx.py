@@ -92,6 +92,8 @@ def register_converters():
     - `MultilabelMetricClassifier`, but for ``average="samples"`` without
       `labels_per_row`.
 
+    Read more in the :ref:`User Guide <guide-deployment>`.
+
     Raises
     ------
     ImportError
