@@ -48,10 +48,9 @@ try:
     )
     from skl2onnx.common.utils_classifier import get_label_classes
 except ImportError as error:
-    raise ImportError(
-        "ONNX graphs are made by skl2onnx. Install it with "
-        'pip install "sklearn-structsvm[onnx]".'
-    ) from error
+    MISSING = error
+else:
+    MISSING = None
 
 __all__ = ["register_converters"]
 
@@ -97,7 +96,7 @@ def register_converters():
     Raises
     ------
     ImportError
-        By the import of this module, without skl2onnx.
+        Without skl2onnx.
 
     Examples
     --------
@@ -114,6 +113,11 @@ def register_converters():
     >>> [output.name for output in graph.graph.output]
     ['label', 'probabilities']
     """
+    if MISSING is not None:
+        raise ImportError(
+            "ONNX graphs are made by skl2onnx. Install it with "
+            'pip install "sklearn-structsvm[onnx]".'
+        ) from MISSING
     converters = dict.fromkeys(LINEAR, _convert_linear)
     converters[ComplexMetricClassifier] = _convert_mixture
     converters[MultilabelMetricClassifier] = _convert_label_rule

@@ -1,5 +1,7 @@
 """Settings that hold for the whole suite."""
 
+from importlib.util import find_spec
+
 import _seeds
 import matplotlib
 import pytest
@@ -15,6 +17,21 @@ settings.register_profile("repeatable", derandomize=True, **no_clock)
 # Other examples in every run, for a nightly job; --hypothesis-profile=random chooses it.
 settings.register_profile("random", print_blob=True, max_examples=300, **no_clock)
 settings.load_profile("repeatable")
+
+
+# Doctests that need an optional package, by the first words of their names.
+OPTIONAL = {
+    "sklearn_structsvm.onnx.": "skl2onnx",
+    "sklearn_structsvm.structures.polytope.": "highspy",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for start, package in OPTIONAL.items():
+        if find_spec(package) is None:
+            for item in items:
+                if item.name.startswith(start):
+                    item.add_marker(pytest.mark.skip(reason=f"needs {package}"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -237,7 +237,8 @@ def table():
     for row in rows[2:]:
         name, types = row.split("\n     - ", 1)
         name = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", name).replace("`", "")
-        found[name] = set(re.findall(r"``([\w.]+)``", types))
+        types = re.findall(r"``([\w.]+)``", types)
+        found[name] = {f"sklearn_structsvm.{kind}" for kind in types}
     return found
 
 
