@@ -79,8 +79,8 @@ def register_converters():
 
     - classifiers of rows (two classes, several classes, independent labels): any. The
       second output has a column for each class or label, of scores, or of probabilities
-      for `CRFClassifier`. Scores of two classes are those of `decision_function` and,
-      before them, their negatives.
+      for `CRFClassifier`. The scores of `BinaryStructure` are minus and plus those of
+      `decision_function`.
     - `ComplexMetricClassifier` with ``lmo="plugin"``, over any classifier that skl2onnx
       knows. Where its rules depend on the group, the graph has one input more, named
       "sensitive_features", of shape (n_samples, 1). Where they are a mixture it has
