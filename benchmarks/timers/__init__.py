@@ -26,6 +26,7 @@ from sklearn.preprocessing import scale
 
 import sklearn_structsvm
 from sklearn_structsvm import datasets
+from sklearn_structsvm.structures import ChainStructure
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 # Of asv_checkout.py: the build that is to be measured, not what else is installed.
@@ -93,9 +94,8 @@ def estimator(name, *args, **params):
 
 
 def fit_conll():
-    estimator(
-        "BCFWClassifier", "chain", C=0.01, tol=0.02, max_iter=10, random_state=0
-    ).fit(*sentences())
+    params = {"C": 0.01, "tol": 0.02, "max_iter": 10, "random_state": 0}
+    estimator("BCFWClassifier", ChainStructure(), **params).fit(*sentences())
 
 
 def fit_complex_metric():
@@ -145,7 +145,8 @@ class Ocr(_Times):
         self.C = 1.0 / (0.01 * len(self.X))
 
     def fit(self, **params):
-        model = estimator("BCFWClassifier", "chain", C=self.C, random_state=0, **params)
+        params |= {"C": self.C, "random_state": 0}
+        model = estimator("BCFWClassifier", ChainStructure(), **params)
         model.fit(self.X, self.y)
 
     def time_ten_passes(self):
@@ -201,7 +202,7 @@ class Fits(_Times):
             return
         load, sizes, options = FITS[name]
         X, y = load(*sizes)
-        structure = ["chain"] if load is words else []
+        structure = [ChainStructure()] if load is words else []
         self.fit = lambda: estimator(name, *structure, **options).fit(X, y)
 
     def time_fit(self, name):
