@@ -135,7 +135,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "logo": {"text": project},
     "icon_links": [{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}],
     "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],

@@ -245,6 +245,8 @@ def over_time():
     """Panels and table, as reStructuredText."""
     commits, values = read_timers()
     shown = {title: row for title, row in values.items() if any(row)}
+    if not shown:
+        return "There are no results in ``benchmarks/results/reference``.\n"
     panels = "".join(panel(title, row, commits) for title, row in shown.items())
     lines = [
         ".. raw:: html", "", f'   <div class="over-time">{panels}</div>', "",
