@@ -168,7 +168,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         if self.transformer is None:
             if transform not in (None, "default"):
                 raise ValueError(
-                    "set_output needs a transformer whose output is dense, such as "
+                    "set_output requires a transformer with dense output, such as "
                     "SequenceTransformer(DictVectorizer(sparse=False))."
                 )
             return self
@@ -240,7 +240,9 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
     if isinstance(ids, str):
         names = column_names(table) or []
         if ids not in names:
-            raise ValueError(f"ids={ids!r} is no column of the table; it has {names}.")
+            raise ValueError(
+                f"ids={ids!r} is not a column of the table. Its columns are {names}."
+            )
         ids, table = table[ids], _without(table, ids)
     ids, n_rows = np.asarray(ids), _n_rows(table)
     if ids.shape != (n_rows,):
@@ -281,13 +283,13 @@ def join_sequences(X):
         if isinstance(item, (str, bytes, Mapping)) or not hasattr(item, "__len__"):
             if not sparse.issparse(item):
                 raise TypeError(
-                    f"X[{i}] is {item!r}, a single token: X must be a list of sequences, "
-                    "each a list of tokens. One sequence is [sequence]."
+                    f"X[{i}] is {item!r}, a single token. X must be a list of sequences, "
+                    "each a list of tokens. To pass a single sequence, use [sequence]."
                 )
         if _kind(item) != _kind(first):
             raise TypeError(
-                f"X[{i}] is of type {type(item).__name__}, and X[0] of type "
-                f"{type(first).__name__}: all sequences must be alike."
+                f"X[{i}] has type {type(item).__name__}, but X[0] has type "
+                f"{type(first).__name__}. All sequences must have the same type."
             )
         if _n_rows(item) == 0:
             raise ValueError(f"X[{i}] is empty: a sequence needs at least 1 position.")
@@ -299,8 +301,9 @@ def _check_sequences(X):
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2:
         raise TypeError(
-            f"X is one {type(X).__name__} of shape {tuple(shape)}: it must be a list of "
-            "sequences. One sequence is [X]; split_sequences cuts a table into many."
+            f"X is one {type(X).__name__} of shape {tuple(shape)}, but must be a list of "
+            "sequences. To pass a single sequence, use [X]; to split a table into "
+            "sequences, use split_sequences."
         )
     if isinstance(X, (str, bytes, Mapping)) or not hasattr(X, "__len__"):
         raise TypeError(f"X must be a list of sequences; got {type(X).__name__}.")
@@ -495,12 +498,12 @@ def _features_of(name, value):
         for own in value:
             if not isinstance(own, str):
                 raise TypeError(
-                    f"Only strings can be listed as the values of a feature of a token; "
-                    f"got {own!r} in {name!r}: {value!r}."
+                    "The values of a token's feature can be listed only if they are "
+                    f"strings; got {own!r} in {name!r}: {value!r}."
                 )
             yield f"{name}={own}", 1.0
     else:
         raise TypeError(
-            f"The value of a feature of a token must be a number, a string, strings or a "
-            f"dict; got {value!r} for {name!r}."
+            "The value of a token's feature must be a number, a string, a list of "
+            f"strings or a dict; got {value!r} for {name!r}."
         )

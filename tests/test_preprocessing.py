@@ -289,7 +289,7 @@ def test_a_search_over_a_pipeline_of_dicts():
         (np.zeros((3, 2)), TypeError, r"one ndarray of shape \(3, 2\).*\[X\]"),
         (pd.DataFrame({"a": [1]}), TypeError, "split_sequences"),
         ([[{"a": 1}], []], ValueError, r"X\[1\] is empty"),
-        ([np.zeros((2, 2)), [{"a": 1}]], TypeError, r"X\[1\] is of type list"),
+        ([np.zeros((2, 2)), [{"a": 1}]], TypeError, r"X\[1\] has type list"),
     ],
 )
 def test_what_is_no_list_of_sequences_is_an_error_that_says_what_to_write(
@@ -334,7 +334,7 @@ def test_a_column_of_ids_is_named_and_left_out():
     parts = split_sequences(frame, "sentence")
     assert [part.shape for part in parts] == [(2, 4), (3, 4)]
     assert "sentence" not in parts[0].columns
-    with pytest.raises(ValueError, match="'page' is no column"):
+    with pytest.raises(ValueError, match="'page' is not a column"):
         split_sequences(frame, "page")
     with pytest.raises(ValueError, match="each of the 5 rows"):
         split_sequences(frame, [1, 2])

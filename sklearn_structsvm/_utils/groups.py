@@ -61,7 +61,7 @@ class Groups:
         columns = _columns(sensitive_features, n_samples)
         if len(columns) != self.n_columns:
             raise ValueError(
-                f"sensitive_features has {len(columns)} column(s), and had "
+                f"sensitive_features has {len(columns)} column(s), but had "
                 f"{self.n_columns} in fit."
             )
         names, codes = _combined(columns)
@@ -69,8 +69,8 @@ class Groups:
         unseen = [name for name in names if name not in where]
         if unseen:
             raise ValueError(
-                f"sensitive_features holds {_listed(unseen)}, not among the groups in "
-                f"fit, which were {_listed(self.names)}."
+                f"sensitive_features contains {_listed(unseen)}, which did not occur in "
+                f"fit. The groups in fit were {_listed(self.names)}."
             )
         return np.array([where[name] for name in names], dtype=np.intp)[codes]
 
@@ -101,7 +101,7 @@ def _columns(features, n_samples):
         raise ValueError("sensitive_features has no columns.")
     found = _num_samples(columns[0])
     if found != n_samples:
-        raise ValueError(f"sensitive_features has {found} rows, where X has {n_samples}.")
+        raise ValueError(f"sensitive_features has {found} rows, but X has {n_samples}.")
     return columns
 
 
@@ -133,7 +133,7 @@ def _factorized(column):
         values = values.tolist()
     if any(is_missing(value) for value in values):
         raise ValueError(
-            "sensitive_features has missing values: give those examples a group of "
+            "sensitive_features has missing values. Assign those examples to a group of "
             "their own, or leave them out."
         )
     return values, codes.astype(np.intp)

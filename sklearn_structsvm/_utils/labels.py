@@ -27,8 +27,8 @@ def learn_classes(labels, classes=None):
     if len(result) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data "
-            f"contains only one class: {plain(result[0])!r}. Name the others with "
-            "`classes` where they exist."
+            f"contains only one class: {plain(result[0])!r}. If there are others, pass "
+            "them as `classes`."
         )
     return result
 
@@ -125,8 +125,8 @@ def encode(labels, classes, name="y", *, where=None):
         at = unknown[0]
         item = where(at) if where is not None else f"item {at}"
         raise ValueError(
-            f"{name} has the label {plain(labels[at])!r} ({item}), which is none of the "
-            f"classes: {listed(classes)}."
+            f"{name} has the label {plain(labels[at])!r} ({item}), which is not one "
+            f"of the classes: {listed(classes)}."
         )
     return places.astype(np.intc)
 
@@ -171,7 +171,7 @@ def check_indicator(Y, n):
     if len(bad):
         i, c = bad[0]
         raise ValueError(
-            f"Y must be an indicator of 0 and 1; got {plain(Y[i, c])!r} in row {i}, "
+            f"Y must be a label indicator of 0 and 1; got {plain(Y[i, c])!r} in row {i}, "
             f"column {c}."
         )
     return np.require(Y, np.int8, "CA")

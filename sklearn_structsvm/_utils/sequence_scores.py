@@ -111,7 +111,9 @@ def token_accuracy_score(
     lengths = np.array([len(true) for true, _ in pairs], dtype=float)
     n_tokens = weights @ lengths
     if n_tokens == 0:
-        raise ValueError("y_true has no token of positive weight: no accuracy.")
+        raise ValueError(
+            "y_true has no token of positive weight, so the accuracy is undefined."
+        )
     return float(weights @ correct / n_tokens)
 
 
@@ -187,7 +189,9 @@ def token_log_loss(
         lengths[i] = len(true)
     n_tokens = weights @ lengths
     if n_tokens == 0:
-        raise ValueError("y_true has no token of positive weight: no loss.")
+        raise ValueError(
+            "y_true has no token of positive weight, so the loss is undefined."
+        )
     return float(weights @ losses / n_tokens)
 
 
@@ -247,7 +251,7 @@ def _method(estimator, name):
     method = getattr(estimator, name, None)
     if method is None:
         raise TypeError(
-            f"This score needs an estimator with {name}, such as CRFClassifier; got "
+            f"This score requires an estimator with {name}, such as CRFClassifier; got "
             f"{estimator!r}."
         )
     return method

@@ -73,7 +73,7 @@ def total_weight(weights, name="sample_weight", *, item="sample"):
         total = float(weights.sum())
     if not np.isfinite(total):
         raise ValueError(
-            f"The sum of {name} is too large for a float64: divide the weights by the "
+            f"The sum of {name} is too large for a float64. Divide the weights by the "
             "largest of them."
         )
     if not total > 0.0:

@@ -112,13 +112,13 @@ class Cells:
         """Index of a group; a ValueError names the parameter and the group."""
         if self.groups is None:
             raise ValueError(
-                f"{name}={group!r} needs sensitive_features: none were given."
+                f"{name}={group!r} needs sensitive_features, but none were passed."
             )
         for index, known in enumerate(self.group_names):
             if _same_name(known, group):
                 return index
         known = [_plain_name(name) for name in self.group_names]
-        raise ValueError(f"{name}={group!r} is not a group: they are {known}.")
+        raise ValueError(f"{name}={group!r} is not a group. The groups are {known}.")
 
     def cells_of(self, group_index: int) -> np.ndarray:
         """Boolean mask (m,) of the cells of a group, or of all cells for None."""
@@ -134,7 +134,7 @@ def label_index(classes, label, name):
         return classes.index(label)
     except ValueError:
         raise ValueError(
-            f"{name}={label!r} is not a class: they are {classes}."
+            f"{name}={label!r} is not a class. The classes are {classes}."
         ) from None
 
 
@@ -164,8 +164,8 @@ def positive_index(classes, pos_label, name, parameter="pos_label"):
     if len(labels) == 2 and set(labels) in ({0, 1}, {-1, 1}):
         return labels.index(1)
     raise ValueError(
-        f"{name} counts one label as positive: give it {parameter}, one of {labels}. "
-        "Only for the labels 0 and 1, -1 and 1, or False and True it is 1 or True."
+        f"{name} needs a positive label: set {parameter} to one of {labels}. It defaults "
+        "to 1 or True only for the labels 0 and 1, -1 and 1, or False and True."
     )
 
 

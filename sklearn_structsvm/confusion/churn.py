@@ -76,7 +76,9 @@ class Churn(SelectiveConstraint):
     def check(self, cells: Cells) -> None:
         check_baseline(self.baseline)
         if cells.baseline is None:
-            raise ValueError("Churn needs the baseline's labels (y_baseline).")
+            raise ValueError(
+                "Churn requires the labels of the baseline: pass y_baseline."
+            )
         super().check(cells)
 
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:

@@ -149,7 +149,7 @@ class Constraint(Scored, BaseEstimator):
         if self.needs_groups and cells.groups is None:
             raise ValueError(
                 f"{type(self).__name__} is a constraint on groups and needs "
-                "sensitive_features: none were given."
+                "sensitive_features, but none were passed."
             )
         self.linear(cells)
 

@@ -74,7 +74,9 @@ def confusion_tensor(
     shape = as_array("y_pred", y_pred).shape
     probable = len(shape) == 2 and shape[1] != 1
     if probable and labels is None:
-        raise ValueError("y_pred of shape (n, k) needs labels, those of its columns.")
+        raise ValueError(
+            "y_pred of shape (n, k) needs labels: the labels of its columns."
+        )
     if probable:
         y_pred = as_floats("y_pred", y_pred, "n", "k")
     else:

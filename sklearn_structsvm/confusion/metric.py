@@ -219,7 +219,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         if self.needs_groups and cells.groups is None:
             raise ValueError(
                 f"{type(self).__name__} is a metric of groups and needs "
-                "sensitive_features: none were given."
+                "sensitive_features, but none were passed."
             )
         C = cells.by_group(C) if self.needs_groups else cells.total(C)
         return self.resolve(cells.classes).score_of(C)

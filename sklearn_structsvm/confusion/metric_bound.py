@@ -102,7 +102,7 @@ class MetricBound(SelectiveConstraint):
     def bound(self, metric):
         """The upper bound on the loss."""
         if (self.at_most is None) == (self.at_least is None):
-            raise ValueError("MetricBound needs either at_most or at_least.")
+            raise ValueError("MetricBound requires exactly one of at_most and at_least.")
         if self.at_most is not None:
             return check_number(self.at_most, "at_most", -np.inf, np.inf)
         if not metric.greater_is_better:
@@ -116,12 +116,14 @@ class MetricBound(SelectiveConstraint):
         self.bound(metric)
         if metric.needs_groups and super().needs_groups:
             raise ValueError(
-                f"{type(metric).__name__} is a metric of groups: it takes neither group "
-                "nor per_group."
+                f"{type(metric).__name__} is a metric of groups: it supports neither "
+                "group nor per_group."
             )
         if self.needs_costs:
             if super().needs_groups:
-                raise ValueError(f"{type(metric).__name__} is of all examples.")
+                raise ValueError(
+                    f"{type(metric).__name__} does not support group or per_group."
+                )
             return
         super().check(cells)
 

@@ -86,7 +86,8 @@ class Quantification(SelectiveConstraint):
         shares = as_floats("target", shares, k)
         if (shares < 0.0).any() or not np.isclose(shares.sum(), 1.0):
             raise ValueError(
-                f"target must be {k} shares of sum 1, none negative, got {self.target!r}."
+                f"target must be {k} non-negative frequencies that sum to 1; got "
+                f"{self.target!r}."
             )
         return shares
 

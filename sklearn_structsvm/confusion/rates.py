@@ -20,12 +20,12 @@ __all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall", "Specificity"
 def selected_groups(constraint, cells):
     """Group indices that `group` and `per_group` name; [None] is all the examples."""
     if constraint.group is not None and constraint.per_group:
-        raise ValueError("Give group, one of them, or per_group=True, but not both.")
+        raise ValueError("Pass either group or per_group=True, but not both.")
     if constraint.per_group:
         if cells.groups is None:
             raise ValueError(
                 f"{type(constraint).__name__} with per_group=True needs "
-                "sensitive_features: none were given."
+                "sensitive_features, but none were passed."
             )
         return list(range(cells.n_groups))
     if constraint.group is not None:
@@ -126,11 +126,14 @@ class RateConstraint(SelectiveConstraint):
         name = type(self).__name__
         if not self.is_metric:
             raise ValueError(
-                f"metric={self!r} has bounds, which make a constraint of it: as a metric "
-                f"it is {name}(label=...)."
+                f"metric={self!r} has bounds, so it is a constraint. As a metric use "
+                f"{name}(label=...)."
             )
         if self.needs_groups:
-            raise ValueError(f"metric={self!r}: as a metric {name} is of all examples.")
+            raise ValueError(
+                f"metric={self!r}: as a metric, {name} does not support group or "
+                "per_group."
+            )
         return RateMetric(type(self)(), self.label).resolve(classes)
 
     def positive_label(self, classes: Any) -> Any:
@@ -173,14 +176,14 @@ class RateConstraint(SelectiveConstraint):
         if self.target is not None:
             if self.slack is None or one_sided:
                 raise ValueError(
-                    f"{type(self).__name__}: target goes with slack, and not with "
-                    "at_least or at_most."
+                    f"{type(self).__name__}: target requires slack, and cannot be "
+                    "combined with at_least or at_most."
                 )
             check_number(self.slack, "slack", 0.0, 1.0)
             target = self._by_class(self.target, "target", cells)
             return target - self.slack, target + self.slack
         if self.slack is not None:
-            raise ValueError(f"{type(self).__name__}: slack goes with target only.")
+            raise ValueError(f"{type(self).__name__}: slack requires target.")
         if not one_sided:
             raise ValueError(
                 f"{type(self).__name__} needs at_least, at_most, or target and slack."

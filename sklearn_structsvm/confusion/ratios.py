@@ -339,5 +339,7 @@ class MicroF1(RatioMetric):
 
     def check(self, n_classes: int) -> None:
         if n_classes < 2:
-            raise ValueError("MicroF1 needs a class besides the default one.")
+            raise ValueError(
+                "MicroF1 requires at least one class besides the default one."
+            )
         self.default()

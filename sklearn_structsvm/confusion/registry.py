@@ -84,7 +84,9 @@ def get_metric(
 
 def _named_metric(name, classes):
     if name not in METRICS:
-        raise ValueError(f"metric={name!r} is unknown: the names are {sorted(METRICS)}.")
+        raise ValueError(
+            f"metric={name!r} is unknown. Valid names are {sorted(METRICS)}."
+        )
     metric = METRICS[name]()
     try:
         return metric.resolve(classes)

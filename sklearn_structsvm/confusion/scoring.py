@@ -95,8 +95,8 @@ class Scored(DocumentedMixin):
         if args:
             if len(args) > 1 or not hasattr(y_true, "predict"):
                 raise TypeError(
-                    f"{self.__name__} takes y_true and y_pred, or estimator, X and y, by "
-                    "position; all else by name."
+                    f"{self.__name__} takes y_true and y_pred, or estimator, X and y, as "
+                    "positional arguments. Pass all others by name."
                 )
             scorer = self.scorer()
             return scorer(
@@ -110,7 +110,7 @@ class Scored(DocumentedMixin):
         if self.needs_costs:
             if costs is None:
                 raise ValueError(
-                    f"{self!r} is of costs of each example: pass costs."
+                    f"{self!r} uses individual costs of the examples: pass costs."
                     + lost_metadata_words()
                 )
             return self.measured_cost(

@@ -130,7 +130,7 @@ def find_bounds(constraints, cells, sizes, confidence):
     for constraint in constraints:
         if constraint.has_convex:
             raise ValueError(
-                "constraint_confidence is for constraints on rates; it cannot be said of "
+                "constraint_confidence supports only constraints on rates; got "
                 f"{constraint!r}."
             )
     ranges = [_ranges(constraint.linear(cells)[0]) for constraint in constraints]

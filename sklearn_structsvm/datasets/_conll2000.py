@@ -207,8 +207,8 @@ def _read_texts(data_home, **options):
             text = gzip.decompress(path.read_bytes())
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise OSError(
-                f"{path} cannot be read ({error}): it is corrupted, or another file. "
-                "Remove it to have it fetched again."
+                f"{path} cannot be read ({error}). It is corrupted, or a different file. "
+                "Remove it to download it again."
             ) from error
         check_sha256(text, TEXT_SHA256[subset], f"The text of {path}")
         texts[subset] = text.decode("ascii")

@@ -39,8 +39,8 @@ def check_sha256(content, expected, source):
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         raise OSError(
-            f"{source} has the SHA256 checksum {found}, expected {expected}: it is "
-            "corrupted, or another file. Remove it to have it fetched again."
+            f"{source} has the SHA256 checksum {found}, expected {expected}. It is "
+            "corrupted, or a different file. Remove it to download it again."
         )
 
 

@@ -258,8 +258,8 @@ def _read_converted(path):
             arrays = {k: file[k].astype(t) for k, t in CONTENT_DTYPES.items()}
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise OSError(
-            f"{path} cannot be read ({error}): it is corrupted, or another file. "
-            "Remove it to have it fetched again."
+            f"{path} cannot be read ({error}). It is corrupted, or a different file. "
+            "Remove it to download it again."
         ) from error
     _check_content(arrays, path)
     return arrays

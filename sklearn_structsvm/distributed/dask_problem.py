@@ -246,7 +246,7 @@ def _set_features(estimator, X):
     else:
         raise TypeError(
             f"X must be a dask.array or a Dask DataFrame; got {type(X).__name__}. Either "
-            "all of X, y and sample_weight are Dask collections or none is."
+            "all of X, y and sample_weight must be Dask collections, or none."
         )
     validate_data(estimator, like, skip_check_array=True)
 
@@ -262,8 +262,8 @@ def _chunks(data, name):
     if hasattr(data, "divisions"):
         return list(data.to_delayed())
     raise TypeError(
-        f"{name} must be a Dask collection, as X is one; got {type(data).__name__}. "
-        "dask.array.from_array makes it one, with the chunks of the rows of X."
+        f"{name} must be a Dask collection, because X is one; got {type(data).__name__}. "
+        "Use dask.array.from_array with the row chunks of X."
     )
 
 
@@ -277,7 +277,7 @@ def _as_many(data, name, X):
     known = not any(np.isnan(rows[0] + rows[1]))
     if len(chunks) != n_chunks or (known and rows[0] != rows[1]):
         raise ValueError(
-            f"{name} must be chunked as the rows of X are: X has {n_chunks} chunk(s) of "
+            f"{name} must have the same row chunks as X: X has {n_chunks} chunk(s) of "
             f"{_sizes(rows[0])} rows, and {name} {len(chunks)} of {_sizes(rows[1])}."
         )
     return chunks
@@ -309,7 +309,7 @@ def _check_chunk(number, X, y, weights, name):
     for what, items in (("y", y), ("sample_weight", weights)):
         if items is not None and items.shape[0] != n:
             raise ValueError(
-                f"{what} must be chunked as the rows of X are: in chunk {number}, X has "
+                f"{what} must have the same row chunks as X: in chunk {number}, X has "
                 f"{n} rows, and {what} {items.shape[0]}."
             )
     if n == 0:
@@ -365,7 +365,7 @@ def _merged(surveys):
         other = next((j for j, v in enumerate(values) if v != values[0]), None)
         if other is not None:
             raise ValueError(
-                f"Chunks of rows differ: {what} is {values[0]} in the first one, and "
+                f"The chunks of X differ: {what} is {values[0]} in the first one, and "
                 f"{values[other]} in another."
             )
     first = used[0]

@@ -141,7 +141,7 @@ def make_dask_sequences(structure, X, y, sample_weight, **options):
     )
     if len({len(column) for column in parts}) > 1:
         raise ValueError(
-            "X, y and sample_weight must have as many parts; got "
+            "X, y and sample_weight must have the same number of parts; got "
             f"{', '.join(str(len(column)) for column in parts)}."
         )
     rows = list(zip(*parts, strict=True))
@@ -199,7 +199,7 @@ def _fit_structure(structure, workers, classes=None, class_weight=None):
             if mine != theirs:
                 of_edges = " of edges" if "edge" in name else ""
                 raise ValueError(
-                    f"Parts of X differ: the first has {mine} features{of_edges}, and "
+                    f"Parts of X differ: the first has {mine} features{of_edges}, but "
                     f"part {k} has {theirs}."
                 )
     n = sum(s.n for s in used)
@@ -213,7 +213,7 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
         X, y = list(X), list(y)
         if len(X) != len(y):
             raise ValueError(
-                f"Part {number} has {len(X)} examples in X, and {len(y)} in y."
+                f"Part {number} has {len(X)} examples in X, but {len(y)} in y."
             )
         s = None if s is None else np.asarray(list(s), dtype=np.float64)
         try:

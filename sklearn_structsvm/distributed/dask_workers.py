@@ -55,8 +55,8 @@ def parts_of(data, name):
     parts = data.to_delayed() if hasattr(data, "to_delayed") else data
     if not hasattr(data, "npartitions") and not _is_list_of_parts(parts):
         raise TypeError(
-            f"{name} must be a dask.bag, or a list of delayed parts, as X is one; got "
-            f"{type(data).__name__}."
+            f"{name} must be a dask.bag or a list of delayed parts, because X is one; "
+            f"got {type(data).__name__}."
         )
     return list(parts)
 
@@ -129,7 +129,10 @@ def _client():
     except ValueError:
         return None
     if client.asynchronous:
-        raise TypeError("fit waits for its workers: it needs a Client that is not async.")
+        raise TypeError(
+            "fit waits for its workers, so it needs a synchronous Client "
+            "(asynchronous=False)."
+        )
     return client
 
 
@@ -212,8 +215,8 @@ class ClusterWorkers:
                     sleep(PAUSE)
                     continue
                 raise RuntimeError(
-                    f"The cluster has given up: {error} Either the fit was cancelled, "
-                    "or rows were lost with a worker that cannot be computed again, as "
+                    f"The cluster has given up: {error} Either the fit was cancelled, or "
+                    "a worker was lost with rows that cannot be recomputed, such as "
                     "those of client.scatter."
                 ) from error
 

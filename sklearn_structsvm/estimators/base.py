@@ -19,7 +19,8 @@ class AtomicFitMixin(DocumentedMixin):
         if version != __version__:
             warn_caller(
                 f"This {type(self).__name__} was saved by sklearn-structsvm {version} "
-                f"and is read by {__version__}, which may break or mislead.",
+                f"and is loaded by version {__version__}. It may fail or give wrong "
+                "results.",
                 UserWarning,
             )
         super().__setstate__(state)

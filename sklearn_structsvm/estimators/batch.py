@@ -153,19 +153,19 @@ class BatchClassifier(StructuredClassifier):
             return make_problem(self, *data, self._read_structure)
         if self._has_sample_loss():
             raise TypeError(
-                f"loss={self.loss!r} is a loss of the whole sample, whose rows are "
-                "sorted by their scores: it takes no Dask collections."
+                f"loss={self.loss!r} sorts all rows of the sample by their scores, so it "
+                "does not support Dask collections."
             )
         if not self.takes_dask:
             raise TypeError(
-                f"{type(self).__name__} takes no Dask collections, as its dual point has "
-                "numbers for each example: SubLBFGSClassifier, BCFWClassifier and "
-                "BMRMClassifier do."
+                f"{type(self).__name__} does not support Dask collections, because it "
+                "keeps dual variables for each example. Use SubLBFGSClassifier, "
+                "BCFWClassifier or BMRMClassifier."
             )
         if named_structure(self.structure) is not None:
             raise ValueError(
-                f"structure={self.structure!r} needs data in memory: Dask collections "
-                "are for rows of X whose structure is read from y."
+                f"structure={self.structure!r} needs data in memory. Dask collections "
+                "require structure='auto'."
             )
         return make_dask_problem(self, *data, self._read_structure)
 
@@ -177,21 +177,21 @@ class BatchClassifier(StructuredClassifier):
         k, loss = getattr(self, "k", None), self.loss
         if k is None and loss in NEEDS_K:
             raise ValueError(
-                f"loss={loss!r} needs k, a number of rows or a share of them."
+                f"loss={loss!r} requires k, a number of rows or a fraction of them."
             )
         if k is not None and loss not in NEEDS_K:
             raise ValueError(
-                f"k={k!r} is for {' and '.join(sorted(NEEDS_K))}; got loss={loss!r}."
+                f"k={k!r} is only for {' and '.join(sorted(NEEDS_K))}; got loss={loss!r}."
             )
         if self._has_sample_loss() and self.label_costs is not None:
             raise ValueError(
-                f"label_costs has no meaning for loss={loss!r}, which says itself what "
-                "mistakes cost."
+                f"label_costs cannot be used with loss={loss!r}, which defines its own "
+                "costs."
             )
         if loss in TOP_LOSSES and self.class_weight is not None:
             raise ValueError(
-                f"class_weight has no meaning for loss={loss!r}, which counts rows of "
-                "one class among the first ones."
+                f"class_weight cannot be used with loss={loss!r}, which counts the rows "
+                "of one class among the first k."
             )
 
     def _has_sample_loss(self):
@@ -243,10 +243,10 @@ class BatchClassifier(StructuredClassifier):
         """Of a hinge over labelings of the sample zero may be the minimiser."""
         if self.objective_ >= risk.value(np.zeros((risk.n_samples, 1))) - self.tol:
             warn_caller(
-                f"loss={self.loss!r}: weights of zero are as good as any, within tol. "
-                "The classes overlap too much for this loss, or C is too small: "
-                "loss='roc_auc' asks for less, and ComplexMetricClassifier moves the "
-                "threshold of a classifier that is trained otherwise.",
+                f"The fit with loss={self.loss!r} is no better than zero weights, within "
+                "tol. The classes overlap too much for this loss, or C is too small. "
+                "Try loss='roc_auc', or train another classifier and let "
+                "ComplexMetricClassifier choose its threshold.",
                 UserWarning,
             )
 
@@ -256,8 +256,8 @@ class BatchClassifier(StructuredClassifier):
         length = largest * sqrt(problem.structure.n_weights_)
         if length > LONGEST:
             raise ValueError(
-                f"X has features as large as {largest:.3g}, whose squares overflow: "
-                "scale them down, as by sklearn.preprocessing.MaxAbsScaler."
+                f"X has features as large as {largest:.3g}, and their squares overflow. "
+                "Scale them down, for example with sklearn.preprocessing.MaxAbsScaler."
             )
         # ||w|| <= C Σ_i s_i ||x_i||; with an L1 penalty there are no squares of w.
         if self.loss != "logistic" and length * self.C * float(problem.total) > LONGEST:
@@ -277,9 +277,9 @@ class BatchClassifier(StructuredClassifier):
         if not structure.flat:
             if not self.takes_sequences:
                 raise ValueError(
-                    f"{type(self).__name__} needs one row of X for each example, and X "
-                    "holds a 2-D item for each: BCFWClassifier, SlackRescaledSSVM, "
-                    "BMRMClassifier and PragamClassifier take sequences."
+                    f"{type(self).__name__} needs one row of X per example, but X holds "
+                    "a 2-D item for each. For sequences use BCFWClassifier, "
+                    "SlackRescaledSSVM, BMRMClassifier or PragamClassifier."
                 )
             self._check_for_structure("sequences")
             return structure
@@ -294,9 +294,9 @@ class BatchClassifier(StructuredClassifier):
             if not isinstance(structure, BinaryStructure):
                 raise ValueError(
                     f"Only binary classification is supported. loss={self.loss!r} needs "
-                    "one label per example, of two classes: ComplexMetricClassifier "
-                    "takes losses of more classes, and OneVsRestClassifier makes a "
-                    "problem of two classes of each label."
+                    "one label per example, of two classes. For more classes use "
+                    "ComplexMetricClassifier; for one binary problem per class or "
+                    "label, OneVsRestClassifier."
                 )
             return structure
         if isinstance(structure, MultilabelStructure):
@@ -309,13 +309,13 @@ class BatchClassifier(StructuredClassifier):
             return
         if isinstance(structure, RankingStructure):
             raise ValueError(
-                "loss='slack_hinge' needs one label per example; for an indicator use "
-                "loss='hinge', or SlackRescaledSSVM for a loss of sets of labels."
+                "loss='slack_hinge' needs one label per example. For a label indicator "
+                "use loss='hinge', or SlackRescaledSSVM for a loss of label sets."
             )
         if isinstance(structure, BinaryStructure) and self.label_costs is not None:
             raise ValueError(
-                "loss='slack_hinge' takes label_costs for more than two classes; for "
-                "two, costs that rescale the slack are what class_weight is."
+                "loss='slack_hinge' supports label_costs for more than two classes "
+                "only. For two classes use class_weight, which is equivalent."
             )
 
     def _make_risk(self, problem, **options):
@@ -348,8 +348,8 @@ class BatchClassifier(StructuredClassifier):
             shares = [by_class[y == code][:1].sum() for code in (0, 1)]
             if min(shares) == 0.0:
                 raise ValueError(
-                    f"loss={self.loss!r} needs rows of both classes, and a class_weight "
-                    f"that is not zero; got {self.class_weight!r}."
+                    f"loss={self.loss!r} needs rows of both classes with nonzero "
+                    f"class_weight; got class_weight={self.class_weight!r}."
                 )
             counts = counts / by_class
             options["class_weight"] = shares

@@ -319,11 +319,13 @@ class BCFWClassifier(StructuredClassifier):
             self.step not in ("auto", "fw") or self.cache is True
         ):
             raise ValueError(
-                "algorithm='batch' makes plain steps without a cache; got "
+                "algorithm='batch' requires step='fw' or 'auto', and no cache; got "
                 f"step={self.step!r}, cache={self.cache!r}."
             )
         if self.algorithm == "batch" and self.acceleration is True:
-            raise ValueError("acceleration=True is for algorithm='block'.")
+            raise ValueError(
+                "acceleration=True requires algorithm='block'; got algorithm='batch'."
+            )
 
     def _makes_exact_steps(self, structure):
         if self.step not in ("auto", "exact"):
@@ -338,8 +340,8 @@ class BCFWClassifier(StructuredClassifier):
         obstacles = [name for name, there in obstacles.items() if there]
         if obstacles and self.step == "exact":
             raise ValueError(
-                "step='exact' is for BinaryStructure, MulticlassStructure and "
-                "MultilabelStructure, one example at a time, without a cache, averaging "
-                f"or bounds; got {', '.join(obstacles)}. Leave step='auto' for those."
+                "step='exact' is only for BinaryStructure, MulticlassStructure and "
+                "MultilabelStructure, with algorithm='block' and without cache, average "
+                f"or coef_bounds; got {', '.join(obstacles)}. Use step='auto'."
             )
         return not obstacles

@@ -171,8 +171,8 @@ def bcfw_path(
     if cut_by is not None:
         limit = {"max_iter": max_iter, "max_time": max_time}[cut_by]
         warn_caller(
-            f"The path was cut short by {cut_by}={limit} at lambda={path.end:.3g}. To go "
-            f"on, scale the features (as StandardScaler does), or increase {cut_by}.",
+            f"The path was cut short by {cut_by}={limit} at lambda={path.end:.3g}. Scale "
+            f"the features (for example with StandardScaler), or increase {cut_by}.",
             ConvergenceWarning,
         )
     return path

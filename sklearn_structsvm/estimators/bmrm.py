@@ -302,8 +302,8 @@ class BMRMClassifier(BatchClassifier):
         structure = super()._read_structure(X, y, classes)
         if structure.flat and self.formulation != "one-slack":
             raise ValueError(
-                f"formulation={self.formulation!r} needs a structure to ask for outputs: "
-                "name it, as in structure=MulticlassStructure()."
+                f"formulation={self.formulation!r} needs a structure. Pass one, such "
+                "as structure=MulticlassStructure()."
             )
         return structure
 

@@ -64,10 +64,10 @@ class ProbabilisticClassifier(StructuredClassifier):
         if structure is None or structure.has_sums:
             return
         raise ValueError(
-            f"{type(self).__name__} needs a structure over whose labelings sums can be "
-            "computed: ChainStructure, TreeStructure, BinaryStructure, "
-            f"MulticlassStructure or MultilabelStructure; got {self.structure!r}. "
-            "BCFWClassifier takes any."
+            f"{type(self).__name__} needs a structure that can sum over all labelings: "
+            "ChainStructure, TreeStructure, BinaryStructure, MulticlassStructure or "
+            f"MultilabelStructure; got {self.structure!r}. For other structures use "
+            "BCFWClassifier."
         )
 
     def predict(self, X: Any) -> np.ndarray:
@@ -512,8 +512,8 @@ class CRFClassifier(ProbabilisticClassifier):
         has_newton = has_exact_steps(structure)
         if self.solver == "newton" and not has_newton:
             raise ValueError(
-                "solver='newton' is for BinaryStructure, MulticlassStructure and "
-                f"MultilabelStructure; for {type(structure).__name__} use 'dual' or "
+                "solver='newton' is only for BinaryStructure, MulticlassStructure and "
+                f"MultilabelStructure. For {type(structure).__name__} use 'dual' or "
                 "'lbfgs'."
             )
         if self.solver != "auto":
@@ -539,7 +539,7 @@ class CRFClassifier(ProbabilisticClassifier):
         structure = problem.structure
         if self.class_weight is not None and not structure.flat:
             raise ValueError(
-                f"class_weight has no meaning for {type(structure).__name__} here: it "
-                "would weigh positions, and what is summed up are labelings. Use "
-                "sample_weight, or label_costs of the structure with decoding='mbr'."
+                f"class_weight cannot be used with {type(structure).__name__} here, "
+                "because the likelihood is that of whole labelings. Use sample_weight, "
+                "or decoding='mbr' with label_costs of the structure."
             )

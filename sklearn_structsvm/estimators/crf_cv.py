@@ -160,9 +160,9 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         if short.any():
             warn_caller(
                 f"{short.sum()} of {short.size} fits to folds ended with a duality gap "
-                f"above tol={self.tol:.3g}, the smallest C of them being "
-                f"{self.Cs_[short.any(axis=1)][0]:.3g}: see dual_gaps_path_. Increase "
-                "max_iter or max_time, scale the features, or end Cs there.",
+                f"above tol={self.tol:.3g}, from C={self.Cs_[short.any(axis=1)][0]:.3g} "
+                "on; see dual_gaps_path_. Increase max_iter or max_time, scale the "
+                "features, or use smaller Cs.",
                 ConvergenceWarning,
             )
 

@@ -130,8 +130,8 @@ class CrossValidatedMixin:
         undefined = Cs[: len(means)][~np.isfinite(means)]
         if len(undefined):
             warn_caller(
-                f"The mean score of C={listed(undefined)} is not finite, as that of a "
-                "fold is not. C was chosen among the other values.",
+                f"The mean score of C={listed(undefined)} is not finite, because the "
+                "score of a fold is not. C was chosen among the other values.",
                 UserWarning,
             )
         limits = [limit for limit in cut_by if limit is not None]
@@ -167,22 +167,24 @@ class CrossValidatedMixin:
         folds = list(check_cv(self.cv, y, classifier=flat).split(problem.X, y))
         if not folds:
             raise ValueError(
-                "cv gives no folds. An iterator of folds is used up by one fit: use a "
-                "list, or a splitter."
+                "cv yields no folds. If it is an iterator, it may have been consumed by "
+                "an earlier fit: pass a list or a splitter."
             )
         for k, (train, test) in enumerate(folds):
             parts = {"training": train, "test": test}
             for name, part in parts.items():
                 if len(part) == 0:
-                    raise ValueError(f"Fold {k} of cv has no example in its {name} part.")
+                    raise ValueError(
+                        f"Fold {k} of cv has no examples in its {name} part."
+                    )
             if self.scoring is not None:
                 # Then only training has weights.
                 del parts["test"]
             for name, part in parts.items():
                 if not weights[part].any():
                     raise ValueError(
-                        f"Fold {k} of cv has only examples whose sample_weight is zero "
-                        f"in its {name} part."
+                        f"All examples in the {name} part of fold {k} of cv have "
+                        "sample_weight 0."
                     )
         return folds
 
@@ -204,9 +206,9 @@ def _best(means):
     finite = np.isfinite(means)
     if len(means) and not finite.any():
         raise ValueError(
-            f"The mean score of every C is {means[0]}: no C can be chosen. Scores that "
-            "are not defined for some predictions may have an argument that says what "
-            "they are then, such as zero_division."
+            f"The mean score of every C is {means[0]}, so no C can be chosen. If the "
+            "score is undefined for some predictions, set its value for them, for "
+            "example with zero_division."
         )
     return int(np.argmax(np.where(finite, means, -np.inf))) if len(means) else 0
 

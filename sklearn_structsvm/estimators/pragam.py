@@ -231,9 +231,9 @@ class PragamClassifier(BatchClassifier):
         if not oracle.has_marginals:
             raise TypeError(
                 f"structure={type(problem.structure).__name__} has no marginals, which "
-                "PragamClassifier needs: ChainStructure and TreeStructure have them, and "
-                "for rows of X structure='auto' reads y. BCFWClassifier and "
-                "BMRMClassifier take any structure."
+                "PragamClassifier needs. Use ChainStructure, TreeStructure, or "
+                "structure='auto' for rows of X. For other structures use "
+                "BCFWClassifier or BMRMClassifier."
             )
         refuse_bounds(problem.structure, type(self).__name__)
         solve = partial(

@@ -143,8 +143,8 @@ def read_structure(X, y, classes):
     if kind not in ("binary", "multiclass"):
         check_classification_targets(y)
         raise ValueError(
-            f"structure='auto' cannot read y of the kind {kind!r}; it knows binary, "
-            "multiclass and multilabel-indicator targets, and sequences of labels."
+            f"structure='auto' does not support y of type {kind!r}. Supported are "
+            "binary, multiclass and multilabel-indicator targets, and label sequences."
         )
     n_classes = len(np.unique(y) if classes is None else as_classes(classes))
     return BinaryStructure() if n_classes <= 2 else MulticlassStructure()
@@ -244,14 +244,14 @@ def make_distributed_problem(estimator, X, y, sample_weight, options=DASK_OPTION
         structure = clone(structure)
         if has_rows and not has_exact_steps(structure):
             raise TypeError(
-                f"structure={structure!r} is not for Dask arrays and data frames, which "
-                "have one class or several labels for each row: it needs data in memory"
+                f"structure={structure!r} does not support Dask arrays and data frames, "
+                "which need one class or several labels per row. Pass data in memory"
                 f"{'' if structure.flat else ', a Dask bag or a list of delayed parts'}."
             )
         if structure.flat and not has_rows:
             raise TypeError(
-                f"structure={structure!r} takes rows of a matrix: with Dask, an array or "
-                f"a data frame; got {type(X).__name__}."
+                f"structure={structure!r} needs one row per example: pass a Dask array "
+                f"or data frame as X; got {type(X).__name__}."
             )
     for name, allowed in options.items():
         value = getattr(estimator, name, allowed[0])
@@ -280,7 +280,8 @@ def class_options(estimator, structure):
     for name, value in options.items():
         if value is not None:
             raise ValueError(
-                f"{name} has no meaning for {type(structure).__name__}; leave it at None."
+                f"{name} cannot be used with {type(structure).__name__}; leave it at "
+                "None."
             )
     return {}
 
@@ -357,8 +358,8 @@ def refuse_bounds(structure, what):
     """ValueError where a structure bounds its weights, for what does not keep to that."""
     if structure.weight_bounds() is not None:
         raise ValueError(
-            f"{type(structure).__name__} bounds its weights, which {what} does not keep "
-            "to: use BCFWClassifier, or a structure without bounds."
+            f"{type(structure).__name__} bounds its weights, which {what} does not "
+            "support. Use BCFWClassifier, or a structure without bounds."
         )
 
 
@@ -391,7 +392,7 @@ def check_nothing_to_learn(problem):
         if joint.lowest_gap < 0.0:
             raise ValueError(f"The objective is zero at zero weights: {WRONG_ORACLE}")
     warn_caller(
-        "There is nothing to learn: no output of any example costs anything.",
+        "There is nothing to learn: every output of every example has loss 0.",
         UserWarning,
     )
     return True

@@ -385,23 +385,23 @@ class SlackRescaledSSVM(StructuredClassifier):
     def _check_combination(self):
         if self.search == "sarawagi" and self.solver != "cutting_plane":
             raise ValueError(
-                "search='sarawagi' bounds the violation beyond the current slack of an "
-                "example, which only solver='cutting_plane' has; got "
-                f"solver={self.solver!r}. 'binary' is the same without a slack."
+                "search='sarawagi' needs the slack of each example, which only "
+                f"solver='cutting_plane' has; got solver={self.solver!r}. Use "
+                "search='binary', which does not need it."
             )
         if self.solver == "sgd" and self.sampling == "gap":
             raise ValueError(
-                "sampling='gap' needs the dual point of solver='bcfw'; "
-                "use 'permuted' or 'uniform' with solver='sgd'."
+                "sampling='gap' requires solver='bcfw'. With solver='sgd' use "
+                "'permuted' or 'uniform'."
             )
         if self.solver == "cutting_plane" and self.average is True:
-            raise ValueError("average=True has no meaning for solver='cutting_plane'.")
+            raise ValueError("average=True cannot be used with solver='cutting_plane'.")
         if self.solver != "bcfw" and self.acceleration is True:
             raise ValueError(
-                f"acceleration=True needs solver='bcfw'; got solver={self.solver!r}."
+                f"acceleration=True requires solver='bcfw'; got solver={self.solver!r}."
             )
         if self.solver != "bcfw" and self.warm_start:
             raise ValueError(
-                "warm_start=True needs solver='bcfw', which keeps its dual point; "
+                "warm_start=True requires solver='bcfw', which keeps its dual solution; "
                 f"got solver={self.solver!r}."
             )

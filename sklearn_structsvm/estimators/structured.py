@@ -582,8 +582,8 @@ class StructuredClassifier(
         gap = f"a duality gap of {result.gap:.3g} > tol={self.tol:.3g}"
         doubt = self._doubt(result)
         if result.status == "stalled":
-            doubt = doubt or "That is rounding: use a larger tol."
-            return f"{name} made no more progress, but {gap} is left. {doubt}"
+            doubt = doubt or "Rounding errors prevent further progress: use a larger tol."
+            return f"{name} made no further progress, but {gap} remains. {doubt}"
         return (
             f"{name} stopped at {result.status}={getattr(self, result.status)} with "
             f"{gap}: the objective is at most that far from its optimum. For less, "
@@ -595,8 +595,9 @@ class StructuredClassifier(
         """Why no solver may close the gap, in a sentence; empty for an exact oracle."""
         if self.structure_.relaxed and result.status == "stalled":
             return (
-                "No labeling that the structure finds is violated by more than tol; its "
-                "upper bounds on the others leave the rest, and no solver closes that."
+                "No labeling found by the structure violates its margin by more than "
+                "tol. The remaining gap comes from upper bounds on the other labelings, "
+                "and no solver can close it."
             )
         return ""
 
@@ -611,7 +612,7 @@ class StructuredClassifier(
             )
         except PicklingError as error:
             raise ValueError(
-                "warm_start=True needs labels and a structure that can be pickled: "
+                "warm_start=True requires labels and a structure that can be pickled: "
                 f"{error}"
             ) from error
 

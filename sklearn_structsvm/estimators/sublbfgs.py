@@ -290,7 +290,8 @@ class SubLBFGSClassifier(BatchClassifier):
         lacks_start = self._lacks_dual_start(problem)
         if self.solver == "dual-hybrid" and lacks_start:
             raise ValueError(
-                f"solver='dual-hybrid' is not for {lacks_start}: use solver='hybrid'."
+                f"solver='dual-hybrid' does not support {lacks_start}. Use "
+                "solver='hybrid'."
             )
         if self.solver != "auto":
             return self.solver
@@ -323,21 +324,21 @@ class SubLBFGSClassifier(BatchClassifier):
         super()._check_combination()
         if (self.loss == "logistic") != (self.penalty == "l1"):
             raise ValueError(
-                "loss='logistic' and penalty='l1' go together, and hinge losses with "
+                "loss='logistic' requires penalty='l1', and the other losses require "
                 f"penalty='l2'; got loss={self.loss!r}, penalty={self.penalty!r}."
             )
         if self.solver != "auto" and self.solver not in SOLVERS[self.penalty]:
             known = ", ".join(repr(name) for name in SOLVERS[self.penalty])
             raise ValueError(
-                f"penalty={self.penalty!r} is for solver='auto', {known}; "
-                f"got solver={self.solver!r}."
+                f"penalty={self.penalty!r} requires solver='auto', {known}; got "
+                f"solver={self.solver!r}."
             )
         if self.penalty == "l1" and self.line_search != "exact":
             raise ValueError(
-                f"line_search={self.line_search!r} is for penalty='l2'; OWL-QN has a "
-                "line search of its own."
+                f"line_search={self.line_search!r} requires penalty='l2'. OWL-QN has its "
+                "own line search."
             )
         if self.loss == "logistic" and self.label_costs is not None:
             raise ValueError(
-                "label_costs has no meaning for loss='logistic'; use class_weight."
+                "label_costs cannot be used with loss='logistic'. Use class_weight."
             )

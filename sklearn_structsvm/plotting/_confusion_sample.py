@@ -64,8 +64,8 @@ class ConfusionSample:
         constraints = read_constraints(estimator.constraints)
         if any(part.needs_costs for part in (estimator.metric_, *constraints)):
             raise ValueError(
-                "What is of costs of each example is no function of the confusion "
-                "matrix: it cannot be drawn."
+                "Metrics and constraints with individual costs of the examples are not "
+                "functions of the confusion matrix, so they cannot be drawn."
             )
         probabilities, _, _ = estimator._mixture_input(
             "predict_proba", X, sensitive_features, None, {}
@@ -113,14 +113,12 @@ class ConfusionSample:
             probabilities = np.column_stack([1 - probabilities, probabilities])
         if probabilities.shape != (len(y), len(classes)):
             raise ValueError(
-                f"y_proba must have a column for each of the labels {classes.tolist()} "
-                f"and {len(y)} rows; got shape {probabilities.shape}."
+                f"y_proba must have {len(y)} rows, and one column for each of the labels "
+                f"{classes.tolist()}; got shape {probabilities.shape}."
             )
         constraints = read_constraints(constraints)
         if any(constraint.needs_baseline for constraint in constraints):
-            raise ValueError(
-                "A baseline predicts from X: use from_estimator for constraints with one."
-            )
+            raise ValueError("Constraints with a baseline need X: use from_estimator.")
         task = make_task(
             _ANY_METRIC if metric is None else metric,
             constraints,

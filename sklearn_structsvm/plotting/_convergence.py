@@ -282,8 +282,7 @@ class ConvergenceDisplay:
         check_is_fitted(estimator)
         if not hasattr(estimator, "history_"):
             raise TypeError(
-                "estimator must record its convergence in history_; "
-                f"{type(estimator).__name__} does not."
+                f"estimator must have a history_; {type(estimator).__name__} does not."
             )
         return cls.from_history(
             estimator.history_,
@@ -303,7 +302,9 @@ def _checked(history, keys):
     values = {}
     for key in keys:
         if key not in history:
-            raise ValueError(f"history has no {key!r}; it has {sorted(history)}.")
+            raise ValueError(
+                f"history has no key {key!r}; its keys are {sorted(history)}."
+            )
         values[key] = np.asarray(history[key], dtype=np.float64)
         shape = values[keys[0]].shape
         if values[key].ndim != 1 or values[key].shape != shape or shape == (0,):

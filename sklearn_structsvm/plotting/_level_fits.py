@@ -64,12 +64,13 @@ def _at_level(estimator, param_name, level):
     for name in names:
         if name not in levels:
             raise ValueError(
-                f"param_name must be of a constraint, one of {levels}; got {name!r}."
+                f"param_name must be a parameter of a constraint, one of {levels}; got "
+                f"{name!r}."
             )
         owner, _, param = name.rpartition("__")
         if known.get(f"{owner}__bound") == _NOT_USED_WITH.get(param, ""):
             raise ValueError(
-                f"{name!r} is of no effect with bound={known[f'{owner}__bound']!r}."
+                f"{name!r} has no effect with bound={known[f'{owner}__bound']!r}."
             )
     model.set_params(**dict.fromkeys(names, level))
     return list(read_constraints(model.constraints))

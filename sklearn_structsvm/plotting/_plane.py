@@ -165,19 +165,19 @@ def _read_entries(entries, cells):
     """Two pairs of indices (label, prediction)."""
     if isinstance(entries, str) or not hasattr(entries, "__len__") or len(entries) != 2:
         raise ValueError(
-            "entries must be two, each a label or a pair (label, prediction); got "
-            f"{entries!r}."
+            f"entries must be two labels or pairs (label, prediction); got {entries!r}."
         )
     found = []
     for entry in entries:
         pair = entry if isinstance(entry, tuple) else (entry, entry)
         if len(pair) != 2:
             raise ValueError(
-                f"An entry is a label or a pair (label, prediction); got {entry!r}."
+                "Each of entries must be a label or a pair (label, prediction); got "
+                f"{entry!r}."
             )
         found.append(tuple(cells.class_index(label, "entries") for label in pair))
     if found[0] == found[1]:
-        raise ValueError(f"entries must be two different ones; got {entries!r}.")
+        raise ValueError(f"entries must be two different entries; got {entries!r}.")
     return found
 
 

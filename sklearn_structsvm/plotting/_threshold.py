@@ -213,7 +213,7 @@ class ThresholdDisplay:
         probabilities = estimator.estimator_.predict_proba(X)
         if probabilities.shape[1] != 2:
             raise ValueError(
-                f"A threshold is of two classes; there are {probabilities.shape[1]}."
+                f"Thresholds require two classes; got {probabilities.shape[1]}."
             )
         return cls.from_predictions(
             y,
@@ -280,7 +280,7 @@ class ThresholdDisplay:
         """
         classes = np.unique(y_true) if labels is None else as_classes(labels, "labels")
         if len(classes) != 2:
-            raise ValueError(f"A threshold is of two classes; there are {len(classes)}.")
+            raise ValueError(f"Thresholds require two classes; got {len(classes)}.")
         y = encode(y_true, classes, "y_true")
         y_score = as_floats("y_score", y_score, len(y))
         weights = check_weights(sample_weight, len(y))
@@ -288,8 +288,8 @@ class ThresholdDisplay:
         for part in (metric, *constraints):
             if getattr(part, "needs_groups", False) or part.needs_costs:
                 raise ValueError(
-                    f"{part!r} is of groups or of costs of each example: one threshold "
-                    "for all does not tell its value."
+                    f"{part!r} uses groups or individual costs of the examples, so a "
+                    "single threshold does not determine its value."
                 )
         _, cells = make_cells(y, weights, classes)
         for constraint in constraints:

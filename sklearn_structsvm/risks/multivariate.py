@@ -54,8 +54,8 @@ class SampleHinge(Risk):
         for code, rows in ((1, self.positives), (0, self.negatives)):
             if len(rows) == 0:
                 raise ValueError(
-                    "A loss of the whole sample needs rows of both classes, with a "
-                    f"weight; y has none of the code {code}."
+                    "A multivariate loss needs rows of both classes with positive "
+                    f"weight; y has none of class {code}."
                 )
 
     def _plane(self, z, along, rtol, B):
@@ -231,15 +231,16 @@ class _CountedHinge(SampleHinge):
         bad = np.flatnonzero(np.abs(weights - units) > WHOLE * np.maximum(weights, 1.0))
         if len(bad) and np.ptp(weights) > 0.0:
             raise ValueError(
-                "sample_weight must hold whole numbers for a loss of the confusion "
-                f"table, how many rows each row stands for; got {weights[bad[0]]} for "
-                f"sample {bad[0]}."
+                "sample_weight must hold integers for a loss of the contingency table, "
+                "because a weight is the number of rows that a row stands for; got "
+                f"{weights[bad[0]]} for sample {bad[0]}."
             )
         units = np.ones_like(units) if len(bad) else units
         if units.sum() > MAX_UNITS:
             raise ValueError(
-                f"sample_weight sums to {units.sum():.3g} rows, and a loss of the "
-                f"confusion table takes at most {MAX_UNITS:.3g}: divide the weights."
+                f"sample_weight sums to {units.sum():.3g} rows, but a loss of the "
+                f"contingency table supports at most {MAX_UNITS:.3g}. Divide the "
+                "weights."
             )
         self.units = units.astype(np.int64)
         self.all_single = bool((units <= 1).all())
@@ -394,8 +395,8 @@ class ConfusionHinge(_CountedHinge):
 
     def _refuse(self, why):
         raise ValueError(
-            f"{self.metric!r} {why}, and has no max-oracle that is fast enough to train "
-            "by: ComplexMetricClassifier takes it."
+            f"{self.metric!r} {why}, so there is no fast max-oracle for training. Use "
+            "ComplexMetricClassifier."
         )
 
     def _plane(self, z, along, rtol, B):

@@ -125,8 +125,9 @@ class History:
     def _check(self, row, lowest_gap):
         if np.isnan(row["dual_gap"]):
             raise ValueError(
-                "The objective is not a number, as squares of the features, or of C "
-                "times them, overflow: scale the features, or try a smaller C."
+                "The objective is not a number, because squares of the features, or "
+                "their products with C, overflow. Scale the features, or use a smaller "
+                "C."
             )
         bounds = row["objective"], row["dual_objective"]
         sizes = [abs(value) for value in bounds if np.isfinite(value)]

@@ -346,8 +346,8 @@ def _check_overrides(cls):
         missing = [method for method in needed if _place(cls, method) >= compiled]
         if is_changed and missing:
             raise TypeError(
-                f"{cls.__name__} defines {name}, which the compiled parts of {parent} do "
-                f"not call: define {' and '.join(missing)} as well."
+                f"{cls.__name__} overrides {name}, which the compiled code of {parent} "
+                f"does not call. Override {' and '.join(missing)} as well."
             )
 
 
@@ -356,8 +356,8 @@ def as_list(items, name):
     has_length = hasattr(items, "__len__") and getattr(items, "ndim", 1) > 0
     if not has_length or isinstance(items, (str, bytes)):
         raise ValueError(
-            f"{name} must be a sequence with one item per example; "
-            f"got {type(items).__name__}."
+            f"{name} must be a sequence with one item per example; got "
+            f"{type(items).__name__}."
         )
     items = list(items)
     if not items:

@@ -68,8 +68,8 @@ class CheckedExample:
         listed = [self.add(labeling, "labelings") for labeling in found]
         if self._same_as(0, listed) is None:
             raise ValueError(
-                f"labelings of {self.name} lack the true labeling of example {self.i}, "
-                f"{brief(self.truth)}."
+                f"labelings of {self.name} does not contain the true labeling of example "
+                f"{self.i}, {brief(self.truth)}."
             )
         self.is_complete = not self.structure.relaxed
         self.listed = sorted(set(listed))
@@ -88,8 +88,8 @@ class CheckedExample:
         for name in arguments:
             if after[name] != before[name]:
                 raise ValueError(
-                    f"{method} of {self.name} changes its argument {name}, for example "
-                    f"{self.i}: it must work on a copy."
+                    f"{method} of {self.name} modifies its argument {name} for example "
+                    f"{self.i}. It must work on a copy."
                 )
         return answer
 
@@ -97,7 +97,7 @@ class CheckedExample:
         """The place of a labeling that `method` returned, checked on its first sight."""
         where = f"{method} of {self.name} returns {brief(labeling)} for example {self.i}"
         if labeling is None:
-            raise ValueError(f"{where}, which is no labeling.")
+            raise ValueError(f"{where}, which is not a labeling.")
         key = label_key(labeling)
         try:
             known = self.places.get(key)
@@ -126,7 +126,7 @@ class CheckedExample:
             # Of another type, perhaps.
             same = self._same_as(place, range(place))
             if same is None:
-                raise ValueError(f"{where}, which is none of its labelings.")
+                raise ValueError(f"{where}, which is not among its labelings.")
             place = same
         self.places[key] = place
         return place
@@ -170,8 +170,8 @@ class CheckedExample:
             )
         if phi.dtype.kind != "f":
             raise ValueError(
-                f"{where} is of {phi.dtype}, which may have cut off decimals: return "
-                "floats."
+                f"{where} has dtype {phi.dtype}, which may have truncated decimals. "
+                "Return floats."
             )
         indices, values = sparse_vector(phi)
         if not np.isfinite(values).all():
@@ -222,9 +222,9 @@ class CheckedExample:
             place, again = (self.add(self.ask(method, **asked), method) for _ in range(2))
             if again != place:
                 raise ValueError(
-                    f"{method} of {self.name} answers the same question about example "
-                    f"{self.i} by {brief(self.labelings[place])}, and then by "
-                    f"{brief(self.labelings[again])}: no fit could be repeated."
+                    f"{method} of {self.name} is not deterministic: for example {self.i} "
+                    f"it returns {brief(self.labelings[place])}, and for the same "
+                    f"arguments then {brief(self.labelings[again])}."
                 )
             self.answers[self.n_trials, lam] = place
         self.n_trials += 1

@@ -58,8 +58,8 @@ def check_oracle(structure, X, y, examples, weights, rng):
         alone, together = (oracle.decode(w, 1.0, n) for n in (1, N_THREADS))
         if not np.array_equal(alone, together):
             raise ValueError(
-                f"{name} claims to be thread_safe, and has other answers for "
-                f"{N_THREADS} threads than for one."
+                f"{name} claims to be thread_safe, but gives other results with "
+                f"{N_THREADS} threads than with one."
             )
     if oracle.has_sums:
         for block, example in enumerate(examples):

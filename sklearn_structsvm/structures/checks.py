@@ -136,9 +136,8 @@ def check_structure(
         example.check_decoders(weights)
     if max(len(example.labelings) for example in examples) == 1:
         raise ValueError(
-            f"{examples[0].name} returns the true labelings whatever the weights are, so "
-            "that nothing could be compared: say which labelings there are by "
-            "`labelings`."
+            f"{examples[0].name} returns the true labelings for all weights, so nothing "
+            "can be compared. Pass all labelings as `labelings`."
         )
     for example in examples:
         if structure.has_constrained_decode:
@@ -154,12 +153,12 @@ def check_structure(
         check_oracle(structure, X, y, examples, weights, rng)
     if structure.has_sums and not structure.make_oracle(X, y).has_sums:
         raise ValueError(
-            f"{type(structure).__name__} claims has_sums, as it defines marginals, and "
-            "the oracle that it makes does not."
+            f"{type(structure).__name__} claims has_sums, because it defines marginals, "
+            "but its oracle does not."
         )
     if picture([X, list(y), structure.get_params(deep=False)]) != before:
         raise ValueError(
-            f"A method of {type(structure).__name__} changes X, y or a parameter of the "
+            f"A method of {type(structure).__name__} modifies X, y or a parameter of the "
             "structure."
         )
 
@@ -171,8 +170,8 @@ def _fitted(structure, X, y):
         copied = clone(structure)
     except (RuntimeError, TypeError) as error:
         raise TypeError(
-            f"{name} cannot be cloned, which each fit does. Its __init__ must name its "
-            f"parameters and store them, unchanged, under their names: {error}"
+            f"{name} cannot be cloned, which every fit does. Its __init__ must store its "
+            f"parameters unchanged under their names: {error}"
         ) from error
     is_fitted = hasattr(structure, "n_weights_")
     structure = structure if is_fitted else copied
@@ -193,8 +192,8 @@ def _fitted(structure, X, y):
     w = np.arange(d, dtype=np.float64)
     if not np.allclose(structure.join_weights(*structure.split_weights(w)), w):
         raise ValueError(
-            f"join_weights of {name} does not undo split_weights: predictions would be "
-            "made with other weights than those of training."
+            f"join_weights of {name} is not the inverse of split_weights, so predictions "
+            "would use other weights than training."
         )
     return structure, X, y
 

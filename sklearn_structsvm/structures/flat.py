@@ -173,8 +173,8 @@ class _SingleLabel(FlatStructure):
         if y.ndim != 1:
             raise ValueError(
                 f"{type(self).__name__} needs one label per example, y of shape "
-                f"(n_samples,); got {y.shape}. For an indicator use MultilabelStructure "
-                "or structure='auto'."
+                f"(n_samples,); got {y.shape}. For a label indicator use "
+                "MultilabelStructure or structure='auto'."
             )
         self.classes_ = learn_classes(y, classes)
         self._class_weight = class_weight_vector(class_weight, self.classes_, y)
@@ -371,13 +371,13 @@ class IndicatorLabels:
         name = type(self).__name__
         if class_weight is not None:
             raise ValueError(
-                "class_weight has no meaning for several labels per example; weigh "
-                f"them with label_costs of {name}."
+                "class_weight cannot be used with several labels per example. Use "
+                f"label_costs of {name}."
             )
         if y.ndim != 2:
             raise ValueError(
-                f"{name} needs an indicator y of shape (n_samples, n_labels); "
-                f"got {y.shape}."
+                f"{name} needs a label indicator y of shape (n_samples, n_labels); got "
+                f"{y.shape}."
             )
         return y.shape[1]
 
@@ -386,7 +386,8 @@ class IndicatorLabels:
         self.classes_ = np.arange(k) if classes is None else as_classes(classes)
         if len(self.classes_) != k:
             raise ValueError(
-                f"classes must name the {k} columns of y; got {len(self.classes_)} names."
+                f"classes must have one name for each of the {k} columns of y; got "
+                f"{len(self.classes_)}."
             )
 
     def _fit_costs(self):
@@ -407,8 +408,8 @@ class IndicatorLabels:
         if wrong.any():
             at = np.argwhere(wrong)[0]
             raise ValueError(
-                f"y must be an indicator of 0 and 1; got {plain(Y[tuple(at)])!r} in row "
-                f"{at[0]}, column {at[1]}."
+                f"y must be a label indicator of 0 and 1; got {plain(Y[tuple(at)])!r} in "
+                f"row {at[0]}, column {at[1]}."
             )
         return values.astype(np.int8)
 

@@ -95,7 +95,7 @@ class ForestStructure(NodeStructure):
             what = first.format(names[labels[place]])
         raise ValueError(
             f"y[{i}] {what} ({self._item} {i}, {self._place} {place - offsets[i]}), "
-            "which `transitions` forbid."
+            "which `transitions` forbids."
         )
 
     def _impossible(self, X, labels):

@@ -466,8 +466,8 @@ class GraphStructure(NodeStructure):
         forest = _parents((x[0], edges))
         if forest is None:
             raise ValueError(
-                "The graph has a cycle: k best labelings and max-marginals are known of "
-                "forests only."
+                "The graph has a cycle. The k best labelings and max-marginals are "
+                "available for forests only."
             )
         order, above, leading = forest[:, ::-1]
         place = np.full(len(order) + 1, -1)
@@ -626,14 +626,14 @@ def _check_edge_features(given, edges, n_features):
     for i, item in enumerate(given):
         if (item is not None) != has_features:
             raise ValueError(
-                "All graphs must have features of edges, or none; "
-                f"X[{i}] has {'none' if item is None else 'some'}, X[0] has "
+                f"Either all graphs must have edge features, or none; X[{i}] has "
+                f"{'none' if item is None else 'some'}, and X[0] has "
                 f"{'some' if has_features else 'none'}."
             )
     if not has_features:
         if n_features not in (None, 1):
             raise ValueError(
-                f"The edges of X have no features, but there were {n_features} in fit."
+                f"The edges of X have no features, but had {n_features} in fit."
             )
         return [np.ones((len(own), 1)) for own in edges]
     some = [i for i, own in enumerate(edges) if len(own)]

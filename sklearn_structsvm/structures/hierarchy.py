@@ -123,9 +123,9 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
             self.inference_ = "lp" if len(twice) else "tree"
         elif self.inference == "tree" and len(twice):
             raise ValueError(
-                "inference='tree' needs a forest, but the node "
-                f"{plain(graph.nodes[twice[0]])!r} has more than one parent; use 'lp' "
-                "or 'auto'."
+                "inference='tree' requires a forest, but the node "
+                f"{plain(graph.nodes[twice[0]])!r} has more than one parent. Use 'lp' or "
+                "'auto'."
             )
         self._graph = graph
         self.nodes_ = graph.nodes
@@ -310,7 +310,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         k = len(self.classes_)
         if Y.ndim != 2 or Y.shape[1] != k:
             raise ValueError(
-                f"y must have a column for each of the {k} leaves of the hierarchy, "
+                f"y must have one column for each of the {k} leaves of the hierarchy, "
                 f"{listed(self.classes_)}; got shape {Y.shape}."
             )
         return super()._encode(Y)

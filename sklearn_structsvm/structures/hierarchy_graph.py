@@ -133,7 +133,7 @@ def read_hierarchy(edges, leaves=None):
                 heapq.heappush(waiting, child)
     if len(order) < len(children):
         raise ValueError(
-            "edges must be without a cycle; got "
+            "edges must not contain a cycle; got "
             f"{_cycle(edges, {name for name in children if n_parents[name]})}."
         )
     number = {name: n for n, name in enumerate(order)}
@@ -158,7 +158,7 @@ def _read_edges(edges):
             )
         pairs.append(tuple(map(plain, pair)))
     if not pairs:
-        raise ValueError("edges is empty: a hierarchy has at least one edge.")
+        raise ValueError("edges is empty: a hierarchy needs at least one edge.")
     names = [name for pair in pairs for name in pair]
     for kind in (Integral, str):
         if isinstance(names[0], kind):
@@ -177,7 +177,7 @@ def _read_edges(edges):
             raise ValueError(f"edges has a node that is its own child: {pair[0]!r}.")
         if first.setdefault(pair, row) != row:
             raise ValueError(
-                f"edges has {pair!r} twice, in the rows {first[pair]} and {row}."
+                f"edges has {pair!r} twice, in rows {first[pair]} and {row}."
             )
     return pairs
 
@@ -209,7 +209,9 @@ def _read_leaves(leaves, children):
             raise ValueError(f"leaves has {name!r} twice.")
     missing = [name for name in found if name not in leaves]
     if missing:
-        raise ValueError(f"leaves lacks {listed(missing)}, without children in edges.")
+        raise ValueError(
+            f"leaves must contain {listed(missing)}, which have no children in edges."
+        )
     return leaves
 
 

@@ -428,7 +428,7 @@ def _read_pairs(pairs, Y):
         if pair[0] == pair[1]:
             raise ValueError(f"pairs must be of two different labels; got {pair}.")
         if frozenset(pair) in seen:
-            raise ValueError(f"pairs must name each pair once; got {pair} again.")
+            raise ValueError(f"pairs must contain each pair once; got {pair} again.")
         seen.add(frozenset(pair))
     return np.ascontiguousarray(given, dtype=np.intp)
 
@@ -439,7 +439,7 @@ def _read_inference(inference, k):
         return "enumerate" if k <= MAX_LABELS else "roof"
     if inference == "enumerate" and k > MAX_LABELS:
         raise ValueError(
-            f"inference='enumerate' goes through all 2**k labelings and takes up to "
+            "inference='enumerate' tries all 2**k label sets and supports up to "
             f"{MAX_LABELS} labels; got {k}. Use 'roof' or 'auto'."
         )
     return inference

@@ -445,8 +445,8 @@ def _check_maps(x, i, n_parts):
         )
     if x.shape[0] not in (1, n_parts):
         raise ValueError(
-            f"{name} has maps of {x.shape[0]} parts; parents has {n_parts}, and it may "
-            "have one that all of them see."
+            f"{name} has maps of {x.shape[0]} parts, but parents has {n_parts}. Pass one "
+            "map per part, or a single map for all parts."
         )
     if 0 in x.shape:
         raise ValueError(

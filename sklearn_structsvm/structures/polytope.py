@@ -345,7 +345,7 @@ def load_highs():
         import highspy
     except ImportError as error:
         raise ImportError(
-            "Linear programs are solved by HiGHS, which is not installed: "
-            "pip install sklearn-structsvm[lp]"
+            "Linear programs need HiGHS, which is not installed. Install it with pip "
+            'install "sklearn-structsvm[lp]".'
         ) from error
     return highspy

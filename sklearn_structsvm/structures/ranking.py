@@ -78,7 +78,7 @@ class RankingStructure(MultilabelStructure):
 
     def make_oracle(self, X, y):
         raise TypeError(
-            "RankingStructure has no max-oracle over sets of labels; its hinge is "
+            "RankingStructure has no max-oracle over label sets; its hinge loss is "
             "sklearn_structsvm.risks.MultilabelHinge."
         )
 

@@ -85,20 +85,20 @@ def _split(label, scheme, prefixes):
             return prefix, type_
     others = ", ".join(f"'{prefix}-...'" for prefix in prefixes if prefix != "O")
     raise ValueError(
-        f"transitions={scheme!r} is for the labels 'O', {others}; got {plain(label)!r}."
+        f"transitions={scheme!r} requires the labels 'O', {others}; got {plain(label)!r}."
     )
 
 
 def _of_mask(mask, k):
     if mask.dtype != bool:
         raise ValueError(
-            f"A mask of transitions must be boolean, True where the next label may "
-            f"follow the previous one; got dtype {mask.dtype}."
+            "transitions must be a boolean mask, True where the next label may follow "
+            f"the previous one; got dtype {mask.dtype}."
         )
     if mask.shape not in ((k, k), (k + 1, k + 1)):
         raise ValueError(
-            f"A mask of transitions must have shape ({k}, {k}) for {k} classes, or "
-            f"({k + 1}, {k + 1}) with a row of the beginning and a column of the end; "
+            f"transitions must be a mask of shape ({k}, {k}) for {k} classes, or "
+            f"({k + 1}, {k + 1}) with a row for the beginning and a column for the end; "
             f"got {mask.shape}."
         )
     allowed = np.ones((k + 1, k + 1), dtype=bool)
@@ -115,14 +115,14 @@ def _without_pairs(pairs, classes):
         pairs = list(pairs)
     except TypeError as error:
         raise ValueError(
-            "transitions must be a scheme's name, a boolean array or a list of "
+            "transitions must be the name of a scheme, a boolean array or a list of "
             f"forbidden pairs; got {pairs!r}."
         ) from error
     for j, pair in enumerate(pairs):
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
             raise ValueError(
-                f"transitions[{j}] must be a pair (previous label, next label) that is "
-                f"forbidden; got {pair!r}. (A mask must be a boolean array.)"
+                f"transitions[{j}] must be a forbidden pair (previous label, next "
+                f"label); got {pair!r}. (A mask must be a boolean array.)"
             )
         previous, following = (plain(label) for label in pair)
         for label in (previous, following):
@@ -132,8 +132,8 @@ def _without_pairs(pairs, classes):
                 known = False
             if not known:
                 raise ValueError(
-                    f"transitions[{j}] has {label!r}, which is none of the classes "
-                    f"{listed(classes)}, nor None for the beginning or the end."
+                    f"transitions[{j}] has {label!r}, which is neither one of the "
+                    f"classes {listed(classes)} nor None for the beginning or the end."
                 )
         if previous is None and following is None:
             raise ValueError(f"transitions[{j}] has no label: {pair!r}.")
@@ -215,8 +215,8 @@ def check_lengths(allowed, lengths):
     bad = np.flatnonzero(~possible_lengths(allowed, max(lengths))[lengths])
     if len(bad):
         raise ValueError(
-            f"X[{bad[0]}] has {lengths[bad[0]]} positions, and `transitions` allow no "
-            "sequence of that many labels."
+            f"X[{bad[0]}] has {lengths[bad[0]]} positions, and `transitions` allows no "
+            "sequence of that length."
         )
 
 

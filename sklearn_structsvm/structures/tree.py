@@ -136,8 +136,8 @@ class TreeStructure(ForestStructure):
     def _allowed(self):
         if isinstance(self.transitions, str):
             raise ValueError(
-                "transitions of trees must be a boolean array or a list of forbidden "
-                "pairs (parent's label, child's label): the names of schemes are for "
+                "transitions of a TreeStructure must be a boolean array or a list of "
+                "forbidden pairs (parent's label, child's label). Named schemes are for "
                 f"sequences; got {self.transitions!r}."
             )
         return super()._allowed()
@@ -154,7 +154,7 @@ class TreeStructure(ForestStructure):
         if not possible.all():
             at = np.searchsorted(offsets, possible.argmin(), side="right") - 1
             raise ValueError(
-                f"X[{at}] is a tree that has no labeling which `transitions` allow."
+                f"X[{at}] is a tree without a labeling that `transitions` allows."
             )
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:

@@ -27,8 +27,8 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
     if len(getattr(X, "shape", ())) == 2:
         raise ValueError(
             "X must be a sequence of n items of shape (T_i, n_features), one per "
-            f"{kind}; got one 2-D array of shape {tuple(X.shape)}. If it is one {kind}, "
-            "write [X]."
+            f"{kind}; got one 2-D array of shape {tuple(X.shape)}. To pass a single "
+            f"{kind}, use [X]."
         )
     items = as_list(X, "X")
     all_sparse = sparse.issparse(items[0])
@@ -97,10 +97,11 @@ def refuse_tokens(X):
     elif not isinstance(token, Mapping):
         return
     raise ValueError(
-        f"{name} is {plain(token)!r}, and not a number or a row of numbers. Sequences of "
-        "words or of dicts get their features from a SequenceTransformer: write "
-        "make_pipeline(SequenceTransformer(), estimator), the former of "
-        "sklearn_structsvm.preprocessing, and X as a list of sequences."
+        f"{name} is {plain(token)!r}, not a number or a row of numbers. To turn "
+        "sequences of words or dicts into features, use "
+        "make_pipeline(SequenceTransformer(), estimator) with "
+        "sklearn_structsvm.preprocessing.SequenceTransformer, and pass X as a list of "
+        "sequences."
     )
 
 

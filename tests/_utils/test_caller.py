@@ -133,14 +133,16 @@ def test_of_weights_that_an_estimator_does_not_take():
 
     model = ComplexMetricClassifier(Unweighted(), "h_mean")
     call = lambda: model.fit(ROWS.X, ROWS.y, np.ones(40))  # noqa: E731
-    assert reported(UserWarning, "does not take sample_weight", call) == first_line(call)
+    assert reported(UserWarning, "does not accept sample_weight", call) == first_line(
+        call
+    )
 
 
 def test_of_classes_that_a_fold_lacks():
     y = np.repeat([0, 1, 2], [13, 13, 14])
     model = METRIC(cv=KFold(3))
     call = lambda: model.fit(ROWS.X, y)  # noqa: E731
-    assert reported(UserWarning, "A fold trains without", call) == first_line(call)
+    assert reported(UserWarning, "A fold has no training", call) == first_line(call)
 
 
 @pytest.mark.parametrize(

@@ -383,7 +383,7 @@ def test_a_metric_of_groups_can_be_bounded():
     G, h = constraint.convex_tangent(C, cells)
     assert G.shape == cells.shape
     assert np.vdot(G, C) + h == pytest.approx(constraint.violation(C, cells))
-    with pytest.raises(ValueError, match="takes neither group nor per_group"):
+    with pytest.raises(ValueError, match="supports neither group nor per_group"):
         MetricBound(WorstGroup(), at_most=0.3, group="m").check(cells)
 
 

@@ -76,7 +76,7 @@ def test_names_give_metrics(name):
 
 
 def test_unknown_metrics_are_refused():
-    with pytest.raises(ValueError, match="metric='f2' is unknown: the names are"):
+    with pytest.raises(ValueError, match="metric='f2' is unknown. Valid names are"):
         get_metric("f2", [0, 1])
     for wrong in (GMean, len, None, 3):
         with pytest.raises(TypeError, match="metric must be a name or an instance"):
@@ -122,7 +122,7 @@ def test_resolving_leaves_the_object_as_it_is():
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        (FBeta(pos_label="x"), "pos_label='x' is not a class: they are"),
+        (FBeta(pos_label="x"), "pos_label='x' is not a class. The classes are"),
         (FBeta(0.0, pos_label=1), "beta must be a positive number, got 0.0"),
         (FBeta("1", pos_label=1), "beta must be a positive number, got '1'"),
         (Jaccard("weighted"), "average must be"),
@@ -149,7 +149,7 @@ def test_parameters_that_make_no_sense_are_refused(metric, message):
 
 
 def test_micro_f1_needs_a_class_besides_the_default_one():
-    with pytest.raises(ValueError, match="a class besides"):
+    with pytest.raises(ValueError, match="one class besides"):
         MicroF1().resolve([0])
 
 

@@ -111,7 +111,7 @@ def test_every_claim_of_a_metric_holds_for_many_classes(metric):
 @pytest.mark.parametrize("metric", [FBeta(), Jaccard()], ids=str)
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_metric_of_one_class_asks_which_unless_there_are_two(metric, k):
-    with pytest.raises(ValueError, match="give it pos_label, one of"):
+    with pytest.raises(ValueError, match="set pos_label to one of"):
         metric.resolve(np.arange(k))
 
 

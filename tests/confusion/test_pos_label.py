@@ -49,7 +49,9 @@ def test_of_zero_and_one_and_booleans_the_positive_label_is_plain(metric, score,
 def test_of_other_labels_it_must_be_said(metric, names):
     y, guess = named(names, Y), named(names, GUESS)
     first, second = sorted(names)
-    with pytest.raises(ValueError, match=rf"pos_label, one of \[{first!r}, {second!r}\]"):
+    with pytest.raises(
+        ValueError, match=rf"pos_label to one of \[{first!r}, {second!r}\]"
+    ):
         metric(y, guess)
     for label in names:
         found = type(metric)(pos_label=label)(y, guess)
@@ -69,7 +71,7 @@ def test_a_name_says_of_which_object_the_label_is_a_parameter(name):
 def test_scorers_follow_the_same_rule():
     X, y = np.arange(8.0)[:, None], named(("ok", "fraud"), Y)
     model = LogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match="pos_label, one of"):
+    with pytest.raises(ValueError, match="pos_label to one of"):
         FBeta().scorer()(model, X, y)
     found = FBeta(pos_label="fraud").scorer()(model, X, y)
     assert found == pytest.approx(f1_score(y, model.predict(X), pos_label="fraud"))
@@ -89,7 +91,7 @@ def test_scorers_follow_the_same_rule():
 )
 def test_constraints_ask_where_the_answer_depends_on_it(constraint, names):
     y, guess = named(names, Y), named(names, GUESS)
-    with pytest.raises(ValueError, match="pos_label, one of"):
+    with pytest.raises(ValueError, match="pos_label to one of"):
         constraint(y, guess, sensitive_features=GROUPS)
 
 

@@ -169,5 +169,5 @@ def test_all_constraints_hold_together():
 
 def test_what_is_no_rate_has_no_bound():
     *_, cells, sizes = make_sample(new_rng(4), 2, 2)
-    with pytest.raises(ValueError, match="on rates; it cannot be said of Quantification"):
+    with pytest.raises(ValueError, match="on rates; got Quantification"):
         find_bounds([Quantification(0.1)], cells, sizes, 0.95)

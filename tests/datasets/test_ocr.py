@@ -151,7 +151,7 @@ def test_a_word_missing_upstream_is_an_error(upstream, tmp_path, monkeypatch):
 )
 def test_a_corrupted_file_is_named(tmp_path, content):
     (tmp_path / "ocr.npz").write_bytes(content)
-    with pytest.raises(OSError, match=r"ocr\.npz cannot be read .* fetched again"):
+    with pytest.raises(OSError, match=r"ocr\.npz cannot be read .* download it again"):
         fetch_ocr_letters(data_home=tmp_path)
 
 

@@ -203,7 +203,7 @@ def refusals():
     other = (100, 100, 100)
     several = label_binarize(y, classes=range(4))
     return {
-        "y in memory": ((X_, y), TypeError, "y must be .* the chunks of the rows of X"),
+        "y in memory": ((X_, y), TypeError, "y must be .* the row chunks of X"),
         "X in memory": ((X, y_), TypeError, "X must be a dask.array .* got ndarray"),
         "no y": ((X_, None), TypeError, "y must be a Dask collection.* got NoneType"),
         "weights in memory": ((X_, y_, s), TypeError, "sample_weight must be a Dask"),
@@ -255,7 +255,7 @@ def test_what_makes_no_problem_is_refused(data, error, message):
 
 def test_estimators_that_take_no_collections_say_which_do():
     X, y, _ = rows()
-    with pytest.raises(TypeError, match="BCFWClassifier and BMRM"):
+    with pytest.raises(TypeError, match="BCFWClassifier or BMRM"):
         PragamClassifier().fit(divided(X), divided(y))
     with pytest.raises(ValueError, match="needs data in memory"):
         BMRMClassifier(MulticlassStructure()).fit(divided(X), divided(y))

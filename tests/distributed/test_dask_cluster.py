@@ -194,6 +194,6 @@ def test_rows_that_nobody_can_compute_again_are_an_error(mortal_client, monkeypa
         return ask(workers, question)
 
     monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)
-    with pytest.raises(RuntimeError, match="rows were lost with a worker"):
+    with pytest.raises(RuntimeError, match="a worker was lost with rows"):
         model = SubLBFGSClassifier(**EXACT, solver="hybrid")
         model.fit(da.concatenate(chunks), divided(y, (150, 150)))

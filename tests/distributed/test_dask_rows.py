@@ -131,11 +131,13 @@ def test_wrong_rows_are_errors_before_any_work():
     data = divided(X), divided(y)
     tree = HierarchicalStructure([[0, 1], [0, 2]])
     for structure in (tree, ChainStructure()):
-        with pytest.raises(TypeError, match="is not for Dask arrays and data frames"):
+        with pytest.raises(
+            TypeError, match="does not support Dask arrays and data frames"
+        ):
             BCFWClassifier(structure).fit(*data)
     with pytest.raises(ValueError, match="warm_start=True needs data in memory"):
         BCFWClassifier(warm_start=True).fit(*data)
-    with pytest.raises(ValueError, match="step='exact' is for BinaryStructure"):
+    with pytest.raises(ValueError, match="step='exact' is only for BinaryStructure"):
         BCFWClassifier(step="exact", coef_bounds=(-1, 1)).fit(*data)
     with pytest.raises(TypeError, match="y must be a Dask collection"):
         BCFWClassifier().fit(data[0], y)

@@ -245,15 +245,15 @@ def test_what_needs_data_in_memory_says_so(model, message):
 def test_wrong_parts_are_errors_before_any_work():
     X, y = chains(9)
     model = BCFWClassifier()
-    with pytest.raises(TypeError, match="rows of a matrix: with Dask, an array or a da"):
+    with pytest.raises(TypeError, match="one row per example: pass a Dask array or da"):
         BCFWClassifier(MulticlassStructure()).fit(divided(X), divided(y))
-    with pytest.raises(ValueError, match="class_weight has no meaning for Nearest"):
+    with pytest.raises(ValueError, match="class_weight cannot be used with Nearest"):
         BCFWClassifier(Nearest(), class_weight="balanced").fit(divided(X), divided(y))
-    with pytest.raises(ValueError, match="as many parts; got 4, 3"):
+    with pytest.raises(ValueError, match="same number of parts; got 4, 3"):
         model.fit(divided(X), divided(y, 2))
     with pytest.raises(TypeError, match="y must be a dask.bag"):
         model.fit(divided(X), y)
-    with pytest.raises(ValueError, match="Part 1 has 3 examples in X, and 2 in y"):
+    with pytest.raises(ValueError, match="Part 1 has 3 examples in X, but 2 in y"):
         model.fit(divided(X), divided(y[:7]))
     with pytest.raises(ValueError, match="X is empty"):
         model.fit(divided([]), divided([]))

@@ -126,8 +126,8 @@ def test_callbacks_and_a_short_run_are_as_in_memory():
         ({"solver": "dual"}, "solver='dual' needs data in memory; with Dask it must be"),
         ({"solver": "newton"}, "solver='newton' needs data in memory"),
         ({"warm_start": True}, "warm_start=True needs data in memory"),
-        ({"structure": GraphStructure()}, "needs a structure over whose labelings"),
-        ({"class_weight": "balanced"}, "class_weight has no meaning for ChainStructure"),
+        ({"structure": GraphStructure()}, "needs a structure that can sum"),
+        ({"class_weight": "balanced"}, "class_weight cannot be used with ChainStructure"),
     ],
     ids=str,
 )
@@ -142,7 +142,7 @@ def test_what_is_not_for_parts_says_so(options, message):
 def test_wrong_rows_are_errors_before_any_work():
     X, y, _ = rows()
     X, y = divided(X), divided(y)
-    with pytest.raises(TypeError, match="is not for Dask arrays and data frames"):
+    with pytest.raises(TypeError, match="does not support Dask arrays and data frames"):
         CRFClassifier(ChainStructure()).fit(X, y)
     with pytest.raises(ValueError, match="Chunk 0 of the Dask collection"):
         CRFClassifier().fit(da.full_like(X, np.nan), y)

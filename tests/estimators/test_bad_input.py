@@ -281,7 +281,7 @@ def test_batch_steps_are_plain():
     problem = make_problem("binary")
     for options in ({"step": "pairwise"}, {"step": "away"}, {"cache": True}):
         refused(
-            problem.X, problem.y, "algorithm='batch' makes plain", BinaryStructure(),
+            problem.X, problem.y, "algorithm='batch' requires", BinaryStructure(),
             algorithm="batch", **options,
         )  # fmt: skip
 

@@ -187,7 +187,7 @@ def test_class_weights_are_sample_weights(make, kind):
     model = make(C=0.1, class_weight={"a": 3.0}).fit(X, y)
     same = make(C=0.1).fit(X, y, sample_weight=np.where(y == "a", 3.0, 1.0))
     np.testing.assert_array_equal(model.coef_, same.coef_)
-    with pytest.raises(ValueError, match="class_weight has no meaning"):
+    with pytest.raises(ValueError, match="class_weight cannot be used"):
         make(class_weight="balanced").fit(*make_data("ranking"))
 
 
@@ -246,7 +246,7 @@ def test_a_fit_that_ends_early_says_so(make):
 
 def test_a_bound_by_gradients_that_meets_no_tol_says_so():
     model = SubLBFGSClassifier("logistic", penalty="l1", tol=1e-15)
-    message = "OWL-QN made no more progress.* gradients, .* use a larger tol"
+    message = "OWL-QN made no further progress.* gradients, .* use a larger tol"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(*make_data("binary"))
@@ -667,7 +667,7 @@ def test_pragam_names_the_structures_that_have_marginals(structure):
     if isinstance(structure, GraphStructure):
         X, y = [(x[np.newaxis], np.empty((0, 2), dtype=int)) for x in X], y[:, np.newaxis]
     model = PragamClassifier(structure=structure)
-    with pytest.raises(TypeError, match="ChainStructure and TreeStructure have them"):
+    with pytest.raises(TypeError, match="Use ChainStructure, TreeStructure"):
         model.fit(X, y)
     assert not hasattr(model, "coef_")
 
@@ -678,7 +678,7 @@ def test_pragam_refuses_a_structure_that_bounds_its_weights():
             return np.zeros(self.n_weights_), np.full(self.n_weights_, np.inf)
 
     X, y = make_chains(5, random_state=new_seed(0))
-    with pytest.raises(ValueError, match="which PragamClassifier does not keep to"):
+    with pytest.raises(ValueError, match="which PragamClassifier does not support"):
         PragamClassifier(structure=Attractive()).fit(X, y)
 
 
@@ -750,34 +750,38 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
 @pytest.mark.parametrize(
     ("model", "kind", "message"),
     [
-        (SubLBFGSClassifier("logistic"), "binary", "go together"),
-        (SubLBFGSClassifier(penalty="l1"), "binary", "go together"),
-        (SubLBFGSClassifier("slack_hinge", penalty="l1"), "binary", "go together"),
-        (SubLBFGSClassifier(solver="owlqn"), "binary", "penalty='l2' is for"),
+        (SubLBFGSClassifier("logistic"), "binary", "requires penalty='l1'"),
+        (SubLBFGSClassifier(penalty="l1"), "binary", "requires penalty='l1'"),
+        (
+            SubLBFGSClassifier("slack_hinge", penalty="l1"),
+            "binary",
+            "requires penalty='l1'",
+        ),
+        (SubLBFGSClassifier(solver="owlqn"), "binary", "penalty='l2' requires"),
         (
             SubLBFGSClassifier(solver="dual-hybrid"),
             "ranking",
-            "not for several labels per example: use solver='hybrid'",
+            "not support several labels per example. Use solver='hybrid'",
         ),
         (
             SubLBFGSClassifier("slack_hinge", solver="dual-hybrid"),
             "multiclass",
-            "not for loss='slack_hinge'",
+            "not support loss='slack_hinge'",
         ),
         (
             SubLBFGSClassifier("logistic", penalty="l1", solver="hybrid"),
             "binary",
-            "penalty='l1' is for solver='auto', 'owlqn', 'owlqn\\*'",
+            "penalty='l1' requires solver='auto', 'owlqn', 'owlqn\\*'",
         ),
         (
             SubLBFGSClassifier("logistic", penalty="l1", line_search="wolfe"),
             "binary",
-            "line_search='wolfe' is for",
+            "line_search='wolfe' requires",
         ),
         (
             SubLBFGSClassifier("logistic", penalty="l1", label_costs=COSTS[:2, :2]),
             "binary",
-            "label_costs has no meaning",
+            "label_costs cannot be used",
         ),
         (
             SubLBFGSClassifier("logistic", penalty="l1"),
@@ -797,7 +801,7 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
             (
                 make(loss="slack_hinge", label_costs=COSTS[:2, :2]),
                 "binary",
-                "what class_weight is",
+                "use class_weight",
             )
             for make in CLASSES
         ),
@@ -807,7 +811,7 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
             for kind in ("binary", "ranking")
         ),
         *(
-            (model, "chain", "needs one row of X for each example")
+            (model, "chain", "needs one row of X per example")
             for model in (
                 SubLBFGSClassifier(),
                 SubLBFGSClassifier("logistic", penalty="l1"),
@@ -900,7 +904,7 @@ for_each_solver = pytest.mark.parametrize("name", SOLVERS)
 @for_each_solver
 def test_features_whose_squares_overflow_are_refused(name, scale, layout):
     X, y = make_data("binary")
-    with pytest.raises(ValueError, match=r"X has features as large as .*: scale them"):
+    with pytest.raises(ValueError, match=r"X has features as large as .* Scale them"):
         clone(SOLVERS[name]).fit(layout(scale * X), y)
 
 

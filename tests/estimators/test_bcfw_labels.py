@@ -123,7 +123,7 @@ def test_class_weights_of_chains_multiply_the_costs_of_positions():
 
 @pytest.mark.parametrize("kind", ["multilabel", "custom"])
 def test_class_weight_is_refused_where_it_has_no_meaning(kind):
-    with pytest.raises(ValueError, match="class_weight has no meaning for"):
+    with pytest.raises(ValueError, match="class_weight cannot be used with"):
         make_problem(kind).fitted(class_weight="balanced")
 
 

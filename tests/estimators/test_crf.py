@@ -206,7 +206,9 @@ def test_newton_is_for_rows():
 
     X, y = classes()
     for structure, data in ((ChainStructure(), chains()), (Mine(), (X, y))):
-        with pytest.raises(ValueError, match="solver='newton' is for BinaryStructure"):
+        with pytest.raises(
+            ValueError, match="solver='newton' is only for BinaryStructure"
+        ):
             CRFClassifier(structure, solver="newton").fit(*data)
     assert CRFClassifier(Mine(), solver="lbfgs").fit(X, y).solver_ == "lbfgs"
 
@@ -443,7 +445,7 @@ def test_a_structure_without_sums_is_refused_and_others_are_named(structure):
 def test_class_weights_of_positions_are_refused():
     X, y = chains()
     with pytest.raises(
-        ValueError, match="class_weight has no meaning for ChainStructure"
+        ValueError, match="class_weight cannot be used with ChainStructure"
     ):
         CRFClassifier(class_weight="balanced").fit(X, y)
 

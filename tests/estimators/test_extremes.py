@@ -266,7 +266,7 @@ def test_batch_classifiers_refuse_it_as_well(cls):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_features_whose_squares_overflow_are_never_fitted_in_silence():
     X, y = make_chains(12, random_state=new_seed(0))
-    with pytest.raises(ValueError, match="not a number.*scale the features"):
+    with pytest.raises(ValueError, match="not a number.*Scale the features"):
         BCFWClassifier().fit([1e200 * x for x in X], y)
     rows, labels = np.concatenate(X), np.concatenate(y)
     with pytest.warns(ConvergenceWarning, match="scale the features"):

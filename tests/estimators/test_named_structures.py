@@ -101,7 +101,7 @@ def test_an_unknown_name_is_refused_by_fit_and_by_nothing_before_it(model, struc
 
 
 def test_crf_refuses_a_named_structure_without_sums():
-    with pytest.raises(ValueError, match="sums can be computed.*got 'pairwise'"):
+    with pytest.raises(ValueError, match="can sum over all labelings.*got 'pairwise'"):
         CRFClassifier("pairwise").fit(np.eye(2), np.eye(2, dtype=int))
 
 
@@ -159,9 +159,9 @@ def test_one_sequence_is_told_how_to_be_a_list(library):
     if library != "numpy":
         one = pytest.importorskip(library).DataFrame(one)
     model = BCFWClassifier("chain", tol=0.1, random_state=0)
-    with pytest.raises(ValueError, match=r"one 2-D array.*one sequence, write \[X\]"):
+    with pytest.raises(ValueError, match=r"one 2-D array.*single sequence, use \[X\]"):
         model.fit(one, y[0])
-    with pytest.raises(ValueError, match=r"one sequence, write \[X\]"):
+    with pytest.raises(ValueError, match=r"single sequence, use \[X\]"):
         model.fit(X, y).predict(one)
 
 

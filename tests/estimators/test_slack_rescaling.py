@@ -460,7 +460,7 @@ def test_the_warning_of_an_inexact_search_names_it_and_points_to_the_caller(
 ):
     problem = written("multilabel")
     # Either may come first, where nothing that is found is violated any more.
-    ended = "(made no more progress|stopped at max_iter=200)"
+    ended = "(made no further progress|stopped at max_iter=200)"
     message = rf"{ended}.*search='{search}' is inexact.*use search='angular'"
     model = problem.model(search=search, tol=1e-6, max_iter=200, **options)
     with pytest.warns(ConvergenceWarning, match=message) as record:
@@ -480,7 +480,7 @@ def test_the_warning_of_an_inexact_search_names_it_and_points_to_the_caller(
 def test_the_warning_of_a_search_that_is_cut_off_names_its_limits(limit, message):
     problem = written("weighted chain")
     model = problem.model(solver="cutting_plane", tol=1e-9, **limit)
-    with pytest.warns(ConvergenceWarning, match=f"no more progress.*{message}"):
+    with pytest.warns(ConvergenceWarning, match=f"no further progress.*{message}"):
         model.fit(problem.X, problem.y)
     primal = problem.primal(model)
     assert primal - 1e-12 <= model.objective_
@@ -542,7 +542,7 @@ REFUSED = [
     ({"search": "sarawagi"}, r"search='sarawagi'.*solver='cutting_plane'.*'bcfw'"),
     ({"search": "sarawagi", "solver": "sgd"}, r"'cutting_plane'.*solver='sgd'"),
     ({"sampling": "gap", "solver": "sgd"}, r"sampling='gap'.*'permuted' or 'uniform'"),
-    ({"average": True, "solver": "cutting_plane"}, "average=True has no meaning"),
+    ({"average": True, "solver": "cutting_plane"}, "average=True cannot be used"),
     ({"warm_start": True, "solver": "sgd"}, "warm_start=True.*'bcfw'.*solver='sgd'"),
     ({"warm_start": True, "solver": "cutting_plane"}, "warm_start=True.*cutting_plane"),
 ]
@@ -568,7 +568,7 @@ def test_parameters_that_contradict_each_other_are_refused(params, message):
         ),
         (
             "exact",
-            "search='exact' needs.*with slack_augmented_decode, and Coded has none",
+            "search='exact' needs.*slack_augmented_decode, which Coded does not have",
         ),
     ],
 )

@@ -118,7 +118,7 @@ def test_sets_of_labels_have_no_unseen_ones_but_a_shape():
     model = problem.fitted()
     for bad, message in [
         (problem.y[:, :2], r"y must have shape \(n_samples, 3\); got \(16, 2\)"),
-        (problem.y + 1, "must be an indicator of 0 and 1; got 2"),
+        (problem.y + 1, "must be a label indicator of 0 and 1; got 2"),
         (problem.y.astype(str), "y must hold numbers"),
         ([[1, 0, 1], [1]], "y must be an array"),
     ]:

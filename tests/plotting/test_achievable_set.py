@@ -350,7 +350,7 @@ class TestPredictions:
     def test_a_baseline_needs_the_rows(self):
         X, y, _, model = fitted()
         churn = Churn(model.estimator_, at_most=0.2)
-        with pytest.raises(ValueError, match="baseline predicts from X"):
+        with pytest.raises(ValueError, match="Constraints with a baseline need X"):
             draw_predictions(y, model.estimator_.predict_proba(X), constraints=churn)
         bounded = ComplexMetricClassifier(constraints=churn).fit(X, y)
         display = draw(bounded, X, y)
@@ -418,8 +418,8 @@ class TestRefused:
         [
             ({"entries": (0, 7)}, "entries=7 is not a class"),
             ({"entries": (0, (1, 7))}, "entries=7 is not a class"),
-            ({"entries": (0, 0)}, "two different ones"),
-            ({"entries": (0, (0, 0))}, "two different ones"),
+            ({"entries": (0, 0)}, "two different entries"),
+            ({"entries": (0, (0, 0))}, "two different entries"),
             ({"entries": (0, 1, 2)}, r"must be two.*\(0, 1, 2\)"),
             ({"entries": 0}, "must be two.*got 0"),
             ({"entries": (0, (1, 1, 1))}, r"a pair \(label, prediction\); got \(1, 1, 1"),

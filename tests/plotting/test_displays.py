@@ -207,7 +207,11 @@ def test_unknown_x_or_y_is_refused_with_the_value_and_the_choices(parameter, cho
 @pytest.mark.parametrize(
     "history, error, message",
     [
-        ({"seconds": [1.0]}, ValueError, "has no 'dual_gap'; it has .'seconds'."),
+        (
+            {"seconds": [1.0]},
+            ValueError,
+            "has no key 'dual_gap'; its keys are .'seconds'.",
+        ),
         (changed(dual_gap=[1.0, 0.5]), ValueError, r"'dual_gap'.*\(2,\) and \(4,\)"),
         (changed(seconds=[]), ValueError, r"'seconds'.*not empty"),
         (changed(seconds=np.ones((4, 1))), ValueError, r"'seconds'.*must be 1-D"),

@@ -75,13 +75,13 @@ def test_what_has_no_threshold_is_refused():
     X, y, weights = data()
     three = np.where(X[:, 1] > 1, "perhaps", y)
     model = ComplexMetricClassifier().fit(X, three)
-    with pytest.raises(ValueError, match="of two classes; there are 3"):
+    with pytest.raises(ValueError, match="two classes; got 3"):
         ThresholdDisplay.from_estimator(model, X, three)
-    with pytest.raises(ValueError, match="of two classes; there are 3"):
+    with pytest.raises(ValueError, match="two classes; got 3"):
         ThresholdDisplay.from_predictions(three, X[:, 0])
-    with pytest.raises(ValueError, match="is of groups or of costs"):
+    with pytest.raises(ValueError, match="uses groups or individual costs"):
         ThresholdDisplay.from_predictions(y, X[:, 0], constraints=EqualOpportunity())
-    with pytest.raises(ValueError, match="is of groups or of costs"):
+    with pytest.raises(ValueError, match="uses groups or individual costs"):
         ThresholdDisplay.from_predictions(y, X[:, 0], metric="expected_cost")
     with pytest.raises(TypeError, match="a fitted ComplexMetricClassifier"):
         ThresholdDisplay.from_estimator(ComplexMetricClassifier(), X, y)

@@ -348,11 +348,11 @@ class TestFits:
             (EqualOpportunity(slack=0.1), "constraints__at_most", "got 'constraints"),
             (EqualOpportunity(slack=0.1), "slack", "'constraints__slack'.*got 'slack'"),
             (EqualOpportunity(slack=0.1), "constraints__ratio", "no effect with bound"),
-            (EqualOpportunity(bound="ratio"), "constraints__slack", "of no effect"),
+            (EqualOpportunity(bound="ratio"), "constraints__slack", "has no effect"),
             ([Recall(at_least=0.1)], "constraints__at_least", "__0__at_least'.*got"),
             ([Recall(at_least=0.1)], "constraints__1__at_least", "__0__at_least'.*got"),
-            ((), "constraints__slack", "must be of a constraint"),
-            (EqualOpportunity(), "metric", "must be of a constraint"),
+            ((), "constraints__slack", "must be a parameter of a constraint"),
+            (EqualOpportunity(), "metric", "must be a parameter of a constraint"),
         ],
     )
     def test_level_that_no_constraint_has_is_refused(self, constraints, name, message):

@@ -440,9 +440,9 @@ def test_what_has_no_oracle_is_refused():
 def test_bad_arguments_are_named():
     X, y = np.zeros((4, 1)), [0, 1, 0, 1]
     metric = FBeta().resolve([0, 1])
-    with pytest.raises(ValueError, match=r"whole numbers.*1\.5 for sample 2"):
+    with pytest.raises(ValueError, match=r"integers.*1\.5 for sample 2"):
         ConfusionHinge(X, y, metric, [1.0, 2.0, 1.5, 1.0])
-    with pytest.raises(ValueError, match="at most.*divide the weights"):
+    with pytest.raises(ValueError, match="at most.*Divide the weights"):
         TopKHinge(X, y, 1, [1.0, 2.0, 1e12, 1.0])
     for weight in ([1.0], [1.0, 0.0], [1.0, np.inf]):
         with pytest.raises(ValueError, match="class_weight must hold two positive"):
@@ -450,7 +450,7 @@ def test_bad_arguments_are_named():
     for k in (0, 5, 1.5):
         with pytest.raises(ValueError, match=rf"k must be one of 1, ..., 4.*got {k}"):
             TopKHinge(X, y, k)
-    with pytest.raises(ValueError, match="both classes.*none of the code 1"):
+    with pytest.raises(ValueError, match="both classes.*none of class 1"):
         RocAucHinge(X, y, [1.0, 0.0, 1.0, 0.0])
     risk = RocAucHinge(X, y)
     with pytest.raises(NotImplementedError, match="whole sample"):

@@ -287,8 +287,8 @@ def cut(phi, y):
 
 
 WRONG_FEATURES = {
-    "integers": (cut, "joint_feature of Broken .* is of int64.*return floats"),
-    "booleans": (lambda phi, y: phi > 0, "joint_feature of Broken .* is of bool"),
+    "integers": (cut, "joint_feature of Broken .* has dtype int64.*Return floats"),
+    "booleans": (lambda phi, y: phi > 0, "joint_feature of Broken .* has dtype bool"),
     "decimals cut off": (lambda phi, y: np.trunc(phi), "decode of Broken is not exact"),
     "another length": (
         lambda phi, y: np.append(phi, 0.0) if y.all() else phi,
@@ -361,7 +361,7 @@ def test_arguments_that_are_changed_are_caught():
         ("loss_augmented_decode", "y_true"),
         ("decode", "x"),
     ):
-        message = f"^{method} of Broken changes its argument {argument}, for example 0"
+        message = f"^{method} of Broken modifies its argument {argument} for example 0"
         check_broken(flips(method, argument), ValueError, message)
 
 
@@ -379,9 +379,9 @@ def test_errors_of_the_structures_own_methods_say_what_was_asked():
 
 ANSWERS = {
     "too long": (lambda y: np.append(y, 0), r"of shape \(4,\), and the true .*\(3,\)"),
-    "nothing": (lambda y: None, "returns None for example 0, which is no labeling"),
+    "nothing": (lambda y: None, "returns None for example 0, which is not a labeling"),
     "a set": (set, "must be an array, list, tuple or dict, or hashable"),
-    "none of the list": (lambda y: y + 2, "which is none of its labelings"),
+    "none of the list": (lambda y: y + 2, "which is not among its labelings"),
 }
 
 
@@ -401,7 +401,7 @@ def test_an_answer_that_changes_is_caught():
         scores = np.array([w @ self.joint_feature(x, y) for y in self.every(x)])
         return self.every(x)[rng.choice(np.flatnonzero(scores == scores.max()))]
 
-    message = r"decode of Broken answers the same question about example \d by .* then by"
+    message = r"decode of Broken is not deterministic: for example \d it returns .* then"
     check_broken({"decode": decode}, ValueError, message, n=8)
 
 
@@ -412,7 +412,7 @@ def test_a_decoder_that_always_finds_the_truth_leaves_nothing_to_compare():
     }
     X, _ = data()
     broken = type("Broken", (Bits,), methods)()
-    with pytest.raises(ValueError, match="nothing could be compared.*`labelings`"):
+    with pytest.raises(ValueError, match="nothing can be compared.*`labelings`"):
         check_structure(broken, X, [np.zeros(3, dtype=int)] * len(X))
     with pytest.raises(ValueError, match="is not exact"):
         check_structure(
@@ -423,7 +423,9 @@ def test_a_decoder_that_always_finds_the_truth_leaves_nothing_to_compare():
 def test_a_list_without_the_true_labeling_is_caught():
     X, _ = data()
     y = [np.ones(3, dtype=int)] * len(X)
-    with pytest.raises(ValueError, match="labelings of Bits lack the true .* example 0"):
+    with pytest.raises(
+        ValueError, match="labelings of Bits does not contain the true .* example 0"
+    ):
         check_structure(Bits(), X, y, labelings=lambda x: Bits().every(x)[:-1])
 
 
@@ -445,7 +447,7 @@ def test_parameters_that_are_not_kept_are_caught():
     for structure in (Converts(), Forgets()):
         with pytest.raises((TypeError, AttributeError), match="cloned|costs"):
             check_structure(structure, X, y)
-    with pytest.raises(ValueError, match="changes X, y or a parameter|is not exact"):
+    with pytest.raises(ValueError, match="modifies X, y or a parameter|is not exact"):
         check_structure(Spends(COSTS.copy()), X, y)
 
 
@@ -466,7 +468,7 @@ def test_a_fit_that_leaves_no_length_is_caught():
 
 def test_weights_that_come_back_otherwise_are_caught():
     methods = {"join_weights": lambda self, coef, intercept: coef[::-1]}
-    check_broken(methods, ValueError, "join_weights of Broken does not undo")
+    check_broken(methods, ValueError, "join_weights of Broken is not the inverse")
 
 
 def test_predictions_of_many_that_are_not_those_of_one_are_caught():

@@ -441,7 +441,7 @@ def test_a_fit_ends_where_only_the_bounds_are_left():
     X, y = random_graphs(k=3, sizes=(4, 6))
     structure = GraphStructure(transition="directed", inference="expansion")
     model = BCFWClassifier(structure, C=0.5, tol=1e-3, max_iter=10**4, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="its upper bounds on the others leave"):
+    with pytest.warns(ConvergenceWarning, match="upper bounds on the other labelings"):
         model.fit(X, y)
     assert model.n_iter_ < 1000 and model.dual_gap_ > 1e-3
     # What it finds is violated by no more.
@@ -506,7 +506,7 @@ def test_solvers_without_bounds_refuse_a_structure_that_has_some():
     X, y = random_graphs()
     structure = GraphStructure(attractive=True)
     for solver in ("sgd", "cutting_plane"):
-        with pytest.raises(ValueError, match=f"solver='{solver}' does not keep"):
+        with pytest.raises(ValueError, match=f"solver='{solver}' does not support"):
             SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
 
 
@@ -724,7 +724,10 @@ ROWS, EDGES = np.ones((3, 2)), [[0, 1], [1, 2]]
         ((ROWS, [0, 1]), r"X\[1\]\[1\] must hold two integers"),
         ((ROWS, [[0.0, 1.0]]), r"must hold two integers.* float64"),
         ((ROWS, [[0, 1], [2]]), r"X\[1\]\[1\] must be an array"),
-        ((ROWS, EDGES, np.ones((2, 1))), r"All graphs must have features of edges, or"),
+        (
+            (ROWS, EDGES, np.ones((2, 1))),
+            r"Either all graphs must have edge features, or",
+        ),
     ],
 )
 def test_items_that_are_no_graphs_are_refused(x, message):
@@ -739,7 +742,7 @@ def test_items_that_are_no_graphs_are_refused(x, message):
         (np.ones((2, 4)), r"X\[1\]\[2\] has 4 features.* 1 in X\[0\]\[2\]"),
         (np.ones(2), r"X\[1\]\[2\] must be 2-D"),
         (-np.ones((2, 1)), r"X\[1\]\[2\] has the value -1.0: with attractive=True"),
-        (None, r"X\[1\] has none, X\[0\] has some"),
+        (None, r"X\[1\] has none, and X\[0\] has some"),
     ],
 )
 def test_features_of_edges_that_do_not_fit_are_refused(edge_features, message):

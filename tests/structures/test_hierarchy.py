@@ -442,12 +442,12 @@ def test_only_relaxed_labelings_are_searched_between_rays(edges, has):
         ([(0, "a")], None, "integers only or by strings only; got 'a' beside 0"),
         ([(0.5, 1.5)], None, "strings only; got 0.5"),
         ([("a", "b"), ("b", "b")], None, "its own child: 'b'"),
-        ([(0, 1), (0, 2), (0, 1)], None, r"\(0, 1\) twice, in the rows 0 and 2"),
+        ([(0, 1), (0, 2), (0, 1)], None, r"\(0, 1\) twice, in rows 0 and 2"),
         ([(0, 1), (1, 2), (2, 0)], None, "a cycle; got 0 -> 1 -> 2 -> 0"),
         ([(9, 1), (1, 2), (2, 1), (2, 3)], None, "a cycle; got 1 -> 2 -> 1"),
         (FOREST, ["d", "e", "f", "x"], "leaves has 'x', which is not in edges"),
         (FOREST, ["d", "e", "f", "a"], "'a', which has children, such as 'b'"),
-        (FOREST, ["d", "e"], "lacks 'f', 'h', without children"),
+        (FOREST, ["d", "e"], "must contain 'f', 'h', which have no children"),
         (FOREST, ["d", "e", "f", "h", "d"], "leaves has 'd' twice"),
     ],
 )
@@ -477,8 +477,8 @@ def test_settings_that_do_not_fit_the_graph_are_refused(parameters, options, mes
     ("bad", "message"),
     [
         ([[1, 0]], r"3 leaves of the hierarchy, 'x', 'y', 'z'; got shape \(1, 2\)"),
-        ([[1, 0, 1, 0, 0, 1]], r"a column for each of the 3 leaves.*\(1, 6\)"),
-        ([1, 0, 1], r"needs an indicator y .*; got \(3,\)"),
+        ([[1, 0, 1, 0, 0, 1]], r"one column for each of the 3 leaves.*\(1, 6\)"),
+        ([1, 0, 1], r"needs a label indicator y .*; got \(3,\)"),
         ([[1, 0, 1], [0, 2, 0]], "0 and 1; got .*2.* in row 1, column 1"),
     ],
 )

@@ -51,7 +51,7 @@ def test_class_weights_multiply_the_examples_weights():
 def test_a_label_not_seen_in_fit_is_named():
     structure = MulticlassStructure().fit(np.zeros((2, 1)), ["a", "b"])
     assert structure.unseen_labels(["c", "a", "d", "c"]) == ["c", "d"]
-    with pytest.raises(ValueError, match="'c' .item 1., which is none of .* 'a', 'b'"):
+    with pytest.raises(ValueError, match="'c' .item 1., which is not one of .* 'a', 'b'"):
         structure.make_oracle(np.zeros((2, 1)), ["a", "c"])
 
 

@@ -41,8 +41,8 @@ def test_what_is_no_indicator_is_refused(bad, message):
     [
         ({"label_costs": [[1, 1]]}, {}, r"shape \(3, 2\).* got \(1, 2\)"),
         ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "must be >= 0; got -1"),
-        ({}, {"class_weight": "balanced"}, "class_weight has no meaning"),
-        ({}, {"classes": ["a", "b"]}, "name the 3 columns of y; got 2 names"),
+        ({}, {"class_weight": "balanced"}, "class_weight cannot be used"),
+        ({}, {"classes": ["a", "b"]}, "name for each of the 3 columns of y; got 2"),
     ],
 )
 def test_settings_that_do_not_fit_the_labels_are_refused(parameters, options, message):

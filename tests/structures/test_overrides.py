@@ -194,7 +194,9 @@ def test_a_change_that_compiled_decoders_would_not_see_is_refused(
     parent, defined, missing
 ):
     methods = dict.fromkeys(defined, lambda self, *args: None)
-    message = f"Mine defines {defined[0]}.* {parent.__name__} do not.* define {missing} "
+    message = (
+        f"Mine overrides {defined[0]}.* {parent.__name__} does not.* Override {missing} "
+    )
     with pytest.raises(TypeError, match=message):
         type("Mine", (parent,), methods)
     with pytest.raises(TypeError, match=message):

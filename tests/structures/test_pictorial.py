@@ -266,7 +266,7 @@ def test_solvers_without_bounds_refuse_convex_structures_alone():
     lower, upper = structure.fit(*structure.check_data(X, y)).weight_bounds()
     assert (path.coefs >= lower).all() and (path.coefs <= upper).all()
     for solver in ("sgd", "cutting_plane"):
-        with pytest.raises(ValueError, match=f"solver='{solver}' does not keep"):
+        with pytest.raises(ValueError, match=f"solver='{solver}' does not support"):
             SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
     free = structure.set_params(convex=False)
     options = {"C": 1.0, "tol": 0.01}
@@ -454,7 +454,7 @@ MAPS, PLACES = np.ones((2, 3, 4, 1)), [[0, 1], [2, 3]]
     ("x", "message"),
     [
         (MAPS[0], r"X\[1\] must have shape \(n_parts, n_rows, .* got shape \(3, 4, 1\)"),
-        (np.ones((3, 3, 4, 1)), r"X\[1\] has maps of 3 parts; parents has 2"),
+        (np.ones((3, 3, 4, 1)), r"X\[1\] has maps of 3 parts, but parents has 2"),
         (np.ones((2, 3, 4, 2)), r"X\[1\] has 2 features, but there were 1 in X\[0\]"),
         (MAPS[:, :0], r"X\[1\] is empty, of shape \(2, 0, 4, 1\)"),
         (MAPS * np.nan, r"X\[1\] must be finite"),

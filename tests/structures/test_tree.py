@@ -529,7 +529,10 @@ def test_forbidden_pairs_are_a_mask_and_a_path_is_a_chain():
 @pytest.mark.parametrize(
     ("transitions", "words"),
     [
-        ("bio", "transitions of trees must be .* names of schemes are for sequences"),
+        (
+            "bio",
+            "transitions of a TreeStructure must be .*Named schemes are for sequences",
+        ),
         (np.ones((3, 2), dtype=bool), r"\(2, 2\).*\(3, 3\).*got \(3, 2\)"),
         ([("a", "c")], r"transitions\[0\] has 'c'"),
         ([("a", "b")], r"y\[1\] has 'a' above 'b' \(tree 1, node 2\)"),
@@ -574,13 +577,11 @@ def test_a_tree_without_labeling_is_refused_by_its_place():
         if kind is CRFClassifier:
             calls += [model.predict_proba]
         for call in calls:
-            with pytest.raises(
-                ValueError, match=r"X\[1\] is a tree that has no labeling"
-            ):
+            with pytest.raises(ValueError, match=r"X\[1\] is a tree without a labeling"):
                 call([X[0], deep])
         structure, w = model.structure_, model.coef_
         for call in (structure.decode, structure.max_marginals):
-            with pytest.raises(ValueError, match="no labeling"):
+            with pytest.raises(ValueError, match="without a labeling"):
                 call(deep, w)
 
 

@@ -183,13 +183,13 @@ def fit_weighted(classifier, X, y, weights):
                 return classifier.fit(X, y, **{f"{prefix}sample_weight": weights})
     if f"{prefix}class_weight" not in classifier.get_params():
         raise TypeError(
-            f"{classifier} takes neither sample_weight in fit nor class_weight."
+            f"{classifier} accepts neither sample_weight in fit nor class_weight."
         )
     first = np.unique(y, return_index=True)[1]
     if not np.allclose(weights, weights[first][y], rtol=NEGLIGIBLE, atol=0.0):
         raise TypeError(
-            f"{classifier} takes class_weight only, but these costs and sample weights "
-            "need a weight for each example."
+            f"{classifier} accepts only class_weight, but these costs and sample weights "
+            "require a weight per example."
         )
     by_class = dict(enumerate(weights[first].tolist()))
     return classifier.set_params(**{f"{prefix}class_weight": by_class}).fit(X, y)

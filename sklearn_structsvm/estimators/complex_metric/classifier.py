@@ -20,15 +20,12 @@ class ComplexMetricClassifier(TrainedMixture):
 
     Over all randomised classifiers h it solves
 
-    .. math::
+    .. math:: \min_h \; \psi(C[h]) \quad \text{s.t.} \quad \phi_q(C[h]) \le 0
 
-        \min_h \; \psi(C[h]) \quad \text{subject to} \quad \phi_q(C[h]) \le 0
-        \text{ for each constraint } q.
-
-    Here :math:`C[h]_{aij}` is the fraction of examples from group a with label i that h
-    predicts as j. The loss :math:`\psi` is for example 1 minus the G-mean of the recalls,
-    and a constraint is for example "the recalls of the groups differ by at most 0.05"
-    [1]_.
+    for constraints q. Here :math:`C[h]_{aij}` is the fraction of examples from group a
+    with label i that h predicts as j. The loss :math:`\psi` is for example 1 minus the
+    G-mean of the recalls, and a constraint is for example "the recalls of the groups
+    differ by at most 0.05" [1]_.
 
     A given `estimator` predicts class probabilities :math:`\eta_i(x)`. What is learned
     here is how to turn them into decisions. If the metric is a sum of costs, given by a

@@ -155,11 +155,13 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         )  # fmt: skip
         if task.costs is not None and not self._is_plugin:
             raise ValueError(
-                f"Costs of each example need lmo='plugin'; got {self.lmo!r}."
+                "Individual costs of the examples require lmo='plugin'; got "
+                f"lmo={self.lmo!r}."
             )
         if task.costs is not None and self.constraint_confidence is not None:
             raise ValueError(
-                "constraint_confidence is of rules that see no costs of the example."
+                "constraint_confidence does not support rules that depend on individual "
+                "costs of the examples."
             )
         if self._is_plugin:
             routed = self._routed_fit(
@@ -201,17 +203,14 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         if kind != "binary" and not get_tags(self).classifier_tags.multi_class:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{kind}, and metric={self.metric!r} is of one class against one other: "
-                "for more, name it as an object with a pos_label."
+                f"{kind}, but metric={self.metric!r} is a metric of one class. For more "
+                "classes pass it as an object with a pos_label."
             )
         if self.group_estimator is not None and not self.group_blind:
-            raise ValueError(
-                "group_estimator gives the probabilities of groups that are not known; "
-                "it goes with group_blind=True."
-            )
+            raise ValueError("group_estimator requires group_blind=True.")
         if self.constraint_confidence is not None and self.confusion == "probabilities":
             raise ValueError(
-                "constraint_confidence is about examples and their labels; got "
+                "constraint_confidence requires counting labels; got "
                 "confusion='probabilities'."
             )
         if self._is_plugin:
@@ -232,7 +231,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         ):
             if is_set:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is about class probabilities, which "
+                    f"{name}={getattr(self, name)!r} requires class probabilities, which "
                     f"only lmo='plugin' uses; got lmo={self.lmo!r}."
                 )
 
@@ -326,8 +325,8 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         """As `_plugin`, for LMOs that find classifiers."""
         if fit_params:
             raise TypeError(
-                f"With lmo={self.lmo!r}, fit takes no {sorted(fit_params)}: only the "
-                "estimator of lmo='plugin' gets more than weights."
+                f"With lmo={self.lmo!r}, fit does not accept {sorted(fit_params)}. Only "
+                "lmo='plugin' passes parameters other than weights to the estimator."
             )
         lmo = self.lmo
         if isinstance(lmo, str):
@@ -428,7 +427,9 @@ def check_options(options, solver, constrained):
     for option, value in options.items():
         if option not in known:
             takes = f"the options {sorted(known)}" if known else "no options"
-            raise TypeError(f"solver_options has {option!r}, but {where} takes {takes}.")
+            raise TypeError(
+                f"solver_options has {option!r}, but {where} accepts {takes}."
+            )
         is_right, words = known[option]
         if not is_right(value):
             raise ValueError(

@@ -34,7 +34,7 @@ def as_indicator(y, name="y"):
                 "MultiLabelBinarizer."
             )
         if values.shape[1] == 0:
-            raise ValueError(f"{name} must have a column for each label; it has none.")
+            raise ValueError(f"{name} must have one column per label; it has none.")
     if values.dtype.kind in "fc" and not np.isfinite(values).all():
         raise ValueError(f"{name} must not contain NaN or infinity.")
     wrong = np.flatnonzero(~((values == 0) | (values == 1)).ravel())
@@ -80,8 +80,8 @@ def label_probabilities(classifier, X, n_labels, **params):
             found = found[:, 1:]
     if found.ndim != 2 or found.shape[1] != n_labels:
         raise ValueError(
-            f"{name} has shape {found.shape} for {n_labels} labels; one column for each "
-            "is needed, or a list with an array for each."
+            f"{name} has shape {found.shape} for {n_labels} labels. It must have one "
+            "column per label, or be a list with one array per label."
         )
     return found
 

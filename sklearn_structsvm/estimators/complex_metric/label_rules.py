@@ -155,7 +155,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints):
         if not losses[j] < np.inf:
             of = f"of label {j}" if average == "macro" else "of all labels together"
             raise InfeasibleConstraintError(
-                f"No threshold {of} meets the constraints: the least violation is "
+                f"No threshold {of} meets the constraints: the smallest violation is "
                 f"{violation:.3g}.",
                 violation,
             )

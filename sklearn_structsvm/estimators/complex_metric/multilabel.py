@@ -354,7 +354,7 @@ class MultilabelMetricClassifier(
         reporter.task.end(dict)
         if choice.status == "max_iter":
             warn_caller(
-                f"The search stopped at max_iter={self.max_iter}, with a gap of "
+                f"The search stopped at max_iter={self.max_iter} with a gap of "
                 f"{self.dual_gap_:.3g}. Increase max_iter.",
                 ConvergenceWarning,
             )
@@ -377,31 +377,31 @@ class MultilabelMetricClassifier(
         if isinstance(self.metric, str) and self.metric in ("macro_f1", "micro_f1"):
             average = self.metric[:5]
             raise ValueError(
-                f"metric={self.metric!r} is of the classes of one label; for that "
-                f"average over labels give metric='f1', average={average!r}."
+                f"metric={self.metric!r} averages over the classes of one label. To "
+                f"average over labels use metric='f1', average={average!r}."
             )
         metric = get_metric(self.metric, ABSENT_PRESENT)
         if metric.needs_groups or metric.needs_costs:
             of = "groups" if metric.needs_groups else "the costs of each example"
-            raise ValueError(f"metric={self.metric!r} is of {of}, not of labels.")
+            raise ValueError(
+                f"metric={self.metric!r} is a metric of {of}, not of labels."
+            )
         check_classifier(self._classifier(), "predict_proba")
         k, samples = self.labels_per_row, self.average == "samples"
         if k is not None and k > n_labels:
-            raise ValueError(
-                f"labels_per_row={k} is more than the {n_labels} labels that y has."
-            )
+            raise ValueError(f"labels_per_row={k} exceeds the {n_labels} labels of y.")
         if samples and not (isinstance(metric, FBeta) and metric.positive(2) == 1):
             raise ValueError(
-                "average='samples' is there for F-measures, metric='f1' or "
+                "average='samples' supports only F-measures, such as metric='f1' or "
                 f"FBeta(beta=...); got metric={self.metric!r}."
             )
         thresholds = k is None and not samples
         what = "average='samples'" if samples else f"labels_per_row={k}"
         if self.confusion == "labels" and not thresholds:
-            raise ValueError(f"With {what}, confusion='labels' is not there.")
+            raise ValueError(f"{what} does not support confusion='labels'.")
         constraints = read_constraints(self.constraints)
         if constraints and not thresholds:
-            raise ValueError(f"With {what} there can be no constraints.")
+            raise ValueError(f"{what} does not support constraints.")
         for constraint in constraints:
             if (
                 constraint.needs_groups
@@ -409,8 +409,8 @@ class MultilabelMetricClassifier(
                 or constraint.needs_costs
             ):
                 raise ValueError(
-                    f"{constraint!r} is of groups, a baseline or the costs of each "
-                    "example, not of labels."
+                    f"{constraint!r} is not supported: it uses groups, a baseline or "
+                    "individual costs of the examples."
                 )
             constraint.check(Cells.single([0.5, 0.5], ABSENT_PRESENT))
         return metric

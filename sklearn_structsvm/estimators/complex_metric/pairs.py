@@ -34,8 +34,8 @@ def check_prefit_groups(classifier, groups):
     extra = sorted(set(known.tolist()) - set(groups.tolist()), key=str)
     if extra:
         raise ValueError(
-            f"group_estimator knows the groups {extra}, of which sensitive_features has "
-            "no example: their part of the confusion matrix is not known."
+            f"group_estimator was fitted to the groups {extra}, which do not occur in "
+            "sensitive_features."
         )
 
 
@@ -44,9 +44,10 @@ def check_prefit_pairs(classifier, pairs, n_pairs):
     known = prefit_classes(classifier, pairs, "There are pairs (group, label)")
     if not np.isin(known, np.arange(n_pairs)).all():
         raise ValueError(
-            f"With group_blind=True the labels of a fitted estimator must be pairs of "
-            f"group and label, as numbers from 0 to {n_pairs - 1}; it was fitted to "
-            f"{known.tolist()}. For a classifier of labels give group_estimator, too."
+            "With group_blind=True the labels of a fitted estimator must be the numbers "
+            f"0 to {n_pairs - 1} of pairs of group and label; it was fitted to "
+            f"{known.tolist()}. If it is a classifier of labels, pass group_estimator as "
+            "well."
         )
 
 

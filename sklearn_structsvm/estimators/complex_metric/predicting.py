@@ -134,7 +134,9 @@ class RandomisedClassifier(
                 continue
             if key not in self.get_params():
                 names = [name for name in self.get_params() if PLACED.match(name)]
-                raise ValueError(f"Invalid parameter {key!r}: there are {names}.")
+                raise ValueError(
+                    f"Invalid parameter {key!r}. Valid parameters are {names}."
+                )
             self.constraints[int(match[1])].set_params(**{match[2]: params[key]})
         return self
 
@@ -195,8 +197,8 @@ class RandomisedClassifier(
         if not routes_metadata():
             if params and not self._is_plugin:
                 raise TypeError(
-                    f"With lmo={self.lmo!r}, {method} takes no {sorted(params)}: only "
-                    "the estimator of lmo='plugin' gets any."
+                    f"With lmo={self.lmo!r}, {method} does not accept {sorted(params)}. "
+                    "Only lmo='plugin' passes parameters to the estimator."
                 )
             return params
         if sensitive_features is not None:
@@ -292,7 +294,7 @@ class RandomisedClassifier(
             check_is_fitted(self)
             options = {"sensitive_features": sensitive_features, "costs": costs, **params}
             if random_state is not None or any(v is not None for v in options.values()):
-                raise ValueError("Of a Dask collection, predict takes X alone.")
+                raise ValueError("For a Dask collection, predict accepts only X.")
             return map_lazily(self, "predict", X, self.classes_[:0])
         X_in, cells, costs = self._mixture_input(
             "predict", X, sensitive_features, costs, params

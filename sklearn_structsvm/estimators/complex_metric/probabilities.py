@@ -78,8 +78,8 @@ def class_probabilities(classifier, X, classes, **params):
     known = np.asarray(classifier.classes_)
     if probabilities.ndim != 2 or probabilities.shape[1] != len(known):
         raise ValueError(
-            f"predict_proba of {name} has shape {probabilities.shape} for "
-            f"{len(known)} classes; one column for each is needed."
+            f"predict_proba of {name} has shape {probabilities.shape} for {len(known)} "
+            "classes. It must have one column per class."
         )
     # Not `not >=`: NaN fails both comparisons.
     sums = probabilities.sum(axis=1)
@@ -87,8 +87,8 @@ def class_probabilities(classifier, X, classes, **params):
         bad = (np.abs(sums - 1) > SUM_TOLERANCE) | np.isnan(sums)
         row = int(np.flatnonzero(bad | (probabilities < 0).any(axis=1))[0])
         raise ValueError(
-            f"predict_proba of {name} gives {probabilities[row]} for row {row}, which "
-            "are no probabilities: they must be at least 0 and sum to 1."
+            f"predict_proba of {name} returns {probabilities[row]} for row {row}. "
+            "Probabilities must be at least 0 and sum to 1."
         )
     off = np.abs(sums - 1) > SUM_ROUNDING * np.finfo(probabilities.dtype).eps
     if off.any():
@@ -201,7 +201,7 @@ def _warn_of_missing(y, classes, train_parts, names):
     ]
     if missing:
         warn_caller(
-            f"A fold trains without examples of the class(es) {missing}: their "
-            "probabilities there are taken for 0. Use fewer folds, or stratified ones.",
+            f"A fold has no training examples of the class(es) {missing}. Their "
+            "probabilities are set to 0 there. Use fewer folds, or stratified ones.",
             UserWarning,
         )

@@ -37,8 +37,8 @@ def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
         return process_routing(meta, "fit", **fit_params, **own)
     if classifiers["estimator"] is None and fit_params:
         raise TypeError(
-            f"fit takes no {sorted(fit_params)}, since the estimator is fitted already "
-            "and gets none."
+            f"fit does not accept {sorted(fit_params)}, because the estimator is already "
+            "fitted."
         )
     routed = Bunch(splitter=Bunch(split={}))
     for name, classifier in classifiers.items():
@@ -50,9 +50,9 @@ def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
             routed[name].fit = of_fit | {"sample_weight": sample_weight}
         else:
             warn_caller(
-                f"fit of {type(classifier).__name__} does not take sample_weight: the "
-                "confusion matrix is weighted, the probabilities are not. Pipelines "
-                "and OneVsRestClassifier take weights with metadata routing, see "
+                f"fit of {type(classifier).__name__} does not accept sample_weight. The "
+                "confusion matrix is weighted, but the probabilities are not. For "
+                "pipelines and OneVsRestClassifier enable metadata routing, see "
                 "sklearn.set_config(enable_metadata_routing=True).",
                 UserWarning,
             )

@@ -204,10 +204,10 @@ def make_task(
         groups = Groups(sensitive_features, len(y))
     needed = [part for part in (metric, *constraints) if part.needs_groups]
     if needed and groups is None:
-        raise ValueError(f"{needed[0]!r} is of groups: pass sensitive_features to fit.")
+        raise ValueError(f"{needed[0]!r} uses groups: pass sensitive_features to fit.")
     if group_blind and groups is None:
         raise ValueError(
-            "group_blind=True is about groups: pass sensitive_features to fit."
+            "group_blind=True requires groups: pass sensitive_features to fit."
         )
     # Without need of them, all groups share one classifier.
     if not needed and not group_blind:
@@ -225,12 +225,13 @@ def make_task(
     of_costs = [part for part in (metric, *constraints) if part.needs_costs]
     if of_costs and costs is None:
         raise ValueError(
-            f"{of_costs[0]!r} is of costs of each example: pass costs to fit."
+            f"{of_costs[0]!r} uses individual costs of the examples: pass costs to fit."
         )
     costs = costs if of_costs else None
     if costs is not None and group_blind:
         raise ValueError(
-            f"{of_costs[0]!r} is of costs of each example, but group_blind=True is not."
+            f"{of_costs[0]!r} uses individual costs of the examples, which "
+            "group_blind=True does not support."
         )
     return Task(metric, constraints, finder, classes, y, weights, codes, cells, costs)
 
@@ -240,6 +241,6 @@ def _baseline(constraints):
     baselines = [c.baseline for c in constraints if c.needs_baseline]
     if any(other is not baselines[0] for other in baselines[1:]):
         raise ValueError(
-            "constraints compare with several baselines; they can with one only."
+            "constraints use several baselines; only one baseline is supported."
         )
     return baselines[0] if baselines else None

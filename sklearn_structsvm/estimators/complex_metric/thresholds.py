@@ -18,8 +18,8 @@ class Thresholds:
         losses = self._single_rule("threshold_")
         if len(losses) > 1:
             raise AttributeError(
-                "There is no single threshold_: the rules of the groups differ. "
-                "thresholds_ has one for each."
+                "There is no single threshold_, because the rules of the groups differ. "
+                "See thresholds_."
             )
         return rule_threshold(losses[0])
 
@@ -29,8 +29,7 @@ class Thresholds:
         losses = self._single_rule("thresholds_")
         if self.groups_ is None or len(losses) != len(self.groups_):
             raise AttributeError(
-                "There are no thresholds_ of groups: the classifier has no rules for "
-                "groups alone."
+                "There are no thresholds_, because the classifier has no rules per group."
             )
         names = [name if np.ndim(name) == 0 else tuple(name) for name in self.groups_]
         return {name: rule_threshold(L) for name, L in zip(names, losses, strict=True)}

@@ -106,8 +106,8 @@ def start_bcfw(
     """
     if step == "exact":
         raise ValueError(
-            "step='exact' makes single fits by BCFWClassifier; for a path, or C chosen "
-            "along one, leave step='auto'."
+            "step='exact' is for single fits by BCFWClassifier. For a regularization "
+            "path, or to choose C along one, use step='auto'."
         )
     for name, value in (("cache_factor", cache_factor), ("cache_floor", cache_floor)):
         if not 0.0 <= value < np.inf:
@@ -122,8 +122,8 @@ def start_bcfw(
         cache = step != "corrective" and oracle.relative_cost >= EXPENSIVE_FOR_CACHE
     if step == "corrective" and cache:
         raise ValueError(
-            "step='corrective' keeps the labelings that it needs, and makes passes over "
-            "them: leave cache='auto'."
+            "step='corrective' keeps the labelings it needs, and has no use for a "
+            "cache: use cache='auto'."
         )
     lower, upper = (None, None) if bounds is None else bounds
     iterate = BlockFrankWolfe(

@@ -100,7 +100,7 @@ class RegularizationPath:
         if lam < self.end:
             raise ValueError(
                 f"The path ends at lambda={self.end:.6g}; got lam={lam!r}. Compute it "
-                "with a smaller min_lambda, or where it was cut short with larger limits."
+                "with a smaller min_lambda or, if it was cut short, with larger limits."
             )
         # Decreasing, so the breakpoints that are at least `lam` come first.
         return self.coefs[np.count_nonzero(self.lambdas >= lam) - 1]
@@ -334,8 +334,8 @@ def _initialize(iterate, target, n_threads, history):
         bound = direction.dot(direction) + iterate.hinge(direction, 0.0, n_threads)
     if not np.isfinite(bound):
         raise ValueError(
-            "The features of X are so large that squares of the weights overflow: scale "
-            "them down, as by sklearn.preprocessing.MaxAbsScaler."
+            "The features of X are so large that squares of the weights overflow. Scale "
+            "them down, for example with sklearn.preprocessing.MaxAbsScaler."
         )
     iterate.set_lambda(bound / target if bound > 0.0 else 1.0)
     history.note(*certify(iterate, n_threads=n_threads))

@@ -154,8 +154,8 @@ def check_search(oracle, search, name="this structure"):
         return
     asked = "constrained_decode or " if search == "angular" else ""
     raise ValueError(
-        f"search={search!r} needs a structure with {asked}slack_augmented_decode, and "
-        f"{name} has none; it can serve "
+        f"search={search!r} needs a structure with {asked}slack_augmented_decode, "
+        f"which {name} does not have. Supported: "
         f"{', '.join(map(repr, served_searches(oracle)))}."
     )
 

@@ -97,8 +97,8 @@ def run_bisection(
     check_choice("inner", inner, INNER)
     if problem.ratio() is None:
         raise ValueError(
-            "solver 'bisection' is for ratios of linear functions, and "
-            f"{problem.metric!r} is not one: use 'column_generation'."
+            "solver='bisection' requires a ratio of linear functions, and "
+            f"{problem.metric!r} is not one. Use 'column_generation'."
         )
     search = _Search(problem, step, INNER[inner], inner_max_iter, tol)
     return search.incumbent.run(

@@ -378,15 +378,15 @@ def least_violated(problem, bound, max_time=None):
         bound = max(bound, found.dual_objective)
         low, high = _violation_range(problem, bound, violation, deadline)
         raise InfeasibleConstraintError(
-            "No classifier meets the constraints on these examples: the largest "
+            "No classifier meets the constraints on these examples. The largest "
             f"violation is at least {low:.3g}, and can be made as small as {high:.3g}.",
             low,
         )
     if is_short(found):
         raise InfeasibleConstraintError(
-            "None of the classifiers that were found meets the constraints on these "
-            "examples, nor does a mixture of them: the largest violation can be made as "
-            f"small as {violation:.3g}.",
+            "Neither the classifiers found nor any mixture of them satisfies the "
+            "constraints on these examples. The largest violation can be made as small "
+            f"as {violation:.3g}.",
             violation,
         )
     return found

@@ -170,7 +170,7 @@ def test_class_weights_do_where_they_are_all_that_is_needed(wrap):
     for costs in ([1.0, 6.0, 2.0], [3.0, 1.0, 1.0]):
         L = -np.diag(costs)[None]
         np.testing.assert_array_equal(lmo(L)[0], WeightedLMO().fit(X, Y)(L)[0])
-    with pytest.raises(TypeError, match="a weight for each example"):
+    with pytest.raises(TypeError, match="a weight per example"):
         WeightedLMO(wrap(ClassWeighted())).fit(X, Y, np.arange(150.0))(L)
 
 

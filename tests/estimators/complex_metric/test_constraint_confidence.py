@@ -176,8 +176,8 @@ class TestMisuse:
     @pytest.mark.parametrize(
         ("params", "words"),
         [
-            ({"confusion": "probabilities"}, "about examples and their labels"),
-            ({"lmo": "weighted"}, "constraint_confidence=0.95 is about class"),
+            ({"confusion": "probabilities"}, "requires counting labels"),
+            ({"lmo": "weighted"}, "constraint_confidence=0.95 requires class"),
             ({"constraints": Quantification(0.1)}, "constraints on rates"),
         ],
     )

@@ -280,7 +280,7 @@ class TestWhatIsLearned:
     def test_weights_that_the_estimator_cannot_take_are_told(self):
         X, y, _ = make_data(2)
         model = ComplexMetricClassifier(KNeighborsClassifier(), cv=3)
-        with pytest.warns(UserWarning, match="does not take sample_weight"):
+        with pytest.warns(UserWarning, match="does not accept sample_weight"):
             model.fit(X, y, sample_weight=np.ones(len(y)))
 
     def test_a_classifier_that_is_constant_says_so(self):
@@ -392,7 +392,9 @@ class TestProbabilities:
         X, y, _ = make_data(3)
         order = np.argsort(y, kind="stable")
         model = ComplexMetricClassifier(cv=KFold(3))
-        with pytest.warns(UserWarning, match=r"without examples of the class.*\[0, 2\]"):
+        with pytest.warns(
+            UserWarning, match=r"no training examples of the class.*\[0, 2\]"
+        ):
             model.fit(X[order], np.repeat([0, 1, 2], [100, 180, 120]))
 
     @pytest.mark.parametrize("how", ["prefit", "frozen"])
@@ -490,9 +492,9 @@ class TestProbabilities:
 
         X, y, _ = make_data(3)
         for given, message in (
-            (lambda P: P * 2, "no probabilities"),
-            (lambda P: P - 0.5, "no probabilities"),
-            (lambda P: np.where(P > 0.5, np.nan, P), "no probabilities"),
+            (lambda P: P * 2, "Probabilities must be"),
+            (lambda P: P - 0.5, "Probabilities must be"),
+            (lambda P: np.where(P > 0.5, np.nan, P), "Probabilities must be"),
             (lambda P: P[:, :2], "has shape"),
         ):
             Bad.given = staticmethod(given)
@@ -700,14 +702,19 @@ class TestSolvers:
         ("solver", "constraints", "options", "words"),
         [
             ("frank_wolfe", (), {"nonsense": 1}, r"'nonsense', .*options \['step'\]"),
-            ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' takes"),
-            ("gda", (), {"step": "paper"}, "'step', but solver='gda' takes the options"),
-            ("auto", (), {1: 2}, "1, but solver='column_generation' takes no options"),
+            ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' accepts"),
+            (
+                "gda",
+                (),
+                {"step": "paper"},
+                "'step', but solver='gda' accepts the options",
+            ),
+            ("auto", (), {1: 2}, "1, but solver='column_generation' accepts no options"),
             (
                 "frank_wolfe",
                 Recall(at_least=0.1),
                 {"radius": 1.0},
-                "'radius', but solver='frank_wolfe' with constraints takes",
+                "'radius', but solver='frank_wolfe' with constraints accepts",
             ),
         ],
     )

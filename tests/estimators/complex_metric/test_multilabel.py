@@ -336,7 +336,9 @@ def test_weights_reach_the_classifier_where_it_takes_them():
     model = MultilabelMetricClassifier(inner, cv=None).fit(X, Y, sample_weight=weights)
     expected = clone(inner).fit(X, Y, sample_weight=weights).predict_proba(X)
     assert np.array_equal(model.predict_proba(X)[:, 0], expected[0][:, 1])
-    with pytest.warns(UserWarning, match="OneVsRestClassifier does not take sample_weig"):
+    with pytest.warns(
+        UserWarning, match="OneVsRestClassifier does not accept sample_weig"
+    ):
         MultilabelMetricClassifier(cv=None).fit(X, Y, sample_weight=weights)
     with config_context(enable_metadata_routing=True):
         routed = MultilabelMetricClassifier(cv=2)
@@ -411,16 +413,25 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
     ("params", "message"),
     [
         ({"metric": "macro_f1"}, "metric='f1', average='macro'"),
-        ({"metric": "expected_cost"}, "is of the costs of each example"),
+        ({"metric": "expected_cost"}, "a metric of the costs of each example"),
         ({"metric": "f2"}, "metric='f2' is unknown"),
         ({"metric": FBeta(pos_label=3)}, "pos_label=3 is not a class"),
-        ({"metric": "jaccard", "average": "samples"}, "is there for F-measures"),
-        ({"metric": FBeta(pos_label=0), "average": "samples"}, "is there for F-measures"),
-        ({"labels_per_row": 5}, "more than the 4 labels"),
-        ({"labels_per_row": 2, "confusion": "labels"}, "confusion='labels' is not"),
-        ({"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]}, "no constr"),
-        ({"average": "samples", "constraints": Precision(at_least=0.5)}, "no constr"),
-        ({"constraints": EqualOpportunity(slack=0.1)}, "is of groups"),
+        ({"metric": "jaccard", "average": "samples"}, "supports only F-measures"),
+        (
+            {"metric": FBeta(pos_label=0), "average": "samples"},
+            "supports only F-measures",
+        ),
+        ({"labels_per_row": 5}, "exceeds the 4 labels"),
+        ({"labels_per_row": 2, "confusion": "labels"}, "not support confusion='labels'"),
+        (
+            {"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]},
+            "not support constr",
+        ),
+        (
+            {"average": "samples", "constraints": Precision(at_least=0.5)},
+            "not support constr",
+        ),
+        ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
         ({"constraints": Coverage(at_most={2: 0.1})}, "2 is not a class"),
     ],
 )
@@ -437,7 +448,7 @@ def test_parameters_that_do_not_go_together_are_refused(params, message):
         ([[0, 1], [2, 0], [0, 0]], "0 and 1 only; got 2"),
         ([[0.0, np.nan], [1, 0], [0, 0]], "must not contain NaN"),
         ([[0, 1], [1, 0]], "inconsistent numbers of samples"),
-        ([[], [], []], "a column for each label"),
+        ([[], [], []], "one column per label"),
         (sparse.csr_array([[0, 3], [1, 0], [0, 0]]), "0 and 1 only; got 3"),
         ([[0], [1, 0], [1]], "y must be an array"),
     ],

@@ -31,7 +31,9 @@ def test_parameters_of_one_and_of_several_constraints_have_names():
     assert two.constraints[0].at_least == 0.5
     assert "constraints__0__at_least" not in two.get_params(deep=False)
     for name in ("constraints__2__at_least", "constraints__0__slacks"):
-        with pytest.raises(ValueError, match=f"Invalid parameter '{name}': there are"):
+        with pytest.raises(
+            ValueError, match=f"Invalid parameter '{name}'. Valid parameters are"
+        ):
             two.set_params(**{name: 0.1})
 
 

@@ -289,9 +289,9 @@ class TestGroups:
                 method(X[:2], sensitive_features=["old", "ancient"])
         with pytest.raises(ValueError, match="pass sensitive_features"):
             model.predict(X)
-        with pytest.raises(ValueError, match="2 rows, where X has 400"):
+        with pytest.raises(ValueError, match="2 rows, but X has 400"):
             model.predict(X, sensitive_features=["old", "young"])
-        with pytest.raises(ValueError, match=r"2 column\(s\), and had 1"):
+        with pytest.raises(ValueError, match=r"2 column\(s\), but had 1"):
             model.predict(X, sensitive_features=np.stack([groups, groups], axis=1))
 
     @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ class TestGroups:
             ([1.0, np.nan], ValueError, "missing"),
             (pd.Series(["a", pd.NA]), ValueError, "missing"),
             (pd.DataFrame({"a": [1, 2], "b": ["x", None]}), ValueError, "missing"),
-            (["a"], ValueError, "1 rows, where X has 2"),
+            (["a"], ValueError, "1 rows, but X has 2"),
             (np.zeros((2, 1, 1)), ValueError, "dimensions"),
             (np.zeros((2, 0)), ValueError, "no columns"),
             (sparse.csr_matrix((2, 1)), TypeError, "dense"),

@@ -142,7 +142,7 @@ def test_a_bound_is_on_the_label_that_the_metric_is_of():
     assert Recall(at_least=[0.9, 0.1])(y, guess) == pytest.approx(0.9 - 2 / 3)
     three = np.append(y, 2), np.append(guess, 2)
     assert Recall(at_least=0.9)(*three) == pytest.approx(0.4)
-    with pytest.raises(ValueError, match=r"Recall counts .* give it label, one of"):
+    with pytest.raises(ValueError, match=r"Recall needs .* set label to one of"):
         Recall(at_least=0.9)(["no", "yes"], ["no", "no"])
 
 
@@ -168,10 +168,10 @@ def test_names_and_objects_are_the_same_metric():
 def test_bounds_and_groups_are_not_of_a_metric(name):
     kind = type(get_metric(name, [0, 1]).rate)
     for wrong in (kind(at_least=0.5), kind(target=0.5, slack=0.1)):
-        with pytest.raises(ValueError, match="has bounds, which make a constraint"):
+        with pytest.raises(ValueError, match="has bounds, so it is a constraint"):
             get_metric(wrong, [0, 1])
     for wrong in (kind(group="a"), kind(per_group=True)):
-        with pytest.raises(ValueError, match="is of all examples"):
+        with pytest.raises(ValueError, match="does not support group"):
             get_metric(wrong, [0, 1])
     with pytest.raises(ValueError, match="label='x' is not a class"):
         get_metric(kind(label="x"), ["a", "b", "c"])

@@ -304,7 +304,7 @@ def test_bcfw_path_keeps_the_promise_for_weighted_examples(sampling):
 def test_bcfw_path_warns_where_it_was_cut_short():
     problem = random_problem("chain")
     for name, limit in (("max_iter", 3), ("max_time", 1e-9)):
-        message = f"cut short by {name}={limit} at lambda=.*scale the features"
+        message = f"cut short by {name}={limit} at lambda=.*Scale the features"
         with pytest.warns(ConvergenceWarning, match=message) as record:
             path = bcfw_path(
                 problem.X,
@@ -318,7 +318,7 @@ def test_bcfw_path_warns_where_it_was_cut_short():
         # What was reached is there: the first breakpoint at least, and above it all.
         assert path.end == path.lambdas[-1]
         assert excess(problem, path.coef(path.end), path.end) <= 0.1 + 1e-6
-        with pytest.raises(ValueError, match="cut short with larger limits"):
+        with pytest.raises(ValueError, match="cut short, with larger limits"):
             path.coef(0.5 * path.end)
 
 
@@ -359,5 +359,5 @@ def test_bcfw_path_refuses_what_makes_no_path(options, message):
 def test_features_whose_squares_overflow_are_refused():
     problem = random_problem("multiclass")
     for X in (1e160 * np.asarray(problem.X), 1e300 * np.asarray(problem.X)):
-        with pytest.raises(ValueError, match="squares of the weights overflow: scale"):
+        with pytest.raises(ValueError, match="squares of the weights overflow. Scale"):
             bcfw_path(X, problem.y)

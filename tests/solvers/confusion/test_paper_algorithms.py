@@ -254,7 +254,7 @@ def test_dual_solvers_need_a_convex_metric(solver):
 
 def test_bisection_needs_a_ratio():
     problem = finite_problem(new_rng(0), "g_mean")
-    with pytest.raises(ValueError, match="ratios of linear functions"):
+    with pytest.raises(ValueError, match="ratio of linear functions"):
         run_bisection(problem)
     problem = finite_problem(new_rng(0), "kappa")
     with pytest.raises(ValueError, match="inner must be one of"):
