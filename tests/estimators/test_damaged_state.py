@@ -12,6 +12,7 @@ from sklearn_structsvm import BCFWClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
+
 def fitted(kind, **params):
     structure, X, y = data_of(kind)
     options = {"step": "pairwise", "max_iter": 1, "gap_check_interval": 1}
@@ -123,9 +124,7 @@ def set_n_weights(structure):
     ],
 )
 @pytest.mark.parametrize("kind", ALL)
-def test_a_structure_whose_parts_no_longer_fit_together_is_refused(
-    kind, damage, file
-):
+def test_a_structure_whose_parts_no_longer_fit_together_is_refused(kind, damage, file):
     model, X, _ = fitted(kind)
     if file is not None:
         model = SAVED[file](model)
