@@ -60,12 +60,13 @@ doc: $(VENV)/.built $(VENV)/.doc
 site: doc $(VENV)/.dev
 	$(PY) doc/check_pages.py
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.packages $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint sklearn_structsvm
 	$(VENV)/bin/codespell
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --strict --config-file= --follow-imports=silent tests/test_typed_user.py
 
 bench: $(VENV)/.built
 	@set -e; for script in benchmarks/bench_*.py; do \

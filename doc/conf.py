@@ -61,6 +61,8 @@ autosummary_context = {
     ],
 }
 numpydoc_show_class_members = False
+# Types are told in words, below the signature.
+autodoc_typehints = "none"
 
 # Links to the pages of other projects need a network: SPHINX_INTERSPHINX=1 make doc
 if os.environ.get("SPHINX_INTERSPHINX") == "1":

@@ -10,7 +10,19 @@ from sklearn_structsvm._utils import sequence_scores
 from sklearn_structsvm._utils.sequence_scores import *
 from sklearn_structsvm.confusion import *
 from sklearn_structsvm.confusion import functions
+
+# For mypy, which does not follow the `__all__` of these into that of `confusion`.
+from sklearn_structsvm.confusion.agreement import *
+from sklearn_structsvm.confusion.churn import *
+from sklearn_structsvm.confusion.costs import *
+from sklearn_structsvm.confusion.fairness import *
 from sklearn_structsvm.confusion.functions import *
+from sklearn_structsvm.confusion.linear import *
+from sklearn_structsvm.confusion.metric_bound import *
+from sklearn_structsvm.confusion.quantification import *
+from sklearn_structsvm.confusion.rates import *
+from sklearn_structsvm.confusion.ratios import *
+from sklearn_structsvm.confusion.recalls import *
 
 __all__ = []
 __all__ += sequence_scores.__all__

@@ -46,12 +46,12 @@ def use(seed):
     _current = seed
 
 
-def new_rng(*offsets):
+def new_rng(*offsets: int) -> np.random.Generator:
     """A generator of the global seed, and of these numbers, which tell it from others."""
     return np.random.default_rng([_current, *map(int, offsets)])
 
 
-def new_seed(*offsets):
+def new_seed(*offsets: int) -> int:
     """The same as a number, for a `random_state`."""
     return int(np.random.SeedSequence([_current, *offsets]).generate_state(1)[0])
 

@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
     StrOptions,
-    validate_params,
 )
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
@@ -19,10 +18,14 @@ from sklearn.utils.validation import _check_method_params
 if TYPE_CHECKING:
     Method = TypeVar("Method", bound=Callable[..., Any])
 
-    # What it decorates keeps its type, which scikit-learn's own does not say.
+    # What they decorate keeps its type, which scikit-learn's own do not say.
     def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]: ...
+    def validate_params(
+        constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
+    ) -> Callable[[Method], Method]: ...
 
 else:
+    from sklearn.utils._param_validation import validate_params
     from sklearn.utils.metaestimators import available_if
 
 try:

@@ -48,7 +48,7 @@ class GroupParity(Constraint):
         """
         raise NotImplementedError
 
-    def positives(self, cells):
+    def positives(self, cells: Cells) -> Any:
         """Class indices: of the one that counts, or of more than two of all."""
         label = self.positive_label(cells.classes)
         if label is not None:
@@ -73,7 +73,7 @@ class GroupParity(Constraint):
             check_choice(name, getattr(self, name), options)
         super().check(cells)
 
-    def rates(self, cells):
+    def rates(self, cells: Cells) -> list[Any]:
         """For each event the rates of the groups and the overall one, as tensors.
 
         Returns
@@ -121,7 +121,7 @@ class GroupParity(Constraint):
             return [pair for rate in R for pair in ((rate, overall), (overall, rate))]
         return [(R[a], R[b]) for a in range(len(R)) for b in range(len(R)) if a != b]
 
-    def disparity(self, C, cells):
+    def disparity(self, C: np.ndarray, cells: Cells) -> float:
         """Largest difference, or smallest ratio, between the rates of groups at C.
 
         Two rates that are both 0 have ratio 1. With fewer than two groups to compare, the

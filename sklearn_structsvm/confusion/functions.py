@@ -101,7 +101,13 @@ def _measure(
 ) -> Callable[..., float]:
     """What a metric without parameters measures, as a function."""
 
-    def function(y_true, y_pred, *, labels=None, sample_weight=None):
+    def function(
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         return kind()(y_true, y_pred, labels=labels, sample_weight=sample_weight)
 
     return _named(
@@ -385,15 +391,15 @@ def _gap(
     """How far apart the rates of a constraint on groups are, as a function."""
 
     def function(
-        y_true,
-        y_pred,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
         *,
-        sensitive_features,
-        sample_weight=None,
-        labels=None,
-        pos_label=None,
-        reference="groups",
-    ):
+        sensitive_features: Any,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        pos_label: Any = None,
+        reference: Literal["groups", "overall"] = "groups",
+    ) -> float:
         constraint = kind(bound=bound, pos_label=pos_label, reference=reference)
         C, cells = confusion_tensor(
             y_true,

@@ -68,12 +68,12 @@ class MetricBound(SelectiveConstraint):
         self.per_group = per_group
 
     @property
-    def needs_groups(self):
+    def needs_groups(self) -> bool:  # type: ignore[override]
         """Whether groups are selected, or the metric needs groups."""
         return super().needs_groups or getattr(self.metric, "needs_groups", False)
 
     @property
-    def needs_costs(self):
+    def needs_costs(self) -> bool:  # type: ignore[override]
         """Whether the metric needs individual costs of the examples."""
         metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
         return getattr(metric, "needs_costs", False) is True
@@ -82,10 +82,10 @@ class MetricBound(SelectiveConstraint):
         return cost - self.bound(get_metric(self.metric, range(2)))
 
     @property
-    def has_convex(self):
+    def has_convex(self) -> bool:  # type: ignore[override]
         """Whether the metric is convex without being a maximum of linear functions."""
         metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
-        kind = metric if isinstance(metric, type) else type(metric)
+        kind: Any = metric if isinstance(metric, type) else type(metric)
         if (
             self.needs_costs
             or not getattr(metric, "convex", False)
@@ -99,7 +99,7 @@ class MetricBound(SelectiveConstraint):
     def positive_label(self, classes: Any) -> Any:
         return get_metric(self.metric, classes).positive_label(classes)
 
-    def bound(self, metric):
+    def bound(self, metric: ConfusionMetric) -> float:
         """The upper bound on the loss."""
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("MetricBound requires exactly one of at_most and at_least.")

@@ -71,14 +71,14 @@ class Quantification(SelectiveConstraint):
         self.group = group
         self.per_group = per_group
 
-    def shares(self, cells, group=None):
+    def shares(self, cells: Cells, group: Any = None) -> Any:
         """Target frequencies (k,) of a group, by index, or of all examples for None."""
         k = cells.n_classes
         if self.target is None:
             priors = cells.label_shares[cells.cells_of(group)].sum(axis=0)
             return priors / priors.sum() if priors.any() else priors
         if isinstance(self.target, dict):
-            shares = np.zeros(k, dtype=object)
+            shares: Any = np.zeros(k, dtype=object)
             for label, share in self.target.items():
                 shares[cells.class_index(label, "target")] = share
         else:

@@ -45,7 +45,7 @@ class SelectiveConstraint(Constraint):
     """Base: of all examples, of those of one group, or of each group's."""
 
     @property
-    def needs_groups(self):
+    def needs_groups(self) -> bool:  # type: ignore[override]
         """Whether `group` or `per_group` is set."""
         if not isinstance(self.per_group, (bool, np.bool_)):
             raise ValueError(f"per_group must be True or False, got {self.per_group!r}.")
@@ -88,13 +88,13 @@ class RateConstraint(SelectiveConstraint):
         self.per_group = per_group
 
     @property
-    def is_metric(self):
+    def is_metric(self) -> bool:
         """Whether there is no bound, so that the rate is a metric."""
         bounds = self.at_least, self.at_most, self.target, self.slack
         return all(bound is None for bound in bounds)
 
     @property
-    def greater_is_better(self):
+    def greater_is_better(self) -> bool:  # type: ignore[override]
         """Whether a greater value of a call (the rate, or the violation) is better."""
         return self.is_metric and self.more_is_better
 
@@ -169,7 +169,7 @@ class RateConstraint(SelectiveConstraint):
         """
         raise NotImplementedError
 
-    def bounds(self, cells):
+    def bounds(self, cells: Cells) -> Any:
         """Lower and upper bounds on the rate of each class; ±inf means none."""
         k = cells.n_classes
         one_sided = self.at_least is not None or self.at_most is not None

@@ -56,7 +56,7 @@ class OneClassMetric(RatioMetric):
     has a parameter `pos_label`.
     """
 
-    def positive(self, n_classes):
+    def positive(self, n_classes: int) -> int:
         """Index of the class that counts, see `positive_index`."""
         if self.pos_label is not None:
             return self.index_of(self.pos_label, "pos_label")
@@ -148,7 +148,7 @@ class FBeta(OneClassMetric):
         self.beta = beta
         self.pos_label = pos_label
 
-    def weights(self):
+    def weights(self) -> tuple[float, ...]:
         """(hit, kept, label_weight), see `one_class_ratio`."""
         return 1.0 + self.beta**2, 0.0, self.beta**2
 
@@ -194,7 +194,7 @@ class Jaccard(OneClassMetric):
         self.average = average
         self.pos_label = pos_label
 
-    def weights(self):
+    def weights(self) -> tuple[float, ...]:
         """(hit, kept, label_weight), see `one_class_ratio`."""
         return 1.0, 1.0, 1.0
 
@@ -311,7 +311,7 @@ class MicroF1(RatioMetric):
     def __init__(self, default_label: Any = None) -> None:
         self.default_label = default_label
 
-    def default(self):
+    def default(self) -> Any:
         """Index of the default class."""
         if self.default_label is None:
             return 0

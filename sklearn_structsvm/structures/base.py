@@ -118,7 +118,7 @@ class Structure(DocumentedMixin, BaseEstimator):
     # need: True for a class that defines `marginals`, and has an oracle that `has_sums`.
     has_sums = False
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls: Any, **kwargs: Any) -> None:
         """Let a subclass inherit nothing that its own methods have made untrue."""
         super().__init_subclass__(**kwargs)
         if cls.make_oracle is not Structure.make_oracle:

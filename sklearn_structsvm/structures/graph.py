@@ -187,7 +187,7 @@ class GraphStructure(NodeStructure):
         return x[0]
 
     @property
-    def relaxed(self):
+    def relaxed(self) -> bool:  # type: ignore[override]
         return self.has_cycles_
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:

@@ -160,15 +160,15 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         return len(self.nodes_)
 
     @property
-    def relaxed(self):
+    def relaxed(self) -> bool:  # type: ignore[override]
         return getattr(self, "inference_", self.inference) == "lp"
 
     @property
-    def has_constrained_decode(self):
+    def has_constrained_decode(self) -> bool:  # type: ignore[override]
         return self.relaxed
 
     @property
-    def has_slack_augmented_decode(self):
+    def has_slack_augmented_decode(self) -> bool:  # type: ignore[override]
         return self.relaxed
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:

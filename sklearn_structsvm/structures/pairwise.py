@@ -175,7 +175,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return len(self.classes_)
 
     @property
-    def relaxed(self):
+    def relaxed(self) -> bool:  # type: ignore[override]
         return self.inference_ != "enumerate"
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
