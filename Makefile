@@ -41,6 +41,7 @@ help:
 	@echo "make coverage  line coverage of Python and of the kernels"
 	@echo "make debug     the suite over kernels that check every index"
 	@echo "make sanitize  the suite over kernels that the compiler's sanitizers watch"
+	@echo "make parallel  the suite, each test in four threads at once"
 	@echo "make fuzz      10,000 random calls of the public interface"
 	@echo "make release-check  sdist and wheel, built, checked, and tested as installed"
 	@echo "make clean     remove what was built, but not $(VENV)"
@@ -113,6 +114,11 @@ sanitize: $(VENV)/.packages
 	    ASAN_OPTIONS=detect_leaks=0 \
 	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	    $(CURDIR)/$(PY) $(SUITE)
+
+# Each test in four threads at once; with PYTHON=python3.14t, and no GIL to help.
+parallel: $(VENV)/.built $(VENV)/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest \
+	    --parallel-threads=4 -m "not slow" $(PYTEST) tests
 
 # make fuzz FUZZ="--seed 3 --first 2000 --calls 500" goes on from there.
 fuzz: $(VENV)/.built

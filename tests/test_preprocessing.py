@@ -5,8 +5,6 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
-import polars
-import pyarrow
 import pytest
 from _seeds import new_rng
 from joblib import parallel_config
@@ -24,6 +22,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.preprocessing import SequenceTransformer, split_sequences
 from sklearn_structsvm.structures import ChainStructure
+
+polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
 
 WORDS = ["the", "cat", "dog", "barks", "a"]
 

@@ -16,6 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn_structsvm import BCFWClassifierCV
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 
+pytestmark = pytest.mark.thread_unsafe(reason="there is one fuse")
+
 
 class Fuse:
     """Raises its error at the n-th call from now, where n is set."""

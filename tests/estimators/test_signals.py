@@ -11,9 +11,12 @@ from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.structures import PairwiseMultilabelStructure
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "setitimer"), reason="Windows has no timers of processor time"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not hasattr(signal, "setitimer"), reason="Windows has no timers of processor time"
+    ),
+    pytest.mark.thread_unsafe(reason="signals are handled in the main thread"),
+]
 
 # Enough rows for several looks, with enough labels for some milliseconds in between.
 N_ROWS, N_LABELS = 40_000, {"enumerate": 12, "roof": 20}

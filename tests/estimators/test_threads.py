@@ -16,10 +16,23 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
-from _seeds import new_seed
+from _seeds import new_rng, new_seed
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV
+import sklearn_structsvm
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    ComplexMetricClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    MultilabelMetricClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+)
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.structures import ChainStructure
 
@@ -60,6 +73,64 @@ def test_two_threads_may_predict_by_one_estimator(make_problem):
     with ThreadPoolExecutor(2) as pool:
         for predicted in pool.map(model.predict, [problem.X] * 20):
             assert_same_labels(predicted, expected)
+
+
+# Each estimator once, at its quickest: what it shares with its like is tried above.
+EVERY_ESTIMATOR = [
+    BCFWClassifier("multiclass", random_state=0),
+    BCFWClassifierCV("multiclass", Cs=[0.1, 1.0], cv=2, tol=0.1, random_state=0),
+    BMRMClassifier(tol=0.1),
+    CRFClassifier("multiclass", tol=0.1, random_state=0),
+    CRFClassifierCV("multiclass", Cs=[0.1, 1.0], cv=2, tol=0.1, random_state=0),
+    ComplexMetricClassifier(cv=2, random_state=0),
+    MultilabelMetricClassifier(cv=2),
+    PragamClassifier(tol=0.1),
+    SlackRescaledSSVM("multiclass", tol=0.1, random_state=0),
+    SubLBFGSClassifier(tol=0.1),
+]
+
+
+def test_every_estimator_is_tried():
+    names = {type(estimator).__name__ for estimator in EVERY_ESTIMATOR}
+    assert names == {name for name in sklearn_structsvm.__all__ if name[0].isupper()}
+
+
+@pytest.mark.parametrize("estimator", EVERY_ESTIMATOR, ids=lambda e: type(e).__name__)
+def test_four_threads_fit_and_predict_what_one_does(estimator):
+    """Each its own data, all at once, and often enough to be in one another's way."""
+    data = []
+    for i in range(4):
+        rng = new_rng(i)
+        y = np.arange(60 + i) % 3
+        X = rng.normal(size=(len(y), 4)) + np.eye(3, 4)[y]
+        if isinstance(estimator, MultilabelMetricClassifier):
+            y = np.eye(3, dtype=int)[y]
+        data.append((X, y))
+    alone = [clone(estimator).fit(X, y) for X, y in data]
+    expected = [model.predict(data[0][0]) for model in alone]
+    start = Barrier(4, timeout=60)
+
+    def fit_and_predict(i):
+        start.wait()
+        fits = [clone(estimator).fit(*data[i]) for _ in range(2)]
+        # And all threads by one model.
+        return fits, [alone[0].predict(data[0][0]) for _ in range(3)]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(fit_and_predict, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    for (fits, predicted), model, labels in zip(found, alone, expected, strict=True):
+        for fitted in fits:
+            np.testing.assert_array_equal(fitted.predict(data[0][0]), labels)
+            for name, value in vars(model).items():
+                if isinstance(value, (np.ndarray, float, int)):
+                    np.testing.assert_array_equal(getattr(fitted, name), value)
+        for y in predicted:
+            np.testing.assert_array_equal(y, expected[0])
 
 
 def test_the_folds_of_a_cross_validation_may_run_at_once():

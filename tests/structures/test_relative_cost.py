@@ -17,6 +17,8 @@ from sklearn_structsvm.structures import (
     TreeStructure,
 )
 
+pytest.importorskip("highspy")  # for the linear programs among the oracles
+
 N = 6
 X = np.arange(2.0 * N).reshape(N, 2)
 
