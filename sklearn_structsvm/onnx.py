@@ -32,6 +32,7 @@ from sklearn_structsvm.structures import (
 )
 from sklearn_structsvm.structures.ranking import RankingStructure
 
+MISSING: ImportError | None = None
 try:
     from skl2onnx import update_registered_converter
     from skl2onnx._parse import (
@@ -49,8 +50,6 @@ try:
     from skl2onnx.common.utils_classifier import get_label_classes
 except ImportError as error:
     MISSING = error
-else:
-    MISSING = None
 
 __all__ = ["register_converters"]
 
