@@ -598,6 +598,7 @@ class Spied(Coded):
         return super().constrained_decode(*args, **kwargs)
 
 
+@pytest.mark.thread_unsafe(reason="calls are counted in the class")
 @each_solver
 @pytest.mark.parametrize(
     ("place", "value", "message"),
@@ -703,6 +704,7 @@ class Cut(PythonMulticlass):
         return super().constrained_decode(*args, **kwargs)
 
 
+@pytest.mark.thread_unsafe(reason="calls are counted in the class")
 @each_solver
 def test_an_interrupted_fit_leaves_what_was_before(options):
     problem = make_problem("custom")

@@ -1,7 +1,5 @@
 """Tables of any library are tables to every estimator."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 from _seeds import new_rng
@@ -41,7 +39,7 @@ def draw_columns():
 
 def make_table(library, columns, *others):
     """The columns as a table of the library, and the others as its columns."""
-    module = import_module(library)
+    module = pytest.importorskip(library)
     if library == "pyarrow":
         return module.table(columns), *map(module.array, others)
     return module.DataFrame(columns), *map(module.Series, others)
