@@ -5,7 +5,7 @@ are what `np.asarray` makes of them.
 """
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn import get_config
 
 from sklearn_structsvm._utils.compat import _convert_to_numpy, get_namespace
@@ -73,6 +73,15 @@ def logistic(scores):
     if xp is None:
         return expit(scores)
     return xp.exp(-xp.logaddexp(xp.zeros_like(scores), -scores))
+
+
+def shares(scores):
+    """The softmax of each row; SciPy's leaves the device before version 1.16."""
+    xp = foreign_namespace(scores)
+    if xp is None:
+        return softmax(scores, axis=1)
+    powers = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+    return powers / xp.sum(powers, axis=1, keepdims=True)
 
 
 def take_labels(classes, codes):

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import entr, expit, log_expit, log_softmax, softmax
+from scipy.special import entr, expit, log_expit, log_softmax
 from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -19,6 +19,7 @@ from sklearn_structsvm._utils.arrays import (
     foreign_namespace,
     largest,
     logistic,
+    shares,
     take_labels,
     with_zeros,
 )
@@ -203,7 +204,7 @@ class _SingleLabel(FlatStructure):
 
     def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Probabilities of the classes, ∝ exp ⟨w, φ(x, y)⟩; (n_samples, n_classes)."""
-        return softmax(self._class_scores(X, w), axis=1)
+        return shares(self._class_scores(X, w))
 
     def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Entropy of the distribution over the classes of each example, (n_samples,)."""
