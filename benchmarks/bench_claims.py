@@ -221,6 +221,8 @@ def main():
     parser.add_argument("--splits", type=int, default=3, help="of fairlearn's sets")
     add_optimum_options(parser)
     args = parser.parse_args()
+    # What is imported now, whatever becomes of the checkout meanwhile.
+    known = circumstances()
     for name in args.peers:
         # A generator: nothing comes of a package that is not found.
         version, *cases = [*PEERS[name](args)] or [None]
@@ -230,7 +232,7 @@ def main():
         rows = [[case, ours, theirs, theirs / ours] for case, ours, theirs in cases]
         print_table(["", "CPU s", "its CPU s", "ratio"], rows)
         found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        found[name] = {"package": version} | circumstances()
+        found[name] = {"package": version} | known
         found[name]["cases"] = {
             case: [float(f"{ours:.3g}"), float(f"{theirs:.3g}")]
             for case, ours, theirs, _ in rows
