@@ -140,6 +140,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "logo": {"text": project},
     "icon_links": [{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}],
+    "navbar_persistent": ["search-button"],  # the field leaves no room for one row
     "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     "switcher": {"json_url": "../versions.json", "version_match": SITE_VERSION},
     "check_switcher": False,
