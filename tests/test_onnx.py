@@ -190,6 +190,8 @@ def test_decoding_by_least_expected_cost(kind, real):
     check_linear(model, X, real)
 
 
+# How well it has learned is not asked.
+@pytest.mark.filterwarnings("ignore:The fit with loss=:UserWarning")
 @pytest.mark.parametrize("loss", ["slack_hinge", "f1", "roc_auc", "break_even"])
 def test_other_losses_are_linear_too(loss):
     X = features()

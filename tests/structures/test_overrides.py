@@ -210,7 +210,7 @@ def test_a_change_that_compiled_decoders_would_not_see_is_refused(
 
 @pytest.mark.parametrize("parent", [ChainStructure, TreeStructure])
 def test_potentials_of_ones_own_are_refused_where_training_would_not_see_them(parent):
-    with pytest.raises(TypeError, match="Mine defines potentials"):
+    with pytest.raises(TypeError, match="Mine overrides potentials"):
         type("Mine", (parent,), {"potentials": lambda self, x, w: None})
 
 

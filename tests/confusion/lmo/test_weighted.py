@@ -175,7 +175,7 @@ def test_class_weights_do_where_they_are_all_that_is_needed(wrap):
 
 
 def test_a_classifier_without_weights_is_refused():
-    with pytest.raises(TypeError, match=r"KNeighborsClassifier\(\) takes neither"):
+    with pytest.raises(TypeError, match=r"KNeighborsClassifier\(\) accepts neither"):
         WeightedLMO(KNeighborsClassifier()).fit(X, Y)(-np.eye(3)[None])
 
 
