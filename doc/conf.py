@@ -61,6 +61,8 @@ autosummary_context = {
     ],
 }
 numpydoc_show_class_members = False
+# In the list on the right, long names would be cut off.
+toc_object_entries_show_parents = "hide"
 # Types are told in words, below the signature.
 autodoc_typehints = "none"
 
