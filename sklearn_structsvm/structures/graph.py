@@ -556,8 +556,8 @@ def local_polytope(T, edges, k):
     Polytope
     """
     m = len(edges)
-    one, each = np.ones((1, k)), sparse.eye_array(k)
-    sums = sparse.kron(sparse.eye_array(T), one)
+    one, each = np.ones((1, k)), sparse.csr_array(sparse.eye(k))
+    sums = sparse.kron(sparse.csr_array(sparse.eye(T)), one)
     rows, b = [sparse.hstack([sums, sparse.csr_array((T, m * k * k))])], [np.ones(T)]
     if m:
         for end, marginal in (
@@ -565,7 +565,7 @@ def local_polytope(T, edges, k):
             (edges[:, 1], sparse.kron(one, each)),
         ):
             chosen = sparse.csr_array((np.ones(m), (np.arange(m), end)), shape=(m, T))
-            of_edges = sparse.kron(sparse.eye_array(m), marginal)
+            of_edges = sparse.kron(sparse.csr_array(sparse.eye(m)), marginal)
             rows.append(sparse.hstack([-sparse.kron(chosen, each), of_edges]))
             b.append(np.zeros(m * k))
     A, b = sparse.vstack(rows), np.concatenate(b)

@@ -156,7 +156,8 @@ def test_a_sparse_y_is_looked_at_before_it_is_read(kind):
     with pytest.raises(ValueError, match=message):
         problem.estimator(tol=0.5).fit(problem.X, problem.y).score(problem.X, Y)
     row = sparse.coo_array(np.ones(problem.X.shape[0]))
-    refused(problem.X, row, r"^y must have shape \(n_rows, n", problem.structure)
+    if row.ndim == 1:  # since SciPy 1.13
+        refused(problem.X, row, r"^y must have shape \(n_rows, n", problem.structure)
 
 
 @pytest.mark.parametrize("structure", [ChainStructure(), PythonMulticlass()])

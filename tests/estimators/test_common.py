@@ -1,7 +1,6 @@
 """What scikit-learn asks of all estimators, by the checks that it generates."""
 
 import pytest
-import sklearn
 from _checks import generated_checks
 from _estimators import ACCURATE
 from sklearn.base import clone
@@ -131,12 +130,7 @@ OTHER_LABELS = (
 def complex_expected_failed_checks(estimator):
     if estimator.metric == "f1":
         reason = "has labels of which none is the positive one: f1 asks for pos_label"
-        failed = dict.fromkeys(OTHER_LABELS, reason)
-        if sklearn.__version__.startswith("1.6."):
-            reason = "to two classes, 1.6 hands other data with weights than repeated"
-            failed["check_sample_weight_equivalence_on_dense_data"] = reason
-            failed["check_sample_weight_equivalence_on_sparse_data"] = reason
-        return failed
+        return dict.fromkeys(OTHER_LABELS, reason)
     if estimator.metric != "min_max":
         return {}
     return {

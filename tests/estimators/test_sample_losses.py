@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from _checks import generated_checks
+from _checks import ODD_LABELS, generated_checks
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
@@ -272,6 +272,7 @@ def test_the_generated_checks_pass(estimator, check):
     ],
 )
 @for_each_loss
+@pytest.mark.skipif(ODD_LABELS, reason="hands other labels with weights than repeated")
 def test_weights_equal_repetitions_where_tol_is_small(loss, check):
     for make in CLASSES:
         check(make.__name__, make(**loss, tol=1e-14))

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import sklearn
 from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -56,8 +58,10 @@ def test_a_table_is_the_array_of_its_columns(model, library):
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
     assert (fitted.predict(table) == expected.predict(X)).mean() >= 0.95
     assert fitted.score(table, labels) > 0.8
-    scores = cross_val_score(clone(model), table, labels, cv=2)
-    assert scores.shape == (2,) and scores.min() > 0.7
+    # scikit-learn takes rows of Arrow tables since 1.8.
+    if library != "pyarrow" or parse_version(sklearn.__version__) >= parse_version("1.8"):
+        scores = cross_val_score(clone(model), table, labels, cv=2)
+        assert scores.shape == (2,) and scores.min() > 0.7
 
 
 @each

@@ -42,7 +42,9 @@ def network_of(excess, pairs, arcs):
     rows = [np.full(k, k), np.arange(k), *pairs.T]
     columns = [np.arange(k), np.full(k, k + 1), *pairs.T[::-1]]
     values = [np.maximum(excess, 0), np.maximum(-excess, 0), arcs, arcs]
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    # SciPy before 1.12 keeps the type of places, and finds flows by 32 bits alone.
+    places = [np.concatenate(at).astype(np.int32) for at in (rows, columns)]
+    entries = np.concatenate(values), tuple(places)
     return sparse.csr_array(entries, shape=(k + 2, k + 2), dtype=np.int32)
 
 

@@ -55,7 +55,9 @@ def denominator_range(problem, B):
         np.ravel(B),
         A_ub=G.reshape(len(h), -1),
         b_ub=-h,
-        A_eq=sparse.kron(sparse.eye_array(m * k), np.ones((1, k)), format="csr"),
+        A_eq=sparse.kron(
+            sparse.csr_array(sparse.eye(m * k)), np.ones((1, k)), format="csr"
+        ),
         b_eq=problem.priors.ravel(),
     )
     if found.status != 0:

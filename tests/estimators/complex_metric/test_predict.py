@@ -409,7 +409,7 @@ def test_sparse_rows_that_point_beyond_their_columns_are_refused(lmo, layout):
     X, y, _ = make_data(2)
     model = ComplexMetricClassifier(lmo=lmo).fit(sparse.csr_array(X), y)
     bad = sparse.csr_array(X).asformat(layout)
-    (bad.coords[1] if layout == "coo" else bad.indices)[0] = 10**6
+    (bad.col if layout == "coo" else bad.indices)[0] = 10**6
     for ask in (model.predict, model.predict_proba, lambda X: model.fit(X, y)):
         with pytest.raises(ValueError, match=r"^X\.(indices|coords\[1\]) must be integ"):
             ask(bad)
