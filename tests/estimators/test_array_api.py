@@ -96,7 +96,9 @@ def is_foreign(array):
 
 @pytest.mark.skipif(is_on, reason="this is that process")
 def test_the_others_pass_in_a_process_with_dispatch():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    # -P: the package is the one under test, not the one in the working directory.
+    options = ["-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-P", "-m", "pytest", *options, __file__]
     done = subprocess.run(
         command,
         env=os.environ | {VARIABLE: "1"},
