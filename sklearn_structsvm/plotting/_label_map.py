@@ -180,7 +180,7 @@ class LabelMapDisplay:
         check_search(oracle, search, type(structure).__name__)
         limit = {} if max_queries is None else {"max_queries": max_queries}
         result = find_most_violating(oracle, 0, w, search=search, trace=True, **limit)
-        labelings = _all_labelings(structure, X[0], oracle, max_labelings)
+        labelings = _all_labelings(structure, X, oracle, max_labelings)
         if labelings is None:
             trace = result.trace or {}
             met = trace["found"]
@@ -313,8 +313,8 @@ def _one_example(structure, x, y):
     return x, as_array("y", [y])
 
 
-def _all_labelings(structure, x, oracle, most):
-    """Every labeling of x, block 0, as the oracle encodes it, or None for too many."""
+def _all_labelings(structure, X, oracle, most):
+    """Every labeling of X[0], block 0, as the oracle encodes it; None for too many."""
     if not oracle.thread_safe:  # A structure in Python: it alone knows its labelings.
         return None
     n_labels = len(oracle.decode(np.zeros(oracle.n_weights)))
@@ -325,7 +325,7 @@ def _all_labelings(structure, x, oracle, most):
         return None
     grid = np.indices((n_values,) * n_labels, dtype=np.intc).reshape(n_labels, -1).T
     if getattr(structure, "allowed_", None) is not None:
-        copies = [x] * len(grid)
+        copies = [X[0]] * len(grid)
         labels = np.concatenate(structure._split_nodes(copies, grid.ravel()))
         grid = grid[~structure._impossible(copies, labels)]
     return np.ascontiguousarray(grid)
