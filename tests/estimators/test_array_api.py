@@ -5,6 +5,7 @@ run in a process of their own.
 """
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -108,6 +109,9 @@ def test_the_others_pass_in_a_process_with_dispatch():
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    # Where scikit-learn lacks array-api-compat, as 1.6 does, all of them are skipped.
+    if not re.search(r"\b[1-9]\d\d? passed", done.stdout):
+        pytest.skip("no dispatch in that process: " + done.stdout[-300:])
 
 
 @needs_dispatch
