@@ -26,8 +26,8 @@ $(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt
 $(PIP) install --quiet --requirement $(VENV)/requirements.txt
 endef
 
-.PHONY: help demo test doc site lint bench bench-quick coverage debug sanitize fuzz \
-    clean version release-notes release-check
+.PHONY: help demo test doc site lint bench bench-quick coverage debug sanitize parallel \
+    fuzz clean version release-notes release-check
 .DELETE_ON_ERROR:
 
 help:
