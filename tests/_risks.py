@@ -85,23 +85,19 @@ def listed_derivative(risk, Z, A, rtol=1e-9):
 def exact_segments(slopes, offsets, lower, upper):
     """Breakpoints in (lower, upper] of a maximum of lines, and the slopes between them.
 
-    All crossings of any two lines, then the steepest of the largest lines to the right
-    of each, in fractions.
+    From the largest line at ``lower`` on, the next line is the first to cross, the
+    steepest of those that cross there, all in fractions.
     """
     lines = [(Fraction(a), Fraction(b)) for a, b in zip(slopes, offsets, strict=True)]
-    points = {Fraction(lower)}
-    for a, b in lines:
-        for c, d in lines:
-            if a != c:
-                eta = (d - b) / (a - c)
-                if lower < eta and (upper == np.inf or eta <= upper):
-                    points.add(eta)
-    found = []
-    for eta in sorted(points):
-        top = max(b + eta * a for a, b in lines)
-        slope = max(a for a, b in lines if b + eta * a == top)
-        if not found or slope > found[-1][1]:
-            found.append((eta, slope))
+    eta = Fraction(lower)
+    _, a, b = max((b + eta * a, a, b) for a, b in lines)
+    found = [(eta, a)]
+    while steeper := [((b - d) / (c - a), -c, d) for c, d in lines if c > a]:
+        eta, c, d = min(steeper)
+        if eta > upper:
+            break
+        a, b = -c, d
+        found.append((eta, a))
     return [eta for eta, _ in found], [slope for _, slope in found]
 
 
