@@ -60,28 +60,30 @@ proba = {
     ],
 }
 truth = np.concatenate(y_test)
-fig, (left, right) = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
-left.plot([0, 1], [0, 1], color="0.6", linestyle=":", label="calibrated")
+_, calibrated = plt.subplots(figsize=(5.5, 4.5), layout="constrained")
+_, ranked = plt.subplots(figsize=(5.5, 4.5), layout="constrained")
+calibrated.plot([0, 1], [0, 1], color="0.6", linestyle=":", label="calibrated")
 for name, items in proba.items():
     table = np.concatenate(items)
     sure = table.max(axis=1)
     hit = letters[table.argmax(axis=1)] == truth
     rate, said = calibration_curve(hit, sure, n_bins=8, strategy="quantile")
-    left.plot(said, rate, marker="o", label=name)
+    calibrated.plot(said, rate, marker="o", label=name)
     order = np.argsort(-sure)
     kept = np.arange(1, len(order) + 1)
-    right.plot(kept / len(order), np.cumsum(~hit[order]) / kept, label=name)
+    ranked.plot(kept / len(order), np.cumsum(~hit[order]) / kept, label=name)
     loss = token_log_loss(y_test, items, labels=letters)
     print(f"{name}: log loss of a letter {loss:.3f}, says {sure.mean():.2f} on average")
-left.set(xlabel="probability of the letter read", ylabel="share that is right")
-fig.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
-right.set(xlabel="share of letters read automatically", ylabel="error among them")
-right.set_ylim(bottom=0)
+calibrated.set(xlabel="probability of the letter read", ylabel="share that is right")
+ranked.set(xlabel="share of letters read automatically", ylabel="error among them")
+ranked.set_ylim(bottom=0)
+for ax in (calibrated, ranked):
+    ax.legend()
 plt.show()
 
 # %%
-# Both models rank letters from certain to uncertain about equally well, as the right
-# plot shows. In the left plot, the probabilities of the CRF are close to the diagonal,
+# Both models rank letters from certain to uncertain about equally well, as the second
+# plot shows. In the first, the probabilities of the CRF are close to the diagonal,
 # so you can add them up, compare them with costs, or show them to a decision maker.
 # Those of the SVM are far from it, by an amount that depends on its C and its loss.
 #

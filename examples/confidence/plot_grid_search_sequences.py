@@ -79,8 +79,8 @@ print(f"letter accuracy {search.best_score_:.3f} on words never seen")
 # these are sequences.
 
 results = search.cv_results_
-fig, axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
-for ax, score in zip(axes, ("letters", "words"), strict=True):
+for score in ("letters", "words"):
+    fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
     for transition in (True, False):
         rows = results["param_structure__transition"] == transition
         Cs = results["param_C"][rows].astype(float)

@@ -102,8 +102,8 @@ for name, source in sources.items():
 # examples, and the recalls that the same rules actually have on the labels. With
 # correct probabilities the two outlines would coincide.
 
-fig, axes = plt.subplots(1, 2, figsize=(8.5, 5), layout="constrained")
-for ax, name in zip(axes, ("softmax", "isotonic"), strict=True):
+for name in ("softmax", "isotonic"):
+    fig, ax = plt.subplots(figsize=(5.5, 6), layout="constrained")
     probabilities = models[name].estimator_.predict_proba(X_test)
     for confusion, told in (("probabilities", "believed"), ("labels", "on the labels")):
         AchievableSetDisplay.from_predictions(
@@ -115,9 +115,8 @@ for ax, name in zip(axes, ("softmax", "isotonic"), strict=True):
             ax=ax,
         )
     ax.set_title(name)
-    handles, told = ax.get_legend_handles_labels()
     ax.get_legend().remove()
-fig.legend(handles, told, loc="outside lower center", ncols=2)
+    fig.legend(loc="outside lower center")
 plt.show()
 
 # %%

@@ -44,19 +44,17 @@ models = {
     "BMRM": BMRMClassifier(line_search=False, **limits),
     "Pragam": PragamClassifier(**limits),
 }
-fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained", sharey=True)
-lines = ["-", "--", ":", "-.", (0, (6, 2)), (0, (1, 3))]
-for line, (name, model) in zip(lines, models.items(), strict=True):
+for model in models.values():
     model.fit(X, y)
-    style = {"linestyle": line, "marker": "", "linewidth": 2}
-    for ax, x in zip(axes, ("n_iter", "seconds"), strict=True):
+lines = ["-", "--", ":", "-.", (0, (6, 2)), (0, (1, 3))]
+for x, label in (("n_iter", "Iterations"), ("seconds", "Time (s)")):
+    fig, ax = plt.subplots(figsize=(6, 5), layout="constrained")
+    for line, (name, model) in zip(lines, models.items(), strict=True):
+        style = {"linestyle": line, "marker": "", "linewidth": 2}
         ConvergenceDisplay.from_estimator(model, x=x, ax=ax, name=name, **style)
-axes[0].set_xlabel("Iterations")
-axes[1].set_ylabel("")
-handles, names = axes[0].get_legend_handles_labels()
-for ax in axes:
+    ax.set_xlabel(label)
     ax.get_legend().remove()
-fig.legend(handles, names, loc="outside lower center", ncols=3)
+    fig.legend(loc="outside lower center", ncols=2)
 plt.show()
 
 # %%
