@@ -2,8 +2,8 @@
 
 Times are CPU seconds of one thread. An estimator that an older commit does not have is
 skipped there: asv compares two commits only where no timer failed. CoNLL-2000 does not
-ship: it is read from the folder that SKLEARN_STRUCTSVM_DATA names, or from scikit-learn's,
-and its benchmarks are skipped where it is in neither.
+ship: it is read from the folder that SKLEARN_STRUCTSVM_DATA names, or from
+scikit-learn's, and its benchmarks are skipped where it is in neither.
 """
 
 import os
