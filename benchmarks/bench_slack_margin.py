@@ -312,7 +312,7 @@ def plot(lines, best, path):
         }
         left.loglog(seconds, objective / best - 1.0, label=name, **style)
         right.semilogx(seconds, score, **style)
-    left.set(xlabel="seconds", ylabel="excess over the best objective")
+    left.set(xlabel="seconds", ylabel="excess objective")
     right.set(xlabel="seconds", ylabel="test accuracy")
     save_figure(figure, axes, path)
 
