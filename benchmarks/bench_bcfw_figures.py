@@ -198,12 +198,15 @@ def print_cache(found, args):
 
 def plot_cache(found, args, path):
     figure, axes = make_axes(1, 2)
+    figure.set_size_inches(10.0, 6.0)
     shares = [[found[F, nu][1] for nu in args.floors] for F in args.factors]
-    axes[0, 0].imshow(shares, vmin=0, vmax=1, cmap="viridis", origin="lower")
+    axes[0, 0].imshow(
+        shares, vmin=0, vmax=1, cmap="viridis", origin="lower", aspect="auto"
+    )
     for row, values in enumerate(shares):
         for column, value in enumerate(values):
             axes[0, 0].text(
-                column, row, f"{value:.0%}", ha="center", va="center", fontsize=9,
+                column, row, f"{value:.0%}", ha="center", va="center", fontsize=10,
                 color="black" if value > 0.5 else "white",
             )  # fmt: skip
     floors = [f"{nu:g}" for nu in args.floors]
