@@ -170,7 +170,7 @@ def test_what_comes_after_the_start_has_its_bound(name, n_rounds, monkeypatch):
     assert model.history_["dual_objective"][after].min() >= bound - 1e-12
 
 
-def test_the_start_ends_where_other_methods_need_less_time():
+def test_the_start_ends_where_other_methods_need_less_time(monkeypatch):
     """After twenty rounds, by the gap that there is then."""
     X, y, _ = rows()
     hard = SubLBFGSClassifier(C=10.0, tol=1e-9, max_iter=3000)
@@ -181,7 +181,7 @@ def test_the_start_ends_where_other_methods_need_less_time():
             super().__init__(*args)
             starts.append(self)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(dask_problem, "n_places", lambda: 5)
         patch.setattr("sklearn_structsvm.estimators.sublbfgs.DualStart", Watched)
         hard.fit(divided(X), divided(y))

@@ -203,7 +203,7 @@ def test_a_path_by_threads_is_as_good_everywhere():
         assert best.dual_objective_ <= value <= best.objective_ + 0.05
 
 
-def test_an_interrupted_fit_is_certified_where_it_was_cut():
+def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
     X, y = make_chains(n_samples=400, random_state=new_seed(0))
     model = BCFWClassifier(C=1.0, tol=1e-6, n_jobs=2, warm_start=True, random_state=0)
     cut = parallel.Team._join
@@ -215,7 +215,7 @@ def test_an_interrupted_fit_is_certified_where_it_was_cut():
             raise KeyboardInterrupt
         return rounds[-1]
 
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(parallel.Team, "_join", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
