@@ -144,5 +144,5 @@ def test_wrong_rows_are_errors_before_any_work():
     X, y = divided(X), divided(y)
     with pytest.raises(TypeError, match="does not support Dask arrays and data frames"):
         CRFClassifier(ChainStructure()).fit(X, y)
-    with pytest.raises(ValueError, match="Chunk 0 of the Dask collection"):
+    with pytest.raises(ValueError, match=r"Chunk \d of the Dask collection"):
         CRFClassifier().fit(da.full_like(X, np.nan), y)
