@@ -118,8 +118,7 @@ sanitize: $(VENV)/.packages
 # Each test in four threads at once; with PYTHON=python3.14t, and no GIL to help.
 parallel: $(VENV)/.built $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest \
-	    --parallel-threads=4 -o thread_unsafe_fixtures=routing \
-	    -m "not slow" $(PYTEST) tests
+	    --parallel-threads=4 -m "not slow" $(PYTEST) tests
 
 # make fuzz FUZZ="--seed 3 --first 2000 --calls 500" goes on from there.
 fuzz: $(VENV)/.built

@@ -19,6 +19,8 @@ settings.register_profile("random", print_blob=True, max_examples=300, **no_cloc
 settings.load_profile("repeatable")
 
 
+# Fixtures that change what all threads share; `make parallel` runs their tests in one.
+OF_THE_PROCESS = {"routing", "no_figure_is_left_open"}
 # Doctests that need an optional package, by the first words of their names.
 OPTIONAL = {
     "sklearn_structsvm.onnx.": "skl2onnx",
@@ -27,6 +29,9 @@ OPTIONAL = {
 
 
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if shared := OF_THE_PROCESS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.thread_unsafe(reason=f"of {shared}"))
     for start, package in OPTIONAL.items():
         if find_spec(package) is None:
             for item in items:
