@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from _estimators import make_problem
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
@@ -77,7 +78,7 @@ def test_of_a_fit_that_did_not_converge(model):
 
 @pytest.mark.parametrize("model", LINEAR, ids=str)
 def test_of_a_fit_within_a_pipeline(model):
-    pipeline = make_pipeline(StandardScaler(), model)
+    pipeline = make_pipeline(StandardScaler(), clone(model))
     call = lambda: pipeline.fit(ROWS.X, ROWS.y)  # noqa: E731
     assert reported(ConvergenceWarning, "max_iter=1", call) == first_line(call)
 
@@ -94,7 +95,7 @@ def test_of_a_fit_within_a_pipeline(model):
     ids=str,
 )
 def test_of_a_start_anew(model):
-    model.set_params(warm_start=True, tol=0.1).fit(ROWS.X, ROWS.y)
+    model = clone(model).set_params(warm_start=True, tol=0.1).fit(ROWS.X, ROWS.y)
     call = lambda: model.fit(ROWS.X[:, :2], 2 - ROWS.y)  # noqa: E731
     assert reported(UserWarning, "warm_start=True", call) == first_line(call)
 

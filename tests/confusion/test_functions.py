@@ -278,7 +278,7 @@ def test_labels_of_any_kind_and_order_are_counted():
         (
             ([0, 1], [0, 1]),
             {"sensitive_features": np.array([0, []], dtype=object)},
-            "sensitive_features holds no groups: unhashable",
+            "sensitive_features holds no groups: .*unhashable",
         ),
         (([0, 1], [0, 1]), {"sample_weight": [1, -1]}, r"sample_weight\[1\] .* got -1"),
         (([0, 1], [0, 1]), {"sensitive_features": [0]}, "1 rows"),
@@ -318,7 +318,8 @@ def test_functions_are_made_as_if_they_were_written(name):
     assert pickle.loads(pickle.dumps(function)) is function
     parameters = inspect.signature(function).parameters
     assert [*parameters][:2] == ["y_true", "y_pred"]
+    said = inspect.getdoc(function)
     for parameter in parameters:
-        assert re.search(rf"^    (.*, )?{parameter}\b.* : ", function.__doc__, re.M)
+        assert re.search(rf"^(.*, )?{parameter}\b.* : ", said, re.M)
     assert f">>> {name}(" in function.__doc__ or f"round({name}(" in function.__doc__
     assert not re.search("<[A-Z]+>", function.__doc__)
