@@ -39,6 +39,18 @@ def pytest_collection_modifyitems(items):
                     item.add_marker(pytest.mark.skip(reason=f"needs {package}"))
 
 
+if find_spec("highspy") is None:
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call():
+        try:
+            return (yield)
+        except ImportError as error:
+            if "HiGHS" in str(error):
+                pytest.skip("needs highspy")
+            raise
+
+
 @pytest.fixture(scope="session", autouse=True)
 def global_random_seed(request):
     """What `new_rng` and `new_seed` draw from, for all tests, as in scikit-learn's."""
