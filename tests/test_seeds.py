@@ -31,6 +31,7 @@ def test_what_is_no_seed_is_refused(text):
         _seeds.seeds_of(text)
 
 
+@pytest.mark.thread_unsafe(reason="the seed is that of all tests")
 def test_another_seed_draws_other_numbers_and_the_same_one_the_same(global_random_seed):
     def draw():
         return new_rng(3).random(), new_seed(3), remembered(3)
