@@ -6,6 +6,7 @@ features of a block's corners its dual variables can be corrected as a whole.
 """
 import numpy as np
 
+cimport cython
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
@@ -16,6 +17,8 @@ cdef enum:
     MOST_STEPS = 50
 
 
+# The garbage collector is not to clear the owner first, which says what to free.
+@cython.no_gc_clear
 cdef class CornerSets:
     """One small set of labelings per block.
 

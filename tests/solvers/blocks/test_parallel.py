@@ -1,5 +1,6 @@
 """Rounds of parts that threads make at once: dual points, certificates, the same bits."""
 
+import gc
 import threading
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks import parallel
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._corners import CornerSets
 from sklearn_structsvm.solvers.blocks._parts import Parts
 from sklearn_structsvm.solvers.blocks.bcfw import certify
 from sklearn_structsvm.solvers.blocks.parallel import Team, make_team
@@ -201,6 +203,16 @@ def test_a_path_by_threads_is_as_good_everywhere():
             hinge += (score + loss) / len(X)
         value = 0.5 * lam * w @ w + hinge
         assert best.dual_objective_ <= value <= best.objective_ + 0.05
+
+
+def test_sets_that_are_collected_with_their_owner_are_freed_once():
+    for _ in range(20):
+        sizes = np.array([3, 2], dtype=np.intp)
+        owner = CornerSets(sizes)
+        cycle = [owner, CornerSets(sizes, owner=owner)]
+        cycle.append(cycle)
+        del owner, cycle
+        gc.collect()
 
 
 def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
