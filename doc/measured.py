@@ -182,6 +182,8 @@ def read_timers():
             # None instead of a list: it failed before any of its parameters.
             for i, params in enumerate(product(*entry["params"])):
                 value = entry["result"] and entry["result"][i]
+                if value is not None and math.isnan(value):
+                    value = None  # skipped: the commit lacks it
                 # asv writes parameters as Python does.
                 title = params[0].strip("'") if params else TIMERS.get(name)
                 if title is None:
@@ -208,7 +210,7 @@ def read_timers():
 
 def unit(title, value):
     """A value with its unit, in three digits."""
-    if value is None or math.isnan(value):
+    if value is None:
         return "–"
     if title == TIMERS["Conll.peakmem_fit"]:
         return f"{value / 2**20:.0f} MB"
@@ -247,9 +249,9 @@ def over_time():
     shown = {title: row for title, row in values.items() if any(row)}
     if not shown:
         return "There are no results in ``benchmarks/results/reference``.\n"
-    panels = "".join(panel(title, row, commits) for title, row in shown.items())
+    panels = [f"   {panel(title, row, commits)}" for title, row in shown.items()]
     lines = [
-        ".. raw:: html", "", f'   <div class="over-time">{panels}</div>', "",
+        ".. raw:: html", "", '   <div class="over-time">', *panels, "   </div>", "",
         ".. list-table::", "   :header-rows: 1", "",
     ]  # fmt: skip
     rows = [["", *(f"{commit} ({day:%d %b %H:%M})" for commit, day in commits)]]
