@@ -178,6 +178,7 @@ def test_less_than_one_labeling_cannot_be_asked_for():
         k_best(np.zeros((1, 1)), None, 1.5)
 
 
+@pytest.mark.thread_unsafe(reason="doctest patches what shows tracebacks")
 @pytest.mark.parametrize("kernel", [_k_best, _constrained])
 def test_examples_in_the_kernels_docstrings_hold(kernel):
     failed, attempted = doctest.testmod(kernel)
