@@ -130,17 +130,12 @@ def test_nodes_in_a_row_cost_what_a_chain_costs():
     )
 
 
-def linear_programs(make):
-    pytest.importorskip("highspy")
-    return make(3, inference="lp")
-
-
 @pytest.mark.parametrize(
     "make",
     [
         lambda: python(3),
-        lambda: linear_programs(pairwise),
-        lambda: linear_programs(hierarchy),
+        lambda: pairwise(3, "lp"),
+        lambda: hierarchy(3, "lp"),
     ],
     ids=["python", "pairwise", "hierarchy"],
 )
