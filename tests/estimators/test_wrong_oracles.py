@@ -244,4 +244,8 @@ def test_no_healthy_fit_is_blamed_at_any_scale(kind, part):
             model.set_params(structure=problem.structure)
         weights = 10.0 ** rng.uniform(-6, 6, size=problem.n)
         model.fit(np.array(X) if problem.flat else X, problem.y, weights)
-        assert model.dual_gap_ >= -1e-12 * model.history_["objective"].max()
+        # Scores are sums of terms of this size, of which an offset leaves few digits.
+        largest = max(np.abs(x).max() for x in X)
+        terms = np.abs(model.coef_).sum() * largest if hasattr(model, "coef_") else 0.0
+        rounding = 1e-12 * model.history_["objective"].max() + 1e-15 * terms
+        assert model.dual_gap_ >= -rounding

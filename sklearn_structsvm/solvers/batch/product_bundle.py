@@ -75,7 +75,7 @@ class ProductBundle(Bundle):
 
     @property
     def planes(self):
-        return np.array([self._sum(row) for row in np.eye(len(self.offsets))])
+        return np.array([self._plane(row) for row in np.eye(len(self.offsets))])
 
     def at(self, lam):
         bundle = ProductBundle(
@@ -104,7 +104,7 @@ class ProductBundle(Bundle):
         if plane is None:
             shares = np.zeros(len(self.offsets))
             shares[-1] = 1.0
-            plane = self._sum(shares, out=self.plane)
+            plane = self._plane(shares, out=self.plane)
         image = self.risk.scores(plane, out=self.image).ravel()
         self.qp.add_row(self._matrix() @ image / self.lam, offset)
 
@@ -131,7 +131,13 @@ class ProductBundle(Bundle):
             shape=(len(self.starts) - 1, self.image.size),
         )
 
-    def _sum(self, shares, out=None):
+    def _sum(self, shares):
+        return self._plane(shares[:, 0])
+
+    def _refine(self):
+        """Products with X are those of doubles, and there is no more to know."""
+
+    def _plane(self, shares, out=None):
         flat = shares @ self._matrix()
         return self.risk.gradient(flat.reshape(self.image.shape), out=out)
 

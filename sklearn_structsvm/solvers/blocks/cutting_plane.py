@@ -18,6 +18,11 @@ VIOLATION_SHARE = 0.5
 # missing, more would be lost on them.
 INNER_SHARE = 0.3
 
+# The least share of the way from the best point to the program's minimiser at which a
+# plane is taken, in the one-slack form. It doubles where the point taken became the best
+# one, and is halved where not.
+SHORTEST_STEP = 0.1
+
 # Labelings kept per example of an expensive oracle, in the one-slack form.
 PLANE_CACHE_SIZE = 10
 
@@ -45,7 +50,10 @@ def run_cutting_plane(
 
     Each round asks the oracle for the most violating labeling of every example, and
     solves the problem anew over the labelings found so far: with a working set for each
-    example [1]_, or with one plane for all examples and round [2]_.
+    example [1]_, or with one plane for all examples and round [2]_. Planes at the
+    solutions of the programs zigzag. They are taken between the best weights seen and
+    the solution instead, which needs a third of the rounds; a line search would cost a
+    call of the oracle for each example and trial.
 
     Parameters
     ----------
@@ -110,10 +118,11 @@ def run_cutting_plane(
     def check(done):
         w = model.weights
         objective = 0.5 * lam * w.dot(w) + model.ask()
-        model.gap = objective - model.dual_objective
-        if objective < best["objective"]:
+        is_best = objective < best["objective"]
+        if is_best:
             best.update(objective=objective, weights=w.copy())
         best["dual_objective"] = max(best["dual_objective"], model.dual_objective)
+        model.learn(objective, is_best)
         row = {
             "objective": best["objective"],
             "dual_objective": best["dual_objective"],
@@ -154,6 +163,10 @@ class _WorkingSets:
         w = self.weights
         return self.iterate.loss - 0.5 * self.iterate.lam * w.dot(w)
 
+    def learn(self, objective, is_best):
+        """What the oracle's answers at `weights` say of the objective there."""
+        self.gap = objective - self.dual_objective
+
     def ask(self):
         oracle = self.iterate.oracle
         if hasattr(oracle, "slacks"):
@@ -181,7 +194,16 @@ class _WorkingSets:
 
 
 class _JointPlanes:
-    """The one-slack form: planes below the risk, each of one labeling per example."""
+    """The one-slack form: planes below the risk, each of one labeling per example.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d,)
+        Where the oracle is asked: a `step` from the best point, `center`, to the bundle's
+        minimiser. A plane there that does not cut the minimiser off lies on a line along
+        which the objective falls from the best point on, at least as steeply as to the
+        dual value there, so that one of the two moves.
+    """
 
     def __init__(self, oracle, weights, lam, cache_size):
         self.risk = JointOracle(oracle, weights, cache_size)
@@ -190,14 +212,20 @@ class _JointPlanes:
         # All labelings true.
         self.bundle.add(np.zeros(oracle.n_weights), 0.0)
         self.bundle.solve()
-
-    @property
-    def weights(self):
-        return self.bundle.weights
+        self.weights = self.center = self.bundle.weights
+        self.step = 1.0
 
     @property
     def dual_objective(self):
         return self.bundle.dual_objective
+
+    def learn(self, objective, is_best):
+        """What the oracle's answers at `weights` say of the objective there."""
+        if is_best:
+            self.center, self.objective = self.weights, objective
+        self.step = min(1.0, 2.0 * self.step) if is_best else self.step / 2.0
+        self.step = max(self.step, SHORTEST_STEP)
+        self.gap = self.objective - self.dual_objective
 
     def ask(self):
         oracle = self.risk.oracle
@@ -208,13 +236,26 @@ class _JointPlanes:
 
     def improve(self, eps, deadline):
         """Take in what the oracle found; whether there was nothing left to gain."""
-        bundle = self.bundle
+        bundle, asked = self.bundle, self.weights
         plane, offset = self.risk.plane()
         self.risk.remember()
-        if plane @ bundle.weights + offset <= bundle.slack + eps:
+        if plane @ bundle.weights + offset > bundle.slack + eps:
+            bundle.add(plane, offset)
+            bundle.solve()
+            self._recall_planes(deadline)
+        elif asked is bundle.weights:
             return True
-        bundle.add(plane, offset)
-        bundle.solve()
+        else:
+            self.step = 1.0
+        # Of the minimiser itself the bundle knows whether it is cut off.
+        self.weights = bundle.weights
+        if self.step < 1.0:
+            self.weights = self.center + self.step * (bundle.weights - self.center)
+        return False
+
+    def _recall_planes(self, deadline):
+        """Planes of labelings that were found before."""
+        bundle = self.bundle
         for _ in range(MAX_INNER if self.cache_size else 0):
             value = self.risk.recall(bundle.weights, self.n_threads)
             if value <= bundle.slack + INNER_SHARE * self.gap:
@@ -223,4 +264,3 @@ class _JointPlanes:
             bundle.solve()
             if perf_counter() >= deadline:
                 break
-        return False

@@ -15,6 +15,12 @@ the gradient of G itself, so that each of them corrects the rounding of those be
 Where a row depends on the support, there is a direction in which the objective is
 linear, and α follows it until a variable is empty.
 
+A Gram matrix has the squared condition number of A. With features from 1 to 1e6 planes
+differ by a millionth of their length, and their products by 1e-12 of theirs, which
+doubles barely resolve; and α, of 1e-12, cancels in Aᵀα to a millionth. Where that shows
+in the gradient, the same is done with twice the digits (`_wide.h`). It takes no more
+memory, where an orthogonal factor would take as much as A.
+
 References
 ----------
 .. [1] Wolfe, "Finding the nearest point in a polytope", Mathematical Programming 11,
@@ -22,20 +28,46 @@ References
 """
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, hypot, sqrt
+from sklearn_structsvm._utils.borders import check_shape
+
+from libc.math cimport INFINITY, fabs, sqrt
 from scipy.linalg.cython_blas cimport daxpy, ddot
+
+cdef extern from "solvers/qp/_wide.h" nogil:
+    ctypedef struct wide:
+        double hi, lo
+    ctypedef struct wide_vector:
+        double* hi
+        double* lo
+    wide wide_of(double) noexcept
+    wide wide_get(wide_vector, Py_ssize_t) noexcept
+    void wide_set(wide_vector, Py_ssize_t, wide) noexcept
+    wide wide_negative(wide) noexcept
+    wide wide_sum(wide, wide) noexcept
+    wide wide_difference(wide, wide) noexcept
+    wide wide_product(wide, wide) noexcept
+    wide wide_quotient(wide, wide) noexcept
+    wide wide_root(wide) noexcept
+    wide wide_dot(Py_ssize_t, wide_vector, wide_vector) noexcept
+    wide wide_dot_of_doubles(Py_ssize_t, const double*, const double*) noexcept
+    void wide_axpy(Py_ssize_t, wide, wide_vector, wide_vector) noexcept
+    void wide_axpy_of_doubles(Py_ssize_t, wide, const double*, wide_vector) noexcept
 
 cdef double EPS = np.finfo(np.float64).eps
 
+# To what G is known, relative to the lengths of its two rows: products of doubles, and
+# those of `wide_products`, of whose digits some are left to sums of many terms.
+cdef double WIDE_EPS = 2.0**-102
+
 # A row depends on others where its squared distance from their affine hull is below this
-# share of its squared norm: what rounding leaves of a distance of zero.
-cdef double DEPENDENT = 100.0 * EPS
+# multiple of that share of its squared norm: what rounding leaves of a distance of zero.
+cdef double DEPENDENT = 100.0
 
 # A row whose squared norm is below this share of the reference's replaces it.
 cdef double SHORTER = 0.25
 
-# Entries of the gradient are known up to this multiple of the size of their terms.
-cdef double ROUNDING = 8.0 * EPS
+# Entries of the gradient are known up to this multiple of the rounding of their terms.
+cdef double ROUNDING = 8.0
 
 # Steps of iterative refinement on one support. The first one is the minimiser already,
 # up to rounding that a nearly singular factor has blown up.
@@ -45,15 +77,81 @@ cdef int MAX_REFINEMENTS = 10
 # digits. Rounding could have it turn in a circle.
 cdef int MAX_MOVES = 20
 
+# Entries of a combination that are summed up at a time.
+cdef Py_ssize_t WIDTH = 256
 
-cdef inline double dot(Py_ssize_t n, double* x, double* y) noexcept nogil:
-    cdef int size = <int> n, one = 1
-    return ddot(&size, x, &one, y, &one)
+# Doubles do where they know the gradient to this share of the value's terms. The value is
+# flat at its minimum, so that it is known to the square of that, and not much worse.
+cdef double ROUGH = 1e-6
 
 
-cdef inline void axpy(Py_ssize_t n, double a, double* x, double* y) noexcept nogil:
-    cdef int size = <int> n, one = 1
-    daxpy(&size, &a, x, &one, y, &one)
+def wide_products(const double[:, ::1] rows, const double[::1] row, double divisor=1.0):
+    """⟨rows_j, row⟩ / divisor with twice the digits of a double.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, d)
+    row : ndarray of shape (d,)
+    divisor : float
+
+    Returns
+    -------
+    products : ndarray of shape (m, 2)
+        Numbers and what rounding took from them.
+    """
+    cdef Py_ssize_t j, m = rows.shape[0], d = rows.shape[1]
+    check_shape("row", row, d)
+    out = np.zeros((m, 2))
+    cdef double[:, ::1] view = out
+    cdef wide product
+    if d > 0:
+        with nogil:
+            for j in range(m):
+                product = wide_dot_of_doubles(d, &rows[j, 0], &row[0])
+                product = wide_quotient(product, wide_of(divisor))
+                view[j, 0] = product.hi
+                view[j, 1] = product.lo
+    return out
+
+
+def wide_combination(const double[:, ::1] shares, const double[:, ::1] rows):
+    """Σ_j shares_j rows_j, rounded once.
+
+    Parameters
+    ----------
+    is_wide : bool
+    is_rough : bool
+        Whether doubles were not enough for the last call of `solve`: see `widen`.
+    shares : ndarray of shape (m, 2)
+        Numbers, and what rounding took from them.
+    rows : ndarray of shape (m, d)
+
+    Returns
+    -------
+    combination : ndarray of shape (d,)
+    """
+    cdef Py_ssize_t c, j, k, start, width, m = rows.shape[0], d = rows.shape[1]
+    check_shape("shares", shares, m, 2)
+    out, room = np.zeros(d), np.zeros((2, WIDTH))
+    cdef double[::1] view = out
+    cdef double[:, ::1] sums = room
+    cdef wide_vector total
+    cdef wide share
+    total.hi, total.lo = &sums[0, 0], &sums[1, 0]
+    with nogil:
+        for c in range((d + WIDTH - 1) // WIDTH):
+            start = c * WIDTH
+            width = min(WIDTH, d - start)
+            for k in range(width):
+                wide_set(total, k, wide_of(0.0))
+            for j in range(m):
+                share.hi = shares[j, 0]
+                share.lo = shares[j, 1]
+                if share.hi != 0.0:
+                    wide_axpy_of_doubles(width, share, &rows[j, start], total)
+            for k in range(width):
+                view[start + k] = total.hi[k]
+    return out
 
 
 cdef class SimplexQP:
@@ -63,6 +161,8 @@ cdef class SimplexQP:
     ----------
     capacity : int, default=16
         Variables that there is room for at first; it doubles when needed.
+    is_wide : bool, default=False
+        Whether products are known with twice the digits of a double, and are used so.
 
     Attributes
     ----------
@@ -70,6 +170,11 @@ cdef class SimplexQP:
         Number m of variables.
     n_moves : int
         Variables that have entered the support, over all calls of `solve`.
+    is_wide : bool
+    is_rough : bool
+        Whether doubles were not enough for the last call of `solve`: see `widen`.
+    shares : ndarray of shape (m, 2)
+        α of the last call of `solve`, and what rounding took from it.
 
     Examples
     --------
@@ -86,49 +191,109 @@ cdef class SimplexQP:
 
     cdef readonly Py_ssize_t size
     cdef readonly long long n_moves
+    cdef readonly bint is_wide, is_rough
     cdef Py_ssize_t n_support
-    # Rows and columns beyond `size`, or `n_support`, are room.
-    cdef double[:, ::1] gram, factor
-    cdef double[::1] b, alpha
-    # q = G α - b, to what it is known, and αᵀ(that).
-    cdef double[::1] grad, noise
-    cdef double mean_noise
-    cdef double[::1] step
+    # The first axis of a wide matrix or vector is that of its two parts, or of one. Rows
+    # and columns beyond `size`, or `n_support`, are room.
+    cdef double[:, :, ::1] gram_parts, factor_parts
+    cdef double[:, ::1] alpha_parts, grad_parts, step_parts
+    cdef double[::1] b
+    # α; q = G α - b; a step of α, by place in the support.
+    cdef wide_vector alpha, grad, step
+    # To what q is known, and αᵀ(that).
+    cdef double[::1] noise
+    cdef double mean_noise, slope
+    # Whether q is that of α.
+    cdef bint is_current
     # The reference first; row k - 1 of the factor is that of support[k].
     cdef Py_ssize_t[::1] support
     cdef long long[::1] unused
     cdef unsigned char[::1] held, refused
 
-    def __init__(self, Py_ssize_t capacity=16):
+    def __init__(self, Py_ssize_t capacity=16, bint is_wide=False):
         self.size = self.n_support = 0
         self.n_moves = 0
+        self.is_wide, self.is_rough = is_wide, False
         self._reserve(max(capacity, 1))
 
     def _reserve(self, Py_ssize_t capacity):
         """Room for this many variables; those at hand stay."""
-        cdef Py_ssize_t m = self.size
-        gram, b = np.zeros((capacity, capacity)), np.zeros(capacity)
-        alpha, unused = np.zeros(capacity), np.zeros(capacity, dtype=np.longlong)
+        cdef Py_ssize_t m = self.size, parts = 2 if self.is_wide else 1
+        gram, b = np.zeros((parts, capacity, capacity)), np.zeros(capacity)
+        alpha = np.zeros((parts, capacity))
+        unused = np.zeros(capacity, dtype=np.longlong)
         if m > 0:
-            gram[:m, :m] = self.gram[:m, :m]
+            # From doubles to pairs of them, too.
+            n_old = self.gram_parts.shape[0]
+            gram[:n_old, :m, :m] = self.gram_parts[:, :m, :m]
             b[:m] = self.b[:m]
-            alpha[:m] = self.alpha[:m]
+            alpha[:n_old, :m] = self.alpha_parts[:, :m]
             unused[:m] = self.unused[:m]
-        self.gram, self.b, self.alpha, self.unused = gram, b, alpha, unused
-        self.factor = np.zeros((capacity, capacity))
-        self.grad, self.noise = np.zeros(capacity), np.zeros(capacity)
-        self.step = np.zeros(capacity)
+        self.gram_parts, self.alpha_parts = gram, alpha
+        self.b, self.unused = b, unused
+        self.factor_parts = np.zeros((parts, capacity, capacity))
+        self.grad_parts = np.zeros((parts, capacity))
+        self.step_parts = np.zeros((parts, capacity))
+        self.alpha = self._vector(self.alpha_parts)
+        self.grad = self._vector(self.grad_parts)
+        self.step = self._vector(self.step_parts)
+        self.noise = np.zeros(capacity)
         self.support = np.zeros(capacity, dtype=np.intp)
         self.held = np.zeros(capacity, dtype=np.uint8)
         self.refused = np.zeros(capacity, dtype=np.uint8)
+
+    cdef wide_vector _vector(self, double[:, ::1] parts) noexcept:
+        cdef wide_vector v
+        v.hi, v.lo = &parts[0, 0], NULL
+        if self.is_wide:
+            v.lo = &parts[1, 0]
+        return v
+
+    cdef inline wide_vector _row(
+            self, double[:, :, ::1] parts, Py_ssize_t j) noexcept nogil:
+        cdef wide_vector v
+        v.hi, v.lo = &parts[0, j, 0], NULL
+        if self.is_wide:
+            v.lo = &parts[1, j, 0]
+        return v
+
+    cdef inline wide_vector gram(self, Py_ssize_t j) noexcept nogil:
+        return self._row(self.gram_parts, j)
+
+    cdef inline wide_vector factor(self, Py_ssize_t k) noexcept nogil:
+        return self._row(self.factor_parts, k)
+
+    cdef inline double _eps(self) noexcept nogil:
+        return WIDE_EPS if self.is_wide else EPS
+
+    cdef inline wide _dot(
+            self, Py_ssize_t n, wide_vector x, wide_vector y) noexcept nogil:
+        cdef int size = <int> n, one = 1
+        if self.is_wide:
+            return wide_dot(n, x, y)
+        return wide_of(ddot(&size, x.hi, &one, y.hi, &one))
+
+    cdef inline void _axpy(
+            self, Py_ssize_t n, wide a, wide_vector x, wide_vector y) noexcept nogil:
+        """y += a x"""
+        cdef int size = <int> n, one = 1
+        if self.is_wide:
+            wide_axpy(n, a, x, y)
+        else:
+            daxpy(&size, &a.hi, x.hi, &one, y.hi, &one)
+
+    cdef inline double square(self, Py_ssize_t j) noexcept nogil:
+        """‖a_j‖²"""
+        return self.gram_parts[0, j, j]
 
     def add_row(self, gram_row, double b):
         """Append a variable, without mass as yet.
 
         Parameters
         ----------
-        gram_row : array-like of shape (m + 1,)
-            Its products with the m variables at hand, and with itself.
+        gram_row : array-like of shape (m + 1,) or (m + 1, 2)
+            Its products with the m variables at hand, and with itself; and what rounding
+            took from each of them.
         b : float
 
         Raises
@@ -137,22 +302,67 @@ cdef class SimplexQP:
             If the row has another length, or NaN or infinite entries.
         """
         cdef Py_ssize_t m = self.size
+        row = self._checked(gram_row, b, m + 1)
+        if m == self.b.shape[0]:
+            self._reserve(2 * m)
+        self.size = m + 1
+        self._set_row(m, row, b)
+        self.unused[m] = 0
+
+    def replace_row(self, Py_ssize_t j, gram_row, double b):
+        """Put another row of A in the place of one; `solve` then begins anew.
+
+        Parameters
+        ----------
+        j : int
+        gram_row : array-like of shape (m,) or (m, 2)
+            Its products with all variables, with itself at place j.
+        b : float
+
+        Raises
+        ------
+        IndexError
+            If there is no variable j.
+        ValueError
+            As for `add_row`.
+        """
+        if not 0 <= j < self.size:
+            raise IndexError(f"j must be from 0 to {self.size - 1}; got {j}.")
+        self._set_row(j, self._checked(gram_row, b, self.size), b)
+        self.unused[j] = 0
+        np.asarray(self.alpha_parts)[:] = 0.0
+
+    def widen(self, gram):
+        """Take products with twice the digits of doubles for those at hand.
+
+        Parameters
+        ----------
+        gram : ndarray of shape (m, m, 2)
+        """
+        self.is_wide = True
+        self._reserve(self.b.shape[0])
+        parts = np.asarray(self.gram_parts)
+        parts[:, :self.size, :self.size] = np.moveaxis(gram, 2, 0)
+
+    def _checked(self, gram_row, double b, Py_ssize_t size):
         row = np.asarray(gram_row, dtype=np.float64)
-        if row.shape != (m + 1,):
+        if row.shape not in ((size,), (size, 2)):
             raise ValueError(
-                f"gram_row must have shape ({m + 1},), one product with each of the {m} "
-                f"variables and one with itself; got {row.shape}.")
+                f"gram_row must have shape ({size},), or ({size}, 2), of one product "
+                f"with each of the variables and one with itself; got {row.shape}.")
         if not (np.isfinite(row).all() and np.isfinite(b)):
             raise ValueError(f"gram_row and b must be finite; got {row} and {b}.")
-        if m == self.gram.shape[0]:
-            self._reserve(2 * m)
-        gram = np.asarray(self.gram)
-        gram[m, :m + 1] = row
-        gram[:m, m] = row[:m]
-        self.b[m] = b
-        self.alpha[m] = 0.0
-        self.unused[m] = 0
-        self.size = m + 1
+        return row
+
+    def _set_row(self, Py_ssize_t j, row, double b):
+        cdef Py_ssize_t m = self.size
+        gram = np.asarray(self.gram_parts)
+        gram[0, j, :m] = row if row.ndim == 1 else row[:, 0]
+        if self.is_wide:
+            gram[1, j, :m] = 0.0 if row.ndim == 1 else row[:, 1]
+        gram[:, :m, j] = gram[:, j, :m]
+        self.b[j] = b
+        wide_set(self.alpha, j, wide_of(0.0))
 
     def remove(self, indices):
         """Drop variables; those that stay keep their order.
@@ -167,20 +377,31 @@ cdef class SimplexQP:
         keep = np.ones(m, dtype=bool)
         keep[np.asarray(indices, dtype=np.intp)] = False
         kept = np.flatnonzero(keep)
-        gram = np.asarray(self.gram)
-        gram[:len(kept), :len(kept)] = gram[np.ix_(kept, kept)]
-        for values in (np.asarray(self.b), np.asarray(self.alpha),
-                       np.asarray(self.unused)):
+        gram = np.asarray(self.gram_parts)
+        for part in gram:
+            part[:len(kept), :len(kept)] = part[np.ix_(kept, kept)]
+        alpha = np.asarray(self.alpha_parts)
+        lost = alpha[0, :m][~keep].any()
+        for values in (np.asarray(self.b), *alpha, np.asarray(self.unused)):
             values[:len(kept)] = values[kept]
         self.size = len(kept)
-        alpha = np.asarray(self.alpha)[:self.size]
-        if alpha.any():
-            alpha /= alpha.sum()
+        alpha = alpha[:, :self.size]
+        if lost and alpha.any():
+            # As doubles: the first step from there brings the other digits.
+            alpha[0] /= alpha[0].sum()
+            alpha[1:] = 0.0
 
     @property
     def idle(self):
         """How many calls of `solve` in a row have left each variable without mass."""
         return np.array(self.unused[:self.size])
+
+    @property
+    def shares(self):
+        shares = np.zeros((self.size, 2))
+        shares[:, :self.alpha_parts.shape[0]] = np.transpose(
+            self.alpha_parts)[:self.size]
+        return shares
 
     def solve(self):
         """The minimiser, from the last one on.
@@ -206,10 +427,13 @@ cdef class SimplexQP:
         with nogil:
             self._solve()
         for j in range(m):
-            self.unused[j] = self.unused[j] + 1 if self.alpha[j] == 0.0 else 0
-        alpha, grad = np.array(self.alpha[:m]), np.asarray(self.grad)[:m]
-        slope = float(alpha.dot(grad))
-        value = 0.5 * (slope - float(alpha.dot(self.b[:m])))
+            self.unused[j] = self.unused[j] + 1 if self.alpha.hi[j] == 0.0 else 0
+        alpha, grad = self.shares[:, 0], np.asarray(self.grad_parts)[0, :m]
+        slope, gain = float(alpha.dot(grad)), float(alpha.dot(self.b[:m]))
+        value = 0.5 * (slope - gain)
+        noise = np.max(self.noise[:m]) + self.mean_noise
+        self.is_rough = not self.is_wide and (
+            noise > ROUGH * (abs(slope + gain) + abs(gain)))
         return alpha, value, max(slope - float(grad.min()), 0.0)
 
     cdef void _solve(self) noexcept nogil:
@@ -223,7 +447,7 @@ cdef class SimplexQP:
             n_moves += 1
             if self._enter(first):
                 self._settle()
-            if self.alpha[first] > 0.0:
+            if self.alpha.hi[first] > 0.0:
                 for j in range(self.size):
                     self.refused[j] = False
             else:
@@ -235,23 +459,24 @@ cdef class SimplexQP:
         """Hold the support of the last solution, or the best vertex."""
         cdef Py_ssize_t j, best = 0
         cdef double value, least = 0.0, mass = 0.0
+        self.is_current = False
         for j in range(self.size):
             self.refused[j] = False
-            mass += self.alpha[j]
-            value = 0.5 * self.gram[j, j] - self.b[j]
+            mass += self.alpha.hi[j]
+            value = 0.5 * self.square(j) - self.b[j]
             if j == 0 or value < least:
                 best = j
                 least = value
         if mass == 0.0:
-            self.alpha[best] = 1.0
+            wide_set(self.alpha, best, wide_of(1.0))
         self._hold(self._shortest())
 
     cdef Py_ssize_t _shortest(self) noexcept nogil:
         """The variable with mass whose row is the shortest."""
         cdef Py_ssize_t j, best = -1
         for j in range(self.size):
-            if self.alpha[j] > 0.0 and (
-                    best < 0 or self.gram[j, j] < self.gram[best, best]):
+            if self.alpha.hi[j] > 0.0 and (
+                    best < 0 or self.square(j) < self.square(best)):
                 best = j
         return best
 
@@ -264,26 +489,33 @@ cdef class SimplexQP:
         self.held[reference] = True
         self.n_support = 1
         for j in range(self.size):
-            if self.alpha[j] > 0.0:
+            if self.alpha.hi[j] > 0.0:
                 self._enter(j)
 
     cdef double _update_gradient(self) noexcept nogil:
         """q = G α - b and how well it is known; returns αᵀq."""
         cdef Py_ssize_t j, m = self.size
-        cdef double length = 0.0, slope = 0.0
+        if self.is_current:
+            return self.slope
+        cdef double length = 0.0, slope = 0.0, square = 0.0
         for j in range(m):
-            self.grad[j] = -self.b[j]
+            wide_set(self.grad, j, wide_of(-self.b[j]))
         for j in range(m):
-            if self.alpha[j] > 0.0:
-                axpy(m, self.alpha[j], &self.gram[j, 0], &self.grad[0])
-                length += self.alpha[j] * sqrt(self.gram[j, j])
+            if self.alpha.hi[j] > 0.0:
+                self._axpy(m, wide_get(self.alpha, j), self.gram(j), self.grad)
+                length += self.alpha.hi[j] * sqrt(self.square(j))
         self.mean_noise = 0.0
         for j in range(m):
-            # |⟨a_j, a_k⟩| <= ‖a_j‖ ‖a_k‖, to whose rounding G is known at best.
+            # |⟨a_j, a_k⟩| <= ‖a_j‖ ‖a_k‖, relative to which G is known. Offsets, and
+            # what is reported, are doubles.
             self.noise[j] = ROUNDING * (
-                fabs(self.b[j]) + length * sqrt(self.gram[j, j]))
-            slope += self.alpha[j] * self.grad[j]
-            self.mean_noise += self.alpha[j] * self.noise[j]
+                EPS * fabs(self.b[j]) + self._eps() * length * sqrt(self.square(j)))
+            slope += self.alpha.hi[j] * self.grad.hi[j]
+            square += self.alpha.hi[j] * (self.grad.hi[j] + self.b[j])
+            self.mean_noise += self.alpha.hi[j] * self.noise[j]
+        self.mean_noise += ROUNDING * EPS * fabs(square)
+        self.slope = slope
+        self.is_current = True
         return slope
 
     cdef Py_ssize_t _steepest(self) noexcept nogil:
@@ -292,39 +524,46 @@ cdef class SimplexQP:
         cdef double slope = self._update_gradient()
         cdef double least = 0.0, excess
         for j in range(self.size):
-            if self.alpha[j] > 0.0 or self.refused[j]:
+            if self.alpha.hi[j] > 0.0 or self.refused[j]:
                 continue
-            excess = self.grad[j] - slope + self.noise[j] + self.mean_noise
+            excess = self.grad.hi[j] - slope + self.noise[j] + self.mean_noise
             if excess < least:
                 best = j
                 least = excess
         return best
 
+    cdef wide _product(self, Py_ssize_t j, Py_ssize_t i) noexcept nogil:
+        """⟨a_j - a_r, a_i - a_r⟩ with the reference r."""
+        cdef Py_ssize_t r = self.support[0]
+        if not self.is_wide:
+            return wide_of(
+                (self.gram(j).hi[i] - self.gram(j).hi[r])
+                - (self.gram(i).hi[r] - self.gram(r).hi[r]))
+        return wide_difference(
+            wide_difference(wide_get(self.gram(j), i), wide_get(self.gram(j), r)),
+            wide_difference(wide_get(self.gram(i), r), wide_get(self.gram(r), r)))
+
     cdef bint _enter(self, Py_ssize_t j) noexcept nogil:
         """Take j into the support; false where it is left without mass instead."""
-        cdef Py_ssize_t k, i, r, s
-        cdef double rest
-        cdef double* row
-        if self.gram[j, j] < SHORTER * self.gram[self.support[0], self.support[0]]:
+        cdef Py_ssize_t k, r, s
+        cdef wide rest
+        cdef wide_vector row
+        if self.square(j) < SHORTER * self.square(self.support[0]):
             self._hold(j)
         while not self.held[j]:
             s = self.n_support
             r = self.support[0]
-            row = &self.factor[s - 1, 0]
+            row = self.factor(s - 1)
             for k in range(s - 1):
-                i = self.support[k + 1]
-                row[k] = (self.gram[j, i] - self.gram[j, r]) - (
-                    self.gram[i, r] - self.gram[r, r])
-            for k in range(s - 1):
-                row[k] = (row[k] - dot(k, &self.factor[k, 0], row)) / self.factor[k, k]
-            rest = (self.gram[j, j] - self.gram[j, r]) - (
-                self.gram[j, r] - self.gram[r, r]) - dot(s - 1, row, row)
-            if rest > DEPENDENT * (self.gram[j, j] + self.gram[r, r]):
-                row[s - 1] = sqrt(rest)
+                wide_set(row, k, self._product(j, self.support[k + 1]))
+            self._solve_lower(row)
+            rest = wide_difference(self._product(j, j), self._dot(s - 1, row, row))
+            if rest.hi > DEPENDENT * self._eps() * (self.square(j) + self.square(r)):
+                wide_set(row, s - 1, wide_root(rest))
                 self.support[s] = j
                 self.held[j] = True
                 self.n_support = s + 1
-            elif not self._slide(j, rest):
+            elif not self._slide(j, rest.hi):
                 break
         return self.held[j]
 
@@ -335,43 +574,49 @@ cdef class SimplexQP:
         factor is known. True where that emptied another variable than j.
         """
         cdef Py_ssize_t k, i, out = -1, s = self.n_support
-        cdef double slope, sign, longest
-        cdef double* d = &self.step[0]
+        cdef double sign, longest
+        cdef wide slope
+        cdef wide_vector d = self.step
         for k in range(s - 1):
-            d[k + 1] = -self.factor[s - 1, k]
-        self._solve_transposed(d + 1)
-        d[0] = -1.0
-        for k in range(1, s):
-            d[0] -= d[k]
+            wide_set(d, k + 1, wide_negative(wide_get(self.factor(s - 1), k)))
+        self._solve_transposed()
+        self._balance(wide_of(-1.0))
         self._update_gradient()
-        slope = self.grad[j]
+        slope = wide_get(self.grad, j)
         for k in range(s):
-            slope += d[k] * self.grad[self.support[k]]
-        sign = 1.0 if slope < 0.0 else -1.0
-        longest = self.alpha[j] if sign < 0.0 else INFINITY
+            slope = wide_sum(slope, wide_product(
+                wide_get(d, k), wide_get(self.grad, self.support[k])))
+        sign = 1.0 if slope.hi < 0.0 else -1.0
+        longest = self.alpha.hi[j] if sign < 0.0 else INFINITY
         for k in range(s):
             i = self.support[k]
-            if sign * d[k] < 0.0 and self.alpha[i] <= -sign * d[k] * longest:
+            if sign * d.hi[k] < 0.0 and self.alpha.hi[i] <= -sign * d.hi[k] * longest:
                 out = k
-                longest = -sign * self.alpha[i] / d[k]
+                longest = -sign * self.alpha.hi[i] / d.hi[k]
         # A descent that the curvature ends on the way is one of rounding alone.
-        if self.alpha[j] == 0.0 and not fabs(slope) > rest * longest:
+        if self.alpha.hi[j] == 0.0 and not fabs(slope.hi) > rest * longest:
             return False
         for k in range(s):
-            i = self.support[k]
-            self.alpha[i] = max(self.alpha[i] + sign * longest * d[k], 0.0)
-        self.alpha[j] += sign * longest
+            self._add_to(self.support[k], sign * longest, wide_get(d, k))
+        self._add_to(j, sign * longest, wide_of(1.0))
         if out < 0:
-            self.alpha[j] = 0.0
+            wide_set(self.alpha, j, wide_of(0.0))
             return False
         self._leave(out)
         return True
 
+    cdef void _add_to(self, Py_ssize_t j, double length, wide step) noexcept nogil:
+        """α_j += length * step, as far as zero."""
+        self.is_current = False
+        cdef wide share = wide_sum(
+            wide_get(self.alpha, j), wide_product(wide_of(length), step))
+        wide_set(self.alpha, j, share if share.hi > 0.0 else wide_of(0.0))
+
     cdef void _leave(self, Py_ssize_t out) noexcept nogil:
         """Empty the variable at place `out` of the support."""
         cdef Py_ssize_t k, c, s = self.n_support - 1
-        cdef double r, cosine, sine, x, y
-        self.alpha[self.support[out]] = 0.0
+        cdef wide r, cosine, sine, x, y
+        wide_set(self.alpha, self.support[out], wide_of(0.0))
         self.held[self.support[out]] = False
         if out == 0:
             self._hold(self._shortest())
@@ -379,32 +624,68 @@ cdef class SimplexQP:
         for k in range(out, s):
             self.support[k] = self.support[k + 1]
             for c in range(k + 1):
-                self.factor[k - 1, c] = self.factor[k, c]
+                wide_set(self.factor(k - 1), c, wide_get(self.factor(k), c))
         self.n_support = s
         # Each row moved up has one column too many: rotations make the factor lower
         # triangular again.
         for c in range(out - 1, s - 1):
-            r = hypot(self.factor[c, c], self.factor[c, c + 1])
-            cosine = self.factor[c, c] / r
-            sine = self.factor[c, c + 1] / r
-            self.factor[c, c] = r
+            x = wide_get(self.factor(c), c)
+            y = wide_get(self.factor(c), c + 1)
+            r = wide_root(wide_sum(wide_product(x, x), wide_product(y, y)))
+            cosine = wide_quotient(x, r)
+            sine = wide_quotient(y, r)
+            wide_set(self.factor(c), c, r)
             for k in range(c + 1, s - 1):
-                x = self.factor[k, c]
-                y = self.factor[k, c + 1]
-                self.factor[k, c] = cosine * x + sine * y
-                self.factor[k, c + 1] = cosine * y - sine * x
+                self._rotate(self.factor(k), c, cosine, sine)
 
-    cdef void _solve_transposed(self, double* x) noexcept nogil:
-        """x = L⁻ᵀ x."""
+    cdef inline void _rotate(
+            self, wide_vector row, Py_ssize_t c, wide cosine, wide sine) noexcept nogil:
+        """Turn the entries c and c + 1."""
+        cdef wide x = wide_get(row, c), y = wide_get(row, c + 1)
+        if not self.is_wide:
+            row.hi[c] = cosine.hi * x.hi + sine.hi * y.hi
+            row.hi[c + 1] = cosine.hi * y.hi - sine.hi * x.hi
+            return
+        wide_set(row, c, wide_sum(wide_product(cosine, x), wide_product(sine, y)))
+        wide_set(row, c + 1, wide_difference(
+            wide_product(cosine, y), wide_product(sine, x)))
+
+    cdef void _solve_lower(self, wide_vector x) noexcept nogil:
+        """x = L⁻¹ x."""
         cdef Py_ssize_t k
+        cdef wide rest
+        for k in range(self.n_support - 1):
+            rest = wide_difference(wide_get(x, k), self._dot(k, self.factor(k), x))
+            wide_set(x, k, wide_quotient(rest, wide_get(self.factor(k), k)))
+
+    cdef void _solve_transposed(self) noexcept nogil:
+        """x = L⁻ᵀ x, of a step without that of the reference."""
+        cdef Py_ssize_t k
+        cdef wide value
+        cdef wide_vector x = self._tail(self.step)
         for k in range(self.n_support - 2, -1, -1):
-            x[k] /= self.factor[k, k]
-            axpy(k, -x[k], &self.factor[k, 0], x)
+            value = wide_quotient(wide_get(x, k), wide_get(self.factor(k), k))
+            wide_set(x, k, value)
+            self._axpy(k, wide_negative(value), self.factor(k), x)
+
+    cdef inline wide_vector _tail(self, wide_vector x) noexcept nogil:
+        """All entries but the first."""
+        x.hi = x.hi + 1
+        x.lo = x.lo + 1 if self.is_wide else NULL
+        return x
+
+    cdef void _balance(self, wide sum_) noexcept nogil:
+        """Make the step of the reference what the sum leaves to it."""
+        cdef Py_ssize_t k
+        for k in range(1, self.n_support):
+            sum_ = wide_difference(sum_, wide_get(self.step, k))
+        wide_set(self.step, 0, sum_)
 
     cdef void _settle(self) noexcept nogil:
         """Minimise over the affine hull of the support, shrinking it on the way."""
         cdef Py_ssize_t k, j, out
-        cdef double slope, sum_, length
+        cdef double slope, length
+        cdef wide sum_
         cdef bint accurate
         cdef int n_steps = 0
         while self.n_support > 1:
@@ -412,7 +693,7 @@ cdef class SimplexQP:
             accurate = True
             for k in range(self.n_support):
                 j = self.support[k]
-                if fabs(self.grad[j] - slope) > self.noise[j] + self.mean_noise:
+                if fabs(self.grad.hi[j] - slope) > self.noise[j] + self.mean_noise:
                     accurate = False
             if n_steps > 0 and (accurate or n_steps > MAX_REFINEMENTS):
                 return
@@ -421,32 +702,34 @@ cdef class SimplexQP:
             length = 1.0
             for k in range(self.n_support):
                 j = self.support[k]
-                if self.step[k] < 0.0 and self.alpha[j] <= -self.step[k] * length:
+                if self.step.hi[k] < 0.0 and (
+                        self.alpha.hi[j] <= -self.step.hi[k] * length):
                     out = k
-                    length = -self.alpha[j] / self.step[k]
-            sum_ = 0.0
+                    length = -self.alpha.hi[j] / self.step.hi[k]
+            sum_ = wide_of(0.0)
             for k in range(self.n_support):
                 j = self.support[k]
-                self.alpha[j] = max(self.alpha[j] + length * self.step[k], 0.0)
-                sum_ += 0.0 if k == out else self.alpha[j]
+                self._add_to(j, length, wide_get(self.step, k))
+                if k != out:
+                    sum_ = wide_sum(sum_, wide_get(self.alpha, j))
             for k in range(self.n_support):
-                self.alpha[self.support[k]] /= sum_
+                j = self.support[k]
+                wide_set(self.alpha, j, wide_quotient(wide_get(self.alpha, j), sum_))
             n_steps += 1
             if out >= 0:
                 self._leave(out)
                 n_steps = 0
-        self.alpha[self.support[0]] = 1.0
+        wide_set(self.alpha, self.support[0], wide_of(1.0))
         self._update_gradient()
 
     cdef void _newton_step(self) noexcept nogil:
         """step = the way to the minimiser over the affine hull of the support."""
         cdef Py_ssize_t k
-        cdef double first = self.grad[self.support[0]]
-        cdef double* x = &self.step[1]
+        cdef wide first = wide_get(self.grad, self.support[0])
+        cdef wide_vector x = self._tail(self.step)
         for k in range(self.n_support - 1):
-            x[k] = first - self.grad[self.support[k + 1]]
-            x[k] = (x[k] - dot(k, &self.factor[k, 0], x)) / self.factor[k, k]
-        self._solve_transposed(x)
-        self.step[0] = 0.0
-        for k in range(self.n_support - 1):
-            self.step[0] -= x[k]
+            wide_set(x, k, wide_difference(
+                first, wide_get(self.grad, self.support[k + 1])))
+        self._solve_lower(x)
+        self._solve_transposed()
+        self._balance(wide_of(0.0))

@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.qp._simplex_qp import SimplexQP
+from sklearn_structsvm.solvers.qp._simplex_qp import (
+    SimplexQP,
+    wide_combination,
+    wide_products,
+)
 
 # A plane without dual mass for this many proposals in a row is dropped; where it is
 # needed again, the oracle finds another one.
@@ -22,7 +26,8 @@ class Bundle:
 
     With planes (a_j, b_j) that nowhere exceed a convex risk, the minimum is a lower bound
     of the regularised risk's. The dual is a `SimplexQP` with G = A Aᵀ / λ, and
-    w = -Aᵀα / λ.
+    w = -Aᵀα / λ. Where features are not scaled, so that doubles lose the value, both are
+    computed with twice the digits from then on.
 
     Parameters
     ----------
@@ -90,13 +95,9 @@ class Bundle:
         bundle = Bundle(
             self.rows.shape[1], lam, max_idle=self.max_idle, max_planes=self.max_planes
         )
-        m = len(self.offsets)
-        bundle.rows, bundle.offsets = self.planes.copy(), self.offsets.copy()
-        bundle.alpha = np.zeros(m)
-        gram = self.planes @ self.planes.T / lam
-        for j in range(m):
-            bundle.qp.add_row(gram[j, : j + 1], self.offsets[j])
-        if m > 0:
+        for plane, offset in zip(self.planes, self.offsets, strict=True):
+            bundle.add(plane, offset)
+        if len(self.offsets):
             bundle.solve()
         return bundle
 
@@ -118,14 +119,41 @@ class Bundle:
         self.rows[m] = plane
         self.offsets = np.append(self.offsets, offset)
         self.alpha = np.append(self.alpha, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            products = self.planes @ plane / self.lam
-        if not np.isfinite(products[m]):
+        self.qp.add_row(self._products(m), offset)
+
+    def replace(self, j, plane, offset):
+        """Put another plane, which is copied, in the place of one.
+
+        The next `solve` begins at the best of all planes. Where one of them is a dual
+        point, -λ w of weights w with its loss for an offset, the solution is no worse
+        than it.
+
+        Parameters
+        ----------
+        j : int
+            Its place, which is the order of `add` unless planes were dropped: never, with
+            ``max_idle=np.inf`` and no more than `max_planes` of them.
+        plane : ndarray of shape (d,)
+        offset : float
+        """
+        self.planes[j] = plane
+        self.offsets[j] = offset
+        self.alpha[:] = 0.0
+        self.qp.replace_row(j, self._products(j), offset)
+
+    def _products(self, j):
+        """A plane's row of the Gram matrix."""
+        if self.qp.is_wide:
+            products = wide_products(self.planes, self.planes[j], self.lam)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = self.planes @ self.planes[j] / self.lam
+        if not np.isfinite(products[j]).all():
             raise ValueError(
                 "The squared length of a subgradient overflows: scale the features down, "
                 "or try a smaller C."
             )
-        self.qp.add_row(products, offset)
+        return products
 
     def cut(self, risk, B, offset, plane=None):
         """Add the plane Xᵀ B of a risk.
@@ -143,16 +171,26 @@ class Bundle:
     def solve(self):
         """Move to the minimiser; planes that were idle for long are dropped."""
         self.alpha, _, _ = self.qp.solve()
+        if self.qp.is_rough:
+            self._refine()
         self._drop(np.flatnonzero(self.qp.idle >= self.max_idle))
-        self.weights = self._sum(self.alpha / -self.lam)
+        self.weights = self._sum(self.qp.shares) / -self.lam
         self.dual_objective = float(
             self.alpha @ self.offsets - 0.5 * self.lam * self.weights @ self.weights
         )
 
+    def _refine(self):
+        """Solve with twice the digits, from now on."""
+        rows = [wide_products(self.planes, plane, self.lam) for plane in self.planes]
+        self.qp.widen(np.array(rows))
+        self.alpha, _, _ = self.qp.solve()
+
     def _sum(self, shares):
-        """Σ share_j a_j."""
+        """Σ share_j a_j, of shares with what rounding took from them."""
+        if self.qp.is_wide:
+            return wide_combination(shares, self.planes)
         # Planes without a share are read too: to copy the others out would take longer.
-        return shares @ self.planes
+        return shares[:, 0] @ self.planes
 
     def _drop(self, indices):
         if len(indices) == 0:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.solvers.qp._interior_point import InteriorPoint
 
 # Slacks, variables and multipliers start no nearer to the border than this, in units of
@@ -88,5 +89,6 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
     z = 0.1 * scale / np.maximum(x, INTERIOR)
     y = 0.1 * scale / np.maximum(s, INTERIOR)
     point = InteriorPoint(c, a, D, b, Q, x, s, y, z)
-    point.run(tol)
+    with one_blas_thread():
+        point.run(tol)
     return QPSolution(point.x, point.y, point.gap, point.residual, point.n_steps)

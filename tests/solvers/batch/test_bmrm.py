@@ -185,7 +185,8 @@ def test_each_plane_of_the_line_search_cuts_the_minimiser_off(cut_at):
     bundle = Watched(risk.n_weights, lam)
     run_bmrm(risk, lam, cut_at=cut_at, bundle=bundle, tol=1e-6)
     assert len(cuts) > 20
-    assert min(cuts) > 0.0
+    # The last minimiser may be the optimum, which nothing cuts off.
+    assert min(cuts[:-1]) > 0.0
 
 
 def linear_svc_objective(problem, lam, **options):
@@ -212,11 +213,14 @@ def linear_svc_objective(problem, lam, **options):
 )
 def test_all_solvers_agree_on_the_objective(kind, structure, options, lam):
     problem = random_batch(kind)
+    first = run_bmrm(problem.risk, lam, **EXACT).objective
+    # Iterations are as 1 / sqrt(tol): it ends where its certificate is what is asked.
+    excessive = run_pragam(problem.risk, lam, tol=5e-7 * first, max_iter=10**5)
     found = [
-        run_bmrm(problem.risk, lam, **EXACT).objective,
+        first,
         run_bmrm(problem.risk, lam, cut_at=0.1, **EXACT).objective,
         run_bmrm(problem.risk, lam, line_search=False, **EXACT).objective,
-        run_pragam(problem.risk, lam, tol=1e-8, max_iter=20_000).objective,
+        excessive.objective,
         linear_svc_objective(problem, lam, **options),
         BCFWClassifier(
             structure,
