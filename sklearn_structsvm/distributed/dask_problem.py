@@ -155,8 +155,9 @@ class DaskProblem:
         return workers
 
     def largest_feature(self):
-        """The largest absolute value in X."""
-        return max(survey.largest for group in self.surveys for survey in group)
+        """The largest absolute value in X, or the constant feature beside it."""
+        largest = (survey.largest for group in self.surveys for survey in group)
+        return max(self.structure.bias_, *largest)
 
     def release(self):
         """Let the workers forget the chunks and the shards."""

@@ -50,6 +50,8 @@ class Survey:
         Fitted to the part alone.
     first : (x, y) or None
         Its first example.
+    largest : float
+        The largest absolute value of a feature.
     """
 
     n: int
@@ -58,6 +60,7 @@ class Survey:
     counts: np.ndarray | None
     fitted: object
     first: tuple | None
+    largest: float = 0.0
 
 
 @dataclass
@@ -75,6 +78,8 @@ class DaskSequences:
     n_parts : int
     first : (x, y)
         An example, that of `make_oracle`, with `weights`.
+    largest : float
+        As of `Survey`.
     """
 
     structure: object
@@ -83,6 +88,7 @@ class DaskSequences:
     workers: object
     n_parts: int
     first: tuple
+    largest: float
     weights: np.ndarray = field(default_factory=lambda: np.ones(1))
 
     def make_oracle(self):
@@ -92,6 +98,9 @@ class DaskSequences:
 
     def lam(self, C):
         return normalised_lambda(C, self.total)
+
+    def largest_feature(self):
+        return self.largest
 
     def make_iterate(self, lam, steps, seed):
         """The iterate whose parts are with the workers."""
@@ -203,7 +212,8 @@ def _fit_structure(structure, workers, classes=None, class_weight=None):
                     f"part {k} has {theirs}."
                 )
     n = sum(s.n for s in used)
-    return DaskSequences(fitted, total, n, workers, len(used), used[0].first)
+    largest = max(s.largest for s in used)
+    return DaskSequences(fitted, total, n, workers, len(used), used[0].first, largest)
 
 
 def check_parts(numbers, Xs, ys, weights, structure, options):
@@ -246,8 +256,9 @@ def survey(examples):
         joined = examples.fitted.joined_labels(examples.y)
         labels, counts = unique(joined, "y", return_counts=True)
     first = examples.X[0], examples.y[0]
-    weights = examples.weights
-    return Survey(len(weights), weights.sum(), labels, counts, examples.fitted, first)
+    weights, fitted = examples.weights, examples.fitted
+    largest = fitted._largest_feature(examples.X)
+    return Survey(len(weights), weights.sum(), labels, counts, fitted, first, largest)
 
 
 def make_shard(examples, structure, total, make):

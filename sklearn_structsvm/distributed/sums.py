@@ -56,6 +56,11 @@ def log_loss(shard, point):
     return shard.oracle.log_loss(shard.weights, w, point.n_threads)
 
 
+def mean_squares(shard, point):
+    """That of the structure, of the part."""
+    return shard.structure._mean_squares(shard.X, shard.weights)
+
+
 def merged(replies):
     """One reply for all of them."""
     values, gradients = zip(*replies, strict=True)
@@ -79,3 +84,8 @@ class DistributedSums:
     def log_loss(self, weights, w, n_threads=1):
         """As of `BlockOracle`; the weights of the examples are with the parts."""
         return self.workers.tell(log_loss, Point(w, n_threads), merged)
+
+    def mean_squares(self):
+        """As of the structure, of all parts."""
+        nothing = Point(np.zeros(0), 1)
+        return self.workers.tell(mean_squares, nothing, sum)

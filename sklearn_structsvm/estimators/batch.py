@@ -1,25 +1,26 @@
 """What the batch classifiers share: from y to a risk, and from a risk to a fit."""
 
-from functools import cache, partial
-from math import ceil, sqrt
+from functools import partial
+from math import ceil
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from threadpoolctl import ThreadpoolController
 
 from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.ratios import OneClassMetric
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 from sklearn_structsvm.distributed.dask_problem import make_dask_problem
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.problem import (
+    check_remote_scale,
     make_problem,
     named_structure,
     read_structure,
@@ -79,23 +80,6 @@ SAMPLE_LOSSES = {
 
 # Of scores relative to the largest one; further ones may be rounding.
 TIED_DIGITS = 9
-
-# What is no longer than this has a square in float64, and so has a sum of many.
-LONGEST = 1e150
-
-
-def _one_blas_thread():
-    """A context in which BLAS has one thread.
-
-    Products with X are kernels, on `n_jobs` threads. What is left are vectors and planes:
-    to wake more threads for these takes as long, and ten times as long on a busy machine.
-    """
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas():
-    return ThreadpoolController()
 
 
 class BatchClassifier(StructuredClassifier):
@@ -167,7 +151,8 @@ class BatchClassifier(StructuredClassifier):
                 f"structure={self.structure!r} needs data in memory. Dask collections "
                 "require structure='auto'."
             )
-        return make_dask_problem(self, *data, self._read_structure)
+        problem = make_dask_problem(self, *data, self._read_structure)
+        return check_remote_scale(self, problem)
 
     def _check_combination(self):
         """ValueError for parameters that contradict each other, whatever the data."""
@@ -224,7 +209,6 @@ class BatchClassifier(StructuredClassifier):
         n_threads = limits.pop("n_threads")
         try:
             bias = problem.structure.bias_
-            self._check_scale(problem, bias)
             risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
             problem.risk = risk
             name, run, options = self._solver(problem, risk)
@@ -232,7 +216,7 @@ class BatchClassifier(StructuredClassifier):
             if w0 is not None:
                 options["w0"] = w0
             solve = partial(run, risk, problem.lam(self.C), **limits, **options)
-            with _one_blas_thread():
+            with one_blas_thread():
                 self._run(problem, data, transaction, solve, name)
         finally:
             problem.release()
@@ -248,23 +232,6 @@ class BatchClassifier(StructuredClassifier):
                 "Try loss='roc_auc', or train another classifier and let "
                 "ComplexMetricClassifier choose its threshold.",
                 UserWarning,
-            )
-
-    def _check_scale(self, problem, bias):
-        """ValueError where squares of the rows' lengths, or of the weights', overflow."""
-        largest = max(problem.largest_feature(), bias)
-        length = largest * sqrt(problem.structure.n_weights_)
-        if length > LONGEST:
-            raise ValueError(
-                f"X has features as large as {largest:.3g}, and their squares overflow. "
-                "Scale them down, for example with sklearn.preprocessing.MaxAbsScaler."
-            )
-        # ||w|| <= C Σ_i s_i ||x_i||; with an L1 penalty there are no squares of w.
-        if self.loss != "logistic" and length * self.C * float(problem.total) > LONGEST:
-            raise ValueError(
-                f"C={self.C} is too large for features as large as {largest:.3g} and a "
-                f"sum of weights of {problem.total:.3g}, as squares of C Σ_i s_i x_i "
-                "overflow: scale the features down, or try a smaller C."
             )
 
     def _solver(self, problem, risk):

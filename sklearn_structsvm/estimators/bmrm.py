@@ -13,7 +13,11 @@ from sklearn_structsvm.estimators.batch import (
     SAMPLE_LOSSES,
     BatchClassifier,
 )
-from sklearn_structsvm.estimators.problem import STRUCTURE_CONSTRAINT, StructureName
+from sklearn_structsvm.estimators.problem import (
+    STRUCTURE_CONSTRAINT,
+    StructureName,
+    refuse_bounds,
+)
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.structures import Structure
@@ -39,7 +43,9 @@ class BMRMClassifier(BatchClassifier):
 
     Each iteration adds a cutting plane, which is a linear lower bound on the sum of the
     losses, and minimises the regularized maximum of all planes [1]_. With a line search
-    [2]_ this is OCAS, for any of these losses. Over a structure it is SVMstruct [3]_.
+    [2]_ this is OCAS, for any of these losses. Over a structure it is SVMstruct [3]_,
+    with planes taken between the best weights so far and the minimiser, which needs a
+    third of the oracle calls.
 
     Results are reported for the normalised objective
     :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
@@ -287,6 +293,7 @@ class BMRMClassifier(BatchClassifier):
         return self._fit_or_restore(X, y, sample_weight)
 
     def _train_structure(self, problem, data, transaction):
+        refuse_bounds(problem.structure, type(self).__name__)
         solve = partial(
             run_cutting_plane,
             problem.make_oracle(),

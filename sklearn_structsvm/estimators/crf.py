@@ -25,6 +25,7 @@ from sklearn_structsvm.estimators.problem import (
     make_distributed_problem,
     make_problem,
     named_structure,
+    refuse_bounds,
 )
 from sklearn_structsvm.estimators.structured import (
     PROBLEM_CONSTRAINTS,
@@ -33,10 +34,10 @@ from sklearn_structsvm.estimators.structured import (
     knows,
 )
 from sklearn_structsvm.risks import Logistic, Multinomial
-from sklearn_structsvm.solvers.batch.lbfgs import run_lbfgs
-from sklearn_structsvm.solvers.batch.newton import run_newton
+from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
+from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
-from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
+from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
 from sklearn_structsvm.structures.base import as_object_array
 
@@ -268,6 +269,8 @@ class CRFClassifier(ProbabilisticClassifier):
           by far the fastest for high accuracy and for large `C`.
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for Dask collections, where it is the only choice, and otherwise "dual".
+          If "dual" is expected to need many more passes, "auto" goes on with "newton"
+          (flat structures) or "lbfgs".
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How ``solver="dual"`` draws examples: in proportion to their block duality gaps,
         uniformly, or once per pass in random order. "auto" is "permuted".
@@ -334,7 +337,7 @@ class CRFClassifier(ProbabilisticClassifier):
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
     solver_ : str
-        The solver in use, with "auto" resolved.
+        The solver that the fit ended with, with "auto" resolved.
     n_features_in_ : int
         Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -459,17 +462,20 @@ class CRFClassifier(ProbabilisticClassifier):
         if holds_dask(*data):
             with make_distributed_problem(self, *data, DASK_OPTIONS) as problem:
                 self._check_class_weight(problem)
+                refuse_bounds(problem.structure, type(self).__name__)
                 self.solver_ = "lbfgs"
                 # As many as there are; their weights are with them.
                 oracle = problem.make_sums()
                 weights = np.broadcast_to(1.0, oracle.n_blocks)
-                self._train_lbfgs(problem, oracle, weights, data, transaction)
+                squares = oracle.mean_squares()
+                self._train_lbfgs(problem, oracle, weights, squares, data, transaction)
             return
         problem = make_problem(self, X, y, sample_weight)
         self._check_class_weight(problem)
+        refuse_bounds(problem.structure, type(self).__name__)
         key = self._dual_key(problem, {})
         state = self._warm_state(key, transaction.before, {})
-        self.solver_ = self._settle_solver(problem)
+        self.solver_ = self._settle_solver(problem, state)
         if self.solver_ != "dual":
             w0 = None
             if state is not None:
@@ -478,16 +484,34 @@ class CRFClassifier(ProbabilisticClassifier):
                 self._train_newton(problem, data, transaction, w0)
             else:
                 oracle = problem.make_oracle()
-                self._train_lbfgs(problem, oracle, problem.weights, data, transaction, w0)
+                squares = problem.structure._mean_squares(problem.X, problem.weights)
+                weights = problem.weights
+                self._train_lbfgs(
+                    problem, oracle, weights, squares, data, transaction, w0
+                )
             if key is not None:
                 state = {"weights": self._weights}
                 self._dual_state = {"key": key, "state": state}
             return
-        lam = problem.lam(self.C)
+        self._train_dual(problem, data, transaction, key, state)
+
+    def _train_dual(self, problem, data, transaction, key, state):
+        lam, limits = problem.lam(self.C), self._limits()
+        n_threads = limits["n_threads"]
         ascent = MarginalAscent(problem.make_oracle(), problem.weights, lam)
         if state is not None:
             ascent.set_state(state)
-        limits = self._limits()
+        dual = DualPoint(
+            ascent, partial(certify, ascent, n_threads), key, {"solver_": "dual"}
+        )
+
+        def hand_over(row):
+            name, steps = self._make_steps(problem, lam, n_threads)
+            dual.iterate = successor = Successor(steps, row, ascent.weights.copy())
+            dual.certify = successor.check
+            dual.settled["solver_"] = name
+            return successor
+
         self._run(
             problem,
             data,
@@ -499,14 +523,29 @@ class CRFClassifier(ProbabilisticClassifier):
                 acceleration=self.acceleration,
                 gap_check_interval=self.gap_check_interval,
                 rng=self._rng(),
+                successor=hand_over if self.solver == "auto" else None,
                 **limits,
             ),
             "Dual ascent",
-            dual=DualPoint(ascent, partial(certify, ascent, limits["n_threads"]), key),
+            dual=dual,
         )
 
-    def _settle_solver(self, problem):
-        """What `solver` stands for."""
+    def _make_steps(self, problem, lam, n_threads):
+        """The solver that follows a slow ascent: its name, and steps of it.
+
+        From zero: the scores that ascent leaves are too large for Newton's method, which
+        takes a hundred times as many products from there.
+        """
+        if has_exact_steps(problem.structure):
+            risk = log_loss(problem, n_threads)
+            return "newton", NewtonSteps(risk, lam, self.tol)
+        squares = problem.structure._mean_squares(problem.X, problem.weights)
+        oracle = problem.make_oracle()
+        steps = LBFGSSteps(oracle, problem.weights, lam, n_threads, squares=squares)
+        return "lbfgs", steps
+
+    def _settle_solver(self, problem, state):
+        """What `solver` stands for, where `state` is that of a fit before, or None."""
         structure = problem.structure
         # As exact steps do, it takes rows and classes as they are.
         has_newton = has_exact_steps(structure)
@@ -521,7 +560,11 @@ class CRFClassifier(ProbabilisticClassifier):
         # With more features, vectors of their length are what takes the time of a Newton
         # step, and the dual is the smaller problem.
         is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)
-        return "newton" if is_tall else "dual"
+        # Ascent was left, or not begun, where there are weights alone.
+        has_weights = state is not None and "factors" not in state
+        if is_tall or has_weights:
+            return "newton" if has_newton else "lbfgs"
+        return "dual"
 
     def _train_newton(self, problem, data, transaction, w0):
         limits = self._limits()
@@ -529,9 +572,16 @@ class CRFClassifier(ProbabilisticClassifier):
         solve = partial(run_newton, risk, problem.lam(self.C), w0=w0, **limits)
         self._run(problem, data, transaction, solve, "Newton's method")
 
-    def _train_lbfgs(self, problem, oracle, weights, data, transaction, w0=None):
-        lam = problem.lam(self.C)
-        solve = partial(run_lbfgs, oracle, weights, lam, w0=w0, **self._limits())
+    def _train_lbfgs(self, problem, oracle, weights, squares, data, transaction, w0=None):
+        solve = partial(
+            run_lbfgs,
+            oracle,
+            weights,
+            problem.lam(self.C),
+            w0=w0,
+            squares=squares,
+            **self._limits(),
+        )
         remedy = "" if holds_dask(*data) else "solver='dual' or "
         self._run(problem, data, transaction, solve, "L-BFGS", remedy=remedy)
 

@@ -1,6 +1,7 @@
 """From (X, y, sample_weight) to the problem that a solver knows, and back."""
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -54,6 +55,10 @@ StructureName = Literal[
 STRUCTURE_CONSTRAINT = [StrOptions({"auto", *STRUCTURES}), Structure]
 
 
+# What is no longer than this has a square in float64, and so has a sum of many.
+LONGEST = 1e150
+
+
 @dataclass
 class Problem:
     """Training data bound to a fitted structure.
@@ -92,9 +97,8 @@ class Problem:
         return kind(self.X, y, self.weights, **options)
 
     def largest_feature(self):
-        """The largest absolute value in rows X."""
-        values = self.X.data if sparse.issparse(self.X) else self.X
-        return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+        """The largest absolute value of a feature, as far as the structure knows."""
+        return self.structure._largest_feature(self.X)
 
     def release(self):
         """Let go of what is kept elsewhere for a fit: nothing, with data in memory."""
@@ -102,6 +106,36 @@ class Problem:
     def with_threshold(self, weights):
         """The structure, a ranking, with the threshold that suits the scores best."""
         return self.structure.with_threshold(self.X, self.y, weights, self.weights)
+
+
+def check_scale(estimator, problem):
+    """ValueError where squares of the features, or of the weights, overflow."""
+    largest = problem.largest_feature()
+    length = largest * sqrt(problem.structure.n_weights_)
+    if length > LONGEST:
+        raise ValueError(
+            f"X has features as large as {largest:.3g}, and their squares overflow. "
+            "Scale them down, for example with sklearn.preprocessing.MaxAbsScaler."
+        )
+    # ||w|| <= C Σ_i s_i ||x_i||; with an L1 penalty there are no squares of w.
+    C = getattr(estimator, "C", 0.0)
+    has_squares = getattr(estimator, "penalty", "l2") == "l2"
+    if has_squares and length * C * float(problem.total) > LONGEST:
+        raise ValueError(
+            f"C={C} is too large for features as large as {largest:.3g} and a sum of "
+            f"weights of {problem.total:.3g}, as squares of C Σ_i s_i x_i overflow: "
+            "scale the features down, or try a smaller C."
+        )
+
+
+def check_remote_scale(estimator, problem):
+    """`check_scale` of a problem whose examples the workers then forget."""
+    try:
+        check_scale(estimator, problem)
+    except BaseException:
+        problem.__exit__()
+        raise
+    return problem
 
 
 def named_structure(structure):
@@ -213,7 +247,9 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     _check_class_weight(structure, estimator.class_weight)
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
-    return Problem(structure, X, y, weights / total, total)
+    problem = Problem(structure, X, y, weights / total, total)
+    check_scale(estimator, problem)
+    return problem
 
 
 # What parameters may be where the examples stay with the workers of a cluster.
@@ -262,14 +298,17 @@ def make_distributed_problem(estimator, X, y, sample_weight, options=DASK_OPTION
             )
     if has_rows:
         named = None if structure is None else lambda *labels: structure
-        return make_dask_problem(estimator, X, y, sample_weight, named or read_structure)
+        problem = make_dask_problem(
+            estimator, X, y, sample_weight, named or read_structure
+        )
+        return check_remote_scale(estimator, problem)
     if structure is None:
         structure = ChainStructure()
     known = class_options(estimator, structure)
     problem = make_dask_sequences(structure, X, y, sample_weight, **known)
     if hasattr(problem.structure, "n_features_in_"):
         estimator.n_features_in_ = problem.structure.n_features_in_
-    return problem
+    return check_remote_scale(estimator, problem)
 
 
 def class_options(estimator, structure):
@@ -359,7 +398,8 @@ def refuse_bounds(structure, what):
     if structure.weight_bounds() is not None:
         raise ValueError(
             f"{type(structure).__name__} bounds its weights, which {what} does not "
-            "support. Use BCFWClassifier, or a structure without bounds."
+            "support. Use BCFWClassifier, or a structure without bounds, such as "
+            "GraphStructure(attractive=False) or PictorialStructure(..., convex=False)."
         )
 
 

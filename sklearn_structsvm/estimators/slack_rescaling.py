@@ -27,6 +27,7 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
     SEARCHES,
     SearchName,
     check_search,
+    served_searches,
 )
 from sklearn_structsvm.structures import Structure
 
@@ -364,13 +365,17 @@ class SlackRescaledSSVM(StructuredClassifier):
         solve = partial(run, oracle, problem.weights, problem.lam(self.C), **options)
         self._run(problem, data, transaction, solve, name)
 
-    def _doubt(self, result):
+    def _doubt(self, problem, result):
         if self.rescaling == "margin" or self.search == "exact":
-            return super()._doubt(result)
+            return super()._doubt(problem, result)
         if self.search != "angular":
+            # Some structures, such as graphs, have neither.
+            served = served_searches(problem.make_oracle())
+            finer = " or ".join(repr(s) for s in ("angular", "exact") if s in served)
             return (
                 f"search={self.search!r} is inexact, and its bounds can leave a gap that "
-                "no solver closes: use search='angular' or 'exact', or a larger tol."
+                f"no solver closes: use {f'search={finer}, or ' if finer else ''}"
+                "a larger tol."
             )
         if result.status != "stalled" and (
             self.search_rtol * result.objective < self.tol

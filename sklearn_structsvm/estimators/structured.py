@@ -66,6 +66,9 @@ PROBLEM_CONSTRAINTS = {
     "random_state": ["random_state"],
 }
 
+# How a structure finds labelings with an upper bound that may stay above them.
+LOOSE_INFERENCES = ("auto", "messages", "expansion")
+
 TRAINING_CONSTRAINTS = {
     **PROBLEM_CONSTRAINTS,
     "C": [Interval(Real, 0, None, closed="neither")],
@@ -556,7 +559,8 @@ class StructuredClassifier(
         transaction.commit()
         reporter.end()
         if result.status in ("stalled", "max_iter", "max_time"):
-            warn_caller(self._shortfall(result, name, remedy), ConvergenceWarning)
+            shortfall = self._shortfall(problem, result, name, remedy)
+            warn_caller(shortfall, ConvergenceWarning)
 
     def _fit_task(self, data):
         return Task.whole_fit(self, data, self.max_iter)
@@ -577,10 +581,10 @@ class StructuredClassifier(
         """The fitted structure, with what of it depends on the weights."""
         return problem.structure
 
-    def _shortfall(self, result, name, remedy):
+    def _shortfall(self, problem, result, name, remedy):
         """What to tell of a result that is not within `tol`."""
         gap = f"a duality gap of {result.gap:.3g} > tol={self.tol:.3g}"
-        doubt = self._doubt(result)
+        doubt = self._doubt(problem, result)
         if result.status == "stalled":
             doubt = doubt or "Rounding errors prevent further progress: use a larger tol."
             return f"{name} made no further progress, but {gap} remains. {doubt}"
@@ -591,13 +595,15 @@ class StructuredClassifier(
             f"{' ' if doubt else ''}{doubt}"
         )
 
-    def _doubt(self, result):
+    def _doubt(self, problem, result):
         """Why no solver may close the gap, in a sentence; empty for an exact oracle."""
         if self.structure_.relaxed and result.status == "stalled":
+            is_loose = getattr(self.structure_, "inference", None) in LOOSE_INFERENCES
+            remedy = " The structure's inference='lp' can, on small graphs." * is_loose
             return (
                 "No labeling found by the structure violates its margin by more than "
                 "tol. The remaining gap comes from upper bounds on the other labelings, "
-                "and no solver can close it."
+                f"and no solver can close it.{remedy}"
             )
         return ""
 

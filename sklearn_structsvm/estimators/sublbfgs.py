@@ -307,7 +307,7 @@ class SubLBFGSClassifier(BatchClassifier):
             return "several labels per example"
         return ""
 
-    def _doubt(self, result):
+    def _doubt(self, problem, result):
         if self.solver in ("sublbfgs", "subbfgs"):
             return (
                 "The planes that quasi-Newton steps leave can bound the optimum loosely: "

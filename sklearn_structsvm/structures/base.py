@@ -299,6 +299,17 @@ class Structure(DocumentedMixin, BaseEstimator):
         """``(lower, upper)`` bounds of the weights, or None."""
         return None
 
+    def _largest_feature(self, X):
+        """The largest absolute value in X as checked; 0.0 where it is not known."""
+        return 0.0
+
+    def _mean_squares(self, X, weights):
+        """About Σ_i p_i E φ_j(x_i, y)² for random labels y: the scale of each weight.
+
+        Ones where a structure does not know; solvers need the order of magnitude.
+        """
+        return np.ones(self.n_weights_)
+
     def split_weights(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Split the weights into ``(coef_, intercept_)``; None for no intercept."""
         return w, None

@@ -15,6 +15,7 @@ from sklearn_structsvm._utils.borders import (
     as_floats,
     check_choice,
 )
+from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._graph import GraphOracle
@@ -23,7 +24,7 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.polytope import Polytope, load_highs
 
 TRANSITIONS = ("potts", "symmetric", "directed")
-INFERENCES = ("lp", "messages", "expansion")
+INFERENCES = ("auto", "messages", "expansion", "lp")
 # Weights of a vertex this close to 0 and 1 are of a labeling.
 INTEGRAL = 1e-9
 # A label is changed only for a gain beyond the rounding of sums.
@@ -56,14 +57,14 @@ class GraphStructure(NodeStructure):
       t(0, 0) + t(1, 1) scores at least as much as t(0, 1) + t(1, 0) on every edge.
       `attractive` constrains the weights accordingly. Otherwise the relaxation over the
       local polytope is solved, by roof duality.
-    - More labels on graphs with cycles are decoded by a linear program over the local
-      polytope, which needs HiGHS (``pip install sklearn-structsvm[lp]``) and suits some
-      hundred nodes, or by message passing [3]_ or expansion moves [4]_, which suit many
-      thousands. See `inference`.
+    - More labels on graphs with cycles are decoded by message passing [3]_, by default,
+      or by expansion moves [4]_, both for many thousands of nodes. For a few hundred
+      nodes, a linear program over the local polytope is a third choice. See `inference`.
 
     Training with a relaxation includes its fractional labelings in the maximum [2]_. The
     hinge loss is then at least that of the labelings, and the certificate refers to the
-    relaxed problem. Predictions are rounded.
+    relaxed problem. Predictions are rounded. With messages and expansion moves, the
+    certificate refers to the labelings and is an upper bound.
 
     Read more in the :ref:`User Guide <guide-graphs>`.
 
@@ -78,16 +79,19 @@ class GraphStructure(NodeStructure):
         equal labels are at least 0 and, for "symmetric" and "directed", all others are at
         most 0. Edge features must then be nonnegative. Supported by estimators that take
         `coef_bounds` and by regularization paths.
-    inference : {"lp", "messages", "expansion"}, default="lp"
+    inference : {"auto", "messages", "expansion", "lp"}, default="auto"
         How to decode graphs with cycles and more than two labels.
 
-        - "lp" solves the relaxation, so training can reach any `tol`.
         - "messages" finds good and often optimal labelings, and an upper bound on all of
           them, so that `dual_gap_` is valid for the labelings as well. The gap cannot
           become smaller than the remaining difference between bound and labeling.
         - "expansion" is the fastest. It finds labelings that cannot be improved by
           changing any set of nodes to one label (if neighbours attract), and a valid but
           loose upper bound.
+        - "lp" solves the relaxation, so training can reach any `tol`. A call takes some
+          hundred times as long as one of "messages", and needs HiGHS
+          (``pip install sklearn-structsvm[lp]``).
+        - "auto" is "messages".
 
         If only the bounds keep the gap open, training ends with a `ConvergenceWarning`
         once no labeling found violates its margin by more than `tol`.
@@ -101,6 +105,9 @@ class GraphStructure(NodeStructure):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
+    inference_ : {"forest", "flow", "messages", "expansion", "lp"}
+        How the graphs seen in `fit` are decoded: "forest" if none has a cycle, "flow" for
+        two labels, otherwise `inference` with "auto" resolved.
     n_features_in_ : int
         Number of features of a node.
     n_edge_features_ : int
@@ -171,7 +178,7 @@ class GraphStructure(NodeStructure):
         transition: Literal["potts", "symmetric", "directed", False] = "potts",
         bias: bool = True,
         attractive: bool = False,
-        inference: Literal["lp", "messages", "expansion"] = "lp",
+        inference: Literal["auto", "messages", "expansion", "lp"] = "auto",
         normalize_loss: bool = True,
         label_costs: ArrayLike | None = None,
     ) -> None:
@@ -189,6 +196,10 @@ class GraphStructure(NodeStructure):
     @property
     def relaxed(self) -> bool:  # type: ignore[override]
         return self.has_cycles_
+
+    def _largest_feature(self, X):
+        of_edges = max(largest_entry(x[2]) for x in X)
+        return max(super()._largest_feature(X), of_edges)
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
@@ -233,10 +244,19 @@ class GraphStructure(NodeStructure):
         self.has_cycles_ = bool(self.transition) and any(
             parents is None for parents in map(_parents, X)
         )
-        if self.has_cycles_ and len(self.classes_) > 2 and self.inference == "lp":
+        self.inference_ = self._settle_inference()
+        if self.inference_ == "lp":
             load_highs()
         self._polytopes: dict[Any, Any] = {}
         return self
+
+    def _settle_inference(self):
+        """How graphs such as those of `fit` are decoded."""
+        if not self.has_cycles_:
+            return "forest"
+        if len(self.classes_) == 2:
+            return "flow"
+        return "messages" if self.inference == "auto" else self.inference
 
     def _parts(self):
         k = len(self.classes_)
@@ -569,7 +589,7 @@ def local_polytope(T, edges, k):
             rows.append(sparse.hstack([-sparse.kron(chosen, each), of_edges]))
             b.append(np.zeros(m * k))
     A, b = sparse.vstack(rows), np.concatenate(b)
-    return Polytope(sparse.vstack([A, -A]), np.concatenate([b, -b]))
+    return Polytope(A, b, n_equations=len(b))
 
 
 def _split(y):

@@ -14,10 +14,13 @@ from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._hierarchy import HierarchyOracle
 from sklearn_structsvm.structures.flat import FlatStructure, IndicatorLabels
 from sklearn_structsvm.structures.hierarchy_graph import read_hierarchy
-from sklearn_structsvm.structures.polytope import Polytope, maximize_product
+from sklearn_structsvm.structures.polytope import (
+    SNAPPED,
+    Polytope,
+    maximize_product,
+    snapped,
+)
 
-# A linear program's z counts as 0, 1/2 or 1 within this: ten times its tolerance.
-ROUNDING = 1e-8
 # Of the largest score, by which a prediction prefers fewer leaves and the first ones:
 # where sets tie, the answer of the linear program depends on those before it.
 PREFERENCE = 1e-7
@@ -205,7 +208,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         unwanted = PREFERENCE * np.where(sizes > 0, sizes, 1.0)
         theta[:, self._graph.leaves] -= unwanted * np.linspace(1.0, 2.0, k)
         z = np.array([self._maximize(row) for row in theta])
-        return z[:, self._graph.leaves] - (0.5 - ROUNDING)
+        return z[:, self._graph.leaves] - (0.5 - SNAPPED)
 
     def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         if self.inference_ == "lp":
@@ -274,7 +277,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
             alpha=alpha,
             beta=beta,
         )
-        return None if z is None else _snapped(z)
+        return None if z is None else snapped(z)
 
     def slack_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, one: float = 1.0
@@ -290,13 +293,13 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
             g=loss,
             g0=loss_of_none,
         )
-        return _snapped(z)
+        return snapped(z)
 
     def _node_scores(self, X, w):
         return super().decision_function(X, w)
 
     def _maximize(self, scores):
-        return _snapped(self._polytope.maximize(scores))
+        return snapped(self._polytope.maximize(scores))
 
     def _linear_loss(self, y_true):
         """Coefficients of the nodes and constant of loss(y_true, z)."""
@@ -324,9 +327,3 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
 
     def _leaves_of(self, on):
         return on.reshape(-1, self._k)[:, self._graph.leaves].astype(np.int64)
-
-
-def _snapped(z):
-    """z with what rounding left of 0, 1/2 and 1 taken off, so that equal ones are."""
-    halves = np.rint(2.0 * z) / 2.0
-    return np.where(np.abs(z - halves) <= ROUNDING, halves, z)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.columns import largest_entry, sum_of_squares
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
@@ -121,6 +122,25 @@ class NodeStructure(Structure):
             parts[name] = np.reshape(w[at : at + size], shape)
             at += size
         return parts
+
+    def _largest_feature(self, X):
+        return max(largest_entry(self._features(x)) for x in X)
+
+    def _mean_squares(self, X, weights):
+        k = len(self.classes_)
+        squares, n_nodes = np.zeros(self.n_features_in_), 0.0
+        for x, weight in zip(X, weights, strict=True):
+            features = self._features(x)
+            squares += weight * sum_of_squares(features)
+            n_nodes += weight * features.shape[0]
+        sizes = {
+            "emission": np.repeat(squares / k, k),
+            "bias": np.full(k, n_nodes / k),
+            "transition": np.full(k * k, n_nodes / k**2),
+        }
+        # Other biases are those of one node of an example.
+        one = np.full(k, 1.0 / k)
+        return np.concatenate([sizes.get(name, one) for name, _ in self._parts()])
 
     def decode(self, x: Any, w: np.ndarray) -> Any:
         return self._compiled_decode([x], w)[0]

@@ -31,6 +31,8 @@ from sklearn_structsvm.structures.polytope import (
     Polytope,
     load_highs,
     maximize_between,
+    maximize_product,
+    snapped,
 )
 
 INFERENCES = ("auto", "enumerate", "roof", "lp")
@@ -178,6 +180,10 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     def relaxed(self) -> bool:  # type: ignore[override]
         return self.inference_ != "enumerate"
 
+    @property
+    def has_slack_augmented_decode(self) -> bool:  # type: ignore[override]
+        return getattr(self, "inference_", self.inference) == "lp"
+
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         encoded = self._encode(np.asarray(y))
         if self.inference_ != "lp":
@@ -284,6 +290,18 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
             return self._polytope.maximize_between(h + lam * g, h, h0, g, g0, alpha, beta)
         return maximize_between(self._maximize, h, h0, g, g0, lam, alpha, beta)
 
+    def slack_augmented_decode(
+        self, x: Any, y_true: Any, w: np.ndarray, one: float = 1.0
+    ) -> Any:
+        """Find the most violating labeling of the relaxation (inference "lp" only)."""
+        if self.inference_ != "lp":
+            raise NotImplementedError(
+                "PairwiseMultilabelStructure has slack_augmented_decode with "
+                f"inference='lp' only; it has {self.inference_!r}."
+            )
+        (h, h0), (g, g0) = self._margin_and_loss(x, y_true, w, one)
+        return snapped(maximize_product(self._polytope.maximize, h, h0, g, g0))
+
     def split_weights(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return w, None
 
@@ -347,14 +365,14 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         pairwise[first, second] = pairwise[second, first] = both
         return pairwise
 
-    def _margin_and_loss(self, x, y_true, w):
+    def _margin_and_loss(self, x, y_true, w, one=1.0):
         """(h, h0) and (g, g0): margin h·z + h0 and loss g·z + g0 of a labeling z."""
         singles, both = self._energies(_row(x), w)
         truth = self._labeling(y_true)
         costs, signs = self._costs(truth[: self._k])
         h = np.append(singles[0], both)
         g = np.append(costs * signs, np.zeros(len(both)))
-        return (h, 1.0 - h @ truth), (g, -(g @ truth))
+        return (h, one - h @ truth), (g, -(g @ truth))
 
     def _maximize(self, c):
         if self.inference_ == "lp":

@@ -18,6 +18,7 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
     check_shape,
 )
+from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm.structures._pictorial import COSTS, PictorialOracle
 from sklearn_structsvm.structures.base import Structure, as_list, as_object_array
 from sklearn_structsvm.structures.nodes import depths_of
@@ -163,6 +164,9 @@ class PictorialStructure(Structure):
         self.radius = radius
         self.reference = reference
         self.normalize_loss = normalize_loss
+
+    def _largest_feature(self, X):
+        return max(largest_entry(x) for x in X)
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         parents = self._check_parameters()

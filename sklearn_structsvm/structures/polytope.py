@@ -4,24 +4,30 @@ The oracles of a relaxation are such programs: max c·z over {0 <= z <= 1, A z <
 where the polytope is that of the structure and c comes from the weights. Its
 constrained λ-oracle has two more rows, the rays of `maximize_between`. The simplex
 method of HiGHS starts from the basis of the call before. Where there is a faster way
-to maximise without the rays, the function `maximize_between` does with that alone.
+to maximize without the rays, the function `maximize_between` does with that alone.
 
 HiGHS is an optional dependency: ``pip install sklearn-structsvm[lp]``.
 """
 
+from functools import cache
 from threading import Lock
 
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import check_floats, check_sparse
+from sklearn_structsvm._utils.borders import check_floats, check_integer, check_sparse
 
 # Of rows, bounds and reduced costs, after objective and rays have been scaled to a
 # largest entry of 1. HiGHS has 1e-7 by default, which a duality gap would show.
 TOLERANCE = 1e-9
-# HiGHS's names for its simplex methods. The primal one comes first: a new objective
-# leaves the last basis feasible. It gave up on one of 48,000 random programs.
-PRIMAL, DUAL = 4, 1
+# A linear program's z counts as 0, 1/2 or 1 within this.
+SNAPPED = 10 * TOLERANCE
+# HiGHS's names for its simplex methods. The dual one comes first: every variable has two
+# bounds, so that any basis is feasible for it once nonbasic variables are at the right
+# ones, and a new objective starts from the last basis. For 150 nodes of 8 labels with 434
+# edges it takes 8,500 iterations, which are cheap, and a few hundred where the objective
+# is near the last one; the primal one takes 32,000, and presolve makes it 12,000.
+DUAL, PRIMAL = 1, 4
 # The search for a multiplier ends by itself after a few steps; rounding could prolong it.
 MAX_MULTIPLIER_STEPS = 50
 # Of sums of many terms, relative to the sum of their sizes.
@@ -31,6 +37,8 @@ ROUNDING = 1e-13
 class Polytope:
     """{z : 0 <= z <= 1, A z <= b}, and its points where a linear function is largest.
 
+    The first rows may be equations.
+
     It may be pickled and copied; the solver is then set up anew. Calls from several
     threads wait for one another.
 
@@ -38,6 +46,8 @@ class Polytope:
     ----------
     A : {array-like, sparse matrix} of shape (m, n)
     b : array-like of shape (m,)
+    n_equations : int
+        The first so many rows are A z = b.
 
     Raises
     ------
@@ -58,11 +68,12 @@ class Polytope:
     array([0.666667, 0.333333])
     """
 
-    def __init__(self, A, b):
+    def __init__(self, A, b, n_equations=0):
         check_sparse(A, "A")
         A = sparse.csr_array(A, dtype=np.float64)
         self.A = A
         self.b = np.ascontiguousarray(b, dtype=np.float64)
+        self.n_equations = n_equations
         self._check()
         self._forget_solver()
 
@@ -128,10 +139,16 @@ class Polytope:
     def __getstate__(self):
         # Plain arrays, which skops reads without being told to trust a type.
         A = self.A
-        return {"A": (A.data, A.indices, A.indptr), "shape": A.shape, "b": self.b}
+        return {
+            "A": (A.data, A.indices, A.indptr),
+            "shape": A.shape,
+            "b": self.b,
+            "n_equations": self.n_equations,
+        }
 
     def __setstate__(self, state):
         self.A, self.b = sparse.csr_array(state["shape"]), state["b"]
+        self.n_equations = state["n_equations"]
         self.A.data, self.A.indices, self.A.indptr = state["A"]
         self._check()
         self._forget_solver()
@@ -140,6 +157,7 @@ class Polytope:
         check_sparse(self.A, "A")
         check_floats("A.data", self.A.data, "n_entries")
         check_floats("b", self.b, self.A.shape[0])
+        check_integer("n_equations", self.n_equations, 0, self.A.shape[0])
 
     def _forget_solver(self):
         self._highs = None
@@ -177,7 +195,7 @@ class Polytope:
     def _run(self, highs):
         """Whether there is an optimum, which HiGHS then has."""
         statuses = load_highs().HighsModelStatus
-        for strategy in (PRIMAL, DUAL):
+        for strategy in (DUAL, PRIMAL):
             highs.setOptionValue("simplex_strategy", strategy)
             if highs.run() == load_highs().HighsStatus.kError:
                 # All instances in a process share their threads, and others may have
@@ -199,7 +217,7 @@ class Polytope:
         if self._highs is None:
             self._check()
             highspy = load_highs()
-            highs = highspy.Highs()
+            highs = _silent_highs()()
             options = {
                 "output_flag": False,
                 "presolve": "off",
@@ -217,7 +235,9 @@ class Polytope:
             lp.num_col_, lp.num_row_ = n, m
             lp.col_cost_ = lp.col_lower_ = np.zeros(n)
             lp.col_upper_ = np.ones(n)
-            lp.row_lower_, lp.row_upper_ = np.full(m, -np.inf), self.b
+            is_equation = np.arange(m) < self.n_equations
+            lp.row_lower_ = np.where(is_equation, self.b, -np.inf)
+            lp.row_upper_ = self.b
             lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
             lp.a_matrix_.start_ = self.A.indptr
             lp.a_matrix_.index_ = self.A.indices
@@ -334,9 +354,31 @@ def _best_mixture(a, point_a, b, point_b):
     return (1.0 - share) * a + share * b
 
 
+def snapped(z):
+    """z with what rounding left of 0, 1/2 and 1 taken off, so that equal ones are."""
+    halves = np.rint(2.0 * z) / 2.0
+    return np.where(np.abs(z - halves) <= SNAPPED, halves, z)
+
+
 def _scaled(a, limit=0.0):
     size = np.abs(a).max(initial=0.0)
     return (a / size, limit / size) if size > 0 else (a, limit)
+
+
+@cache
+def _silent_highs():
+    """The class of HiGHS's instances, of which no instance prints anything.
+
+    Its own prints a banner while an instance is made, before options can be set.
+    """
+
+    class SilentHighs(load_highs().Highs):
+        def enableCallbacks(self):
+            # Called by `__init__`, and the first thing that would be logged.
+            self.silent()
+            super().enableCallbacks()
+
+    return SilentHighs
 
 
 def load_highs():

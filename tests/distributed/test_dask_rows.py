@@ -143,6 +143,8 @@ def test_wrong_rows_are_errors_before_any_work():
         BCFWClassifier().fit(data[0], y)
     with pytest.raises(ValueError, match=r"Chunk \d of the Dask collection"):
         BCFWClassifier().fit(da.full_like(data[0], np.nan), data[1])
+    with pytest.raises(ValueError, match="X has features as large as .*overflow"):
+        BCFWClassifier().fit(da.full_like(data[0], 1e160), data[1])
 
 
 # The start of SubLBFGSClassifier.

@@ -260,6 +260,9 @@ def test_wrong_parts_are_errors_before_any_work():
     other = [*X[:-1], X[-1][:, :3]]
     with pytest.raises(ValueError, match="features"):
         model.fit(divided(other), divided(y))
+    huge = [*X[:-1], 1e160 * X[-1]]
+    with pytest.raises(ValueError, match="X has features as large as .*overflow"):
+        model.fit(divided(huge), divided(y))
     with pytest.raises(ValueError, match="Part 1: "):
         model.fit(divided(X), divided(y), sample_weight=divided([1, 1, 1, -1, *[1] * 5]))
 

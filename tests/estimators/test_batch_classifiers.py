@@ -503,7 +503,8 @@ def test_options_of_the_bundle_steps_reach_them(option):
     X, y = make_data("multiclass")
     plain = BMRMClassifier(C=0.1, tol=1e-3).fit(X, y)
     model = BMRMClassifier(C=0.1, tol=1e-3, **option).fit(X, y)
-    assert plain.n_iter_ < model.n_iter_
+    # Either may need as many iterations, but not the same ones.
+    assert not np.array_equal(plain.coef_, model.coef_)
 
 
 # Several labels.

@@ -200,6 +200,56 @@ def test_auto_is_newton_for_more_rows_than_features_and_else_the_dual():
     assert fitted("chain", solver="lbfgs")[0].solver_ == "lbfgs"
 
 
+def raw_chains(C=0.1, n=40):
+    """Chains with columns from 1 to 1e4, and a model that ascent alone cannot fit."""
+    X, y = make_chains(n, n_features=5, n_classes=3, random_state=new_seed())
+    return CRFClassifier(C=C, random_state=0), [x * np.geomspace(1, 1e4, 5) for x in X], y
+
+
+def test_auto_takes_newton_steps_where_ascent_is_slow():
+    """Fewer rows than features, but far from the origin."""
+    rng = new_rng()
+    X, y = 30.0 + rng.standard_normal((40, 60)), np.arange(40) % 4
+    with pytest.warns(ConvergenceWarning):
+        CRFClassifier(solver="dual", C=1e3, max_iter=100).fit(X, y)
+    model = CRFClassifier(C=1e3, max_iter=100).fit(X, y)
+    assert model.solver_ == "newton" and model.dual_gap_ <= model.tol
+    optimum = CRFClassifier(solver="newton", C=1e3, tol=1e-9).fit(X, y)
+    assert model.objective_ - optimum.objective_ <= model.dual_gap_ + 1e-9
+    assert (np.diff(model.history_["n_iter"]) > 0).all()
+    assert (np.diff(model.history_["n_oracle_calls"]) > 0).all()
+    assert (np.diff(model.history_["dual_objective"]) >= -1e-12)[-5:].all()
+
+
+def test_auto_takes_quasi_newton_steps_for_chains_of_raw_columns():
+    model, X, y = raw_chains()
+    with pytest.warns(ConvergenceWarning):
+        clone(model).set_params(solver="dual", max_iter=200).fit(X, y)
+    model.set_params(max_iter=200).fit(X, y)
+    assert model.solver_ == "lbfgs" and model.dual_gap_ <= model.tol
+    at_once = clone(model).set_params(solver="lbfgs", tol=1e-6).fit(X, y)
+    assert at_once.objective_ >= model.dual_objective_ - 1e-9
+    assert model.objective_ - at_once.objective_ <= model.tol
+
+
+def test_what_follows_ascent_keeps_its_bound_until_it_has_a_better_one():
+    """A fit that ends just after the change is no worse than one that ends before."""
+    model, X, y = raw_chains(C=1.0)
+    with pytest.warns(ConvergenceWarning):
+        before = clone(model).set_params(max_iter=21, solver="dual").fit(X, y)
+        after = clone(model).set_params(max_iter=22).fit(X, y)
+    assert after.solver_ == "lbfgs"
+    assert after.objective_ <= before.objective_ + 1e-9
+    assert after.dual_gap_ <= before.history_["dual_gap"][-2] + 1e-9
+
+
+def test_a_warm_start_goes_on_after_quasi_newton_steps():
+    model, X, y = raw_chains()
+    model.set_params(warm_start=True).fit(X, y)
+    assert model.solver_ == "lbfgs"
+    assert model.fit(X, y).n_iter_ <= 1
+
+
 def test_newton_is_for_rows():
     class Mine(MulticlassStructure):
         pass

@@ -25,12 +25,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_structsvm import (
     BCFWClassifier,
     BMRMClassifier,
+    CRFClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
+    bcfw_path,
 )
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.structures import ChainStructure
+
+for_each_structured = pytest.mark.parametrize(
+    "cls",
+    [BCFWClassifier, SlackRescaledSSVM, CRFClassifier, BMRMClassifier, PragamClassifier],
+)
 
 
 def features(problem, change):
@@ -263,14 +270,37 @@ def test_batch_classifiers_refuse_it_as_well(cls):
         cls(C=1e-310).fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_features_whose_squares_overflow_are_never_fitted_in_silence():
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [-1e160, 1e200, 1e300])
+@for_each_structured
+def test_features_whose_squares_overflow_are_refused(cls, scale, layout):
     X, y = make_chains(12, random_state=new_seed(0))
-    with pytest.raises(ValueError, match="not a number.*Scale the features"):
-        BCFWClassifier().fit([1e200 * x for x in X], y)
-    rows, labels = np.concatenate(X), np.concatenate(y)
-    with pytest.warns(ConvergenceWarning, match="scale the features"):
-        BCFWClassifier(max_iter=20).fit(1e200 * rows, labels)
+    words = r"X has features as large as .* squares overflow. Scale them down"
+    with pytest.raises(ValueError, match=words):
+        cls().fit([layout(scale * x) for x in X], y)
+    rows, labels = layout(scale * np.concatenate(X)), np.concatenate(y)
+    with pytest.raises(ValueError, match=words):
+        cls().fit(rows, labels)
+    with pytest.raises(ValueError, match=words):
+        bcfw_path(rows, labels)
+
+
+@pytest.mark.parametrize("C", [1e160, 1e300])
+@for_each_structured
+def test_a_c_whose_weights_overflow_is_refused(cls, C):
+    X, y = make_chains(12, random_state=new_seed(0))
+    words = r"C=1e\+\d+ is too large for features as large as .*try a smaller C"
+    for data in ((X, y), (np.concatenate(X), np.concatenate(y))):
+        with pytest.raises(ValueError, match=words):
+            cls(C=C).fit(*data)
+
+
+def test_features_of_edges_and_parts_may_overflow_too():
+    words = "X has features as large as 1e\\+160"
+    node, edges = np.ones((2, 1)), np.array([[0, 1]])
+    X = [(node, edges, np.array([[value]])) for value in (1.0, 1e160)]
+    with pytest.raises(ValueError, match=words):
+        BCFWClassifier("graph").fit(X, [[0, 1], [1, 0]])
 
 
 @pytest.mark.parametrize("cls", [BCFWClassifier, SlackRescaledSSVM])

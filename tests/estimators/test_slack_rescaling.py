@@ -731,7 +731,9 @@ def test_an_interrupted_fit_leaves_what_was_before(options):
 def test_an_interrupted_warm_start_tells_its_queries():
     problem = make_problem("custom")
     model = SlackRescaledSSVM(Cut(), tol=1e-9, random_state=0, warm_start=True)
-    Cut.left = 300
+    Cut.left = 10**9
+    clone(model).fit(problem.X, problem.y)
+    Cut.left = (10**9 - Cut.left) // 2
     with pytest.raises(KeyboardInterrupt):
         model.fit(problem.X, problem.y)
     assert model.dual_gap_ > 1e-9

@@ -348,15 +348,7 @@ def test_a_relaxed_oracle_bounds_all_labelings_and_keeps_its_word(inference):
 def reference_between(structure, x, truth, w, lam, alpha, beta):
     """max h + λ g over the local polytope between two rays, by linprog; or None."""
     k, pairs = Y_columns(structure), structure.pairs_
-    (h, h0), (g, g0) = (
-        affine(f, k + len(pairs))
-        for f in (
-            lambda z: 1 + w @ (
-                structure.joint_feature(x, z) - structure.joint_feature(x, truth)
-            ),
-            lambda z: signed_loss(structure, truth, z),
-        )
-    )  # fmt: skip
+    (h, h0), (g, g0) = affine_margin_and_loss(structure, x, truth, w)
     polytope = local_polytope(k, pairs)
     rows, limits = [beta * h - g], [g0 - beta * h0]
     rows.append(-h if alpha == np.inf else g - alpha * h)
@@ -369,6 +361,19 @@ def reference_between(structure, x, truth, w, lam, alpha, beta):
         method="highs",
     )
     return None if result.status == 2 else -result.fun + h0 + lam * g0
+
+
+def affine_margin_and_loss(structure, x, truth, w):
+    """(h, h0) and (g, g0) with margin h·z + h0 and loss g·z + g0."""
+    return [
+        affine(f, Y_columns(structure) + len(structure.pairs_))
+        for f in (
+            lambda z: 1 + w @ (
+                structure.joint_feature(x, z) - structure.joint_feature(x, truth)
+            ),
+            lambda z: signed_loss(structure, truth, z),
+        )
+    ]  # fmt: skip
 
 
 def Y_columns(structure):
@@ -548,6 +553,57 @@ def test_a_mixture_of_two_vertices_is_the_most_violating_point(one):
                 expected = np.abs(z[:3] - Y[i]) @ costs[range(3), Y[i]]
                 assert loss == pytest.approx(expected, abs=1e-12)
     assert n_mixtures > 0 and n_vertices > 0
+
+
+def vertices(k, pairs):
+    """All half-integral points of the local polytope, its vertices among them."""
+    points = []
+    for mu in product([0.0, 0.5, 1.0], repeat=k):
+        ends = [(max(0.0, mu[a] + mu[b] - 1.0), min(mu[a], mu[b])) for a, b in pairs]
+        points += [[*mu, *both] for both in product(*ends)]
+    return np.array(points)
+
+
+@pytest.mark.parametrize("inference", RELAXED)
+def test_the_objective_of_slack_rescaling_is_that_of_the_vertices(inference):
+    """It was up to 1.3e-3 above, by queries of linear programs that gave up."""
+    structure, n = PairwiseMultilabelStructure(inference=inference), 8
+    for C in (0.1, 10.0):
+        rng = new_rng(0)
+        X = rng.normal(size=(n, 3))
+        Y = (rng.random((n, 3)) < 0.4).astype(int)
+        model = SlackRescaledSSVM(structure, C=C, tol=1e-2, random_state=0).fit(X, Y)
+        fitted, w = model.structure_, model.coef_
+        Z = vertices(3, fitted.pairs_)
+        violation = 0.0
+        for x, truth in zip(X, Y, strict=True):
+            (h, h0), (g, g0) = affine_margin_and_loss(fitted, x, truth, w)
+            violation += max(largest_product(Z @ h + h0, Z @ g + g0), 0.0) / n
+        objective = 0.5 / (C * n) * w @ w + violation
+        # The searches of roof duality stop within search_rtol.
+        assert model.objective_ == pytest.approx(objective, rel=2e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("one", [0.3, 1.0, 5.0])
+def test_the_most_violating_point_is_found_by_linear_programs(one):
+    for seed in range(6):
+        structure, X, Y, w = relaxed_problem("lp", seed, k=3, scale=0.5)
+        Z = vertices(3, structure.pairs_)
+        for x, truth in zip(X, Y, strict=True):
+            (h, h0), (g, g0) = affine_margin_and_loss(structure, x, truth, w)
+            z = structure.slack_augmented_decode(x, truth, w, one)
+            assert_in_local_polytope(z, 3, structure.pairs_)
+            margin, loss = margin_and_loss(structure, x, truth, w, z)
+            found = max((margin + one - 1.0) * loss, 0.0)
+            expected = max(largest_product(Z @ h + h0 - 1.0 + one, Z @ g + g0), 0.0)
+            assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)
+
+
+def test_only_linear_programs_are_asked_for_the_most_violating_point():
+    structure, X, Y, w = relaxed_problem("roof", 0, k=3, scale=0.5)
+    assert not structure.has_slack_augmented_decode
+    with pytest.raises(NotImplementedError, match="inference='lp' only; it has 'roof'"):
+        structure.slack_augmented_decode(X[0], Y[0], w)
 
 
 # -------------------------------------------------------------------- training

@@ -25,6 +25,7 @@ def run_lbfgs(
     max_time=None,
     n_threads=1,
     w0=None,
+    squares=None,
     on_pass=None,
     history=None,
 ):
@@ -50,6 +51,10 @@ def run_lbfgs(
     n_threads : int
     w0 : ndarray of shape (n_weights,) or None
         Zero by default.
+    squares : ndarray of shape (n_weights,) or None
+        The size of P's second derivatives without λ, by which the first estimate of the
+        Hessian is a diagonal: without them, columns of different sizes take very many
+        steps.
     on_pass : callable or None
         Called after each iteration, as for `run_bcfw`.
     history : History or None
@@ -66,11 +71,10 @@ def run_lbfgs(
     .. [1] Liu, Nocedal, "On the limited memory BFGS method for large scale
        optimization", Mathematical Programming 45, 1989.
     """
-    objective = RegularisedLogLoss(oracle, weights, lam, n_threads, w0)
-    steps = _Steps(objective, LimitedMemory(oracle.n_weights, BUFFER))
+    steps = LBFGSSteps(oracle, weights, lam, n_threads, w0, squares)
     return run_passes(
-        lambda deadline: "stalled" if steps.move() else None,
-        lambda done: (objective.row(), objective.weights),
+        lambda deadline: None if steps.move(deadline) else "stalled",
+        lambda done: (steps.row(), steps.weights),
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
@@ -137,16 +141,33 @@ class RegularisedLogLoss:
         }
 
 
-class _Steps(RestartedSteps):
-    """Iterations of L-BFGS."""
+class LBFGSSteps(RestartedSteps):
+    """Iterations of L-BFGS, one at a time; see `run_lbfgs`.
 
-    def __init__(self, objective, inverse):
-        self.objective, self.inverse = objective, inverse
+    They are made in u = w / scales, in which second derivatives have similar sizes.
+    """
+
+    def __init__(self, oracle, weights, lam, n_threads=1, w0=None, squares=None):
+        self.objective = RegularisedLogLoss(oracle, weights, lam, n_threads, w0)
+        self.inverse = LimitedMemory(oracle.n_weights, BUFFER)
+        squares = np.zeros(oracle.n_weights) if squares is None else squares
+        self.scales = np.sqrt(lam / (lam + squares))
+
+    @property
+    def weights(self):
+        return self.objective.weights
+
+    def row(self):
+        return self.objective.row()
+
+    def move(self, deadline=np.inf):
+        """One iteration; whether there was one."""
+        return not super().move()
 
     def _attempt(self):
-        objective, inverse = self.objective, self.inverse
+        objective, inverse, scales = self.objective, self.inverse, self.scales
         w, gradient = objective.weights, objective.gradient
-        direction = -inverse.multiply(gradient)
+        direction = -scales * inverse.multiply(scales * gradient)
         slope = float(gradient @ direction)
         if not slope < 0.0:
             return False
@@ -157,5 +178,6 @@ class _Steps(RestartedSteps):
         if not objective.gains():
             return False
         objective.accept()
-        update_pair(inverse, objective.weights - w, objective.gradient - gradient)
+        step, change = objective.weights - w, objective.gradient - gradient
+        update_pair(inverse, step / scales, scales * change)
         return True

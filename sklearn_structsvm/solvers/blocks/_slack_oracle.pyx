@@ -90,7 +90,7 @@ cdef class SlackOracle(BlockOracle):
             self.inner.potentials(i, &zero[0], &work[0])
             self.inner.max_oracle(i, 1.0, &work[0], &labels[0], &score, &loss)
             self.inner.release(i, &labels[0])
-            self.max_losses[i] = loss
+            self.max_losses[i] = self.inner.upper_bound(i, &work[0], score + loss)
 
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
         return self.inner.n_labels(i)

@@ -16,6 +16,8 @@ cdef struct Search:
     double value
     # At least the largest h g of all labelings.
     double bound
+    # At least the largest h + λ g of the λ that was asked for last.
+    double highest
     Py_ssize_t n_queries
     # A labeling just queried: its content, or its place in `plane`.
     int* queried

@@ -350,7 +350,10 @@ cdef class SlackSearch:
         search.n_queries += 1
         h[0] = search.one + score
         g[0] = loss
-        tighten(search, lam, h[0] + lam * g[0])
+        # Of an oracle that is not exact, more than of the labeling found.
+        search.highest = search.one + self.oracle.upper_bound(
+            search.i, search.work, score + lam * loss)
+        tighten(search, lam, search.highest)
         self._consider(search, score, loss)
         if self.trace is not None:
             with gil:
@@ -561,10 +564,10 @@ cdef class SlackSearch:
         cdef double h = 0.0, g = 0.0, lam, low, high, low_h, low_g
         cdef double high_h = -1.0, high_g = -1.0
         self._ask(search, 0.0, &h, &g)
-        if h <= 0.0 or search.max_loss <= 0.0:
+        if search.highest <= 0.0 or search.max_loss <= 0.0:
             search.bound = 0.0
             return 0
-        lam = h / search.max_loss
+        lam = search.highest / search.max_loss
         low_h, low_g = h, g
         low = 0.25 * lam
         high = 4.0 * lam
@@ -588,6 +591,7 @@ cdef class SlackSearch:
         cdef double h = 0.0, g = 0.0, a = 0.0, b, left, right, width, least
         cdef double f_left = INFINITY, f_right = INFINITY
         self._ask(search, 0.0, &h, &g)
+        h = search.highest
         if h <= 0.0 or search.max_loss <= 0.0:
             search.bound = 0.0
             return 0
@@ -620,4 +624,4 @@ cdef class SlackSearch:
         """F(λ)."""
         cdef double h = 0.0, g = 0.0
         self._ask(search, lam, &h, &g)
-        return h + lam * g - 2.0 * sqrt(slack * lam)
+        return search.highest - 2.0 * sqrt(slack * lam)

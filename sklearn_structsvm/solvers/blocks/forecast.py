@@ -1,4 +1,33 @@
-"""When to check the duality gap."""
+"""When to check the duality gap, and how long it will take to close."""
+
+import numpy as np
+
+
+def passes_left(rows, tol):
+    """How many more passes a gap takes that goes on to fall as in the second half.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of a `History`.
+    tol : float
+
+    Returns
+    -------
+    float
+        inf where the gap has not fallen, or there are too few rows to tell.
+    """
+    if len(rows) < 3:
+        return np.inf
+    # Accelerated gaps go up and down: what counts is the best so far.
+    gaps = np.minimum.accumulate([row["dual_gap"] for row in rows])
+    middle = len(rows) // 2
+    if gaps[-1] <= tol:
+        return 0.0
+    if not gaps[-1] < gaps[middle] or tol == 0.0:
+        return np.inf
+    made = rows[-1]["n_iter"] - rows[middle]["n_iter"]
+    return made * np.log(gaps[-1] / tol) / np.log(gaps[middle] / gaps[-1])
 
 
 class GapForecast:
