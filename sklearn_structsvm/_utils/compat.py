@@ -1,6 +1,7 @@
 """All of scikit-learn that is private, untyped, or not in every supported version."""
 
 from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sklearn
@@ -64,6 +65,16 @@ def lost_metadata_words():
     )
 
 
+def accepts_weights(scorer):
+    """Whether a scorer, or any callable of (estimator, X, y), takes `sample_weight`."""
+    if isinstance(scorer, _BaseScorer):
+        scorer = scorer._score_func
+    try:
+        return "sample_weight" in signature(scorer).parameters
+    except ValueError:  # some builtins have no signature
+        return False
+
+
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
@@ -74,6 +85,7 @@ __all__ = [
     "_convert_to_numpy",
     "_safe_indexing",
     "_safe_split",
+    "accepts_weights",
     "available_if",
     "get_namespace",
     "lost_metadata_words",

@@ -46,8 +46,12 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         Cross-validation splitting strategy. None means 5 folds, stratified for class
         labels and unshuffled for sequences.
     scoring : str, callable or None, default=None
-        None uses `score`, which respects `sample_weight`; other scorers ignore the sample
-        weights.
+        None uses `score`. Scorers that accept `sample_weight` get the weights of the test
+        part or, with scikit-learn's metadata routing, if they request them.
+    refit : {"best", "one_standard_error"} or callable, default="best"
+        Which C the final fit uses: the best mean score, or the smallest C whose mean
+        score is within one standard error of it. A callable is given a dict like
+        `cv_results_` of `GridSearchCV`, and returns the place of C in `Cs_`.
     eps : float, default=0.1
         Suboptimality of the solutions along the paths.
     heuristic : bool, default=False
@@ -63,8 +67,8 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         short by it is not reproducible bit for bit. If `max_iter` or `max_time` cuts a
         path short, as may happen with features that are large or differ much in scale,
         the values of C beyond its end get no score, and a ConvergenceWarning is issued. C
-        is then chosen among the values with a score in every fold; if there are none, the
-        smallest C is used.
+        is then chosen among the values with a score in every fold. It is an error if
+        there are none.
     n_jobs : int or None, default=None
         Number of folds that are processed in parallel.
     verbose : int, default=0
@@ -73,7 +77,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     Attributes
     ----------
     C_ : float
-        The chosen C: the smallest of those with the best mean score.
+        The chosen C: by default the smallest of those with the best mean score.
     Cs_ : ndarray of shape (n_Cs,)
         The values of C that were tried, sorted and without duplicates.
     scores_path_ : ndarray of shape (n_Cs, n_folds)
@@ -124,6 +128,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         Cs: int | ArrayLike = 30,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
+        refit: Literal["best", "one_standard_error"] | Callable[..., int] = "best",
         eps: float = 0.1,
         heuristic: bool = False,
         fit_intercept: bool = True,
@@ -145,6 +150,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
+        self.refit = refit
         self.eps = eps
         self.heuristic = heuristic
         self.fit_intercept = fit_intercept
@@ -181,9 +187,10 @@ def _follow_path(estimator, X, y, weights, Cs, options):
     is_whole = lams[-1] >= path.end
 
     def solutions():
-        for lam in lams:
+        for C, lam in zip(Cs, lams, strict=True):
             if lam < path.end:
                 return
+            estimator.set_params(C=float(C))
             estimator._set_weights(problem.structure, path.coef(lam))
             # It is within `eps`, but for heuristic paths.
             yield np.nan

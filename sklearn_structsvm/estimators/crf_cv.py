@@ -41,9 +41,14 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         Cross-validation splitting strategy. None means 5 folds, stratified for class
         labels and unshuffled for sequences.
     scoring : str, callable or None, default=None
-        None uses `score`, which respects `sample_weight`; other scorers ignore the sample
-        weights. To select accurate probabilities use `log_likelihood_scorer` or
+        None uses `score`. Scorers that accept `sample_weight` get the weights of the test
+        part or, with scikit-learn's metadata routing, if they request them. To select
+        accurate probabilities use `log_likelihood_scorer` or
         `neg_token_log_loss_scorer`, or "neg_log_loss" for flat data.
+    refit : {"best", "one_standard_error"} or callable, default="best"
+        Which C the final fit uses: the best mean score, or the smallest C whose mean
+        score is within one standard error of it. A callable is given a dict like
+        `cv_results_` of `GridSearchCV`, and returns the place of C in `Cs_`.
     fit_intercept, intercept_scaling, classes, class_weight : optional
         See `CRFClassifier`.
     solver, sampling, acceleration, decoding : optional
@@ -58,7 +63,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     Attributes
     ----------
     C_ : float
-        The chosen C: the smallest of those with the best mean score.
+        The chosen C: by default the smallest of those with the best mean score.
     Cs_ : ndarray of shape (n_Cs,)
         The values of C that were tried, sorted and without duplicates.
     scores_path_ : ndarray of shape (n_Cs, n_folds)
@@ -117,6 +122,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         Cs: int | ArrayLike = 10,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
+        refit: Literal["best", "one_standard_error"] | Callable[..., int] = "best",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
@@ -137,6 +143,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
+        self.refit = refit
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.classes = classes
@@ -153,9 +160,9 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X, y, sample_weight, transaction):
+    def _fit(self, X, y, sample_weight, params, transaction):
         self._check_structure()
-        super()._fit(X, y, sample_weight, transaction)
+        super()._fit(X, y, sample_weight, params, transaction)
         short = self.dual_gaps_path_ > self.tol
         if short.any():
             warn_caller(

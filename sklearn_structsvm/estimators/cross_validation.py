@@ -8,14 +8,26 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import Interval, _safe_indexing
+from sklearn_structsvm._utils.compat import (
+    Interval,
+    StrOptions,
+    _check_method_params,
+    _safe_indexing,
+    accepts_weights,
+)
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Task
@@ -25,6 +37,7 @@ CV_CONSTRAINTS = {
     "Cs": [Interval(Integral, 2, None, closed="left"), "array-like"],
     "cv": ["cv_object"],
     "scoring": [str, callable, None],
+    "refit": [StrOptions({"best", "one_standard_error"}), callable],
 }
 
 
@@ -35,6 +48,8 @@ class CrossValidatedMixin:
     and `_follow` which values are tried and how.
     """
 
+    cv: Any
+    scoring: Any
     _fit_or_restore: Callable[..., Self]
 
     def _range(self, problem):
@@ -56,28 +71,75 @@ class CrossValidatedMixin:
     def _keep_gaps(self, gaps_path):
         """Make the gaps of the folds an attribute, where they are known."""
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
         """Choose C by cross-validation and fit the model with it.
 
         Parameters
         ----------
         X, y, sample_weight : as for the estimator without cross-validation
             Training data.
+        **params : dict
+            Metadata for the splitter and the scorer, as they request them with
+            scikit-learn's metadata routing. Without routing, only `groups` is accepted,
+            for the splitter.
 
         Returns
         -------
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight)
+        return self._fit_or_restore(X, y, sample_weight, params)
 
-    def _fit(self, X, y, sample_weight, transaction):
+    def get_metadata_routing(self) -> Any:
+        """Get the metadata routing of this estimator, its splitter and its scorer.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            The routing information.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(
+            splitter=self.cv,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+        if self.scoring is None:
+            # Weights and all are known to the estimator's own score.
+            return router
+        scorer = get_scorer(self.scoring)
+        to_score = MethodMapping().add(caller="fit", callee="score")
+        return router.add(scorer=scorer, method_mapping=to_score)
+
+    def _routed(self, sample_weight, params):
+        """What the splitter gets, and what the scorer gets."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **weights, **params)
+            by_own_score = self.scoring is None
+            return routed.splitter.split, weights if by_own_score else routed.scorer.score
+        others = sorted(set(params) - {"groups"})
+        if others:
+            raise TypeError(
+                f"fit does not accept {others} without metadata routing: enable it by "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        takes_weights = self.scoring is None or accepts_weights(get_scorer(self.scoring))
+        return params, weights if takes_weights else {}
+
+    def _fit(self, X, y, sample_weight, params, transaction):
+        for_splits, for_scores = self._routed(sample_weight, params)
         problem = make_problem(self, X, y, sample_weight)
         weights = check_weights(sample_weight, len(problem.weights))
         Cs = self._grid(problem)
-        folds = self._folds(problem, weights)
+        is_weighted = self.scoring is None or "sample_weight" in for_scores
+        folds = self._folds(problem, weights, for_splits, is_weighted)
         final = self._classifier(problem.structure)
-        fold_args = (final, problem.X, problem.y, weights, Cs, self.scoring)
+        if "sample_weight" in for_scores:
+            for_scores = for_scores | {"sample_weight": weights}
+        scoring = self.scoring, for_scores
+        fold_args = (final, problem.X, problem.y, weights, Cs, *scoring)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         task = Task.whole_fit(
             self, {"X": X, "y": y, "metadata": metadata}, len(folds) + 1
@@ -87,10 +149,18 @@ class CrossValidatedMixin:
         for k, (scores, gaps, _) in enumerate(paths):
             scores_path[: len(scores), k] = scores
             gaps_path[: len(gaps), k] = gaps
+        cut_by = [limit for _, _, limit in paths]
         n_scored = min(len(scores) for scores, _, _ in paths)
+        if n_scored == 0:
+            limit = next(limit for limit in cut_by if limit is not None)
+            raise ValueError(
+                f"No C can be chosen: {limit}={getattr(self, limit)} cut the path of a "
+                f"fold short before C={Cs[0]:.3g}, the smallest. Scale the features (as "
+                f"StandardScaler does), increase {limit}, or try smaller Cs."
+            )
         with np.errstate(invalid="ignore"):
             means = scores_path[:n_scored].mean(axis=1)
-        best = _best(means)
+        best = self._choice(Cs, scores_path, means)
         final.set_params(C=Cs[best], verbose=self.verbose)
         # Its passes are told as those of a part of this fit.
         final_task = task.part("final-fit", self.max_iter)
@@ -109,7 +179,38 @@ class CrossValidatedMixin:
                 transaction.commit()
         # All that there is to know is set.
         task.end(dict)
-        self._warn_of_gaps(Cs, means, [cut_by for _, _, cut_by in paths])
+        self._warn_of_gaps(Cs, means, cut_by)
+
+    def _choice(self, Cs, scores_path, means):
+        """The place of C, by `refit`."""
+        best = _best(means)
+        if self.refit == "best":
+            return best
+        with np.errstate(invalid="ignore"):
+            spreads = scores_path.std(axis=1)
+        if self.refit == "one_standard_error":
+            # Of the mean, by the unbiased variance of the scores.
+            error = spreads[best] / np.sqrt(max(scores_path.shape[1] - 1, 1))
+            return int(np.argmax(means >= means[best] - error))
+        results = {
+            "params": [{"C": float(C)} for C in Cs],
+            "param_C": Cs,
+            "mean_test_score": scores_path.mean(axis=1),
+            "std_test_score": spreads,
+        }
+        for k, scores in enumerate(scores_path.T):
+            results[f"split{k}_test_score"] = scores
+        chosen = self.refit(results)
+        if not isinstance(chosen, Integral):
+            raise TypeError(
+                f"refit must return an integer, the place of C; got {chosen!r}."
+            )
+        if not (0 <= chosen < len(means) and np.isfinite(means[chosen])):
+            raise ValueError(
+                f"refit must return the place of a C with a score in all folds; got "
+                f"{chosen}, and there are {len(means)} such values."
+            )
+        return int(chosen)
 
     def _paths(self, folds, args, task):
         """What `_score_fold` finds of each fold, the folds being parts of the task."""
@@ -136,14 +237,11 @@ class CrossValidatedMixin:
             )
         limits = [limit for limit in cut_by if limit is not None]
         if limits:
-            lost = "no C has a score in all folds, and the smallest was taken"
-            if len(means):
-                lost = f"C above {Cs[len(means) - 1]:.3g} has no score"
             warn_caller(
                 f"The paths of {len(limits)} of {len(cut_by)} folds were cut short by "
-                f"{limits[0]}={getattr(self, limits[0])}, so that {lost}. Scale the "
-                f"features (as StandardScaler does), increase {limits[0]}, or end Cs "
-                "there.",
+                f"{limits[0]}={getattr(self, limits[0])}, so that C above "
+                f"{Cs[len(means) - 1]:.3g} has no score. Scale the features (as "
+                f"StandardScaler does), increase {limits[0]}, or end Cs there.",
                 ConvergenceWarning,
             )
 
@@ -160,11 +258,12 @@ class CrossValidatedMixin:
             shared["classes"] = structure.classes_
         return self._final_class(**shared)
 
-    def _folds(self, problem, weights):
+    def _folds(self, problem, weights, for_splits, is_weighted):
         """Pairs of training and test examples that all have something to say."""
         flat = problem.structure.flat
         y = problem.y if flat else None
-        folds = list(check_cv(self.cv, y, classifier=flat).split(problem.X, y))
+        splitter = check_cv(self.cv, y, classifier=flat)
+        folds = list(splitter.split(problem.X, y, **for_splits))
         if not folds:
             raise ValueError(
                 "cv yields no folds. If it is an iterator, it may have been consumed by "
@@ -177,7 +276,7 @@ class CrossValidatedMixin:
                     raise ValueError(
                         f"Fold {k} of cv has no examples in its {name} part."
                     )
-            if self.scoring is not None:
+            if not is_weighted:
                 # Then only training has weights.
                 del parts["test"]
             for name, part in parts.items():
@@ -204,16 +303,16 @@ class CrossValidatedMixin:
 def _best(means):
     """The place of the best mean score, the first of those that are alike."""
     finite = np.isfinite(means)
-    if len(means) and not finite.any():
+    if not finite.any():
         raise ValueError(
             f"The mean score of every C is {means[0]}, so no C can be chosen. If the "
             "score is undefined for some predictions, set its value for them, for "
             "example with zero_division."
         )
-    return int(np.argmax(np.where(finite, means, -np.inf))) if len(means) else 0
+    return int(np.argmax(np.where(finite, means, -np.inf)))
 
 
-def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, follow):
+def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, follow):
     """Scores on the test part of the solutions for each C that a path reaches.
 
     Returns
@@ -229,7 +328,7 @@ def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, follow):
     X_train, y_train = _safe_indexing(X, train), _safe_indexing(y, train)
     path, cut_by = follow(estimator, X_train, y_train, weights[train], Cs)
     scorer = check_scoring(estimator, scoring=scoring)
-    kwargs = {"sample_weight": weights[test]} if scoring is None else {}
+    kwargs = _check_method_params(X, metadata, indices=test)
     scores, gaps = [], []
     for gap in path:
         scores.append(_as_number(scorer(estimator, X_test, y_test, **kwargs)))

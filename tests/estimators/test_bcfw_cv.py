@@ -8,13 +8,15 @@ import pytest
 from _estimators import KINDS, assert_same_fit, assert_same_labels, make_problem
 from _seeds import new_rng
 from joblib import parallel_config
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import make_scorer, zero_one_loss
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.metrics import accuracy_score, make_scorer, zero_one_loss
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_structsvm import BCFWClassifierCV, bcfw_path
+from sklearn_structsvm import BCFWClassifierCV, CRFClassifierCV, bcfw_path
 from sklearn_structsvm.metrics import (
     entity_precision_score,
     token_accuracy_score,
@@ -203,16 +205,13 @@ def test_time_limits_the_paths_as_well():
     assert model.C_ == 1e-12
 
 
-def test_where_no_c_was_reached_the_smallest_is_fitted():
+def test_where_no_c_was_reached_none_is_chosen():
     X, y = raw_wine()
     model = BCFWClassifierCV(Cs=[10.0, 1.0], max_iter=3, cv=2, random_state=0)
-    with pytest.warns(ConvergenceWarning) as record:
+    message = "No C can be chosen: max_iter=3 cut the path .* before C=1, .* smaller Cs"
+    with pytest.raises(ValueError, match=message):
         model.fit(X, y)
-    final, paths = (str(warning.message) for warning in record)
-    assert final.startswith("BCFW stopped at max_iter=3")
-    assert "no C has a score in all folds, and the smallest was taken" in paths
-    assert model.C_ == 1.0 and np.isnan(model.scores_path_).all()
-    assert model.predict(X).shape == y.shape
+    assert not hasattr(model, "coef_")
 
 
 def test_features_that_are_scaled_need_no_limit():
@@ -236,9 +235,9 @@ def test_a_limit_cuts_a_path_and_changes_nothing_before(kind):
 
 def test_a_warning_turned_error_leaves_the_fit_that_it_warns_of():
     X, y = raw_wine()
-    # The final fit warns, or where C is small enough the paths alone do.
-    for Cs, message in ((5, "The paths of"), ([0.1, 1.0], "BCFW stopped at max_iter=10")):
-        model = BCFWClassifierCV(Cs=Cs, max_iter=10, cv=2, random_state=0)
+    # The final fit warns, or where its tol is large enough the paths alone do.
+    for tol, message in ((1.0, "The paths of"), (0.0, "BCFW stopped at max_iter=10")):
+        model = BCFWClassifierCV(Cs=5, tol=tol, max_iter=10, cv=2, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
             with pytest.raises(ConvergenceWarning, match=message):
@@ -315,6 +314,113 @@ def test_values_of_c_count_once():
     assert_same_fit(model, cv_model(problem).fit(problem.X, problem.y))
 
 
+def all_right(y_true, y_pred):
+    return np.mean([np.array_equal(*pair) for pair in zip(y_true, y_pred, strict=True)])
+
+
+@pytest.mark.parametrize("cls", [BCFWClassifierCV, CRFClassifierCV])
+def test_scorers_see_the_c_that_they_score(cls):
+    problem = make_problem("chain", n=24)
+    seen = []
+
+    def scorer(estimator, X, y):
+        seen.append((estimator.C, np.abs(estimator.coef_).max()))
+        return estimator.score(X, y)
+
+    cls(problem.structure, Cs=CS, cv=2, scoring=scorer, random_state=0).fit(
+        problem.X, problem.y
+    )
+    assert [C for C, _ in seen] == CS + CS
+    # Weights that are those of each C.
+    assert len({size for _, size in seen}) > 2
+
+
+@pytest.mark.parametrize("cls", [BCFWClassifierCV, CRFClassifierCV])
+@pytest.mark.parametrize(
+    "scoring", [token_accuracy_scorer, make_scorer(token_accuracy_score)]
+)
+def test_scorers_get_the_weights_that_they_accept(cls, scoring):
+    problem = make_problem("chain", n=24)
+    weights = new_rng(3).uniform(0.1, 5.0, size=24)
+    models = [
+        cls(problem.structure, Cs=CS, cv=3, scoring=s, random_state=0).fit(
+            problem.X, problem.y, weights
+        )
+        for s in (None, scoring)
+    ]
+    assert_same_fit(*models)
+    np.testing.assert_array_equal(models[0].scores_path_, models[1].scores_path_)
+
+
+@pytest.mark.parametrize("cls", [BCFWClassifierCV, CRFClassifierCV])
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_are_for_the_splitter(cls, routing):
+    problem = make_problem("chain", n=24)
+    groups = np.arange(24) % 5
+    splits = list(GroupKFold(3).split(problem.X, groups=groups))
+    model = cls(problem.structure, Cs=CS, cv=GroupKFold(3), random_state=0)
+    with config_context(enable_metadata_routing=routing):
+        model.fit(problem.X, problem.y, groups=groups)
+        with pytest.raises(TypeError, match="other"):
+            clone(model).fit(problem.X, problem.y, groups=groups, other=groups)
+    listed = clone(model).set_params(cv=splits).fit(problem.X, problem.y)
+    assert_same_fit(model, listed)
+    with pytest.raises(ValueError, match="'groups' parameter should not be None"):
+        model.fit(problem.X, problem.y)
+
+
+def test_a_scorer_that_requests_weights_gets_them_by_routing():
+    problem = make_problem("multiclass", n=24)
+    weights = new_rng(3).uniform(0.1, 5.0, size=24)
+    with config_context(enable_metadata_routing=True):
+        scorers = [
+            make_scorer(accuracy_score).set_score_request(sample_weight=asked)
+            for asked in (True, False)
+        ]
+        asked, not_asked = (
+            cv_model(problem, scoring=s).fit(problem.X, problem.y, weights)
+            for s in scorers
+        )
+        plain = cv_model(problem).fit(problem.X, problem.y, weights)
+    np.testing.assert_allclose(asked.scores_path_, plain.scores_path_)
+    assert (asked.scores_path_ != not_asked.scores_path_).any()
+
+
+def fold_scores(scores):
+    """A scorer that draws these, a row for each C and a column for each fold."""
+    drawn = np.transpose(scores).ravel().tolist()
+    return lambda *args: drawn.pop(0)
+
+
+def test_the_simplest_model_within_one_standard_error_may_be_chosen():
+    problem = make_problem("multiclass", n=24)
+    # The mean of the best is 0.8, its standard error 0.1 / sqrt(3) = 0.0577.
+    scores = np.array([[0.74, 0.74, 0.74], [0.75, 0.74, 0.76], [0.7, 0.8, 0.9]])
+    chosen = {}
+    for refit in ("best", "one_standard_error"):
+        model = cv_model(problem, refit=refit, scoring=fold_scores(scores))
+        chosen[refit] = model.fit(problem.X, problem.y).C_
+    assert chosen == {"best": 1.0, "one_standard_error": 0.1}
+
+
+def test_a_callable_chooses_as_in_a_grid_search():
+    problem = make_problem("multiclass", n=24)
+
+    def least_spread(results):
+        assert [p["C"] for p in results["params"]] == list(results["param_C"]) == CS
+        splits = np.column_stack([results[f"split{k}_test_score"] for k in range(3)])
+        np.testing.assert_allclose(results["mean_test_score"], splits.mean(axis=1))
+        return int(np.argmin(results["std_test_score"]))
+
+    scores = np.array([[0.1, 0.2, 0.3], [0.2, 0.2, 0.2], [0.7, 0.8, 0.9]])
+    model = cv_model(problem, refit=least_spread, scoring=fold_scores(scores))
+    assert model.fit(problem.X, problem.y).C_ == 0.1
+    for bad, error in ((3, ValueError), (-1, ValueError), ("a", TypeError)):
+        model = cv_model(problem, refit=lambda results, bad=bad: bad)
+        with pytest.raises(error, match="refit must return"):
+            model.fit(problem.X, problem.y)
+
+
 ALL = np.arange(16)
 
 
@@ -354,8 +460,11 @@ def test_a_fold_whose_weights_are_zero_is_named(kind):
         ValueError, match="test part of fold 1 of cv have sample_weight 0"
     ):
         cv_model(problem, cv=KFold(3)).fit(problem.X, problem.y, weights)
-    # Scorers of one's own see no weights.
-    scoring = "accuracy" if kind == "multiclass" else token_accuracy_scorer
+    # These scorers see no weights.
+    scoring = {
+        "multiclass": lambda estimator, X, y: estimator.score(X, y),
+        "chain": make_scorer(all_right),
+    }[kind]
     model = cv_model(problem, cv=KFold(3), scoring=scoring, classes=[0, 1, 2])
     model.fit(problem.X, problem.y, weights)
     assert np.isfinite(model.scores_path_).all()

@@ -58,7 +58,7 @@ def test_scores_are_those_of_fits_that_start_anew(kind):
             single = CRFClassifier(
                 problem.structure, C=C, classes=model.classes_, **options
             ).fit(*problem.take(train), weights[train])
-            score = log_likelihood_scorer(single, *problem.take(test))
+            score = log_likelihood_scorer(single, *problem.take(test), weights[test])
             # λ/2 ‖w - w*‖² <= gap.
             assert found == pytest.approx(score, rel=1e-2, abs=1e-2)
 

@@ -168,7 +168,9 @@ def test_excessive_gaps(kind):
 @pytest.mark.parametrize("kind", [kind for kind in STRUCTURES if kind not in SLOW])
 def test_C_chosen_along_paths(kind):
     structure, data = STRUCTURES[kind]
-    model = BCFWClassifierCV(structure, Cs=[0.01, 0.1], cv=2, max_iter=6, random_state=0)
+    model = BCFWClassifierCV(
+        structure, Cs=[1e-4, 1e-3], cv=2, max_iter=30, random_state=0
+    )
     assert_repeated(model, *data(), n_jobs=(None, 1))
 
 
