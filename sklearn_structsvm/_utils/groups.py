@@ -5,9 +5,12 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.borders import as_array
-
-# No error message lists more groups than this.
-MAX_NAMED = 5
+from sklearn_structsvm._utils.tables import (
+    column_at,
+    column_names,
+    listed,
+    places_by_name,
+)
 
 
 class Groups:
@@ -28,11 +31,14 @@ class Groups:
     names : list of length m
         Sorted, where they can be: values, or for several columns tuples of values.
     n_columns : int
+    columns : list or None
+        Names of the columns of a data frame.
     """
 
     def __init__(self, sensitive_features, n_samples):
         columns = _columns(sensitive_features, n_samples)
         self.n_columns = len(columns)
+        self.columns = column_names(sensitive_features)
         names, codes = _combined(columns)
         order = _sorted_order(names)
         self.names = [names[i] for i in order]
@@ -57,8 +63,19 @@ class Groups:
         return self
 
     def encode(self, sensitive_features, n_samples):
-        """Codes of other examples; ValueError for a group that was not in training."""
+        """Codes of other examples; ValueError for a group that was not in training.
+
+        Columns of a data frame are known by their names, where training had names.
+        """
+        places = places_by_name(
+            "sensitive_features",
+            column_names(sensitive_features),
+            self.columns,
+            "The columns in fit were",
+        )
         columns = _columns(sensitive_features, n_samples)
+        if places is not None:
+            columns = [columns[j] for j in places]
         if len(columns) != self.n_columns:
             raise ValueError(
                 f"sensitive_features has {len(columns)} column(s), but had "
@@ -69,26 +86,18 @@ class Groups:
         unseen = [name for name in names if name not in where]
         if unseen:
             raise ValueError(
-                f"sensitive_features contains {_listed(unseen)}, which did not occur in "
-                f"fit. The groups in fit were {_listed(self.names)}."
+                f"sensitive_features contains {listed(unseen)}, which did not occur in "
+                f"fit. The groups in fit were {listed(self.names)}."
             )
         return np.array([where[name] for name in names], dtype=np.intp)[codes]
-
-
-def _listed(names):
-    text = ", ".join(repr(name) for name in names[:MAX_NAMED])
-    more = len(names) - MAX_NAMED
-    return f"{text} and {more} more" if more > 0 else text
 
 
 def _columns(features, n_samples):
     """A list of arrays of shape (n_samples,)."""
     if sparse.issparse(features):
         raise TypeError("sensitive_features must be dense; got a sparse matrix.")
-    if hasattr(features, "columns") and hasattr(features, "shape"):
-        # By position, for names may be there twice.
-        take = features.iloc if hasattr(features, "iloc") else features
-        columns = [np.asarray(take[:, j]) for j in range(features.shape[1])]
+    if column_names(features) is not None:
+        columns = [np.asarray(column_at(features, j)) for j in range(features.shape[1])]
     else:
         features = as_array("sensitive_features", features)
         if features.ndim not in (1, 2):

@@ -1,8 +1,12 @@
-"""How many threads a kernel starts for what scikit-learn calls n_jobs."""
+"""How many threads a kernel starts for what scikit-learn calls n_jobs, and BLAS."""
 
 import os
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
 
 from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 # No kernel has work for more.
 MOST_THREADS = 256
@@ -28,9 +32,47 @@ def count_threads(n_jobs, n_items=MOST_THREADS):
     return n_threads
 
 
+@cache
+def _blas():
+    return ThreadpoolController()
+
+
+class _Limit:
+    """Who wants BLAS to have one thread; the last to leave restores what it had."""
+
+    def __init__(self):
+        self.lock, self.n_inside, self.limiter = Lock(), 0, None
+
+
+_limit = _Limit()
+
+
+@contextmanager
+def one_blas_thread():
+    """A context in which BLAS has one thread, for vectors and small matrices.
+
+    To wake more threads for these takes as long as what they do, and a hundred times as
+    long on a busy machine. Several Python threads may be in it at once.
+    """
+    limit = _limit
+    with limit.lock:
+        if limit.n_inside == 0:
+            limit.limiter = _blas().limit(limits=1, user_api="blas")
+        limit.n_inside += 1
+    try:
+        yield
+    finally:
+        with limit.lock:
+            limit.n_inside -= 1
+            if limit.n_inside == 0:
+                limit.limiter.restore_original_limits()
+
+
 def _note_fork():
-    global _has_lost
+    global _has_lost, _limit
     _has_lost = _has_lost or _has_started
+    # Another thread may have held the lock.
+    _limit = _Limit()
 
 
 if hasattr(os, "register_at_fork"):

@@ -248,9 +248,10 @@ def expected_cost_score(
     Parameters
     ----------
     <SAMPLE>
-    costs : array-like of shape (n, k) or (n, k, k)
+    costs : array-like of shape (n, k) or (n, k, k), or data frame
         Entry [r, j] is the cost of predicting class j for example r. Entry [r, i, j] is
-        that cost if the label is i. Classes are in the order of `labels`.
+        that cost if the label is i. Classes are in the order of `labels`; the columns of
+        a data frame are the labels, in any order.
 
     <WEIGHTS>
 

@@ -4,12 +4,23 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import as_classes, encode
+from sklearn_structsvm._utils.tables import column_names, places_by_name
 from sklearn_structsvm._utils.weights import check_weights
 
 
-def check_costs(costs, n, k, name="costs"):
-    """Costs of n examples as float64; ValueError unless (n, k) or (n, k, k), finite."""
-    shape = as_array(name, costs).shape
+def check_costs(costs, n, classes, name="costs"):
+    """Costs of n examples as float64; ValueError unless (n, k) or (n, k, k), finite.
+
+    The columns of a data frame are labels, in any order.
+    """
+    k, shape = len(classes), as_array(name, costs).shape
+    found, labels = column_names(costs), np.asarray(classes).tolist()
+    # Names of columns are strings in polars, Arrow and files, whatever labels are.
+    if found is not None and all(isinstance(column, str) for column in found):
+        labels = [str(label) for label in labels]
+    places = places_by_name(name, found, labels, "Its columns must be the labels")
+    if places is not None:
+        costs = as_array(name, costs)[:, places]
     if shape == (n, k):
         return as_floats(name, costs, n, k)
     if shape == (n, k, k):
@@ -37,7 +48,7 @@ def mean_cost(y_true, y_pred, costs, *, sample_weight=None, labels=None):
     classes = as_classes(labels, "labels")
     n, k = len(y_true), len(classes)
     of_labels = costs_of_labels(
-        check_costs(costs, n, k), encode(y_true, classes, "y_true")
+        check_costs(costs, n, classes), encode(y_true, classes, "y_true")
     )
     if y_pred.ndim == 2 and y_pred.shape[1] != 1:
         of_each = (of_labels * as_floats("y_pred", y_pred, n, k)).sum(axis=1)

@@ -33,7 +33,9 @@ class RecallMetric(ConfusionMetric):
     def value(self, C: np.ndarray) -> float:
         priors = C.sum(axis=1)
         present = priors > 0.0
-        return float(self.loss(C.diagonal()[present] / priors[present]))
+        # On the way between two matrices rounding may leave an entry a little below 0.
+        right = np.maximum(C.diagonal()[present], 0.0)
+        return float(self.loss(right / priors[present]))
 
     def tangent(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         priors = C.sum(axis=1)

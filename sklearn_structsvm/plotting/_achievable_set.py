@@ -7,7 +7,12 @@ from numpy.typing import ArrayLike
 
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend_below
+from sklearn_structsvm.plotting._common import (
+    NO_MATH,
+    axes_or_new,
+    full_names,
+    show_legend_below,
+)
 from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
 from sklearn_structsvm.plotting._plane import ConfusionPlane
 
@@ -183,7 +188,9 @@ class AchievableSetDisplay:
         right, top = np.multiply(self.limits, 1 + _MARGIN)
         left, bottom = np.multiply(self.limits, -_MARGIN)
         x_name, y_name = self.axis_names
-        ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=x_name, ylabel=y_name)
+        ax.set(xlim=(left, right), ylim=(bottom, top))
+        ax.set_xlabel(x_name, **NO_MATH)
+        ax.set_ylabel(y_name, **NO_MATH)
         # Below the axes: the set may reach any corner of them.
         show_legend_below(ax)
         self.ax_ = ax

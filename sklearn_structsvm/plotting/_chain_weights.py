@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
-from sklearn_structsvm.plotting._common import axes_or_new
+from sklearn_structsvm.plotting._common import NO_MATH, axes_or_new
 
 # Room for a row or a column of a heat map, for its axis and colour bar, and for a letter
 # of a name, in inches.
@@ -186,8 +186,8 @@ class ChainWeightsDisplay:
             style = {"cmap": "RdBu", "vmin": -largest, "vmax": largest}
             style["aspect"] = "equal" if rows is labels else "auto"
             image = axes.imshow(weights, **style | imshow_kw)
-            axes.set_xticks(range(len(labels)), map(str, labels), rotation=90)
-            axes.set_yticks(range(len(rows)), map(str, rows))
+            axes.set_xticks(range(len(labels)), map(str, labels), rotation=90, **NO_MATH)
+            axes.set_yticks(range(len(rows)), map(str, rows), **NO_MATH)
             axes.tick_params(labelsize="small")
             axes.set(xlabel="Label", ylabel=row_name, title=title)
             # As high as the cells, where these are squares.

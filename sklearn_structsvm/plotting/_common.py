@@ -1,7 +1,12 @@
 """What the displays share."""
 
+from typing import Any
+
 # The band is seen through, so that several of them can overlap.
 BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
+
+# Labels of the data are drawn as they are, and "a$^$b" is no formula.
+NO_MATH: dict[str, Any] = {"parse_math": False}
 
 # A legend below the axes is this many of its font's sizes below them: in points, so that
 # the x label has its room whatever the size of the axes.
@@ -29,10 +34,12 @@ def full_names(line_kw):
     return cbook.normalize_kwargs(line_kw, Line2D)
 
 
-def show_legend(ax, **legend_kw):
+def show_legend(ax, labels_of_data=(), **legend_kw):
     """A legend where there is something to tell apart."""
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(**legend_kw)
+        for text in ax.legend(**legend_kw).get_texts():
+            if text.get_text() in labels_of_data:
+                text.set(**NO_MATH)
 
 
 def show_legend_below(ax):

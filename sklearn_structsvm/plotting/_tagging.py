@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
-from sklearn_structsvm.plotting._common import axes_or_new, show_legend_below
+from sklearn_structsvm.plotting._common import NO_MATH, axes_or_new, show_legend_below
 
 # Probabilities below this are not written into their cells.
 _WRITTEN = 0.01
@@ -217,8 +217,8 @@ class TaggingDisplay:
                 label=f"p = {p:.3f}",
             )
             self.lines_.append(line)
-        self.ax_.set_xticks(range(n_positions), map(str, tokens))
-        self.ax_.set_yticks(range(len(labels)), map(str, labels))
+        self.ax_.set_xticks(range(n_positions), map(str, tokens), **NO_MATH)
+        self.ax_.set_yticks(range(len(labels)), map(str, labels), **NO_MATH)
         self.ax_.set(xlim=(-0.5, n_positions - 0.5), ylim=(len(labels) - 0.5, -0.5))
         self.figure_.colorbar(self.image_, ax=self.ax_, label="Probability of the label")
         show_legend_below(self.ax_)

@@ -14,7 +14,12 @@ from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
-from sklearn_structsvm.plotting._common import axes_or_new, full_names, show_legend
+from sklearn_structsvm.plotting._common import (
+    NO_MATH,
+    axes_or_new,
+    full_names,
+    show_legend,
+)
 
 # More thresholds than this are not told apart on a screen.
 MOST_THRESHOLDS = 500
@@ -29,8 +34,10 @@ if TYPE_CHECKING:
 class ThresholdDisplay:
     """Plot of precision, recall and a metric against the decision threshold.
 
-    For two classes. A vertical line marks the chosen threshold. The background is grey
-    where a constraint is violated.
+    For two classes. Precision and recall are those of the positive label of the metric,
+    or else of the first constraint that has one, or else of the second class; the legend
+    names it. A vertical line marks the chosen threshold. The background is grey where a
+    constraint is violated.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
     the display. All parameters are stored as attributes.
@@ -80,7 +87,7 @@ class ThresholdDisplay:
     >>> model = ComplexMetricClassifier(metric="f1").fit(X, y)
     >>> display = ThresholdDisplay.from_estimator(model, X, y)
     >>> [line.get_label() for line in display.lines_]
-    ['Precision', 'Recall', 'F beta']
+    ['Precision of 1', 'Recall of 1', 'F beta of 1']
     >>> display.threshold == model.threshold_
     True
     """
@@ -160,8 +167,9 @@ class ThresholdDisplay:
                 color="0.2", marker="|", linestyle="none", label="by each fold",
             )  # fmt: skip
         what = "" if self.label is None else f" of {self.label!r}"
-        self.ax_.set(xlabel=f"Threshold of the probability{what}", ylabel="Score")
-        show_legend(self.ax_, fontsize="small")
+        self.ax_.set_xlabel(f"Threshold of the probability{what}", **NO_MATH)
+        self.ax_.set_ylabel("Score")
+        show_legend(self.ax_, curves, fontsize="small")
         return self
 
     @classmethod
@@ -294,15 +302,26 @@ class ThresholdDisplay:
         _, cells = make_cells(y, weights, classes)
         for constraint in constraints:
             constraint.check(cells)
+        names = classes.tolist()
+        own_label = metric.positive_label(classes)
+        label = own_label
+        for part in constraints:
+            label = part.positive_label(classes) if label is None else label
+        label = names[1] if label is None else label
+        shown = names.index(label)
         thresholds, tensors = _at_thresholds(y, y_score, weights)
-        hits, predicted = tensors[:, 0, 1, 1], tensors[:, 0, :, 1].sum(axis=1)
-        share = cells.class_priors[1]
-        nothing = np.full(len(thresholds), np.nan)
+        hits, predicted = tensors[:, 0, shown, shown], tensors[:, 0, :, shown].sum(axis=1)
+        share = cells.class_priors[shown]
+        found = np.full((2, len(thresholds)), np.nan)
+        np.divide(hits, predicted, out=found[0], where=predicted > 0.0)
+        np.divide(hits, share, out=found[1], where=share > 0.0)
         scores = {
-            "Precision": np.divide(hits, predicted, out=nothing, where=predicted > 0.0),
-            "Recall": hits / share if share > 0.0 else np.full(len(hits), np.nan),
+            f"Precision of {label!r}": found[0],
+            f"Recall of {label!r}": found[1],
         }
         name = metric.__name__.replace("_", " ").capitalize()
+        if own_label is not None:
+            name += f" of {own_label!r}"
         if name not in scores:
             scores[name] = [metric.score_of(C[0]) for C in tensors]
         violated = None
@@ -316,7 +335,7 @@ class ThresholdDisplay:
             violated=violated,
             threshold=threshold,
             cv_thresholds=cv_thresholds,
-            label=classes.tolist()[1],
+            label=names[1],
         )
         return display.plot(ax, **line_kw)
 

@@ -380,3 +380,11 @@ def test_terms_of_a_macro_average_are_those_of_the_classes_in_the_sample():
     assert len(terms) == 2
     mean = sum(w * np.vdot(A, C) / np.vdot(B, C) for w, A, B in terms)
     assert mean == pytest.approx(MacroF1().value(C))
+
+
+@pytest.mark.parametrize("metric", [Balanced(), GMean(), HMean(), QMean(), MinMax()])
+def test_a_recall_that_rounding_left_below_0_is_0(metric):
+    # As between two matrices that both have none of a class right.
+    C = np.array([[0.0, 0.4], [0.1, 0.5]])
+    below = C - np.array([[1e-17, 0.0], [0.0, 0.0]])
+    assert metric.value(below) == metric.value(C)

@@ -6,7 +6,7 @@ from _seeds import new_rng
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import EqualOpportunity, Precision, Recall
+from sklearn_structsvm.metrics import EqualOpportunity, FBeta, Precision, Recall
 from sklearn_structsvm.plotting import ThresholdDisplay
 
 
@@ -24,7 +24,11 @@ def test_curves_are_the_scores_of_the_thresholds():
     display = ThresholdDisplay.from_predictions(
         y == "yes", score, metric="f1", sample_weight=weights
     )
-    known = {"Precision": precision_score, "Recall": recall_score, "F beta": f1_score}
+    known = {
+        "Precision of True": precision_score,
+        "Recall of True": recall_score,
+        "F beta of True": f1_score,
+    }
     assert [line.get_label() for line in display.lines_] == list(known)
     for line, function in zip(display.lines_, known.values(), strict=True):
         thresholds, values = line.get_data()
@@ -36,6 +40,34 @@ def test_curves_are_the_scores_of_the_thresholds():
                 continue
             expected = function(y == "yes", guess, sample_weight=weights, zero_division=0)
             assert value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"metric": FBeta(pos_label="no")},
+        {"constraints": Recall(label="no", at_least=0.5)},
+        {"metric": Precision(label="no")},
+    ],
+    ids=repr,
+)
+def test_precision_and_recall_are_of_the_positive_label_and_say_so(params):
+    X, y, _ = data()
+    display = ThresholdDisplay.from_predictions(y, X[:, 0], **params)
+    of_no = ["Precision of 'no'", "Recall of 'no'"]
+    assert list(display.scores)[:2] == of_no
+    for i in range(0, len(display.thresholds), 10):
+        # "yes" above the threshold, whichever label is the positive one.
+        guess = np.where(X[:, 0] > display.thresholds[i], "yes", "no")
+        expected = recall_score(y, guess, pos_label="no")
+        assert display.scores[of_no[1]][i] == pytest.approx(expected)
+        if (guess == "no").any():
+            expected = precision_score(y, guess, pos_label="no")
+            assert display.scores[of_no[0]][i] == pytest.approx(expected)
+    assert display.ax_.get_xlabel() == "Threshold of the probability of 'yes'"
+    last = display.lines_[-1].get_label()
+    expected = {"metric": "F beta of 'no'", "constraints": "G mean"}
+    assert last == expected[next(iter(params))] or last in of_no
 
 
 def test_the_chosen_threshold_and_those_of_the_folds_are_marked():
@@ -62,7 +94,8 @@ def test_where_a_constraint_fails_is_shaded():
     np.testing.assert_array_equal(display.violated, recalls < 0.6)
     assert display.violated_ is not None
     # The metric is one of the curves already.
-    assert [line.get_label() for line in display.lines_] == ["Precision", "Recall"]
+    names = [line.get_label() for line in display.lines_]
+    assert names == ["Precision of 'yes'", "Recall of 'yes'"]
 
 
 def test_many_scores_are_thinned_out():

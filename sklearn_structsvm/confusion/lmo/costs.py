@@ -29,6 +29,11 @@ class CostLMO:
     classes whose labels are counted, it is the best threshold for the costs (of each
     cell); else their mean over the examples of each cell and label stands for them.
 
+    A threshold is one above which class 1 is predicted. Ones below which it is are
+    considered as well in cells where this is what the mean costs ask for: predicting 1
+    costs less, compared with 0, for label 0 than for label 1. Elsewhere they would be
+    the best of few rows by chance, and wrong about others.
+
     Parameters
     ----------
     counted : {"probabilities", "labels"}
@@ -140,6 +145,8 @@ class CostLMO:
 
     def _sort(self):
         """Rows of each cell from the most probable down, and where thresholds can be."""
+        M = self.mean_costs
+        self.may_fall = M[:, 1, 1] - M[:, 1, 0] > M[:, 0, 1] - M[:, 0, 0]
         self.parts = []
         for a in range(self.shape_[0] - 1):
             rows = np.flatnonzero((self.cells == a) & (self.weights > 0.0))
@@ -163,7 +170,7 @@ class CostLMO:
             sums = np.concatenate([[0.0], np.cumsum(self.weights[rows] * gain)])[cuts]
             # Those above the threshold are predicted 1; turned, those below it.
             turned = sums[-1] - sums
-            up = sums.min() <= turned.min()
+            up = not self.may_fall[a] or sums.min() <= turned.min()
             best = int(np.argmin(sums if up else turned))
             threshold = thresholds[best]
             sign = 1.0 if up else -1.0

@@ -415,16 +415,18 @@ class ComplexMetricClassifier(TrainedMixture):
         sensitive_features : array-like or data frame, default=None
             Shape (n_samples,) or (n_samples, n_columns). Group of each example: strings,
             numbers or booleans, without missing values. For several columns, the groups
-            are the combinations that occur. Ignored if neither the metric nor a
-            constraint uses groups, unless `group_blind` is True.
-        costs : array-like, default=None
+            are the combinations that occur; `predict` matches the columns of a data frame
+            by name. Ignored if neither the metric nor a constraint uses groups, unless
+            `group_blind` is True.
+        costs : array-like or data frame, default=None
             Shape (n_samples, n_classes) or (n_samples, n_classes, n_classes). Costs of
             predictions for each example, for ``metric="expected_cost"`` and for
-            constraints on it, with classes in sorted order. Entry [r, i, j] is the cost
-            of predicting j if the label is i. Such costs are known for new examples too,
-            and the rules depend on them: pass them to `predict`. Entry [r, j] is the cost
-            of predicting j for the actual label. Such costs are known in training only,
-            and the rules depend on the features alone.
+            constraints on it, with classes in sorted order. The columns of a data frame
+            are the labels, in any order. Entry [r, i, j] is the cost of predicting j if
+            the label is i. Such costs are known for new examples too, and the rules
+            depend on them: pass them to `predict`. Entry [r, j] is the cost of predicting
+            j for the actual label. Such costs are known in training only, and the rules
+            depend on the features alone.
         **fit_params : dict
             Parameters passed to the `fit` method of `estimator`. With metadata routing
             enabled, parameters requested by `estimator` and `cv`.

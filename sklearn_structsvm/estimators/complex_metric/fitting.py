@@ -371,9 +371,10 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             for one in found["classifiers_"]:
                 found |= _feature_attributes(getattr(one, "classifier", one))
         vars(self).update(found)
-        left = self.max_time
+        left, deadline = self.max_time, np.inf
         if left is not None:
-            left = max(left - (perf_counter() - history.started), 0.0)
+            deadline = history.started + left
+            left = max(deadline - perf_counter(), 0.0)
         bound, gap, n_more = oracle.certificate(result, self.tol, self.max_iter, left)
         self.confusion_ = self.cell_confusions_.sum(axis=0)
         cells = slice(oracle.task.cells.n_cells)
@@ -382,7 +383,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         self.dual_objective_ = float(bound)
         self.dual_gap_ = float(gap)
         self.constraint_violation_ = asked.violation(result.solution.confusion)
-        self._note_cv_thresholds(oracle)
+        self._note_cv_thresholds(oracle, deadline)
         self.n_iter_ = result.n_iter
         self.n_oracle_calls_ = result.n_oracle_calls + n_more
         self.history_ = result.history
@@ -393,7 +394,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         if self.constraint_confidence is not None:
             warn_of_small_groups(self, bounds)
 
-    def _note_cv_thresholds(self, oracle):
+    def _note_cv_thresholds(self, oracle, deadline):
         """Where there are folds, and one rule of two classes by features alone."""
         vars(self).pop("cv_thresholds_", None)
         if getattr(oracle, "folds", None) is None:
@@ -403,7 +404,11 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         except AttributeError:
             return
         found = fold_thresholds(
-            oracle, oracle.folds, tol=self.tol, max_iter=self.max_iter
+            oracle,
+            oracle.folds,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            deadline=deadline,
         )
         self.cv_thresholds_ = found[:, 0] if found.shape[1] == 1 else found
 

@@ -236,8 +236,7 @@ class RandomisedClassifier(
             (X_in,) = indexable(X)
             n_samples = _num_samples(X_in)
         if costs is not None:
-            k = len(self.classes_)
-            costs = check_costs(costs, n_samples, k)
+            costs = check_costs(costs, n_samples, self.classes_)
             if not self.mixture_.needs_costs or costs.ndim == 2:
                 # Of this label's example, which a rule does not know.
                 costs = None
@@ -268,7 +267,8 @@ class RandomisedClassifier(
         sensitive_features : array-like or data frame, default=None
             Shape (n_samples,) or (n_samples, n_columns). Group of each row. Required if
             `groups_` is not None, unless `group_blind` is True or ``lmo="weighted"``.
-            Ignored otherwise.
+            Ignored otherwise. If `fit` had a data frame, the columns of another one are
+            matched by name.
         costs : array-like of shape (n_samples, n_classes, n_classes), default=None
             Costs of predictions for each row, if `fit` had costs of this form: entry [r,
             i, j] is the cost of predicting j if the label is i. None uses the mean costs
@@ -288,7 +288,8 @@ class RandomisedClassifier(
         Raises
         ------
         ValueError
-            If a group did not occur in training.
+            If a group did not occur in training, or if `sensitive_features` lacks a
+            column of `fit` or has one that `fit` did not have.
         """
         if holds_dask(X):
             check_is_fitted(self)

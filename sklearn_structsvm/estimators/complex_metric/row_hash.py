@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.groups import is_missing
-from sklearn_structsvm._utils.tables import column_names
+from sklearn_structsvm._utils.tables import column_at, column_names
 from sklearn_structsvm.estimators.complex_metric._row_hash import hash_dense, hash_sparse
 
 
@@ -139,13 +139,7 @@ def _numbers_of_frame(X, names):
     values = np.asarray(X)
     if _is_numeric(values):
         return values[:, places]
-    return np.column_stack([_numbers(np.asarray(_column(X, j))) for j in places])
-
-
-def _column(table, j):
-    if hasattr(table, "iloc"):
-        return table.iloc[:, j]
-    return table.column(j) if hasattr(table, "column") else table[:, j]
+    return np.column_stack([_numbers(np.asarray(column_at(X, j))) for j in places])
 
 
 def _as_array(X):

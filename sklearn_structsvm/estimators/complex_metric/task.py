@@ -221,7 +221,7 @@ def make_task(
     if finder.groups is not None:
         finder.groups.forget_codes()
     if costs is not None:
-        costs = check_costs(costs, len(y), len(classes))
+        costs = check_costs(costs, len(y), classes)
     of_costs = [part for part in (metric, *constraints) if part.needs_costs]
     if of_costs and costs is None:
         raise ValueError(

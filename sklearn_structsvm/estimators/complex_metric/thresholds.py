@@ -1,5 +1,7 @@
 """The one number that a rule of two classes is: from which probability on."""
 
+from time import perf_counter
+
 import numpy as np
 
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
@@ -71,7 +73,7 @@ def rule_threshold(L):
     return -np.inf if if_0 < 0.0 and if_1 < 0.0 else np.nan
 
 
-def fold_thresholds(oracle, folds, *, tol, max_iter):
+def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf):
     """Thresholds that the held-out part of each fold alone would lead to.
 
     Parameters
@@ -81,6 +83,8 @@ def fold_thresholds(oracle, folds, *, tol, max_iter):
     folds : list of slice
         Its rows.
     tol, max_iter : as of the estimator
+    deadline : float
+        In seconds of `perf_counter`; each fold makes an iteration beyond it.
 
     Returns
     -------
@@ -89,10 +93,13 @@ def fold_thresholds(oracle, folds, *, tol, max_iter):
     """
     found = np.full((len(folds), oracle.n_cells), np.nan)
     for row, fold in zip(found, folds, strict=True):
+        left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
         try:
             part = oracle.take(fold)
             problem = part.task.problem(part.lmo)
-            solution = run_column_generation(problem, tol=tol, max_iter=max_iter).solution
+            solution = run_column_generation(
+                problem, tol=tol, max_iter=max_iter, max_time=left
+            ).solution
         except (ValueError, InfeasibleConstraintError):
             # A part may lack weights, a class or a group that a constraint names.
             continue

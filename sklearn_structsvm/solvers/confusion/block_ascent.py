@@ -214,6 +214,11 @@ def price_bound(rows, weights, prior, coefficients, k):
     counts : (ndarray of shape (L,), ndarray of shape (L,)) or None
         t and q of the labels where the bound is attained, or nearly.
     """
+    if k == rows.n_labels:
+        # One choice, and no price decides anything: the sum of the weights, which is 1
+        # but for rounding, would let it rise without end.
+        every = prior, np.ones(k)
+        return float(label_losses(coefficients, *every).mean()), every
     if not hits_help(coefficients):
         return -np.inf, None
     curves = _Curves(rows, weights, coefficients)
@@ -263,7 +268,9 @@ class _Curves:
             order = np.argsort(-eta)
             w = w[order]
             hits = np.concatenate(([0.0], np.cumsum(w * eta[order])))
-            predicted = np.concatenate(([0.0], np.cumsum(w), [1.0]))
+            # The sum of all weights is 1, and not a little more.
+            shares = np.minimum(np.cumsum(w), 1.0)
+            predicted = np.concatenate(([0.0], shares, [1.0]))
             # All rows, at last those whose η is 0.
             hits = np.append(hits, hits[-1])
             found.append(_corners(coefficients[label], hits, predicted, uniform))
@@ -281,7 +288,9 @@ class _Curves:
         least = np.minimum.reduceat(costs, self.starts)
         found = np.flatnonzero(costs == least[self.label])
         at = found[np.unique(self.label[found], return_index=True)[1]]
-        return float(least.sum() - price * k), float(self.predicted[at].sum() - k), at
+        # Not Σ least - price k, of which a large price leaves no digits.
+        excess = float(self.predicted[at].sum() - k)
+        return float(self.losses[at].sum() + price * excess), excess, at
 
 
 def _corners(coefficients, hits, predicted, uniform):

@@ -14,6 +14,12 @@ MAX_CALLS = 100
 PROGRAM_ACCURACY = 1e-7
 
 
+# Where a denominator may be 0, a bound is of all tensors where it is at least this share
+# of the largest one. Those of examples of equal weight are at least 1 / n; what is less
+# than that by rounding is then next to nothing, and not all.
+LEAST_DENOMINATOR = 1e-9
+
+
 @dataclass
 class RatioMinimum:
     """The least ratio that the oracle found, and a lower bound of all.
@@ -68,9 +74,9 @@ def denominator_range(problem, B):
 def ratio_bound(level, q, below):
     """Lower bound of <A, C> / <B, C> with <A - level B, C> >= q and <B, C> in `below`."""
     low, high = below
-    if q >= 0.0:
-        return level + q / high if high > 0.0 else level
-    return level + q / low if low > 0.0 else -np.inf
+    if not high > 0.0:
+        return level if q >= 0.0 else -np.inf
+    return level + q / (high if q >= 0.0 else max(low, LEAST_DENOMINATOR * high))
 
 
 def minimise_ratio(problem, A, B, *, tol):
@@ -267,6 +273,27 @@ class Bounds:
         value = self.lower(minorant, q)
         if value > self.value or self.minorant is None:
             self.value, self.minorant = value, minorant
+
+
+def bound_without_constraints(problem, tol):
+    """A lower bound of a ratio of which mixtures with its 0/0 may have any value.
+
+    They meet constraints that the classifiers of 0/0 meet with room to spare: the
+    precision is the same however rarely the class is predicted. The multipliers of such
+    constraints are 0, and no small ones give a bound.
+
+    Returns
+    -------
+    bound : float
+        -inf for what is no such ratio.
+    n_calls : int
+        Of the oracle.
+    """
+    ratio = ratio_form(problem)
+    if ratio is None or linear_range(problem, ratio[1])[0] > 0.0:
+        return -np.inf, 0
+    found = minimise_ratio(problem, *ratio, tol=tol)
+    return found.bound, found.n_calls
 
 
 def bound_by_terms(problem, tol):

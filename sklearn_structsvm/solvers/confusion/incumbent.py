@@ -4,7 +4,11 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm.solvers.confusion.bounds import Bounds, bound_by_terms
+from sklearn_structsvm.solvers.confusion.bounds import (
+    Bounds,
+    bound_by_terms,
+    bound_without_constraints,
+)
 from sklearn_structsvm.solvers.confusion.mixture import MET, Columns
 from sklearn_structsvm.solvers.confusion.pruning import (
     NEARLY_MET,
@@ -226,14 +230,15 @@ class Incumbent:
         return row, self.best
 
     def finish(self):
-        """Make the best mixture smaller; bound a metric that is not convex."""
+        """Make the best mixture smaller; bound what minorants do not."""
         if self.recombines and self.gap > self.tol:
             self.recombine()
         self._mixture = sparsify(self.problem, self.best, tol=self.tol)
         self.C = self._mixture.confusion
         self.value = self.problem.value(self.C)
         self.violation = self.problem.violation(self.C)
-        if not self.bounds.known and self.problem.exact:
-            value, n_calls = bound_by_terms(self.problem, self.tol)
+        if self.problem.exact and not (self.bounds.known and self.gap <= self.tol):
+            by = bound_without_constraints if self.bounds.known else bound_by_terms
+            value, n_calls = by(self.problem, self.tol)
             self.n_calls += n_calls
             self.note_dual(value)

@@ -76,11 +76,42 @@ def test_known_costs_are_minimised_row_by_row(k):
     )
 
 
-def thresholds(scores, rows):
-    """All predictions of thresholds on some rows, in both directions."""
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("names", [["bad", "good", "late"], [0, 1, 2]], ids=str)
+def test_columns_of_a_table_of_costs_are_labels(library, names):
+    module = pytest.importorskip(library)
+    X, y, _, costs = data(0, 3)
+    costs = costs[np.arange(len(y)), y]
+    y = np.array(names)[y]
+    # Columns of polars are strings, whatever labels are.
+    columns = names if library == "pandas" else [str(name) for name in names]
+    order = [2, 0, 1]
+    table = module.DataFrame({columns[j]: costs[:, j] for j in order})
+    model = ComplexMetricClassifier(metric="expected_cost", confusion="probabilities")
+    expected = model.fit(X, y, costs=costs).predict(X)
+    np.testing.assert_array_equal(model.fit(X, y, costs=table).predict(X), expected)
+    scores = [
+        expected_cost_score(y, expected, costs=of_either) for of_either in (costs, table)
+    ]
+    assert scores[0] == scores[1] == -model.score(X, y, costs=table)
+    assert -ExpectedCost().scorer()(model, X, y, costs=table) == scores[0]
+    more = module.DataFrame({c: costs[:, 0] for c in [*columns, "x"]})
+    wrong_ones = (table[columns[1:]], "lacks column"), (more, "unknown column 'x'")
+    for wrong, message in wrong_ones:
+        with pytest.raises(ValueError, match=f"{message}.*columns must be the labels"):
+            model.fit(X, y, costs=wrong)
+
+
+def thresholds(scores, rows, y, costs, weights):
+    """All predictions of thresholds on some rows: 1 above, or below if costs say so."""
     cuts = np.concatenate([[-np.inf], np.unique(scores[rows])])
     above = scores[rows][None] > cuts[:, None]
-    return np.concatenate([above, ~above]).astype(int)
+    of_1 = (costs[:, 1] - costs[:, 0])[rows]
+    if_0, if_1 = (
+        np.average(of_1[y[rows] == i], weights=weights[rows][y[rows] == i])
+        for i in (0, 1)
+    )
+    return np.concatenate([above, ~above] if if_1 > if_0 else [above]).astype(int)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -95,7 +126,7 @@ def test_costs_of_labels_are_minimised_by_a_rule_of_features(seed, k):
     )
     if k == 2:
         # The best of all thresholds.
-        every = thresholds(P[:, 1], np.arange(len(y)))
+        every = thresholds(P[:, 1], np.arange(len(y)), y, realised, weights)
         sums = [average(realised[np.arange(len(y)), g], weights) for g in every]
         assert found == pytest.approx(min(sums)) == model.objective_
         assert model.dual_objective_ == pytest.approx(min(sums))
@@ -106,6 +137,28 @@ def test_costs_of_labels_are_minimised_by_a_rule_of_features(seed, k):
         assert model.objective_ == pytest.approx(average(loss.min(axis=1), weights))
         assert model.dual_gap_ <= 1e-6
     np.testing.assert_array_equal(model.predict(X, costs=costs), model.predict(X))
+
+
+def test_1_is_predicted_for_high_probabilities_unless_costs_ask_for_low_ones():
+    turned = 0
+    for trial in range(30):
+        rng = new_rng(20, trial)
+        n = int(rng.integers(5, 15))
+        X, y = rng.standard_normal((n, 1)), np.arange(n) % 2
+        costs = rng.exponential(size=(n, 2))
+        costs[np.arange(n), y] = 0.0
+        order = np.argsort(X[:, 0])
+        # Whatever the direction in which these increase: labels say nothing of X.
+        inner = LogisticRegression().fit(X, X[:, 0] > np.median(X))
+        inner.classes_ = np.array([0, 1])
+        model = ComplexMetricClassifier(FrozenEstimator(inner), metric="expected_cost")
+        guess = model.fit(X, y, costs=costs).predict(X)[order]
+        assert (np.diff(guess) >= 0).all()
+        assert not np.isnan(model.threshold_)
+        # Costs of the wrong label alone, swapped: 1 is right for label 0.
+        guess = model.fit(X, y, costs=costs[:, ::-1]).predict(X)[order]
+        turned += (np.diff(guess) < 0).any()
+    assert turned > 0
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -191,7 +244,7 @@ def test_thresholds_for_costs_with_constraints_are_those_of_a_program(grouped):
     objective, positive, cells = [], [], []
     for a in np.unique(group):
         rows = np.flatnonzero(group == a)
-        for guess in thresholds(P[:, 1], rows):
+        for guess in thresholds(P[:, 1], rows, y, realised, weights):
             objective.append(w[rows] @ realised[rows, guess])
             is_positive = w[rows] * (y[rows] == 1)
             positive.append(is_positive @ guess / is_positive.sum())

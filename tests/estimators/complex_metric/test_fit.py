@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 from inspect import signature
 
 import joblib
@@ -33,7 +34,7 @@ from sklearn.svm import LinearSVC
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import METRICS, ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
-from sklearn_structsvm.estimators.complex_metric import oracles
+from sklearn_structsvm.estimators.complex_metric import oracles, thresholds
 from sklearn_structsvm.estimators.complex_metric.fitting import OPTIONS, SOLVERS
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.metrics import (
@@ -65,7 +66,10 @@ LOSSES = {
 
 def fitted_to(k, metric="g_mean", **params):
     X, y, _ = make_data(k)
-    return X, y, ComplexMetricClassifier(metric=metric, **params).fit(X, y)
+    with warnings.catch_warnings():
+        # Where classes overlap too much, the frequent one is all that zero-one knows.
+        warnings.filterwarnings("ignore", "The classifier predicts", UserWarning)
+        return X, y, ComplexMetricClassifier(metric=metric, **params).fit(X, y)
 
 
 class TestCertificate:
@@ -173,9 +177,31 @@ class TestCertificate:
         with no_complaint_of_convergence():
             model.set_params(max_time=1e-9).fit(X, y)
         assert limits[1] == 0.0
-        # A bound from one iteration is a bound.
-        best = ComplexMetricClassifier(metric="h_mean", tol=1e-6).fit(X, y)
+        # A bound from one iteration is a bound, of what the probabilities say as they
+        # are; "auto" may move them towards the labels.
+        options = {"confusion": "probabilities", "tol": 1e-6}
+        best = ComplexMetricClassifier(metric="h_mean", **options).fit(X, y)
         assert model.dual_objective_ <= best.objective_
+
+    def test_thresholds_of_the_folds_take_no_more_than_the_time_left(self, monkeypatch):
+        limits = []
+
+        def timed(problem, *, max_time, **options):
+            limits.append(max_time)
+            return run_column_generation(problem, max_time=max_time, **options)
+
+        monkeypatch.setattr(thresholds, "run_column_generation", timed)
+        X, y, _ = make_data(2)
+        # A single rule, so that folds have thresholds; exact, so that nothing is left.
+        model = ComplexMetricClassifier(metric="zero_one", cv=3)
+        model.fit(X, y)
+        model.set_params(max_time=1e6).fit(X, y)
+        model.set_params(max_time=1e-9)
+        with no_complaint_of_convergence():
+            model.fit(X, y)
+        assert limits[:3] == [None] * 3
+        assert all(0.0 < limit < 1e6 for limit in limits[3:6])
+        assert limits[6:] == [0.0] * 3
 
     def test_the_history_ends_with_the_fit(self):
         _, _, model = fitted_to(3)

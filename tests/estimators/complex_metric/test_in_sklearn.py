@@ -255,8 +255,11 @@ class TestRouting:
         assert model.score(X, y, sensitive_features=groups) > 0.5
 
     @pytest.mark.parametrize("inside", [False, True], ids=["alone", "pipeline"])
-    @pytest.mark.parametrize("scoring", [None, GMean().scorer(), FAIR.scorer()], ids=str)
-    def test_a_search_does_not_lose_the_groups(self, inside, scoring):
+    @pytest.mark.parametrize("metric", [None, GMean(), FAIR], ids=str)
+    def test_a_search_does_not_lose_the_groups(self, inside, metric):
+        # Made here: imbalanced-learn, which another test imports, adds a method to the
+        # routing of scorers, and those made before lack it.
+        scoring = None if metric is None else metric.scorer()
         if inside and scoring is None and not ROUTES_TO_DEFAULT_SCORES:
             pytest.skip("loses them before scikit-learn 1.8, as the next test says")
         X, y, groups = make_data(2)

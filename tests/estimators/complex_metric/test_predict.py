@@ -226,6 +226,15 @@ class TestRowsOfAnyKind:
 FAIR = DemographicParity(slack=0.02)
 
 
+def make_groups(library, columns):
+    """Sensitive features as a table of the library."""
+    if library == "dask":
+        dask = pytest.importorskip("dask.dataframe")
+        return dask.from_pandas(pd.DataFrame(columns), npartitions=2)
+    module = pytest.importorskip(library)
+    return module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+
+
 class TestGroups:
     @pytest.mark.parametrize(
         "convert",
@@ -269,6 +278,55 @@ class TestGroups:
         C = mixture_confusion(model, X, y, sensitive_features=both)
         np.testing.assert_allclose(model.cell_confusions_, C, atol=1e-12)
         assert model.constraint_violation_ <= 0
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "dask"])
+    def test_columns_of_a_table_are_known_by_name(self, library):
+        # The values of both columns are the same, so that places tell nothing.
+        X, y, _ = make_data(2)
+        sex, origin = new_rng(1).integers(2, size=(2, len(X)))
+        model = ComplexMetricClassifier(constraints=FAIR)
+        columns = {"sex": sex, "origin": origin}
+        model.fit(X, y, sensitive_features=make_groups(library, columns))
+        expected = model.predict(X, sensitive_features=np.column_stack([sex, origin]))
+        swapped = make_groups(library, {"origin": origin, "sex": sex})
+        for method in ("predict", "predict_proba"):
+            found = getattr(model, method)(X, sensitive_features=swapped)
+            same = getattr(model, method)(X, sensitive_features=pd.DataFrame(columns))
+            np.testing.assert_array_equal(found, same)
+        np.testing.assert_array_equal(
+            model.predict(X, sensitive_features=swapped), expected
+        )
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "dask"])
+    @pytest.mark.parametrize(
+        ("names", "message"),
+        [
+            (["sex"], "lacks column 'origin'. The columns in fit were: 'sex', 'origin'"),
+            (["sex", "age"], "lacks column 'origin' and has the unknown column 'age'"),
+            (["sex", "origin", "age", "x"], "has the unknown columns 'age', 'x'"),
+        ],
+        ids=str,
+    )
+    def test_columns_that_are_missing_or_unknown_are_refused(
+        self, library, names, message
+    ):
+        sex, origin = new_rng(2).integers(2, size=(2, 9))
+        of_fit = Groups(make_groups("pandas", {"sex": sex, "origin": origin}), 9)
+        with pytest.raises(ValueError, match=message):
+            of_fit.encode(make_groups(library, dict.fromkeys(names, sex)), 9)
+
+    def test_columns_that_are_only_numbered_have_no_names(self):
+        both = pd.DataFrame({"sex": [0, 1, 1], "origin": [0, 0, 1]})
+        groups = Groups(both, 3)
+        plain = pd.DataFrame(both.to_numpy())
+        np.testing.assert_array_equal(groups.encode(plain, 3), groups.codes)
+        twice = both.set_axis(["sex", "sex"], axis=1)
+        with pytest.raises(ValueError, match="more than one column 'sex'"):
+            groups.encode(twice, 3)
+        np.testing.assert_array_equal(Groups(twice, 3).encode(twice, 3), groups.codes)
+        # But numbers that fit had are names.
+        of_numbers = Groups(plain, 3)
+        np.testing.assert_array_equal(of_numbers.encode(plain[[1, 0]], 3), groups.codes)
 
     @pytest.mark.parametrize("names", [[0, 1], [False, True], [2.5, -1.0]], ids=str)
     def test_groups_need_not_be_strings(self, names):

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 from scipy.optimize import linprog
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 
@@ -11,7 +13,9 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.metrics import (
+    Churn,
     Coverage,
+    DemographicParity,
     FalsePositiveRate,
     MetricBound,
     Precision,
@@ -41,6 +45,45 @@ def data(seed, n=80):
     y = (X[:, 0] + rng.standard_normal(n) > 0.3).astype(int)
     y[:2] = [0, 1]
     return X, y
+
+
+@pytest.mark.parametrize("kind", ["alone", "coverage", "parity", "churn"])
+def test_a_precision_that_may_be_0_over_0_has_a_bound(kind):
+    # Of probabilities: no mixture has more than the rows that are surest.
+    for trial in range(8):
+        rng = new_rng(9, trial)
+        n = int(rng.integers(30, 120))
+        X = rng.standard_normal((n, 3))
+        noisy = X[:, :1] + rng.standard_normal((n, 1))
+        y = (noisy > np.array([-0.5, 0.7])).sum(axis=1)
+        y[:3] = [0, 1, 2]
+        weights = rng.exponential(size=n)
+        inner = LogisticRegression().fit(X, y)
+        constraints = {
+            "alone": (),
+            "coverage": Coverage(at_least={2: 0.1}),
+            "parity": DemographicParity(slack=0.1, pos_label=2),
+            # Met with room to spare by leaving out class 2.
+            "churn": Churn(DummyClassifier(strategy="constant", constant=0).fit(X, y),
+                           at_most=0.3),
+        }[kind]  # fmt: skip
+        model = ComplexMetricClassifier(
+            FrozenEstimator(inner),
+            metric=Precision(label=2),
+            constraints=constraints,
+            confusion="probabilities",
+        )
+        model.fit(X, y, weights, sensitive_features=(X[:, 1] > 0).astype(int))
+        eta = inner.predict_proba(X)[:, 2]
+        best = eta.max()
+        if kind == "coverage":
+            order = np.argsort(-eta)
+            shares = weights[order] / weights.sum()
+            before = np.cumsum(shares) - shares
+            best = np.clip(0.1 - before, 0.0, shares) @ eta[order] / 0.1
+        assert model.dual_gap_ <= model.tol
+        assert model.dual_objective_ <= 1.0 - best + 1e-9
+        assert model.objective_ >= 1.0 - best - 1e-9
 
 
 def rates(tp, fp, n_positive, n):
@@ -158,8 +201,11 @@ def test_names_and_objects_are_the_same_metric():
         metric=Recall(label="fraud"), constraints=Coverage(label="fraud", at_most=0.3)
     ).fit(X, labels)
     assert other.pos_label_ == "fraud"
-    expected = by_name[:, ::-1]  # "fraud" is first
-    np.testing.assert_allclose(other.predict_proba(X), expected, atol=1e-6)
+    # "fraud" is first. The best mixture need not be unique, but its metric is.
+    assert other.objective_ == pytest.approx(named.objective_, abs=named.tol)
+    C = other.confusion_[::-1, ::-1]
+    assert C[1, 1] / C[1].sum() == pytest.approx(1.0 - other.objective_, abs=1e-9)
+    assert C[:, 1].sum() <= 0.3 + 1e-9
     found = recall_score(y, other.predict(X) == "fraud")
     assert other.score(X, labels) == pytest.approx(found)
 

@@ -126,6 +126,21 @@ def test_dense_and_sparse_rows_give_the_same():
     assert first.dual_objective == second.dual_objective
 
 
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_where_every_label_is_wanted_the_bound_is_the_only_choice(metric):
+    # Sums of weights are 1 but for rounding, one way or the other.
+    for trial in range(30):
+        rng = new_rng(7, trial)
+        n, n_labels = rng.integers(2, 12), rng.integers(1, 5)
+        eta = random_eta(rng, n, n_labels)
+        _, lmo, coefficients = some_problem(
+            metric, eta, n_labels, rng.exponential(size=n)
+        )
+        result = run_block_ascent(lmo, coefficients, tol=0.0)
+        assert result.objective == pytest.approx(result.dual_objective, abs=1e-12)
+        assert result.solution.labels.shape == (n, n_labels)
+
+
 def test_repeated_rows_and_weights_have_bounds_of_the_same_labelings():
     rng = new_rng(5)
     eta = random_eta(rng, 6, 3)

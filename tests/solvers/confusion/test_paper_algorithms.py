@@ -238,7 +238,8 @@ def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
     assert result.objective == min(problem.value(C) for C in problem.oracle.tensors)
     problem = finite_problem(new_rng(0), "macro_f1")
     result = run_frank_wolfe(problem, tol=1e-4)
-    assert result.status in ("stationary", "converged")
+    # Steps towards a stationary point may be too many, where nothing is convex.
+    assert result.status in ("stationary", "converged", "max_iter")
     check_result(result, problem, 1e-4)
 
 
@@ -339,8 +340,11 @@ def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver
         free = finite_problem(new_rng(seed), "q_mean")
         best = run_column_generation(free, tol=1e-8)
         coverage = best.solution.confusion.sum(axis=(0, 1))
-        # Without the constraint, another classifier would be the best.
-        constraint = Coverage(label=coverage.argmax(), at_most=coverage.max() - 0.15)
+        # Without the constraint, another classifier would be the best; and some meet it.
+        label = coverage.argmax()
+        least = free.oracle.tensors[:, 0, :, label].sum(axis=1).min()
+        at_most = max(coverage[label] - 0.15, 0.5 * (coverage[label] + least))
+        constraint = Coverage(label=label, at_most=at_most)
         problem = ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
         C = ITERATES[solver](problem, round(1.0 / tol**2))
         exact = run_column_generation(problem, tol=1e-8)

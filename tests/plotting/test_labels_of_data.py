@@ -1,0 +1,81 @@
+"""Labels, tokens, features and groups of the data are drawn as they are."""
+
+import io
+from xml.etree import ElementTree
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from _seeds import new_rng
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.metrics import DemographicParity, FBeta
+from sklearn_structsvm.plotting import (
+    AchievableSetDisplay,
+    ChainWeightsDisplay,
+    TaggingDisplay,
+    ThresholdDisplay,
+)
+
+# No formulas, although the first two look like some that are wrong, and no markup.
+LABELS = ["a$^$b", "$x_{$", "<b>&\"'", "$x^2$"]
+
+
+def chain_weights(label, other):
+    return ChainWeightsDisplay(
+        labels=[label, other],
+        transition=np.eye(2),
+        emission=np.eye(2),
+        feature_names=[f"{label}=1", other],
+    ).plot()
+
+
+def tagging(label, other):
+    return TaggingDisplay(
+        labels=[label, other],
+        proba=np.full((2, 2), 0.5),
+        taggings=[[label, other]],
+        tagging_proba=[0.25],
+        tokens=[other, label],
+    ).plot()
+
+
+def threshold(label, other):
+    rng = new_rng(0)
+    y = np.array([label, other] * 10, dtype=object)
+    metric = FBeta(pos_label=label)
+    return ThresholdDisplay.from_predictions(y, rng.random(20), metric=metric)
+
+
+def achievable_set(label, other):
+    rng = new_rng(1)
+    y, groups = np.array([[label, other], [other, label]])[:, np.arange(40) % 2]
+    X = (y == label)[:, None] + rng.standard_normal((40, 2))
+    groups = groups[rng.permutation(40)]
+    model = ComplexMetricClassifier(constraints=DemographicParity(slack=0.2))
+    model.fit(X, y, sensitive_features=groups)
+    return AchievableSetDisplay.from_estimator(
+        model, X, y, sensitive_features=groups, group=label
+    )
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("draw", [chain_weights, tagging, threshold, achievable_set])
+def test_labels_are_drawn_as_they_are(draw, label):
+    with plt.rc_context({"svg.fonttype": "none"}):
+        display = draw(label, "other")
+        file = io.StringIO()
+        display.figure_.savefig(file, format="svg")
+    # Escaped, or this would not be XML; and not set as a formula, in several parts.
+    tree = ElementTree.fromstring(file.getvalue())
+    texts = ["".join(node.itertext()) for node in tree.findall(".//{*}text")]
+    assert any(label in text or repr(label) in text for text in texts), texts
+
+
+def test_the_names_of_a_legend_may_be_formulas():
+    rng = new_rng(2)
+    display = ThresholdDisplay.from_predictions(
+        np.arange(20) % 2, rng.random(20), label=r"$\\alpha$"
+    )
+    (text,) = {text.get_parse_math() for text in display.ax_.get_legend().get_texts()}
+    assert text
