@@ -40,6 +40,13 @@ if len(SEEDS) == 1:
 _current = SEEDS[0]
 
 
+def told():
+    """What to set in order to run on the same data again."""
+    first, last = SEEDS[0], SEEDS[-1]
+    seeds = f"{first}" if first == last else f"{first}-{last}"
+    return f"The data are those of {VARIABLE}={seeds}"
+
+
 def use(seed):
     """Data are those of this seed from now on."""
     global _current

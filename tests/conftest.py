@@ -1,5 +1,6 @@
 """Settings that hold for the whole suite."""
 
+import os
 from importlib.util import find_spec
 
 import _seeds
@@ -66,7 +67,12 @@ def pytest_generate_tests(metafunc):
         )
 
 
-def pytest_terminal_summary(terminalreporter):
-    first, last = _seeds.SEEDS[0], _seeds.SEEDS[-1]
-    seeds = f"{first}" if first == last else f"{first}-{last}"
-    terminalreporter.write_line(f"The data were those of {_seeds.VARIABLE}={seeds}")
+def pytest_report_header():
+    return _seeds.told()
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus):
+    terminalreporter.write_line(_seeds.told())
+    if exitstatus and "GITHUB_ACTIONS" in os.environ:
+        # On the page of the run, where a seed of the day would be gone tomorrow.
+        terminalreporter.write_line(f"::error title=Tests failed::{_seeds.told()}")

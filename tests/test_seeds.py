@@ -25,6 +25,14 @@ def test_any_and_today_are_one_seed():
     assert 20_000_000 < today < 100_000_000
 
 
+def test_a_run_begins_by_naming_the_seed(request, global_random_seed):
+    config = request.config
+    lines = config.hook.pytest_report_header(config=config, start_path=TESTS)
+    (line,) = [line for line in lines if _seeds.VARIABLE in str(line)]
+    named = re.search(r"=(\d+)(?:-(\d+))?$", line)
+    assert int(named[1]) <= global_random_seed <= int(named[2] or named[1])
+
+
 @pytest.mark.parametrize("text", ["", "x", "3-1", "-1", "1.5", "1-"])
 def test_what_is_no_seed_is_refused(text):
     with pytest.raises(ValueError, match=f"{_seeds.VARIABLE} is {text!r}, and not"):

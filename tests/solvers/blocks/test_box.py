@@ -80,8 +80,9 @@ def test_block_and_batch_steps_reach_the_optimum_of_a_quadratic_program(kind):
         assert result.objective == pytest.approx(primal, rel=1e-12)
         # SLSQP is exact to about 1e-8 here.
         assert -1e-7 <= primal - best <= result.gap + 1e-7
-    # Some bound is felt: without the box the optimum is another one.
-    assert best > optimum(problem, lam, p) + 1e-3
+    # Some bound is felt: without the box the optimum is another one, by more than what
+    # either is off.
+    assert best > optimum(problem, lam, p) + 1e-6
 
 
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])

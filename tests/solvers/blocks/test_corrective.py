@@ -129,8 +129,9 @@ def test_labelings_without_mass_go():
     for _ in range(10):
         solver.run(np.arange(N))
     assert max(len(block) for block in solver.get_state()["corners"]) > 2
-    # For a large λ the whole mass of a block is on one labeling.
-    solver.set_lambda(1e3)
+    # For a large λ the whole mass of a block is on one labeling, though others may have
+    # nearly its loss.
+    solver.set_lambda(1e6)
     for _ in range(60):
         solver.run(np.arange(N))
     assert max(len(block) for block in solver.get_state()["corners"]) == 1

@@ -48,8 +48,9 @@ def test_all_variants_reach_one_objective(kind, lam, step, sampling, cached):
 def test_batch_steps_reach_the_same_objective(kind, lam):
     problem = random_problem(kind)
     best = optimum(problem, lam)
-    # Batch steps are n times shorter: a less exact optimum for the same time.
-    tol = 1e-4 * best
+    # Batch steps are n times shorter: a less exact optimum for the same time, which is
+    # as 1 / tol. The certificate is as exact at any.
+    tol = 1e-3 * best
     result = run_bcfw(
         problem.solver(lam), algorithm="batch", tol=tol, max_iter=10**6, rng=0
     )
