@@ -165,6 +165,8 @@ class SubLBFGSClassifier(BatchClassifier):
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective" and "dual_gap".
+    solver_ : str
+        The solver in use, with "auto" resolved.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -265,7 +267,7 @@ class SubLBFGSClassifier(BatchClassifier):
         self.verbose = verbose
 
     def _solver(self, problem, risk):
-        solver = self._chosen_solver(problem)
+        solver = self.solver_ = self._chosen_solver(problem)
         options = {
             "buffer": self.buffer,
             "direction_tol": self.direction_tol,

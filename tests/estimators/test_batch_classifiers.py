@@ -463,6 +463,21 @@ def test_sparse_logistic_regression_is_that_of_liblinear(solver, tol, fit_interc
     assert solver == "owlqn*" or model.coef_[0, -1] == 0.0
 
 
+@pytest.mark.parametrize(
+    "params, kind, solver",
+    [
+        ({}, "binary", "dual-hybrid"),
+        ({}, "ranking", "hybrid"),
+        ({"loss": "slack_hinge"}, "multiclass", "hybrid"),
+        ({"loss": "logistic", "penalty": "l1"}, "binary", "owlqn"),
+        ({"solver": "hybrid"}, "binary", "hybrid"),
+    ],
+)
+def test_the_solver_that_auto_stands_for_is_known(params, kind, solver):
+    model = SubLBFGSClassifier(C=0.1, tol=0.1, **params).fit(*make_data(kind))
+    assert model.solver_ == solver
+
+
 @pytest.mark.parametrize("solver", ["sublbfgs", "subbfgs"])
 @for_each_kind
 def test_quasi_newton_steps_alone_come_near(solver, kind):

@@ -1,6 +1,8 @@
-"""Labels, tokens, features and groups of the data are drawn as they are."""
+"""Labels, tokens, features and groups of the data are shown as they are."""
 
 import io
+from html import escape
+from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import matplotlib.pyplot as plt
@@ -8,8 +10,8 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 
-from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import DemographicParity, FBeta
+from sklearn_structsvm import BCFWClassifier, ComplexMetricClassifier
+from sklearn_structsvm.metrics import DemographicParity, FBeta, Recall
 from sklearn_structsvm.plotting import (
     AchievableSetDisplay,
     ChainWeightsDisplay,
@@ -79,3 +81,33 @@ def test_the_names_of_a_legend_may_be_formulas():
     )
     (text,) = {text.get_parse_math() for text in display.ax_.get_legend().get_texts()}
     assert text
+
+
+class Texts(HTMLParser):
+    """The texts of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.texts = []
+        self.feed(page)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_labels_are_escaped_in_notebooks(label):
+    X, y = np.array([[0.0], [1.0]] * 10), np.array(["other", label] * 10, dtype=object)
+    recall = Recall(label=label, at_least=0.1)
+    models = [
+        BCFWClassifier(classes=["other", label], class_weight={label: 2.0}),
+        ComplexMetricClassifier(metric=FBeta(pos_label=label), constraints=recall),
+        recall,
+    ]
+    for model in models:
+        if hasattr(model, "fit"):
+            model.fit(X, y)
+        page = model._repr_html_()
+        assert label not in page or label == escape(label)
+        texts = Texts(page).texts
+        assert any(repr(label) in text for text in texts), texts

@@ -109,6 +109,8 @@ class Choice:
         As of `SolverResult`.
     sets : LabelSets or None
         Sets of these very rows that are better than the rule's, or as good.
+    history : dict of ndarray or None
+        Of the search, where there was one.
     """
 
     rule: object
@@ -117,6 +119,7 @@ class Choice:
     n_iter: int = 1
     status: str = "converged"
     sets: LabelSets | None = None
+    history: dict | None = None
 
 
 def choose_thresholds(rows, weights, truth, metric, average, constraints):
@@ -182,7 +185,7 @@ def _columns(rows, weights, truth):
         has[those] = 0.0
 
 
-def choose_top_labels(rows, weights, k, metric, average, tol, max_iter, on_pass=None):
+def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits):
     """Exactly k labels a row, the probabilities counted.
 
     Parameters
@@ -190,11 +193,11 @@ def choose_top_labels(rows, weights, k, metric, average, tol, max_iter, on_pass=
     rows, weights, metric : as of `choose_thresholds`
     k : int
     average : {"macro", "micro"}
-    tol : float
-    max_iter : int
     on_pass : callable or None
         As for `run_passes`, with a callable () -> the rule so far after the others;
         called where there is a search.
+    **limits
+        tol, max_iter and max_time of a search.
 
     Returns
     -------
@@ -205,7 +208,7 @@ def choose_top_labels(rows, weights, k, metric, average, tol, max_iter, on_pass=
         return _choose_most_probable(lmo, metric)
     found = [LabelLoss(metric, p) for p in lmo.prior]
     if any(loss.coefficients is None for loss in found):
-        return _choose_by_mixture(lmo, metric, tol, max_iter, on_pass)
+        return _choose_by_mixture(lmo, metric, on_pass, limits)
     coefficients = np.array([loss.coefficients.ravel() for loss in found])
     if all(loss.linear for loss in found):
         gains = -coefficients[:, [2, 1]] / coefficients[:, [3]]
@@ -217,7 +220,7 @@ def choose_top_labels(rows, weights, k, metric, average, tol, max_iter, on_pass=
         gains, _, loss = best_rule(lmo, coefficients, sets)
         return TopLabelsRule(gains, k), loss, sets
 
-    search = partial(run_block_ascent, lmo, coefficients, tol=tol, max_iter=max_iter)
+    search = partial(run_block_ascent, lmo, coefficients, **limits)
     return _search(search, choose, on_pass)
 
 
@@ -242,7 +245,15 @@ def _search(search, choose, on_pass):
         on_pass=None if on_pass is None else on_pass_of_search, history=history
     )
     rule, loss, sets = choose(result.solution)
-    return Choice(rule, loss, result.dual_objective, result.n_iter, result.status, sets)
+    return Choice(
+        rule,
+        loss,
+        result.dual_objective,
+        result.n_iter,
+        result.status,
+        sets,
+        result.history,
+    )
 
 
 def _choose_most_probable(lmo, metric):
@@ -257,7 +268,7 @@ def _choose_most_probable(lmo, metric):
     return Choice(TopLabelsRule(gains, lmo.k), value, bound, sets=sets)
 
 
-def _choose_by_mixture(lmo, metric, tol, max_iter, on_pass):
+def _choose_by_mixture(lmo, metric, on_pass, limits):
     """The best of the rules of a certified mixture, and of that which its slope makes."""
     n_labels = lmo.shape_[0]
     names = np.arange(n_labels)
@@ -273,7 +284,7 @@ def _choose_by_mixture(lmo, metric, tol, max_iter, on_pass):
         best = int(np.argmin(losses))
         return TopLabelsRule(tried[best], lmo.k), losses[best], sets[best]
 
-    search = partial(run_column_generation, problem, tol=tol, max_iter=max_iter)
+    search = partial(run_column_generation, problem, **limits)
     return _search(search, choose, on_pass)
 
 

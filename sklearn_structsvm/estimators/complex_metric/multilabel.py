@@ -140,8 +140,13 @@ class MultilabelMetricClassifier(
         Stop an iterative search once the gap is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the rows in an iterative search.
+    max_time : float or None, default=None
+        Time limit of an iterative search in seconds. It makes at least one pass. A fit
+        that is cut short by it is not reproducible bit for bit.
     n_jobs : int or None, default=None
         Number of folds that are processed in parallel.
+    verbose : int, default=0
+        If nonzero, print one line per pass of an iterative search.
 
     Attributes
     ----------
@@ -174,6 +179,10 @@ class MultilabelMetricClassifier(
         labels.
     n_iter_ : int
         Number of passes; 1 if no iterations are needed.
+    history_ : dict of ndarray
+        Progress of an iterative search after each pass: "n_iter", "n_oracle_calls",
+        "seconds", "objective", "dual_objective" and "dual_gap". Defined only if
+        `labels_per_row` and `metric` need such a search.
     n_features_in_ : int
         Number of features seen in `fit`. Defined only if the fitted estimator has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -237,6 +246,7 @@ class MultilabelMetricClassifier(
     dual_objective_: float
     dual_gap_: float
     n_iter_: int
+    history_: dict[str, np.ndarray]
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -250,7 +260,9 @@ class MultilabelMetricClassifier(
         "cv": ["cv_object", StrOptions({"prefit"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -265,7 +277,9 @@ class MultilabelMetricClassifier(
         cv: Any = 5,
         tol: float = 1e-4,
         max_iter: int = 1000,
+        max_time: float | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
@@ -276,7 +290,9 @@ class MultilabelMetricClassifier(
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **fit_params: Any
@@ -349,13 +365,16 @@ class MultilabelMetricClassifier(
         self.dual_objective_ = float(choice.bound)
         self.dual_gap_ = self.objective_ - self.dual_objective_
         self.n_iter_ = choice.n_iter
+        if choice.history is not None:
+            self.history_ = choice.history
         transaction.commit()
         # All that there is to know is set.
         reporter.task.end(dict)
-        if choice.status == "max_iter":
+        if choice.status in ("max_iter", "max_time"):
+            limit = choice.status
             warn_caller(
-                f"The search stopped at max_iter={self.max_iter} with a gap of "
-                f"{self.dual_gap_:.3g}. Increase max_iter.",
+                f"The search stopped at {limit}={getattr(self, limit)} with a gap of "
+                f"{self.dual_gap_:.3g}. Increase {limit}.",
                 ConvergenceWarning,
             )
 
@@ -470,8 +489,8 @@ class MultilabelMetricClassifier(
                 rows, weights, truth, metric, self.average, constraints
             )
         return choose_top_labels(
-            rows, weights, self.labels_per_row, metric, self.average, self.tol,
-            self.max_iter, on_pass,
+            rows, weights, self.labels_per_row, metric, self.average, on_pass,
+            tol=self.tol, max_iter=self.max_iter, max_time=self.max_time,
         )  # fmt: skip
 
     def _found(self, method, X, params):

@@ -13,6 +13,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -540,3 +541,31 @@ def test_it_passes_the_generated_checks(estimator, check):
 
 def test_parameters_are_checked_before_any_fit():
     check_param_validation("MultilabelMetricClassifier", MultilabelMetricClassifier())
+
+
+@pytest.mark.parametrize("metric", ["f1", "g_mean"])
+def test_a_search_is_told_kept_and_limited_in_time(metric, capfd):
+    eta, Y = given(new_rng(40), n=60)
+    model = prefit(metric=metric, labels_per_row=2, tol=0.0, verbose=1).fit(eta, Y)
+    history = model.history_
+    assert (np.diff(history["n_iter"]) == 1).all()
+    assert history["n_iter"][-1] == model.n_iter_
+    assert (np.diff(history["seconds"]) >= 0.0).all()
+    assert history["dual_objective"][-1] == model.dual_objective_
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) == model.n_iter_
+    assert lines[-1].startswith(f"[MultilabelMetricClassifier] pass {model.n_iter_}, ")
+    model.set_params(tol=0.0, max_time=1e-9, verbose=0)
+    with pytest.warns(ConvergenceWarning, match="stopped at max_time=1e-09.*max_time"):
+        model.fit(eta, Y)
+    assert model.n_iter_ == 1 and capfd.readouterr().out == ""
+
+
+def test_there_is_no_history_without_a_search(capfd):
+    eta, Y = given(new_rng(41))
+    model = prefit(labels_per_row=2).fit(eta, Y)
+    assert hasattr(model, "history_")
+    for params in ({"labels_per_row": None}, {"average": "micro", "labels_per_row": 2}):
+        model.set_params(verbose=1, **params).fit(eta, Y)
+        assert not hasattr(model, "history_")
+    assert capfd.readouterr().out == ""
