@@ -1,6 +1,9 @@
 """Rows of label probabilities: the k labels of the largest gain, and block ascent."""
 from libc.stdint cimport int32_t
 
+# Of a row's weight: what is left of a label's rows when this one, its last, is taken out.
+cdef double ROUNDING = 1e-12
+
 
 cdef struct Best:
     # The k best labels of a row so far, in falling order; ties to the smaller label.
@@ -157,6 +160,10 @@ def ascend(
                 label = best.labels[j]
                 hits[label] -= w * best.eta[j]
                 predicted[label] -= w
+                if predicted[label] <= ROUNDING * w:
+                    # No other row has it, and what is left is rounding: a ratio of
+                    # that would be anything.
+                    hits[label] = predicted[label] = 0.0
                 _update(label, coefficients, hits, predicted, losses)
             for e in range(starts[i], starts[i + 1]):
                 label = labels[e]

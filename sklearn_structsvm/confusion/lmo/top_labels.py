@@ -1,6 +1,8 @@
 """Exactly k labels for each row: the sets of labels that cost least."""
 
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb, log
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +14,9 @@ from sklearn_structsvm.confusion.label_metric import (
 )
 from sklearn_structsvm.confusion.lmo._top_labels import ascend, count_labels, top_labels
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
+
+# Numbers to hold where all choices of all rows are tried: 8 MB, and some 20 ms.
+MAX_ENUMERATED = 2**20
 
 
 @dataclass
@@ -152,6 +157,39 @@ class TopLabelsLMO:
             labels, eta, *self._cleared(),
         )  # fmt: skip
         return self.counted(labels, eta)
+
+    def enumerated(self, losses):
+        """The best of all choices of k labels a row, where they are few.
+
+        Parameters
+        ----------
+        losses : callable
+            From t and q, of shape (m, L) each, to the losses of the labels, (m, L).
+
+        Returns
+        -------
+        LabelSets or None
+            None where there are more than can be tried, or only one.
+        """
+        n, n_labels = len(self.rows), self.rows.n_labels
+        n_choices = comb(n_labels, self.k)
+        if n_choices == 1 or n * log(n_choices) > log(MAX_ENUMERATED / n_labels):
+            return None
+        choices = np.array(list(combinations(range(n_labels), self.k)), dtype=np.int32)
+        chosen = np.zeros((len(choices), n_labels))
+        np.put_along_axis(chosen, choices, 1.0, axis=1)
+        eta = self.rows.matrix().toarray()
+        hits = predicted = np.zeros((1, n_labels))
+        for of_row, weight in zip(eta, self.weights, strict=True):
+            # Those of the rows so far, with each choice of this one.
+            hits, predicted = (
+                (before[:, None] + weight * part).reshape(-1, n_labels)
+                for before, part in ((hits, of_row * chosen), (predicted, chosen))
+            )
+        best = int(np.argmin(losses(hits, predicted).mean(axis=1)))
+        at = np.unravel_index(best, (len(choices),) * n)
+        labels = choices[list(at)]
+        return self.counted(labels, np.take_along_axis(eta, labels, axis=1))
 
     def _cleared(self):
         self._room[1][:] = 0

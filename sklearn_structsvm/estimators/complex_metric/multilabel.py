@@ -533,8 +533,9 @@ class MultilabelMetricClassifier(
         The rule found by `fit` is not used. Thresholds, or sets of `labels_per_row`
         labels, are chosen anew from the probabilities of these rows, as if they were
         correct. This helps if `fit` had few rows or a different label distribution. The
-        labels of a row then depend on the other rows. For "samples" the result is that of
-        `predict`.
+        labels of a row then depend on the other rows. For very few rows and a ratio such
+        as F1, sets of `labels_per_row` labels are the best of all. For "samples" the
+        result is that of `predict`.
 
         Parameters
         ----------

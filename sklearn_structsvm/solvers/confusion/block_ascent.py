@@ -1,5 +1,7 @@
 """Exactly k labels a row, for a mean of ratios: block coordinate ascent, and a bound."""
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
@@ -18,6 +20,12 @@ LEAST_RISE = 1e-6
 
 # Of the way to the first point of a curve: close to where a loss may be 0/0.
 NEARBY = 1e-6
+
+# Pairs of changes of two rows that are tried, times labels: some .1 s.
+MAX_PAIRS = 2**22
+
+# What is left of a share of the rows that is zero.
+ROUNDING = 1e-15
 
 
 def run_block_ascent(
@@ -38,12 +46,15 @@ def run_block_ascent(
     where label l is predicted for a share q_l of the rows, and expected to be right for a
     share t_l. That is not convex. Each row in turn takes the k labels that are best
     beside those of the other rows (block coordinate ascent [1]_); the order of the rows
-    is that of the data. What [1]_ does not have is a bound: the least of the same mean
-    where only the number of all predictions is fixed, each label taking its most probable
-    rows. One price of a prediction makes the labels independent, and the best price is
-    found by bisection, its dual function being concave; the value for any price is a
-    bound. The slope there is the first start, and nearly always the best one; the second
-    is each row's most probable labels.
+    is that of the data. Of few rows all choices are tried, and of some more all pairs of
+    changes of two rows: one label of each for another.
+
+    What [1]_ does not have is a bound: the least of the same mean where only the number
+    of all predictions is fixed, each label taking its most probable rows. One price of a
+    prediction makes the labels independent, and the best price is found by bisection, its
+    dual function being concave; the value for any price is a bound. The slope there is
+    the first start, and nearly always the best one; the second is each row's most
+    probable labels.
 
     Parameters
     ----------
@@ -98,10 +109,18 @@ def run_block_ascent(
 
 
 class _Ascent:
-    """The best sets so far, those of the present start, and the starts that are left."""
+    """The best sets so far, those of the present start, and the starts that are left.
+
+    Of few rows the best are found at once, and their loss is the bound.
+    """
 
     def __init__(self, oracle, coefficients, tol):
         self.oracle, self.coefficients = oracle, coefficients
+        self.best = oracle.enumerated(partial(label_losses, coefficients))
+        self.n_calls = 1
+        if self.best is not None:
+            self.bound = self.best_loss = mean_loss(coefficients, self.best)
+            return
         self.bound, relaxed = price_bound(
             oracle.rows, oracle.weights, oracle.prior, coefficients, oracle.k
         )
@@ -110,7 +129,6 @@ class _Ascent:
         self.starts.append(np.tile([0.0, 1.0], (len(coefficients), 1)))
         self.sets = self.best = oracle.choose(self.starts.pop(0))
         self.loss = self.best_loss = mean_loss(coefficients, self.best)
-        self.n_calls = 1
 
     def move(self, deadline):
         gains = slopes(self.coefficients, self.sets.hits, self.sets.predicted)
@@ -120,9 +138,12 @@ class _Ascent:
         self.take(sets)
         if before - self.loss > LEAST_PROGRESS:
             return None
-        if not self.starts:
-            return "stationary"
-        self.take(self.oracle.choose(self.starts.pop(0)))
+        sets = best_pair(self.oracle, self.coefficients, self.sets)
+        if sets is None:
+            if not self.starts:
+                return "stationary"
+            sets = self.oracle.choose(self.starts.pop(0))
+        self.take(sets)
         return None
 
     def take(self, sets):
@@ -146,7 +167,7 @@ def label_losses(coefficients, hits, predicted):
     a0, a1, a2, b0, b1, b2 = coefficients.T
     numerators = a0 + a1 * hits + a2 * predicted
     denominators = b0 + b1 * hits + b2 * predicted
-    losses = np.ones(len(hits))
+    losses = np.ones(numerators.shape)
     np.divide(numerators, denominators, out=losses, where=denominators > 0.0)
     return losses
 
@@ -167,6 +188,55 @@ def slopes(coefficients, hits, predicted):
     denominators = np.maximum(denominators, np.maximum(smallest, np.finfo(float).tiny))
     by_hits, by_predicted = a1 - losses * b1, a2 - losses * b2
     return -np.stack([by_predicted, by_hits], axis=1) / denominators[:, None]
+
+
+def best_pair(oracle, coefficients, sets):
+    """The best change of two rows, each taking one label for another, that helps.
+
+    Returns
+    -------
+    LabelSets or None
+        None where no change helps, and where there are too many.
+    """
+    n, k = sets.labels.shape
+    n_labels = len(coefficients)
+    # A change of no row is one too, so that a single row may change.
+    n_changes = n * k * (n_labels - k) + 1
+    if n_changes**2 * n_labels > MAX_PAIRS:
+        return None
+    eta = oracle.rows.matrix().toarray()
+    chosen = sets.matrix(n_labels).toarray() > 0
+    row, out = np.nonzero(chosen)
+    of, taken = np.nonzero(~chosen[row])
+    row, out = row[of], out[of]
+    by_hits, by_predicted = np.zeros((2, n_changes, n_labels))
+    changes = np.arange(len(row))
+    for labels, sign in ((out, -1.0), (taken, 1.0)):
+        by_predicted[changes, labels] = sign * oracle.weights[row]
+        by_hits[changes, labels] = sign * oracle.weights[row] * eta[row, labels]
+    best, least = None, mean_loss(coefficients, sets) - LEAST_PROGRESS
+    for first in changes:
+        hits = sets.hits + by_hits[first] + by_hits
+        predicted = sets.predicted + by_predicted[first] + by_predicted
+        # Of sums that are zero but for rounding a ratio would be anything.
+        none = predicted <= ROUNDING
+        losses = label_losses(
+            coefficients, np.where(none, 0.0, hits), np.where(none, 0.0, predicted)
+        ).mean(axis=1)
+        losses[:-1][row == row[first]] = np.inf
+        second = int(np.argmin(losses))
+        if losses[second] < least:
+            best, least = (first, second), losses[second]
+    if best is None:
+        return None
+    labels, of_labels = sets.labels.copy(), sets.eta.copy()
+    for change in best:
+        if change == n_changes - 1:
+            continue
+        i = row[change]
+        at = np.flatnonzero(labels[i] == out[change])
+        labels[i, at], of_labels[i, at] = taken[change], eta[i, taken[change]]
+    return oracle.counted(labels, of_labels)
 
 
 def best_rule(oracle, coefficients, sets):

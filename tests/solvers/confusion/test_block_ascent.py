@@ -1,5 +1,7 @@
 """Block ascent and its bound against all labelings of a few rows."""
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from _labelings import (
@@ -14,6 +16,7 @@ from _seeds import new_rng
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.label_metric import LabelLoss
 from sklearn_structsvm.confusion.label_rows import LabelRows
+from sklearn_structsvm.confusion.lmo import top_labels
 from sklearn_structsvm.confusion.lmo.top_labels import TopLabelsLMO
 from sklearn_structsvm.metrics import FBeta
 from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
@@ -36,14 +39,17 @@ def some_problem(metric, eta, k, weights=None):
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize(("n", "n_labels", "k"), [(7, 3, 1), (5, 4, 2), (6, 3, 2)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_optimum_of_all_labelings_is_between_the_bound_and_what_is_found(
-    metric, n, n_labels, k, weighted
+def test_of_few_rows_the_best_of_all_labelings_is_found(
+    metric, n, n_labels, k, weighted, monkeypatch
 ):
     rng = new_rng(1, n, k, weighted)
     eta = random_eta(rng, n, n_labels)
     weights = rng.uniform(0.5, 2.0, size=n) if weighted else None
     metric, lmo, coefficients = some_problem(metric, eta, k, weights)
     result = run_block_ascent(lmo, coefficients, tol=0.0)
+    bound, _ = price_bound(lmo.rows, lmo.weights, lmo.prior, coefficients, k)
+    monkeypatch.setattr(top_labels, "MAX_ENUMERATED", 1)
+    ascent = run_block_ascent(lmo, coefficients, tol=0.0)
     labelings = np.array(list(all_labelings(n, n_labels, k)))
     # All at once: t and q of each, and the ratio of each label.
     t = np.einsum("ynl,nl,n->yl", labelings, eta, lmo.weights)
@@ -52,8 +58,12 @@ def test_the_optimum_of_all_labelings_is_between_the_bound_and_what_is_found(
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = (a0 + a1 * t + a2 * q) / (b0 + b1 * t + b2 * q)
     best = np.where(b0 + b1 * t + b2 * q > 0.0, losses, 1.0).mean(axis=1).min()
-    assert result.dual_objective <= best + 1e-12
-    assert result.objective >= best - 1e-12
+    assert bound <= best + 1e-12
+    assert ascent.dual_objective == bound
+    assert ascent.objective >= best - 1e-12
+    assert result.objective == pytest.approx(best, abs=1e-12)
+    assert result.dual_objective == result.objective
+    assert result.status == "converged"
     Y = result.solution.matrix(n_labels).toarray()
     assert np.all(Y.sum(axis=1) == k)
     value = mean_label_loss(metric, Y, eta, lmo.weights)
@@ -78,6 +88,24 @@ def test_what_is_found_is_no_worse_than_the_start_or_than_any_change_of_one_row(
             other[row] = labels
             # A pass that gains less than 1e-6 is the last one.
             assert value <= mean_label_loss(metric, other, eta, lmo.weights) + 1e-6
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+@pytest.mark.parametrize("k", [1, 2])
+def test_no_change_of_two_rows_is_better_than_what_is_found(metric, k, monkeypatch):
+    monkeypatch.setattr(top_labels, "MAX_ENUMERATED", 1)
+    rng = new_rng(8, k)
+    eta = random_eta(rng, 6, 3)
+    metric, lmo, coefficients = some_problem(metric, eta, k)
+    result = run_block_ascent(lmo, coefficients, tol=0.0)
+    Y = result.solution.matrix(3).toarray().astype(float)
+    sets = all_sets(3, k)
+    for first, second in combinations(range(6), 2):
+        for labels in product(sets, repeat=2):
+            other = Y.copy()
+            other[[first, second]] = labels
+            value = mean_label_loss(metric, other, eta, lmo.weights)
+            assert result.objective <= value + 1e-6
 
 
 def test_the_bound_is_the_best_of_all_prices():
