@@ -1,12 +1,18 @@
 """Encoding of labels of any kind as 0 ... n_classes - 1, and their costs."""
 
+from numbers import Number
+
 import numpy as np
+from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
 
 # Labels that a message names at most.
 MAX_NAMES = 8
+
+# What PyTorch's losses, and what is built on them, take for "no label".
+IGNORED = -100
 
 
 def learn_classes(labels, classes=None):
@@ -33,8 +39,92 @@ def learn_classes(labels, classes=None):
     return result
 
 
+def refuse_missing(
+    labels, name="y", *, place="row", remedy="Leave out the rows without a label."
+):
+    """ValueError where labels are masked, None, NaN, NaT or -100.
+
+    NumPy drops masks, so this comes before `np.asarray`.
+
+    Parameters
+    ----------
+    labels : array-like or sparse matrix
+        As its user gave it.
+    name : str
+        What the user knows the labels as.
+    place, remedy : str
+        What has a label, and what to do about those that have none.
+    """
+    found = None if labels is None else _first_missing(labels)
+    if found is None:
+        return
+    label, at = found
+    what = "a masked label" if label is np.ma.masked else f"the label {plain(label)!r}"
+    where = f" ({place} {', column '.join(map(str, at))})" if at else ""
+    rename = ""
+    if isinstance(label, Number) and label == IGNORED:
+        rename = " If -100 is a class, give it another name, such as the string '-100'."
+    raise ValueError(
+        f"{name} has {what}{where}. None, NaN, -100 and masked entries stand for unknown "
+        f"labels, which are never learned as a class. {remedy}{rename}"
+    )
+
+
+def _first_missing(labels):
+    """The first label that is not known, and its place; None where there is none."""
+    if sparse.issparse(labels):
+        found = _first_missing(np.asarray(labels.data)) if labels.nnz else None
+        return found and (found[0], ())
+    if np.ma.isMaskedArray(labels) and np.ma.getmaskarray(labels).any():
+        return np.ma.masked, tuple(np.argwhere(labels.mask)[0])
+    if isinstance(labels, (list, tuple)):
+        types = set(map(type, labels))
+        if len(types) > 1 or any(issubclass(t, (list, tuple, np.ndarray)) for t in types):
+            # One by one: NumPy makes strings of all where one is a string.
+            return _first_missing_item(labels)
+    try:
+        values = np.asarray(labels)
+    except ValueError:
+        return None  # ragged, of which others say more
+    if values.dtype.kind == "O":
+        missing = np.reshape([_is_missing(value) for value in values.flat], values.shape)
+    elif values.dtype.kind in "mM":
+        missing = np.isnat(values)
+    elif values.dtype.kind in "if":
+        missing = (values == IGNORED) | (values != values)
+    else:
+        return None
+    if not missing.any():
+        return None
+    at = tuple(np.argwhere(missing)[0])
+    return values[at], at
+
+
+def _first_missing_item(items):
+    for i, item in enumerate(items):
+        if isinstance(item, (list, tuple, np.ndarray)):
+            found = _first_missing(item)
+            if found is not None:
+                return found[0], (i, *found[1])
+        elif _is_missing(item):
+            return item, (i,)
+    return None
+
+
+def _is_missing(label):
+    if label is None or (isinstance(label, Number) and label == IGNORED):
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:
+        return True  # pandas.NA is neither
+    except ValueError:
+        return False  # an array, of which others say more
+
+
 def as_classes(classes, name="classes"):
     """All labels there are, in the user's order; ValueError where this is no list."""
+    refuse_missing(classes, name, place="item", remedy="Leave it out.")
     array = as_array(name, classes)
     check_shape(name, array, "n_classes")
     if not len(array):

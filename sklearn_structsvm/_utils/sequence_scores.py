@@ -12,6 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import as_floats, check_choice
+from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.weights import check_weights
 
 __all__ = [
@@ -29,6 +30,9 @@ __all__ = [
 
 def _as_label_list(labels, name, i):
     """One sequence of labels as a list of Python objects."""
+    if name == "y_true":
+        remedy = "Leave out these positions, in predictions and probabilities as well."
+        refuse_missing(labels, f"{name}[{i}]", place="position", remedy=remedy)
     if isinstance(labels, (list, tuple)):
         return labels
     if not isinstance(labels, (str, bytes)):

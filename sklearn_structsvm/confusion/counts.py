@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import type_of_target, unique_labels
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_indices
 from sklearn_structsvm._utils.groups import Groups
-from sklearn_structsvm._utils.labels import as_classes, encode
+from sklearn_structsvm._utils.labels import as_classes, encode, refuse_missing
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 
@@ -182,6 +182,7 @@ def count(codes, y, predicted, weights, shape):
 
 def _as_labels(y: Any, name: str) -> np.ndarray:
     """A 1-D array of labels of a classification problem."""
+    refuse_missing(y, name)
     y = column_or_1d(y)
     if not len(y):
         raise ValueError(f"{name} is empty.")

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
-from sklearn_structsvm._utils.labels import encode, unique
+from sklearn_structsvm._utils.labels import encode, refuse_missing, unique
 from sklearn_structsvm._utils.weights import (
     check_weights,
     normalised_lambda,
@@ -316,6 +316,7 @@ def _check_chunk(number, X, y, weights, name):
     if n == 0:
         return Chunk(None, np.empty(0), None)
     try:
+        refuse_missing(y)
         X, y = check_X_y(
             X,
             y,

@@ -16,6 +16,7 @@ from sklearn_structsvm._utils.compat import (
     StrOptions,
     available_if,
 )
+from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.base import require_y
@@ -155,6 +156,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             _, y = self.structure_.check_data(X, y)
         else:
             check_sparse(y, "y")
+            refuse_missing(y)
             y = y.toarray() if sparse.issparse(y) else np.asarray(y)
             check_consistent_length(X, y)
         n_threads = count_threads(self.n_jobs)

@@ -15,7 +15,7 @@ from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import StrOptions
-from sklearn_structsvm._utils.labels import as_classes, encode
+from sklearn_structsvm._utils.labels import as_classes, encode, refuse_missing
 from sklearn_structsvm._utils.weights import (
     check_weights,
     normalised_lambda,
@@ -189,6 +189,7 @@ def check_flat(estimator, X, y):
     refuse_tokens(X)
     for name, data in (("X", X), ("y", y)):
         check_sparse(data, name)
+    refuse_missing(y)
     X, y = validate_data(
         estimator,
         X,

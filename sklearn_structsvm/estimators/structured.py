@@ -29,7 +29,7 @@ from sklearn_structsvm._utils.compat import (
     StrOptions,
     available_if,
 )
-from sklearn_structsvm._utils.labels import unseen_words
+from sklearn_structsvm._utils.labels import refuse_missing, unseen_words
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.blocks import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
@@ -295,9 +295,10 @@ class StructuredClassifier(
         require_y(self, y)
         if not self.structure_.flat:
             _, y = self.structure_.check_data(X, y)
-        elif sparse.issparse(y):
+        else:
             check_sparse(y, "y")
-            y = y.toarray()
+            refuse_missing(y)
+            y = y.toarray() if sparse.issparse(y) else y
         unseen = self.structure_.unseen_labels(y)
         if unseen:
             warn_caller(unseen_words(unseen), UserWarning)

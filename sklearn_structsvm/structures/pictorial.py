@@ -19,6 +19,7 @@ from sklearn_structsvm._utils.borders import (
     check_shape,
 )
 from sklearn_structsvm._utils.columns import largest_entry
+from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm.structures._pictorial import COSTS, PictorialOracle
 from sklearn_structsvm.structures.base import Structure, as_list, as_object_array
 from sklearn_structsvm.structures.nodes import depths_of
@@ -209,6 +210,9 @@ class PictorialStructure(Structure):
 
     def _check_labeling(self, name, labeling, x):
         """Rows, columns and types as intp, within the grid of x."""
+        refuse_missing(
+            labeling, name, place="part", remedy="Leave out examples with hidden parts."
+        )
         labeling = as_array(name, labeling)
         n_parts, limits = len(self.parents), [*x.shape[1:3], self.n_types]
         words = ("row", "column", "type")[: 2 + (self.n_types > 1)]

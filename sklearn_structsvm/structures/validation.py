@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_sparse
-from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm.structures.base import as_list
 
 
@@ -115,6 +115,14 @@ def _as_array(item, name):
         ) from error
 
 
+# What to do about labels that are not known, by where they are.
+REMEDIES = {
+    "position": "Split the sequence there, without these positions, or leave it out.",
+    "node": "Leave out the nodes without a label; in a GraphStructure they may also have "
+    "any label with the weight 0, by y[i] = (labels, weights).",
+}
+
+
 def check_labels(y, X, *, part="", place="position"):
     """y as a list of 1-D label arrays, as long as the items of X.
 
@@ -131,6 +139,7 @@ def check_labels(y, X, *, part="", place="position"):
         raise ValueError(f"X and y must have the same length; got {len(X)} and {len(y)}.")
     result = []
     for i, (given, x) in enumerate(zip(y, X, strict=True)):
+        refuse_missing(given, f"y[{i}]", place=place, remedy=REMEDIES[place])
         try:
             labels = np.asarray(given)
             kind = {"U": str, "S": bytes}.get(labels.dtype.kind)
@@ -155,7 +164,7 @@ def check_labels(y, X, *, part="", place="position"):
             )
         if labels.dtype == object:
             for label in labels:
-                if label is None or isinstance(label, (float, list, tuple, np.ndarray)):
+                if isinstance(label, (float, list, tuple, np.ndarray)):
                     raise ValueError(
                         f"y[{i}] has the label {label!r}; labels are classes: use "
                         "integers or strings."

@@ -227,7 +227,7 @@ def refusals():
             r"Found array with 0 sample\(s\)",
         ),
         "labels of two kinds": (
-            (X_, divided(np.where(y > 0, "a", None))),
+            (X_, divided(np.where(y > 0, np.array("a", dtype=object), 1))),
             ValueError,
             "y mixes labels that cannot be sorted",
         ),

@@ -20,6 +20,7 @@ from sklearn.utils.validation import column_or_1d
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
@@ -139,6 +140,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         data = {"X": X, "y": y}
         for name, values in data.items():
             check_sparse(values, name)
+        refuse_missing(y)
         X, y = indexable(X, y)
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")

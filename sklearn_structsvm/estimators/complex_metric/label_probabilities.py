@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
-from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm.confusion.label_rows import LabelRows
 
 
@@ -23,7 +23,9 @@ def as_indicator(y, name="y"):
             matrix = matrix.copy()
             matrix.sum_duplicates()
         values = matrix.data
+        refuse_missing(y, name)
     else:
+        refuse_missing(y, name)
         values = as_array(name, y)
         if values.ndim != 2:
             raise ValueError(

@@ -24,7 +24,12 @@ from sklearn_structsvm._utils.compat import (
     _safe_indexing,
     available_if,
 )
-from sklearn_structsvm._utils.labels import check_codes, unseen, unseen_words
+from sklearn_structsvm._utils.labels import (
+    check_codes,
+    refuse_missing,
+    unseen,
+    unseen_words,
+)
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.lmo.costs import rule_costs
 from sklearn_structsvm.confusion.lmo.plugin import (
@@ -394,6 +399,7 @@ class RandomisedClassifier(
             a metric whose values are costs. Labels that were not seen in `fit` form
             classes of their own that are never predicted, and a warning lists them.
         """
+        refuse_missing(y)
         predicted = self.predict(
             X, sensitive_features=sensitive_features, costs=costs, **params
         )

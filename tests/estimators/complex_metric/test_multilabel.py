@@ -448,7 +448,8 @@ def test_parameters_that_do_not_go_together_are_refused(params, message):
     [
         ([0, 1, 1], r"indicator of shape \(n_samples, n_labels\).*got shape \(3,\)"),
         ([[0, 1], [2, 0], [0, 0]], "0 and 1 only; got 2"),
-        ([[0.0, np.nan], [1, 0], [0, 0]], "must not contain NaN"),
+        ([[0.0, np.nan], [1, 0], [0, 0]], "has the label nan"),
+        ([[0.0, np.inf], [1, 0], [0, 0]], "must not contain NaN or infinity"),
         ([[0, 1], [1, 0]], "inconsistent numbers of samples"),
         ([[], [], []], "one column per label"),
         (sparse.csr_array([[0, 3], [1, 0], [0, 0]]), "0 and 1 only; got 3"),
