@@ -18,6 +18,13 @@ from sklearn_structsvm.confusion.lmo.top_labels import (
     gains_of_losses,
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.smoothing import (
+    PRECISION,
+    PRECISION_AROUND,
+    fit_sigmoid,
+    log_odds,
+    shrunk_hits,
+)
 from sklearn_structsvm.solvers.confusion.block_ascent import (
     best_rule,
     hits_help,
@@ -122,7 +129,7 @@ class Choice:
     history: dict | None = None
 
 
-def choose_thresholds(rows, weights, truth, metric, average, constraints):
+def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink=False):
     """A threshold for each label, or for "micro" one for all, tried exhaustively.
 
     Parameters
@@ -135,6 +142,9 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints):
         Resolved to the classes 0 and 1.
     average : {"macro", "micro"}
     constraints : sequence of Constraint
+    shrink : bool, default=False
+        Whether labels that are counted are drawn towards the probabilities, those of few
+        rows most.
 
     Returns
     -------
@@ -149,6 +159,8 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints):
     if average == "micro":
         eta, hits, of_entries, rest = map(np.hstack, zip(*columns, strict=True))
         columns, total = [(eta, hits, of_entries, rest.sum())], total * rows.n_labels
+    if shrink:
+        columns = _shrunk(columns)
     thresholds, losses = np.empty((2, len(columns)))
     for j, (eta, hits, of_entries, rest) in enumerate(columns):
         thresholds[j], losses[j], violation = best_threshold(
@@ -183,6 +195,22 @@ def _columns(rows, weights, truth):
         hits = has[at]
         yield eta, hits, weights[at], max(float(has[those].sum() - hits.sum()), 0.0)
         has[those] = 0.0
+
+
+def _shrunk(columns):
+    """`_columns` whose hits are drawn towards sigmoids of η, which are alike by prior."""
+    around, precision = (1.0, 0.0), PRECISION
+    if len(columns) > 1:
+        eta, hits, weights = (
+            np.concatenate(part) for part in list(zip(*columns, strict=True))[:3]
+        )
+        around = fit_sigmoid(log_odds(eta), hits, weights)
+        precision = PRECISION_AROUND
+    found = []
+    for eta, hits, weights, rest in columns:
+        hits, rest = shrunk_hits(eta, hits, weights, rest, around, precision)
+        found.append((eta, hits, weights, rest))
+    return found
 
 
 def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits):

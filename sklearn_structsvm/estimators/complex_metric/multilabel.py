@@ -70,6 +70,10 @@ from sklearn_structsvm.estimators.complex_metric.routing import (
 )
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
+# A rule that predicts a label so many times as often as it occurs is warned of.
+EXCESS = 10
+LISTED = 10
+
 PREDICTIONS = "predict", "predict_proba", "score"
 
 
@@ -126,9 +130,16 @@ class MultilabelMetricClassifier(
         ``Precision(at_least=0.9)``, or ``Coverage(at_most=0.01)`` to predict a label for
         at most 1 % of the rows. Not with `labels_per_row` or "samples".
     confusion : {"auto", "labels", "probabilities"}, default="auto"
-        What C counts: the labels in y, or the predicted probabilities as if they were
-        correct. Probabilities reduce the noise of rare labels. "auto" counts labels for
-        thresholds. With `labels_per_row` or "samples" only probabilities can be counted.
+        What C counts. The certificate, and any constraints, refer to what is counted.
+
+        - "labels" counts the labels in y. A threshold that is best for a few examples is
+          often a bad one for new rows.
+        - "probabilities" counts the predicted probabilities, as if they were correct. It
+          is the only choice with `labels_per_row` or "samples".
+        - "auto" is "probabilities" with `labels_per_row` or "samples". For thresholds it
+          counts a mean of both: the labels with weight n / (n + 100) if n rows have the
+          label, and the probabilities, calibrated by a sigmoid per label, for the rest.
+          Sample weights are treated as numbers of rows.
     cv : int, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
@@ -167,7 +178,8 @@ class MultilabelMetricClassifier(
         Confusion matrix of each label on the training labels (on held-out predictions
         with `cv`), as fractions of the rows.
     objective_ : float
-        Value of the objective, computed from what `confusion` counts.
+        Value of the objective, computed from what `confusion` counts. For its value on
+        the labels see `confusion_`.
     dual_objective_ : float
         Lower bound on the objective for all rules of the same kind: thresholds, choices
         of `labels_per_row` labels, or label sets. It is -inf with `labels_per_row` for
@@ -368,6 +380,8 @@ class MultilabelMetricClassifier(
         if choice.history is not None:
             self.history_ = choice.history
         transaction.commit()
+        if self.labels_per_row is None:
+            warn_of_excess(self.confusion_, len(rows))
         # All that there is to know is set.
         reporter.task.end(dict)
         if choice.status in ("max_iter", "max_time"):
@@ -486,8 +500,9 @@ class MultilabelMetricClassifier(
         if self.labels_per_row is None:
             constraints = read_constraints(self.constraints)
             return choose_thresholds(
-                rows, weights, truth, metric, self.average, constraints
-            )
+                rows, weights, truth, metric, self.average, constraints,
+                shrink=truth is not None and self.confusion == "auto",
+            )  # fmt: skip
         return choose_top_labels(
             rows, weights, self.labels_per_row, metric, self.average, on_pass,
             tol=self.tol, max_iter=self.max_iter, max_time=self.max_time,
@@ -650,6 +665,25 @@ def _rule_attributes(rule):
         if hasattr(rule, part):
             found[name] = getattr(rule, part)
     return found
+
+
+def warn_of_excess(confusion, n_rows):
+    """UserWarning for labels that are predicted far more often than they occur."""
+    predicted, occurs = confusion[:, :, 1].sum(axis=1), confusion[:, 1].sum(axis=1)
+    # A row more that has the label may be chance.
+    (labels,) = np.nonzero(predicted > EXCESS * (occurs + 1.0 / n_rows))
+    if not len(labels):
+        return
+    worst = labels[np.argmax(predicted[labels])]
+    listed = ", ".join(map(str, labels[:LISTED].tolist()))
+    listed += f" and {len(labels) - LISTED} more" * (len(labels) > LISTED)
+    warn_caller(
+        f"More than {EXCESS} times as many rows get the label(s) {listed} as have them: "
+        f"label {worst} is predicted for {predicted[worst]:.3g} of the rows, and "
+        f"{occurs[worst]:.3g} have it. If that is not wanted, limit it by a constraint, "
+        "such as Coverage(at_most=...) or Precision(at_least=...).",
+        UserWarning,
+    )
 
 
 def _plain_fit(classifier, X, y, **params):
