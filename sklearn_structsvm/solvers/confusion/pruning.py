@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.optimize import linprog
 
+from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.solvers.confusion.bounds import Bounds
 from sklearn_structsvm.solvers.confusion.master import make_master
 from sklearn_structsvm.solvers.confusion.mixture import MET, Columns, Mixture
@@ -193,7 +194,9 @@ def meet_exactly(problem, flat, weights):
 
     With as much to spare as is lacking now, if the classifiers leave room for that. In
     units of the excess e the weights' changes δ are those of a linear program: min |δ|₁
-    with α + e δ in the simplex and no condition above -e, or else above 0.
+    with α + e δ in the simplex and no condition above -e, or else above 0. Conditions
+    that are to be equal have nothing to spare, and the least change meets them as well,
+    without a program.
 
     Parameters
     ----------
@@ -217,6 +220,9 @@ def meet_exactly(problem, flat, weights):
     rows = G @ flat.T + h[:, None]
     values = rows @ weights
     rounding = EPSILONS * np.finfo(float).eps * (np.abs(G) @ C.ravel() + np.abs(h))
+    moved = _least_change(rows[np.abs(values) <= excess], weights)
+    if problem.violation(np.reshape(moved @ flat, problem.shape)) == 0.0:
+        return moved
     near = values > -FAR * excess
     rows, ends, rounding = rows[near], -values[near] / excess, rounding[near] / excess
     for spare in (1.0, -rounding):
@@ -235,6 +241,15 @@ def meet_exactly(problem, flat, weights):
         if problem.violation(np.reshape(moved @ flat, problem.shape)) < violation:
             return moved
     return weights
+
+
+def _least_change(rows, weights):
+    """The weights that change by the least shares where all of these rows are 0."""
+    wanted = np.vstack([rows, np.ones(len(weights))]) * weights
+    with one_blas_thread():
+        shares = np.linalg.lstsq(wanted, np.append(-rows @ weights, 0.0))[0]
+    moved = np.maximum(weights * (1.0 + shares), 0.0)
+    return moved / moved.sum()
 
 
 def _without_lightest(problem, mixture, tol):

@@ -12,7 +12,8 @@ from _confusion_problems import (
 )
 from _random_confusion import Programs
 from _seeds import new_rng
-from scipy.optimize import brentq
+from scipy import sparse
+from scipy.optimize import brentq, linprog
 from scipy.stats import norm
 
 from sklearn_structsvm.confusion import (
@@ -29,6 +30,7 @@ from sklearn_structsvm.confusion import (
 )
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.solvers.confusion import pruning
 from sklearn_structsvm.solvers.confusion.column_generation import (
     least_violated,
     run_column_generation,
@@ -173,6 +175,42 @@ def test_a_rate_that_must_be_equal_to_a_number_is():
         assert result.status == "converged"
         assert abs(result.violation) <= 1e-9
         assert result.solution.confusion[0, :, 1].sum() == pytest.approx(0.35, abs=1e-9)
+
+
+def test_parity_without_slack_takes_no_linear_program_for_each_mixture(monkeypatch):
+    # Four classes, three groups: 36 rates, each to be equal to that of all groups.
+    rng = new_rng(6)
+    probabilities = rng.dirichlet(np.full(4, 0.7), size=120)
+    groups = rng.integers(3, size=120)
+    problem = ConfusionProblem.from_probabilities(
+        "zero_one",
+        probabilities,
+        constraints=[EqualizedOdds(slack=0.0)],
+        sensitive_features=groups,
+    )
+    programs = []
+    monkeypatch.setattr(
+        pruning,
+        "linprog",
+        lambda *args, **kwargs: programs.append(1) or linprog(*args, **kwargs),
+    )
+    result = run_column_generation(problem, tol=1e-3)
+    assert result.status == "converged"
+    assert result.violation <= 1e-12
+    assert len(programs) <= 4
+    # The linear program in the decisions themselves.
+    G, h = problem.linear
+    joint = probabilities / len(probabilities)
+    rows = np.einsum("ni,pnij->pnj", joint, G[:, groups]).reshape(len(h), -1)
+    optimum = linprog(
+        np.ravel(1.0 / len(joint) - joint),
+        A_ub=rows,
+        b_ub=-h,
+        A_eq=sparse.kron(sparse.eye(120), np.ones((1, 4))),
+        b_eq=np.ones(120),
+    ).fun
+    assert result.dual_objective <= optimum + 1e-7
+    assert optimum - 1e-7 <= result.objective <= optimum + 1e-3
 
 
 @pytest.mark.parametrize("bent", [False, True])
