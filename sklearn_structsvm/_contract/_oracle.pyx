@@ -378,7 +378,9 @@ cdef class BlockOracle:
                     self.tilt(i, 1.0, &work[t, 0], &uniform[0], &tilted[t, 0],
                               &moved[t, 0], NULL, &terms[i, 0], &terms[i, 1])
                     self.scatter(i, p[i], &moved[t, 0], &gradient[t, 0])
-        return float(np.dot(p, values.sum(axis=1))), gradients.sum(axis=0)
+        # No probability is above one but for rounding.
+        losses = np.maximum(values.sum(axis=1), 0.0)
+        return float(np.dot(p, losses)), gradients.sum(axis=0)
 
     def get_blocks(self):
         """Copy of the dual state of all blocks (picklable)."""

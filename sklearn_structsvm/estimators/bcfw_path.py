@@ -17,10 +17,12 @@ from sklearn_structsvm.estimators.problem import (
     check_nothing_to_learn,
     make_problem,
     refuse_bounds,
+    wrong_words,
 )
 from sklearn_structsvm.estimators.structured import PROBLEM_CONSTRAINTS
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
 from sklearn_structsvm.solvers.blocks.path import RegularizationPath, regularization_path
+from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import Structure
 
 # 2**-15, where the grid of the paper's appendix K ends.
@@ -204,6 +206,7 @@ def find_path(estimator, problem, **options):
         acceleration=estimator.acceleration,
         n_threads=count_threads(estimator.n_jobs),
         rng=np.random.default_rng(seed),
+        history=History(wrong_words(problem.structure)),
         **options,
     )
     if not path.coefs.any() and not problem.structure.flat:

@@ -31,7 +31,7 @@ from sklearn_structsvm._utils.compat import (
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Task
-from sklearn_structsvm.estimators.problem import make_problem
+from sklearn_structsvm.estimators.problem import check_scale, make_problem
 
 CV_CONSTRAINTS = {
     "Cs": [Interval(Integral, 2, None, closed="left"), "array-like"],
@@ -133,6 +133,7 @@ class CrossValidatedMixin:
         problem = make_problem(self, X, y, sample_weight)
         weights = check_weights(sample_weight, len(problem.weights))
         Cs = self._grid(problem)
+        check_scale(self, problem, float(Cs[-1]))
         is_weighted = self.scoring is None or "sample_weight" in for_scores
         folds = self._folds(problem, weights, for_splits, is_weighted)
         final = self._classifier(problem.structure)

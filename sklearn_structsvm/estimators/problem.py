@@ -26,7 +26,7 @@ from sklearn_structsvm.distributed.dask_sequences import make_dask_sequences
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
-from sklearn_structsvm.solvers.loop import WRONG_ORACLE
+from sklearn_structsvm.solvers.loop import WRONG_ORACLE, WRONG_SUMS
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -108,8 +108,11 @@ class Problem:
         return self.structure.with_threshold(self.X, self.y, weights, self.weights)
 
 
-def check_scale(estimator, problem):
-    """ValueError where squares of the features, or of the weights, overflow."""
+def check_scale(estimator, problem, C=None):
+    """ValueError where squares of the features, or of the weights, overflow.
+
+    `C` is the largest that is tried, where that is not the estimator's.
+    """
     largest = problem.largest_feature()
     length = largest * sqrt(problem.structure.n_weights_)
     if length > LONGEST:
@@ -118,7 +121,7 @@ def check_scale(estimator, problem):
             "Scale them down, for example with sklearn.preprocessing.MaxAbsScaler."
         )
     # ||w|| <= C Σ_i s_i ||x_i||; with an L1 penalty there are no squares of w.
-    C = getattr(estimator, "C", 0.0)
+    C = getattr(estimator, "C", 0.0) if C is None else C
     has_squares = getattr(estimator, "penalty", "l2") == "l2"
     if has_squares and length * C * float(problem.total) > LONGEST:
         raise ValueError(
@@ -404,12 +407,22 @@ def refuse_bounds(structure, what):
         )
 
 
+def wrong_words(*parts):
+    """What is wrong where a gap is below zero, by what the gap is made of.
+
+    Structures and losses of the library are not the user's to mend.
+    """
+    ours = __name__.partition(".")[0], "builtins"
+    packages = {type(part).__module__.partition(".")[0] for part in parts}
+    return WRONG_SUMS if packages.issubset(ours) else WRONG_ORACLE
+
+
 def check_nothing_to_learn(problem):
     """What to tell where weights of zero are the optimum, and cost nothing.
 
-    Either no labeling has a loss, or the oracle missed those that do, as it would if it
-    took the least of the losses, zero, for the largest. But then it finds something worse
-    than the true labeling, whose value is 0, for other weights.
+    Either no labeling has a loss, or the oracle missed those that do, as a user's may if
+    it took the least of the losses, zero, for the largest. But then it finds something
+    worse than the true labeling, whose value is 0, for other weights.
 
     Returns
     -------
@@ -423,6 +436,7 @@ def check_nothing_to_learn(problem):
     """
     oracle = problem.make_oracle()
     joint = JointOracle(oracle, problem.weights)
+    wrong = wrong_words(problem.structure)
     direction = np.random.default_rng(0).standard_normal(oracle.n_weights)
     # Scores are to exceed losses, whatever the units of the features.
     for scale in (0.0, 1.0, 1e4, 1e8):
@@ -430,10 +444,10 @@ def check_nothing_to_learn(problem):
         joint.forget()
         if scale == 0.0 and value > 0.0:
             return False
-        if joint.lowest_gap < 0.0:
-            raise ValueError(f"The objective is zero at zero weights: {WRONG_ORACLE}")
+        if wrong == WRONG_ORACLE and joint.lowest_gap < 0.0:
+            raise ValueError(f"The objective is zero at zero weights: {wrong}")
     warn_caller(
-        "There is nothing to learn: every output of every example has loss 0.",
+        "There is nothing to learn: every possible output of every example has loss 0.",
         UserWarning,
     )
     return True

@@ -45,11 +45,12 @@ from sklearn_structsvm.estimators.problem import (
     is_flat,
     make_ascent,
     named_structure,
+    wrong_words,
 )
 from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.exact import run_exact
-from sklearn_structsvm.solvers.loop import WRONG_ORACLE, History
+from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.validation import refuse_tokens
@@ -537,7 +538,8 @@ class StructuredClassifier(
         """
         X, y, sample_weight = data
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        history = History()
+        wrong = wrong_words(problem.structure, getattr(self, "loss", None))
+        history = History(wrong)
         reporter = PassReporter(
             self._fit_task({"X": X, "y": y, "metadata": metadata}),
             partial(self._snapshot, problem, history, dual),
@@ -555,7 +557,7 @@ class StructuredClassifier(
         is_optimal_at_zero = result.objective == 0.0 == result.n_iter
         if is_optimal_at_zero and not problem.structure.flat:
             if not check_nothing_to_learn(problem):
-                raise ValueError(f"The objective is zero at zero weights: {WRONG_ORACLE}")
+                raise ValueError(f"The objective is zero at zero weights: {wrong}")
         self._store(problem, result, dual)
         transaction.commit()
         reporter.end()

@@ -22,12 +22,24 @@ ROUNDING = 1e-6
 # are of size one.
 ROUNDING_OF_SHARES = 1e-13
 
+# And as a share of the terms that a gap is a difference of, where it knows them: the
+# objective may be zero, and they are not.
+ROUNDING_OF_TERMS = 1e-12
+
 WRONG_ORACLE = (
     "an oracle did not find the maximum that it was asked for. Of a structure, "
     "loss_augmented_decode (or constrained_decode, slack_augmented_decode) is no exact "
     "maximiser, for example as it forgets the loss or takes argmin for argmax, or loss "
     "and joint_feature are not those that it maximises; "
-    "sklearn_structsvm.structures.check_structure finds out which."
+    "sklearn_structsvm.structures.check_structure finds out which. Of a risk it is value "
+    "or plane, of an LMO a classifier that is not the best."
+)
+
+# Where all that was asked is the library's own.
+WRONG_SUMS = (
+    "rounding errors are too large, or the library is wrong. Scale the features, for "
+    "example with sklearn.preprocessing.StandardScaler, or use a smaller C. If it still "
+    "fails, please report it."
 )
 
 # What every row of a history has.
@@ -81,6 +93,11 @@ class History:
 
     A caller who hands it to a solver has it still where the run was interrupted.
 
+    Parameters
+    ----------
+    wrong : str
+        What is wrong where a gap is below zero.
+
     Attributes
     ----------
     started : float
@@ -93,14 +110,15 @@ class History:
         The largest size of an objective so far.
     """
 
-    def __init__(self):
+    def __init__(self, wrong=WRONG_ORACLE):
+        self.wrong = wrong
         self.started = perf_counter()
         self.n_iter = 0
         self.rows = []
         self.solution = None
         self.scale = 0.0
 
-    def note(self, row, solution, lowest_gap=0.0):
+    def note(self, row, solution, lowest_gap=0.0, terms=0.0):
         """Append a row, with the pass and the time; returns it.
 
         Parameters
@@ -110,19 +128,21 @@ class History:
         lowest_gap : float
             The smallest part that an example has in the gap, where it is known: none is
             negative.
+        terms : float
+            The size of the terms that the gap is a difference of, where it is known.
 
         Raises
         ------
         ValueError
             For a gap that no exact oracle has.
         """
-        self._check(row, lowest_gap)
+        self._check(row, lowest_gap, terms)
         row = row | {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         self.rows.append(row)
         self.solution = solution
         return row
 
-    def _check(self, row, lowest_gap):
+    def _check(self, row, lowest_gap, terms):
         if np.isnan(row["dual_gap"]):
             raise ValueError(
                 "The objective is not a number, because squares of the features, or "
@@ -136,12 +156,15 @@ class History:
         # A mixture that violates a constraint may be better than all that meet it.
         if not is_mixture or row["constraint_violation"] <= 0.0:
             lowest_gap = min(lowest_gap, row["dual_gap"])
-        rounding = max(ROUNDING * self.scale, is_mixture * ROUNDING_OF_SHARES)
+        rounding = max(
+            ROUNDING * self.scale,
+            ROUNDING_OF_TERMS * terms,
+            is_mixture * ROUNDING_OF_SHARES,
+        )
         if lowest_gap < -rounding:
             raise ValueError(
                 f"The duality gap is {lowest_gap:.3g}, below zero by more than rounding: "
-                f"{WRONG_ORACLE} Of a risk it is value or plane, of an LMO a classifier "
-                "that is not the best."
+                f"{self.wrong}"
             )
 
     def result(self, status):
@@ -183,8 +206,8 @@ def run_passes(
     check : callable
         (done) -> what `History.note` takes, None before there is any: a row of the
         history, with `HISTORY_KEYS` but the pass and the time, the solution that it is
-        about, and perhaps the lowest gap of an example. `done` says whether the run ends
-        here. A "dual_gap" of inf says that constraints are violated.
+        about, and perhaps the lowest gap of an example and the size of terms. `done` says
+        whether the run ends here. A "dual_gap" of inf says that constraints are violated.
     tol : float
         Stop where the duality gap is at most this.
     max_iter : int

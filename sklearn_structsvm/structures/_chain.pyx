@@ -442,7 +442,8 @@ cdef class ChainOracle(BlockOracle):
                 i, work, work + self.max_labels * self.k, work, NULL, NULL)
         else:
             value[0] = sum_product(&forest, NULL, work + self.sums_at, NULL, NULL)
-        value[0] -= self.true_score(i, work)
+        # No probability is above one, and no entropy below zero, but for rounding.
+        value[0] = max(value[0] - self.true_score(i, work), 0.0)
         return 0
 
     cdef double true_score(self, Py_ssize_t i, const double* work) noexcept nogil:
@@ -519,6 +520,7 @@ cdef class ChainOracle(BlockOracle):
                     edges[y[v] * k + y[p]] -= 1.0
             slope[0] += vector_move_to(
                 k * k, factors + size, transition, &self.edges[i, 0, 0], edges)
+        entropy[0] = max(entropy[0], 0.0)
         return self.complete(i, out, squared_norm)
 
     def marginals(self, w, int n_threads=1):
@@ -561,7 +563,8 @@ cdef class ChainOracle(BlockOracle):
             entropy[i] = log_sum[i] - dot(size, &work[t, 0], &probabilities[j, 0])
             if self.has_transition:
                 entropy[i] = entropy[i] - dot(k * k, transition, &pairs[t, 0])
-            log_sum[i] = log_sum[i] - self.true_score(i, &work[t, 0])
+            entropy[i] = max(entropy[i], 0.0)
+            log_sum[i] = max(log_sum[i] - self.true_score(i, &work[t, 0]), 0.0)
         return nodes, entropies, log_sums
 
     cdef int block_score(

@@ -201,7 +201,7 @@ class ForestStructure(NodeStructure):
         has_none |= self._impossible(X, self._encode(y))
         y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
         log_sums = self._sums(X, y, w, n_threads)[2]
-        return np.where(has_none, -np.inf, np.minimum(-log_sums, 0.0))
+        return np.where(has_none, -np.inf, 0.0 - log_sums)
 
     def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
         """Find the labelings with the smallest expected loss, given the marginals."""

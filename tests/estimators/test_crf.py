@@ -532,3 +532,43 @@ def test_probabilities_say_more_than_margins():
     """Those of the machine have no meaning, and it does not offer them."""
     assert not hasattr(BCFWClassifier(), "predict_proba")
     assert not hasattr(CRFClassifier(MulticlassStructure()), "predict_k_best")
+
+
+# ----------------------------------------------------------- nothing but rounding
+
+
+def one_labeling(kind, n=8, scale=1.0):
+    """Examples whose transitions leave one labeling each: 0, 1, 2, 0, ... downwards."""
+    rng, mask = new_rng(50), np.zeros((4, 4), dtype=bool)
+    mask[[3, 0, 1, 2], [0, 1, 2, 0]] = mask[:3, 3] = True
+    X, y = [], []
+    for _ in range(n):
+        size = int(rng.integers(3, 20))
+        parents = np.arange(-1, size - 1)
+        if kind == "tree":
+            parents[1:] = [rng.integers(0, t) for t in range(1, size)]
+        depths = np.zeros(size, dtype=int)
+        for t in range(1, size):
+            depths[t] = depths[parents[t]] + 1
+        nodes = scale * rng.standard_normal((size, 3))
+        X.append(nodes if kind == "chain" else (nodes, parents))
+        y.append(depths % 3)
+    structure = {"chain": ChainStructure, "tree": TreeStructure}[kind]
+    return structure(transitions=mask), X, y
+
+
+@pytest.mark.filterwarnings("ignore:There is nothing to learn")
+@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+@pytest.mark.parametrize(("C", "scale"), [(1e-3, 1.0), (1.0, 1.0), (1e4, 1e6)])
+@pytest.mark.parametrize("kind", ["chain", "tree"])
+def test_where_one_labeling_is_possible_the_objective_is_zero(kind, C, scale, solver):
+    structure, X, y = one_labeling(kind, scale=scale)
+    model = CRFClassifier(structure, C=C, solver=solver, random_state=0).fit(X, y)
+    assert 0.0 <= model.objective_ <= 1e-9
+    assert abs(model.dual_gap_) <= 1e-9
+    # Whatever the weights.
+    model.coef_ = 100.0 * new_rng(51).standard_normal(model.coef_.shape)
+    assert model.entropy(X).min() >= 0.0
+    assert model.entropy(X).max() <= 1e-6 * scale
+    likelihood = model.log_likelihood(X, y)
+    assert likelihood.max() <= 0.0 and not np.signbit(likelihood[likelihood == 0.0]).any()

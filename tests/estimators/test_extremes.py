@@ -24,8 +24,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import (
     BCFWClassifier,
+    BCFWClassifierCV,
     BMRMClassifier,
     CRFClassifier,
+    CRFClassifierCV,
     PragamClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
@@ -293,6 +295,13 @@ def test_a_c_whose_weights_overflow_is_refused(cls, C):
     for data in ((X, y), (np.concatenate(X), np.concatenate(y))):
         with pytest.raises(ValueError, match=words):
             cls(C=C).fit(*data)
+
+
+@pytest.mark.parametrize("cls", [BCFWClassifierCV, CRFClassifierCV])
+def test_so_is_one_among_others_before_any_fold(cls):
+    X, y = make_chains(12, random_state=new_seed(0))
+    with pytest.raises(ValueError, match=r"C=1e\+300 is too large"):
+        cls(Cs=[1e300, 1.0], cv=[]).fit(X, y)
 
 
 def test_features_of_edges_and_parts_may_overflow_too():

@@ -18,6 +18,10 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
     bcfw_path,
 )
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.estimators import structured
+from sklearn_structsvm.solvers.blocks import bcfw
+from sklearn_structsvm.structures import ChainStructure
 
 
 class ForgetsTheLoss(PythonMulticlass):
@@ -190,6 +194,27 @@ def test_where_nothing_costs_anything_there_is_a_warning(fit):
     with pytest.warns(UserWarning, match="nothing to learn") as record:
         fit(X, y)
     assert record[0].filename == __file__
+
+
+def test_nobody_is_blamed_for_what_is_built_in(monkeypatch):
+    def overstated(iterate, *args):
+        row, *others = certify(iterate, *args)
+        row["dual_gap"] = -1.0
+        return row, *others
+
+    certify = structured.certify
+    monkeypatch.setattr(structured, "certify", overstated)
+    monkeypatch.setattr(bcfw, "certify", overstated)
+    X, y = make_chains(10, random_state=new_seed())
+    with pytest.raises(ValueError, match="Scale the features.*report it") as record:
+        BCFWClassifier("chain", step="fw").fit(X, y)
+    assert "oracle" not in str(record.value)
+
+    class Own(ChainStructure):
+        pass
+
+    with pytest.raises(ValueError, match=WRONG):
+        BCFWClassifier(Own(), step="fw").fit(X, y)
 
 
 def test_the_fit_before_stays():

@@ -48,6 +48,13 @@ def test_the_lowest_gap_of_an_example_counts_alone():
     History().note(row(1.0, 0.5), None, -0.1 * ROUNDING)
 
 
+def test_rounding_of_terms_that_cancel_is_none():
+    History().note(row(0.0, 1e-14), None, 0.0, 1.0)
+    for terms in (1e-3, 0.0):
+        with pytest.raises(ValueError, match=WRONG):
+            History().note(row(0.0, 1e-14), None, 0.0, terms)
+
+
 def test_bounds_that_are_not_there_yet_prove_nothing():
     History().note(row(1.0, -np.inf), None, 0.0)
     History().note(row(np.inf, -np.inf), None, 0.0)

@@ -29,6 +29,7 @@ import numpy as np
 from sklearn_structsvm._utils.borders import as_floats, restore
 
 from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport dasum
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
@@ -146,6 +147,30 @@ cdef class MarginalAscent(BlockDual):
         hinge[0] = self.p[i] * value
         excess[0] = 0.0
         return 0
+
+    def size_of_terms(self):
+        """Σ_i p_i (|θ_i| + |η_i|), sums of magnitudes.
+
+        Sums over labelings are as large as scores, entropies are differences of both, and
+        a block's gap is one of those. They may all be zero, as where one labeling alone
+        is possible, but for rounding.
+        """
+        cdef Py_ssize_t i
+        cdef int size, one = 1
+        cdef double slope, entropy, total = 0.0
+        cdef double* factors
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] == 0.0:
+                    continue
+                factors = &self.factors[self.starts[i]]
+                size = <int> (self.starts[i + 1] - self.starts[i])
+                self.oracle.potentials(i, &self.w[0], &self.work[0])
+                self.oracle.tilt(i, 1.0, &self.work[0], factors, &self.tilted[0],
+                                 &self.first[0], NULL, &slope, &entropy)
+                total += self.p[i] * (
+                    dasum(&size, &self.tilted[0], &one) + dasum(&size, factors, &one))
+        return total
 
     def go_to(self, const double[::1] w):
         """Take the distributions that weights w give for the dual point."""

@@ -112,9 +112,14 @@ def run_crf(
 
 
 def certify(ascent, n_threads=1):
-    """As `certify` of `solvers.blocks.bcfw`, the weights of the dual point found anew."""
+    """As `certify` of `solvers.blocks.bcfw`, the weights of the dual point found anew.
+
+    With the size of the terms that cancel, as well, where a gap is below zero.
+    """
     ascent.rebuild_weights()
-    return bcfw.certify(ascent, n_threads=n_threads)
+    row, weights, lowest_gap = bcfw.certify(ascent, n_threads=n_threads)
+    is_negative = min(lowest_gap, row["dual_gap"]) < 0.0
+    return row, weights, lowest_gap, ascent.size_of_terms() if is_negative else 0.0
 
 
 class Successor:

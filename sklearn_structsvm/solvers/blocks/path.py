@@ -198,6 +198,7 @@ def regularization_path(
     n_threads=1,
     rng=None,
     on_breakpoint=None,
+    history=None,
 ):
     """ε-approximate solutions for all λ (Algorithms 6 and 7 of [1]_).
 
@@ -232,6 +233,8 @@ def regularization_path(
     on_breakpoint : callable or None
         Called with the iterate at each breakpoint, solved; what it takes counts as time
         of the path.
+    history : History or None
+        To be filled.
 
     Returns
     -------
@@ -247,7 +250,8 @@ def regularization_path(
     rng = np.random.default_rng(rng)
     if kappa is None:
         kappa = default_kappa(sampling, acceleration, heuristic)
-    points, history = _Breakpoints(), History()
+    points = _Breakpoints()
+    history = History() if history is None else history
     n = len(iterate.active_blocks)
     accelerates = _may_accelerate(sampling, acceleration)
     with make_team(iterate, n_threads if accelerates else 1) as team:

@@ -207,7 +207,7 @@ def test_a_state_is_where_it_was_saved():
         run_crf(ascent, tol=0.0, max_iter=3, acceleration=acceleration, rng=0)
         again = problem.ascent()
         again.set_state(ascent.get_state())
-        (row, w, _), (other, w_again, _) = certify(ascent), certify(again)
+        (row, w, *_), (other, w_again, *_) = certify(ascent), certify(again)
         assert w_again == pytest.approx(w, rel=1e-9, abs=1e-12)
         assert other["dual_gap"] == pytest.approx(row["dual_gap"], rel=1e-9, abs=1e-12)
 
@@ -217,7 +217,7 @@ def test_weights_alone_are_a_state():
     w = run_lbfgs(problem.oracle(), problem.p, problem.lam, tol=1e-10).solution
     ascent = problem.ascent()
     ascent.set_state({"weights": w})
-    row, found, _ = certify(ascent)
+    row, found, *_ = certify(ascent)
     # Their distributions have the weights w - ∇P(w) / λ.
     assert found == pytest.approx(w - problem.gradient(w) / problem.lam, abs=1e-7)
     assert row["dual_gap"] <= 1e-6
@@ -264,7 +264,7 @@ def test_threads_make_steps_that_never_lower_the_dual(kind, n_threads):
     # The dual point is that of its factors, whatever thread moved them.
     again = problem.ascent()
     again.set_state(ascent.get_state())
-    row, w, _ = certify(again)
+    row, w, *_ = certify(again)
     assert w == pytest.approx(result.solution, rel=1e-8, abs=1e-10)
     assert row["dual_gap"] == pytest.approx(result.gap, rel=1e-6, abs=1e-12)
     other = run_lbfgs(problem.oracle(), problem.p, problem.lam, tol=1e-7)
