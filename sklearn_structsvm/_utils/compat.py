@@ -11,6 +11,7 @@ from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
+    Options,
     StrOptions,
 )
 from sklearn.utils.metaestimators import _safe_split
@@ -79,6 +80,7 @@ __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
+    "Options",
     "StrOptions",
     "_BaseScorer",
     "_check_method_params",

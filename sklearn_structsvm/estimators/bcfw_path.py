@@ -46,7 +46,7 @@ PATH_CONSTRAINTS = {
         "min_lambda": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     },
-    prefer_skip_nested_validation=True,
+    prefer_skip_nested_validation=False,
 )
 def bcfw_path(
     X: Any,

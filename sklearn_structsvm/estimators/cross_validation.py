@@ -33,8 +33,11 @@ from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Task
 from sklearn_structsvm.estimators.problem import check_scale, make_problem
 
+# Values of C at most: beyond, one has mistaken them for something else.
+MOST_CS = 10**6
+
 CV_CONSTRAINTS = {
-    "Cs": [Interval(Integral, 2, None, closed="left"), "array-like"],
+    "Cs": [Interval(Integral, 2, MOST_CS, closed="both"), "array-like"],
     "cv": ["cv_object"],
     "scoring": [str, callable, None],
     "refit": [StrOptions({"best", "one_standard_error"}), callable],

@@ -151,6 +151,13 @@ def named_structure(structure):
     return STRUCTURES[structure]() if structure in STRUCTURES else None
 
 
+def fresh(structure):
+    """One that is not fitted, once its parameters are seen to be sound."""
+    structure = clone(structure)
+    structure._check_parameters()
+    return structure
+
+
 def is_flat(structure):
     """Whether a `structure` parameter means one row of X per example, so far known."""
     structure = named_structure(structure)
@@ -237,7 +244,7 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     if structure is None:
         structure = read(X, y, estimator.classes)
     else:
-        structure = clone(structure)
+        structure = fresh(structure)
     if not flat:
         require_y(estimator, y)
         X, y = structure.check_data(X, y)
@@ -281,7 +288,7 @@ def make_distributed_problem(estimator, X, y, sample_weight, options=DASK_OPTION
     structure = named_structure(estimator.structure)
     has_rows = hasattr(X, "chunks") or hasattr(X, "divisions")
     if structure is not None:
-        structure = clone(structure)
+        structure = fresh(structure)
         if has_rows and not has_exact_steps(structure):
             raise TypeError(
                 f"structure={structure!r} does not support Dask arrays and data frames, "

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 from sklearn_structsvm._contract._oracle import BlockOracle
@@ -98,6 +99,9 @@ class Structure(DocumentedMixin, BaseEstimator):
     """
 
     _public_module = "sklearn_structsvm.structures"
+    # What parameters may be, as of scikit-learn's estimators. Those that are not listed
+    # are not checked.
+    _parameter_constraints: dict[str, Any] = {}
     # Whether X is one 2-D array with a row per example, and y as for scikit-learn's
     # own classifiers.
     flat = False
@@ -222,6 +226,11 @@ class Structure(DocumentedMixin, BaseEstimator):
         """
         self.n_weights_ = length_of(self.joint_feature(X[0], y[0]))
         return self
+
+    def _check_parameters(self):
+        """Error where a parameter is none, unless scikit-learn is told not to look."""
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         """Check that X and y have the same, positive length; return them as lists."""

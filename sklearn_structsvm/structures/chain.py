@@ -86,6 +86,9 @@ class ChainStructure(ForestStructure):
     0.0
     """
 
+    _parameter_constraints = ForestStructure._parameter_constraints | dict.fromkeys(
+        ("first_bias", "last_bias"), ["boolean"]
+    )
     _biases = ("bias", "first_bias", "last_bias")
     _item, _place = "sequence", "position"
     _forbidden = "begins with {!r}", "has {!r} before {!r}", "ends with {!r}"

@@ -82,6 +82,7 @@ class FlatStructure(Structure):
         self : object
             The fitted structure.
         """
+        self._check_parameters()
         self.bias_ = float(bias)
         self.n_features_in_ = X.shape[1]
         self._fit_labels(np.asarray(y), classes, class_weight)
@@ -370,6 +371,7 @@ class IndicatorLabels:
     """
 
     multi_label = True
+    _parameter_constraints: dict[str, Any] = {"normalize_loss": ["boolean"]}
 
     def _check_indicator(self, y, class_weight):
         """Columns of the indicator y."""

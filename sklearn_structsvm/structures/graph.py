@@ -10,12 +10,9 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
-from sklearn_structsvm._utils.borders import (
-    as_array,
-    as_floats,
-    check_choice,
-)
+from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.columns import largest_entry
+from sklearn_structsvm._utils.compat import Options, StrOptions
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._graph import GraphOracle
@@ -166,6 +163,11 @@ class GraphStructure(NodeStructure):
            [1, 1, 0, 0]])
     """
 
+    _parameter_constraints = NodeStructure._parameter_constraints | {
+        "transition": [StrOptions(set(TRANSITIONS)), Options(bool, {False})],
+        "attractive": ["boolean"],
+        "inference": [StrOptions(set(INFERENCES))],
+    }
     _biases = ("bias",)
     _item, _place = "graph", "node"
     # A labeling of a relaxation has entries for each label of a node, and each pair of
@@ -236,9 +238,6 @@ class GraphStructure(NodeStructure):
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
     ) -> Self:
         """Learn the classes and the numbers of features; see `NodeStructure.fit`."""
-        if self.transition is not False:
-            check_choice("transition", self.transition, TRANSITIONS)
-        check_choice("inference", self.inference, INFERENCES)
         self.n_edge_features_ = X[0][2].shape[1]
         super().fit(X, y, classes=classes, class_weight=class_weight)
         self.has_cycles_ = bool(self.transition) and any(

@@ -102,6 +102,11 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     [[0, 0, 1], [1, 0, 0]]
     """
 
+    _parameter_constraints = IndicatorLabels._parameter_constraints | {
+        "edges": ["array-like"],
+        "leaves": ["array-like", None],
+    }
+
     def __init__(
         self,
         edges: ArrayLike,

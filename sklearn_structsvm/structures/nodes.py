@@ -31,6 +31,9 @@ class NodeStructure(Structure):
     """
 
     has_classes = True
+    _parameter_constraints: dict[str, Any] = dict.fromkeys(
+        ("emission", "transition", "bias", "normalize_loss"), ["boolean"]
+    )
 
     # Parts of the weights that have one number per class, in their order.
     _biases: tuple[str, ...] = ("bias",)
@@ -68,6 +71,7 @@ class NodeStructure(Structure):
         self : object
             The fitted structure.
         """
+        self._check_parameters()
         labels = self.joined_labels(y)
         self.n_features_in_ = self._features(X[0]).shape[1]
         self.classes_ = learn_classes(labels, classes)

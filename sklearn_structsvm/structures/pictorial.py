@@ -146,6 +146,10 @@ class PictorialStructure(Structure):
     [[1, 2], [3, 2]]
     """
 
+    _parameter_constraints: dict[str, Any] = dict.fromkeys(
+        ("convex", "normalize_loss"), ["boolean"]
+    )
+
     def __init__(
         self,
         parents: Sequence[int] | np.ndarray,
@@ -170,7 +174,7 @@ class PictorialStructure(Structure):
         return max(largest_entry(x) for x in X)
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
-        parents = self._check_parameters()
+        parents = self._check_parents()
         X = as_list(X, "X")
         if y is not None:
             X, y = super().check_data(X, y)
@@ -191,7 +195,7 @@ class PictorialStructure(Structure):
             for i, (labeling, x) in enumerate(zip(y, result, strict=True))
         ]
 
-    def _check_parameters(self):
+    def _check_parents(self):
         """The parents as an array, once all parameters are seen to be sound."""
         parents = as_array("parents", self.parents)
         check_shape("parents", parents, "n_parts")
@@ -246,6 +250,7 @@ class PictorialStructure(Structure):
         self : object
             The fitted structure.
         """
+        self._check_parameters()
         shape = len(self._edges[0]), self.n_types, self.n_types, 2
         if self.anchors is None:
             self.anchors_ = self._mean_displacements(np.stack(y), shape)

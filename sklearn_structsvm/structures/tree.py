@@ -96,6 +96,9 @@ class TreeStructure(ForestStructure):
     ['noun', 'other', 'noun']
     """
 
+    _parameter_constraints = ForestStructure._parameter_constraints | {
+        "root_bias": ["boolean"]
+    }
     _biases = ("bias", "root_bias")
     _item, _place = "tree", "node"
     _forbidden = "has the root {!r}", "has {!r} above {!r}", "has the leaf {!r}"

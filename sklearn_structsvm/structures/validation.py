@@ -75,9 +75,14 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
 
 
 def refuse_tokens(X):
-    """ValueError for X of tokens, such as words and dicts, that have no features yet."""
+    """ValueError for X of what is no rows.
+
+    That are tokens, such as words and dicts, that have no features yet, and the tuples of
+    graphs and trees.
+    """
     if isinstance(X, (str, bytes, Mapping)):
         return  # no list at all, of which others say more
+    _refuse_graphs(X)
     token, name = X, "X"
     for _ in range(3):
         if not isinstance(token, (list, tuple)) and (
@@ -102,6 +107,27 @@ def refuse_tokens(X):
         "make_pipeline(SequenceTransformer(), estimator) with "
         "sklearn_structsvm.preprocessing.SequenceTransformer, and pass X as a list of "
         "sequences."
+    )
+
+
+def _refuse_graphs(X):
+    is_list = isinstance(X, (list, tuple)) or (
+        isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
+    )
+    first = X[0] if is_list and len(X) else None
+    if not isinstance(first, (list, tuple)) or len(first) not in (2, 3):
+        return
+    try:
+        is_matrix = sparse.issparse(first[0]) or np.ndim(first[0]) == 2
+    except ValueError:
+        return  # ragged, of which others say more
+    if not is_matrix:
+        return
+    raise ValueError(
+        f"X[0] is a {type(first).__name__} of arrays, as that of a graph or a tree. Use "
+        "structure=GraphStructure() for (features, edges) or (features, edges, "
+        "edge_features), and structure=TreeStructure() for (features, parents), with an "
+        "estimator that takes structures, such as BCFWClassifier."
     )
 
 

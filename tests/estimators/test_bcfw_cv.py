@@ -165,7 +165,7 @@ def test_values_that_are_no_c_are_refused(bad):
         cv_model(problem, Cs=bad).fit(problem.X, problem.y)
 
 
-@pytest.mark.parametrize("bad", [0, 1, -3, True, 2.5, "many", None])
+@pytest.mark.parametrize("bad", [0, 1, -3, True, 2.5, "many", None, 2**63])
 def test_a_number_that_makes_no_grid_is_refused(bad):
     problem = make_problem("binary")
     with pytest.raises(ValueError, match="The 'Cs' parameter of BCFWClassifierCV must"):

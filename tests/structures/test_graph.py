@@ -852,9 +852,9 @@ def test_labels_that_do_not_fit_are_refused(y, message):
 
 def test_parameters_that_are_none_are_refused():
     X, y = [(ROWS, EDGES)] * 2, [[0, 1, 1]] * 2
-    with pytest.raises(ValueError, match="transition must be one of"):
+    with pytest.raises(ValueError, match="'transition' parameter of Graph.* must be"):
         BCFWClassifier(GraphStructure(transition="ising")).fit(X, y)
-    with pytest.raises(ValueError, match="inference must be one of"):
+    with pytest.raises(ValueError, match="'inference' parameter of Graph.* must be"):
         BCFWClassifier(GraphStructure(inference="magic")).fit(X, y)
     with pytest.raises(ValueError, match="at least one part"):
         BCFWClassifier(GraphStructure(False, False, False)).fit(X, y)

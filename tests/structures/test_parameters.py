@@ -1,0 +1,104 @@
+"""Parameters of structures are checked as those of estimators are."""
+
+import numpy as np
+import pytest
+from _structures import ALL, data_of
+from sklearn import config_context
+from sklearn.base import clone
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    CRFClassifier,
+    SlackRescaledSSVM,
+    bcfw_path,
+)
+from sklearn_structsvm.structures import ChainStructure, Structure
+
+KINDS = [kind for kind in ALL if not kind.endswith(("csr", "binary", "multiclass"))]
+NO_FLAGS = [np.zeros(2), "yes", None, 1, [], np.nan]
+NO_LISTS = [3.5, True]
+
+
+def wrong_parameters(structure):
+    """Names, and values that they must not have."""
+    for name, value in structure.get_params(deep=False).items():
+        if isinstance(value, bool):
+            yield from ((name, bad) for bad in NO_FLAGS)
+        elif name in ("edges", "leaves"):
+            yield from ((name, bad) for bad in NO_LISTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_parameter_that_is_none_is_named(kind):
+    structure, X, y = data_of(kind)
+    checked = (X, y) if structure.flat else structure.check_data(X, y)
+    for name, bad in wrong_parameters(structure):
+        wrong = clone(structure).set_params(**{name: bad})
+        words = f"The '{name}' parameter of {type(structure).__name__} must be"
+        with pytest.raises(ValueError, match=words):
+            BCFWClassifier(wrong).fit(X, y)
+        with pytest.raises(ValueError, match=words):
+            wrong.fit(*checked)
+
+
+def test_every_estimator_checks():
+    X, y = data_of("chain")[1:]
+    wrong = ChainStructure(bias=np.zeros(2))
+    words = "The 'bias' parameter of ChainStructure must be"
+    for kind in (
+        BCFWClassifier, BCFWClassifierCV, BMRMClassifier, CRFClassifier, SlackRescaledSSVM
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            kind(structure=wrong).fit(X, y)
+    with pytest.raises(ValueError, match="The 'bias' parameter of"):
+        bcfw_path(X, y, structure=wrong)
+
+
+def test_dask_checks():
+    bag = pytest.importorskip("dask.bag")
+    X, y = (bag.from_sequence(items, npartitions=2) for items in data_of("chain")[1:])
+    with pytest.raises(ValueError, match="The 'bias' parameter of ChainStructure must"):
+        BCFWClassifier(ChainStructure(bias=np.zeros(2))).fit(X, y)
+
+
+def test_it_can_be_switched_off():
+    X, y = data_of("chain")[1:]
+    with config_context(skip_parameter_validation=True):
+        BCFWClassifier(ChainStructure(bias=1), tol=0.5).fit(X, y)
+
+
+def test_a_structure_of_your_own_may_say_what_its_parameters_are():
+    class Own(ChainStructure):
+        _parameter_constraints = {"size": ["boolean"]}
+
+        def __init__(self, size=0):
+            super().__init__()
+            self.size = size
+
+    with pytest.raises(ValueError, match="The 'size' parameter of Own must be"):
+        BCFWClassifier(Own()).fit(*data_of("chain")[1:])
+    assert Structure._parameter_constraints == {}
+
+
+@pytest.mark.parametrize("kind", ["cycles", "tree"])
+@pytest.mark.parametrize("convert", [tuple, list])
+def test_graphs_and_trees_without_their_structure(kind, convert):
+    structure, X, y = data_of(kind)
+    X = [convert(x) for x in X]
+    words = rf"X\[0\] is a {convert.__name__} of arrays.* structure=GraphStructure"
+    for model in (
+        BCFWClassifier(),
+        BCFWClassifier("chain"),
+        BCFWClassifier("multiclass"),
+        CRFClassifier(),
+        SlackRescaledSSVM(),
+        BMRMClassifier(),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+    model = BCFWClassifier(tol=0.5).fit([x[0] for x in X], y)
+    with pytest.raises(ValueError, match=words):
+        model.predict(X)
+    BCFWClassifier(structure, tol=0.5).fit(X, y)
