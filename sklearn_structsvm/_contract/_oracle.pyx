@@ -400,7 +400,8 @@ cdef class BlockOracle:
 
     def labeling_from_object(self, Py_ssize_t i, saved):
         """Inverse of `labeling_to_object`; ValueError where it is no labeling."""
-        labels = np.ascontiguousarray(saved, dtype=np.intc)
-        check_shape(f"labeling of example {i}", labels, self.n_labels(i))
-        check_indices(f"labeling of example {i}", labels, self.n_values)
-        return labels
+        name = f"labeling of example {i}"
+        labels = np.asarray(saved)
+        check_shape(name, labels, self.n_labels(i))
+        check_indices(name, labels, self.n_values)
+        return np.ascontiguousarray(labels, dtype=np.intc)

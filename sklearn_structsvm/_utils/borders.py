@@ -59,6 +59,29 @@ def restore(name, target, values):
     array[...] = as_floats(name, values, *array.shape)
 
 
+def check_entries(name, state, *keys):
+    """ValueError where what was saved is no dictionary with these keys."""
+    if not isinstance(state, dict):
+        raise ValueError(
+            f"{name} must be a dict; got {type(state).__name__}: it was changed after "
+            "fit."
+        )
+    for key in keys:
+        if key not in state:
+            raise ValueError(f"{name} must have {key!r}: it was changed after fit.")
+
+
+def as_tuple(name, values, length):
+    """A list or tuple of this length as a tuple; ValueError where it is none."""
+    if not isinstance(values, (list, tuple)) or len(values) != length:
+        found = f" of length {len(values)}" if isinstance(values, (list, tuple)) else ""
+        raise ValueError(
+            f"{name} must be a list or tuple of length {length}; got "
+            f"{type(values).__name__}{found}."
+        )
+    return tuple(values)
+
+
 def check_shape(name, array, *shape):
     """ValueError where an array or a view has another shape.
 

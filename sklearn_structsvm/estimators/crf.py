@@ -380,6 +380,7 @@ class CRFClassifier(ProbabilisticClassifier):
 
     solver_: str
 
+    _dual_entries = ("weights",)
     _parameter_constraints: dict = {
         **PROBLEM_CONSTRAINTS,
         "C": [Interval(Real, 0, None, closed="neither")],

@@ -161,7 +161,8 @@ def fresh(structure):
 def is_flat(structure):
     """Whether a `structure` parameter means one row of X per example, so far known."""
     structure = named_structure(structure)
-    return structure is None or structure.flat
+    # Of a damaged one the methods themselves tell.
+    return getattr(structure, "flat", True)
 
 
 def _holds_sequences(X):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import (
     as_floats,
+    check_entries,
     check_integer,
     check_sparse,
 )
@@ -118,7 +119,8 @@ def knows(name):
         structure = getattr(estimator, "structure_", None)
         if structure is None:
             structure = named_structure(estimator.structure)
-        return structure is None or hasattr(structure, name)
+        # Of a damaged one the method itself tells.
+        return not isinstance(structure, Structure) or hasattr(structure, name)
 
     return check
 
@@ -146,6 +148,9 @@ class StructuredClassifier(
     A subclass says in `_fit` what problem is solved by what, see `_train_bcfw`,
     `_train_exact` and `_run`.
     """
+
+    # What every dual point has that a fit keeps.
+    _dual_entries: tuple[str, ...] = ("blocks", "loss")
 
     # What a fit sets, for editors and type checkers.
     coef_: np.ndarray
@@ -185,8 +190,24 @@ class StructuredClassifier(
     @property
     def _weights(self):
         """w, once the state is seen to fit together: it may have been set by hand."""
-        self.structure_.check_fitted()
+        self._check_fitted_structure()
         return joined_weights(self.structure_, vars(self))
+
+    def _check_fitted_structure(self):
+        """ValueError where `structure_` was changed into what cannot predict."""
+        structure = self.structure_
+        if not isinstance(structure, Structure):
+            raise ValueError(
+                f"structure_ must be a Structure; got {structure!r}: it was changed "
+                "after fit."
+            )
+        try:
+            structure.check_fitted()
+        except AttributeError as error:
+            raise ValueError(
+                f"structure_ is not a fitted structure, {error}: it was changed after "
+                "fit."
+            ) from error
 
     def _n_threads(self, X):
         n_items = X.shape[0] if self.structure_.flat else len(X)
@@ -196,9 +217,8 @@ class StructuredClassifier(
     def _reading(self):
         """w, for what looks for NaN in the few numbers that it makes of it.
 
-        Where it finds any, the error names the attribute.
+        Where it finds any, the error names the attribute. `_check_X` comes before.
         """
-        self.structure_.check_fitted()
         w = joined_weights(self.structure_, vars(self), finite=False)
         try:
             yield w
@@ -210,6 +230,7 @@ class StructuredClassifier(
         """X as the structure takes it, of another library's arrays where it may be."""
         if "structure_" not in vars(self):
             check_is_fitted(self)
+        self._check_fitted_structure()
         xp = foreign_namespace(X)
         if xp is not None:
             if not (takes_foreign and self.structure_.flat):
@@ -630,7 +651,9 @@ class StructuredClassifier(
         kept = before.get("_dual_state")
         if key is None or kept is None:
             return None
-        if kept["key"] != key:
+        check_entries("_dual_state", kept, "key", "state")
+        check_entries("_dual_state['state']", kept["state"], *self._dual_entries)
+        if not (isinstance(kept["key"], str) and kept["key"] == key):
             others = " or ".join(["y or the structure", *kind])
             self._warn_of_cold_start(f"{others} is not that", "dual point is")
             return None

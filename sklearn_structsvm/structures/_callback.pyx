@@ -6,7 +6,7 @@ what is known of labelings lies in arrays, and steps over those at hand ask nobo
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import as_floats, check_indices
+from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_indices
 
 from libc.limits cimport INT_MAX
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -444,9 +444,8 @@ cdef class CallbackOracle(BlockOracle):
 
     def set_blocks(self, blocks):
         cdef Py_ssize_t i
-        if len(blocks) != self.n_blocks:
-            raise ValueError(f"{len(blocks)} blocks for {self.n_blocks} examples.")
-        for i, (indices, values) in enumerate(blocks):
+        for i, block in enumerate(as_tuple("blocks", blocks, self.n_blocks)):
+            indices, values = as_tuple(f"block {i}", block, 2)
             indices = np.asarray(indices)
             check_indices(f"indices of block {i}", indices, self.n_weights)
             values = as_floats(f"values of block {i}", values, len(indices))

@@ -16,7 +16,7 @@ rescaling, which subtracts, as large as is needed to make one + score negative.
 import numpy as np
 
 from sklearn_structsvm._utils.borders import (
-    as_floats, check_indices, check_shape, check_starts, restore)
+    as_floats, as_tuple, check_indices, check_shape, check_starts, restore)
 
 from libc.math cimport INFINITY, fabs, isnan, log
 from cython.parallel cimport prange, threadid
@@ -711,7 +711,7 @@ cdef class ChainOracle(BlockOracle):
         return np.array(self.nodes), np.array(self.edges)
 
     def set_blocks(self, blocks):
-        nodes, edges = blocks
+        nodes, edges = as_tuple("blocks", blocks, 2)
         restore("nodes of the blocks", self.nodes, nodes)
         restore("edges of the blocks", self.edges, edges)
 

@@ -28,7 +28,7 @@ Nodes that it does not settle stay as they are, by which no labels become worse.
 import numpy as np
 
 from sklearn_structsvm._utils.borders import (
-    check_indices, check_shape, check_starts, restore)
+    as_tuple, check_indices, check_shape, check_starts, restore)
 
 from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free, malloc
@@ -804,7 +804,7 @@ cdef class GraphOracle(ChainOracle):
         return np.array(self.nodes), np.array(self.sums)
 
     def set_blocks(self, blocks):
-        nodes, sums = blocks
+        nodes, sums = as_tuple("blocks", blocks, 2)
         restore("nodes of the blocks", self.nodes, nodes)
         restore("edges of the blocks", self.sums, sums)
 

@@ -290,7 +290,7 @@ class Structure(DocumentedMixin, BaseEstimator):
             check = check_floats if shape else as_floats
             check(name, getattr(self, name), *shape)
         n_weights = max(self._count_weights(), 1)
-        if self.n_weights_ != n_weights:
+        if np.ndim(self.n_weights_) or self.n_weights_ != n_weights:
             raise ValueError(
                 f"{type(self).__name__} has n_weights_={self.n_weights_}, but its "
                 f"features and classes need {n_weights}: it was changed after fit."

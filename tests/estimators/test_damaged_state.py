@@ -1,14 +1,18 @@
 """A fitted state that was changed, by hand or in a file, is refused and never read."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
+from _estimators import make_problem
 from _saving import SAVED
 from _structures import ALL, data_of
 from scipy import sparse
+from sklearn.base import clone
 
-from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
+from sklearn_structsvm.structures import Structure
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -241,6 +245,85 @@ def test_exact_steps_refuse_a_damaged_dual_point_too(kind, damage):
     damage(model._dual_state["state"])
     with pytest.raises(ValueError, match="^(blocks|loss) must"):
         model.fit(X, y)
+
+
+JUNK = (None, "x", 5, {}, [], [None], np.zeros(3), [0.5])
+
+
+@pytest.mark.parametrize("model", [BCFWClassifier, SlackRescaledSSVM, CRFClassifier])
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "cycles", "custom"])
+def test_a_dual_state_of_other_things_is_refused_by_name(kind, model):
+    if model is CRFClassifier and kind in ("cycles", "custom"):
+        pytest.skip("it needs sums over all labelings")
+    if kind == "custom":
+        problem = make_problem(kind)
+        structure, X, y = problem.structure, problem.X, problem.y
+    else:
+        structure, X, y = data_of(kind)
+    model = model(structure, warm_start=True, max_iter=2, random_state=0)
+    if kind == "cycles" and "search" in model.get_params():
+        model.set_params(search="bisecting")
+    if kind != "multiclass" and "step" in model.get_params():
+        model.set_params(step="pairwise")
+    good = model.fit(X, y)._dual_state
+
+    def refused(damaged, words):
+        model._dual_state = damaged
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+
+    for junk in JUNK[1:]:
+        refused(junk, "^_dual_state must")
+    for key in good:
+        refused({key: good[key]}, f"^_dual_state must have '{'ks'[key == 'key']}")
+    for junk in JUNK:
+        refused(good | {"state": junk}, r"^_dual_state\['state'\] must")
+    for key in good["state"]:
+        if key == "weights" and "factors" in good["state"]:
+            continue  # what has both goes on from the factors
+        for junk in JUNK:
+            refused(good | {"state": good["state"] | {key: junk}}, "must")
+    model._dual_state = good
+    model.fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "tree", "cycles", "pairs"])
+def test_a_structure_that_is_none_is_refused_by_name(kind):
+    model, X, y = fitted(kind)
+    if kind in ("multiclass", "chain", "tree"):
+        model = CRFClassifier(model.structure, max_iter=1).fit(X, y)
+    good = model.structure_
+    others = [None, "chain", 5, {}, object(), clone(good), Structure()]
+    calls = [model.predict, lambda X: model.score(X, y)]
+    if isinstance(model, CRFClassifier):
+        calls += [
+            model.predict_proba,
+            model.entropy,
+            lambda X: model.log_likelihood(X, y),
+        ]
+    if good.flat:
+        calls.append(model.decision_function)
+    elif kind != "cycles":
+        calls += [model.predict_k_best, model.max_marginals]
+    for other in others:
+        model.structure_ = other
+        # The base class has neither marginals nor k best labelings.
+        for call in calls[: 2 if type(other) is Structure else None]:
+            with pytest.raises(
+                ValueError, match="^structure_ .*it was changed after fit"
+            ):
+                call(X)
+    for name in ("classes_", "n_features_in_", "n_weights_", "label_costs_"):
+        model.structure_ = copy.deepcopy(good)
+        delattr(model.structure_, name)
+        with pytest.raises(ValueError, match=f"^structure_ .*{name}"):
+            model.predict(X)
+        for junk in (None, "x", np.zeros((2, 2, 2)), -1):
+            setattr(model.structure_, name, junk)
+            with pytest.raises(ValueError, match=f"{name}|has n_weights_="):
+                model.predict(X)
+    model.structure_ = good
+    model.predict(X)
 
 
 def with_bad_indices(X):

@@ -150,7 +150,7 @@ def test_steps_over_labelings_at_hand_call_nothing_of_the_structure(as_sparse):
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ([], "0 blocks for 7"),
+        ([], "blocks must be a list or tuple of length 7"),
         ([([6], [1.0])] * 7, r"indices of block 0 must be integers in \[0, 6\)"),
         ([([-1], [1.0])] * 7, "indices of block 0"),
         ([([0.5], [1.0])] * 7, "indices of block 0"),

@@ -12,7 +12,7 @@ variables is `_bcfw`, and `_crf`.
 """
 import numpy as np
 
-from sklearn_structsvm._utils.borders import as_floats, check_shape, restore
+from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
 
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
@@ -532,12 +532,13 @@ cdef class BlockDual(ProximalIterate):
         self.oracle.set_blocks(state["blocks"])
         restore("loss", self.loss_bar, state["loss"])
         if self.keeps_mass:
-            corners = state["corners"]
-            if len(corners) != n:
-                raise ValueError(f"{len(corners)} active sets for {n} examples.")
+            corners = as_tuple("corners (active sets)", state["corners"], n)
             for i in range(n):
+                if not isinstance(corners[i], list):
+                    raise ValueError(f"The active set of example {i} must be a list.")
                 self.corners.sets[i].count = 0
-                for saved, alpha, loss in corners[i]:
+                for corner in corners[i]:
+                    saved, alpha, loss = as_tuple("A corner", corner, 3)
                     labels = self.oracle.labeling_from_object(i, saved)
                     alpha, loss = as_floats("mass and loss", (alpha, loss), 2)
                     c = self.add_corner(i, &labels[0], loss)

@@ -37,7 +37,7 @@ last centre, to y = w + β (w - w'), β = (1 - √q) / (1 + √q).
 """
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_shape, restore
+from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
 
 
 cdef class ProximalIterate:
@@ -195,7 +195,8 @@ cdef class ProximalIterate:
         """Where there is one in the state; v is to be Aα."""
         if "centre" not in state:
             return
-        ratio, z, w_before = state["centre"]
+        ratio, z, w_before = as_tuple("centre", state["centre"], 3)
+        ratio = float(as_floats("The proximal term", ratio))
         if not 0.0 < ratio < np.inf:
             raise ValueError(f"The proximal term must be positive; got {ratio!r} λ.")
         self.z, self.w_before = np.array(self.v), np.array(self.v)
