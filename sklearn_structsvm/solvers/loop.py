@@ -5,9 +5,10 @@ from time import perf_counter
 
 import numpy as np
 
-# Steps between two looks at the clock and at pending signals.
+# Steps between two looks at the clock and at pending signals. One that calls a structure
+# in Python may take seconds, such as a linear program of a graph.
 CHUNK = 1024
-CHUNK_OF_CALLBACKS = 16
+CHUNK_OF_CALLBACKS = 1
 
 # How far below zero rounding may take a gap, as a share of the largest objective that the
 # run has seen. A gap is a difference of sums over the examples, whose terms are sums over

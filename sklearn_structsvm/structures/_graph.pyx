@@ -30,6 +30,7 @@ import numpy as np
 from sklearn_structsvm._utils.borders import (
     as_tuple, check_indices, check_shape, check_starts, restore)
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -75,6 +76,12 @@ cdef enum:
 cdef enum:
     MAX_ROUNDS = 100
 cdef double LEAST_PROGRESS = 1e-3
+
+# Graphs with more scores of pairs look at signals each: a chunk of those with fewer takes
+# some tenths of a second.
+cdef enum:
+    LARGE = 1000
+
 # Of a bound that the labeling attains, up to rounding.
 cdef double ROUNDING = 1e-13
 
@@ -377,6 +384,9 @@ cdef class GraphOracle(ChainOracle):
             self._climb(i, work, labels)
         else:
             self._pass_messages(i, work, labels)
+        if self.n_edges(i) * k * k > LARGE:
+            with gil:
+                PyErr_CheckSignals()
         return self.evaluate(i, work, labels, score, loss)
 
     cdef double upper_bound(

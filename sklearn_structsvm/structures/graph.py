@@ -324,6 +324,7 @@ class GraphStructure(NodeStructure):
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         if not self._is_compiled(X):
+            load_highs()
             return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
         return self._graph_oracle(X, y, relaxed=True)
 
@@ -532,6 +533,10 @@ class GraphStructure(NodeStructure):
 
     def _best_point(self, x, theta, tables, polytopes):
         """A labeling, or a point of the local polytope of the largest score."""
+        if not np.any(tables):
+            # Nodes that do not depend on one another, as where all weights are zero: of
+            # this a simplex method would take long, as many points are the best.
+            return self.classes_[theta.argmax(axis=1)]
         T, edges = len(theta), x[1]
         key = (T, edges.tobytes())
         if key not in polytopes:

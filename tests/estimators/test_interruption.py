@@ -11,9 +11,10 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
-from sklearn.exceptions import NotFittedError
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklearn_structsvm import BCFWClassifierCV
+from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 
 pytestmark = pytest.mark.thread_unsafe(reason="there is one fuse")
@@ -215,3 +216,23 @@ def test_without_warm_start_no_dual_state_is_kept(make_problem):
     assert_same_fit(model, problem.fitted())
     assert sorted(fitted_attributes(model)) == sorted(fitted_attributes(problem.fitted()))
     assert not hasattr(model, "_dual_state")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BCFWClassifier(step="fw"),
+        BCFWClassifier(),
+        SlackRescaledSSVM(),
+        SlackRescaledSSVM(solver="cutting_plane"),
+    ],
+    ids=str,
+)
+def test_max_time_is_looked_at_after_each_call_of_a_structure_in_python(model):
+    problem, n_seen = make_problem("custom", n=12), []
+    structure = PythonMulticlass(spy=lambda: n_seen.append(1), product=True)
+    model = clone(model).set_params(structure=structure, max_time=1e-9, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model.fit(problem.X, problem.y)
+    # Checks of the gap before and after, and a step in between.
+    assert len(n_seen) <= 12 + 1 + 12

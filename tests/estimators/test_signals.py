@@ -9,7 +9,11 @@ from _seeds import new_rng
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
-from sklearn_structsvm.structures import PairwiseMultilabelStructure
+from sklearn_structsvm.structures import (
+    GraphStructure,
+    PairwiseMultilabelStructure,
+    grid_edges,
+)
 
 pytestmark = [
     pytest.mark.skipif(
@@ -51,6 +55,20 @@ def task_of(inference):
 def test_predictions_look_at_signals(inference, n_threads):
     structure, X, _, w = task_of(inference)
     assert count_looks(lambda: structure.decode_batch(X, w, n_threads)) > 3
+
+
+@pytest.mark.parametrize("inference", ["messages", "expansion"])
+def test_large_graphs_look_at_signals_one_by_one(inference):
+    rng = new_rng(2)
+    X = [(rng.normal(size=(225, 2)), grid_edges((15, 15))) for _ in range(60)]
+    y = [rng.integers(4, size=225) for _ in X]
+    structure = GraphStructure(transition="directed", inference=inference)
+    X, y = structure.check_data(X, y)
+    structure.fit(X, y)
+    # Edges decide, and disagree, which takes many rounds.
+    w = rng.normal(size=structure.n_weights_)
+    w[: -4 * 4] *= 0.1
+    assert count_looks(lambda: structure.decode_batch(X, w)) > 3
 
 
 def run_by_gap(oracle, p):

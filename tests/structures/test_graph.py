@@ -53,6 +53,7 @@ from sklearn_structsvm.structures import (
 from sklearn_structsvm.structures._graph import GraphOracle
 from sklearn_structsvm.structures._probe import Probe
 from sklearn_structsvm.structures.graph import local_polytope
+from sklearn_structsvm.structures.polytope import Polytope
 
 KINDS = ["potts", "symmetric", "directed"]
 
@@ -410,6 +411,27 @@ def test_many_labels_on_cycles_need_no_linear_program_by_default(monkeypatch):
     assert [len(labels) for labels in model.predict(X)] == [len(y_i) for y_i in y]
     with pytest.raises(ImportError, match="Linear programs need HiGHS"):
         model.set_params(structure=GraphStructure(inference="lp")).fit(X, y)
+
+
+def test_edges_without_weight_need_no_linear_program(monkeypatch):
+    def solve(*_):
+        raise AssertionError("a linear program is solved")
+
+    monkeypatch.setattr(Polytope, "maximize", solve)
+    X, y = random_graphs(k=4, sizes=(5, 7))
+    structure = GraphStructure(inference="lp")
+    X, y = structure.check_data(X, y)
+    structure.fit(X, y)
+    w = new_rng(3).normal(size=structure.n_weights_)
+    # Of features and labels alone.
+    w[4 * (X[0][0].shape[1] + structure.bias) :] = 0.0
+    theta, _ = structure.potentials(X[0], w)
+    expected = structure.classes_[theta.argmax(axis=1)]
+    assert np.array_equal(structure.decode(X[0], w), expected)
+    wrong = structure.loss_augmented_decode(X[0], y[0], 0.0 * w)
+    assert structure.loss(y[0], wrong) == pytest.approx(1.0)
+    with pytest.raises(AssertionError):
+        structure.decode(X[0], new_rng(3).normal(size=structure.n_weights_))
 
 
 def test_equations_of_the_local_polytope_are_stated_once():
