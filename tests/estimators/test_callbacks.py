@@ -190,12 +190,6 @@ def test_verbose_prints_a_line_for_each_check_after_a_pass(make_problem, kind, c
     assert lines[-1].endswith(f"duality gap {model.dual_gap_:.3g}")
 
 
-@for_each_estimator
-def test_nothing_is_printed_unless_asked_for(make_problem, capsys):
-    make_problem("chain").fitted()
-    assert capsys.readouterr() == ("", "")
-
-
 # What is the same for every estimator that iterates.
 
 FAIR = EqualOpportunity(slack=0.05)
