@@ -113,13 +113,37 @@ def test_what_knows_no_bounds_refuses_a_structure_that_has_some(name, method):
     assert not hasattr(model, "coef_")
 
 
-@pytest.mark.parametrize("estimator", [BCFWClassifier, SlackRescaledSSVM, CRFClassifier])
-def test_bounds_hold_for_examples_on_many_machines(estimator):
+def bags(name):
+    """The data, on many machines."""
     bag = pytest.importorskip("dask.bag")
-    parts = [bag.from_sequence(items, npartitions=2) for items in chains()]
-    model = estimator(Attractive(), tol=0.1)
-    if estimator is CRFClassifier:
-        with pytest.raises(ValueError, match="bounds its weights, which CRFClassifier"):
-            model.fit(*parts)
+    return [bag.from_sequence(items, npartitions=2) for items in DATA[name][1]()]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("method", ["bcfw", "margin", "slack"])
+@pytest.mark.parametrize("name", DATA)
+def test_bounds_hold_for_examples_on_many_machines(name, method):
+    estimator, params = KEEPING[method]
+    model = estimator(DATA[name][0], tol=0.1, max_iter=20, **params).fit(*bags(name))
+    lower, upper = model.structure_.weight_bounds()
+    assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
+    if name != "parts":
+        assert (model.coef_[np.isfinite(lower)] == 0.0).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [(name, method) for name in DATA for method in REFUSING]
+    + [("chain", method) for method in OF_CHAINS],
+)
+def test_what_knows_no_bounds_refuses_them_on_many_machines_as_well(name, method):
+    estimator, params = (REFUSING | OF_CHAINS)[method]
+    model = estimator(structure=DATA[name][0], **params)
+    if method == "crf lbfgs":
+        words = "Attractive bounds its weights, which CRFClassifier does not support"
     else:
-        assert model.set_params(random_state=0).fit(*parts).coef_.min() == 0.0
+        # These know no examples on many machines either.
+        words = "needs data in memory|must be a sequence|does not support Dask"
+    with pytest.raises((ValueError, TypeError), match=words):
+        model.fit(*bags(name))
+    assert not hasattr(model, "coef_")
