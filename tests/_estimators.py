@@ -107,7 +107,9 @@ class Problem:
 
     def estimator(self, **params):
         """Reaches its tol, where plain steps would take long on so little data."""
-        defaults = {"step": "pairwise", "cache": False, "max_iter": 10**4}
+        defaults = {"max_iter": 10**4}
+        if params.get("solver", "bcfw") == "bcfw":
+            defaults |= {"step": "pairwise", "cache": False}
         defaults |= {"structure": self.structure, "random_state": 0}
         if self.model is SlackRescaledSSVM:
             defaults["search_rtol"] = 0.0

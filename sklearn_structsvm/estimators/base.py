@@ -6,6 +6,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._version import __version__
+from sklearn_structsvm.estimators.options import check_needs
 
 
 class AtomicFitMixin(DocumentedMixin):
@@ -34,6 +35,7 @@ class AtomicFitMixin(DocumentedMixin):
         """
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
+        check_needs(self)
         with Transaction(self) as transaction:
             self._fit(*data, transaction)
         return self

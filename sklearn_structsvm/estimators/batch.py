@@ -164,20 +164,6 @@ class BatchClassifier(StructuredClassifier):
             raise ValueError(
                 f"loss={loss!r} requires k, a number of rows or a fraction of them."
             )
-        if k is not None and loss not in NEEDS_K:
-            raise ValueError(
-                f"k={k!r} is only for {' and '.join(sorted(NEEDS_K))}; got loss={loss!r}."
-            )
-        if self._has_sample_loss() and self.label_costs is not None:
-            raise ValueError(
-                f"label_costs cannot be used with loss={loss!r}, which defines its own "
-                "costs."
-            )
-        if loss in TOP_LOSSES and self.class_weight is not None:
-            raise ValueError(
-                f"class_weight cannot be used with loss={loss!r}, which counts the rows "
-                "of one class among the first k."
-            )
 
     def _has_sample_loss(self):
         """Whether the loss is one of the whole sample."""

@@ -297,7 +297,6 @@ class BCFWClassifier(StructuredClassifier):
             return
         problem = make_problem(self, X, y, sample_weight)
         bounds = check_bounds(self.coef_bounds, problem.structure)
-        self._check_combination()
         if self._makes_exact_steps(problem.structure):
             self._train_exact(problem, data, transaction)
             return
@@ -314,34 +313,19 @@ class BCFWClassifier(StructuredClassifier):
             algorithm=self.algorithm,
         )
 
-    def _check_combination(self):
-        if self.algorithm == "batch" and (
-            self.step not in ("auto", "fw") or self.cache is True
-        ):
-            raise ValueError(
-                "algorithm='batch' requires step='fw' or 'auto', and no cache; got "
-                f"step={self.step!r}, cache={self.cache!r}."
-            )
-        if self.algorithm == "batch" and self.acceleration is True:
-            raise ValueError(
-                "acceleration=True requires algorithm='block'; got algorithm='batch'."
-            )
-
     def _makes_exact_steps(self, structure):
         if self.step not in ("auto", "exact"):
             return False
-        obstacles = {
-            f"structure={type(structure).__name__}": not has_exact_steps(structure),
-            "cache=True": self.cache is True,
-            "algorithm='batch'": self.algorithm == "batch",
-            "average=True": self.average,
-            f"coef_bounds={self.coef_bounds!r}": self.coef_bounds is not None,
-        }
-        obstacles = [name for name, there in obstacles.items() if there]
-        if obstacles and self.step == "exact":
+        has_steps = has_exact_steps(structure)
+        if self.step == "exact" and not has_steps:
             raise ValueError(
-                "step='exact' is only for BinaryStructure, MulticlassStructure and "
-                "MultilabelStructure, with algorithm='block' and without cache, average "
-                f"or coef_bounds; got {', '.join(obstacles)}. Use step='auto'."
+                "step='exact' requires structure=BinaryStructure, MulticlassStructure or "
+                f"MultilabelStructure; got structure={type(structure).__name__}. Use "
+                "step='auto'."
             )
-        return not obstacles
+        return has_steps and not (
+            self.cache is True
+            or self.algorithm == "batch"
+            or self.average
+            or self.coef_bounds is not None
+        )

@@ -12,6 +12,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, validate_params
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
+from sklearn_structsvm.estimators.options import check_needs
 from sklearn_structsvm.estimators.problem import (
     StructureName,
     check_nothing_to_learn,
@@ -159,6 +160,7 @@ def bcfw_path(
         n_jobs=n_jobs,
         random_state=random_state,
     )
+    check_needs(estimator)
     problem = make_problem(estimator, X, y, sample_weight)
     path, cut_by = find_path(
         estimator,

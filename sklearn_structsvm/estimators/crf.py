@@ -554,9 +554,9 @@ class CRFClassifier(ProbabilisticClassifier):
         has_newton = has_exact_steps(structure)
         if self.solver == "newton" and not has_newton:
             raise ValueError(
-                "solver='newton' is only for BinaryStructure, MulticlassStructure and "
-                f"MultilabelStructure. For {type(structure).__name__} use 'dual' or "
-                "'lbfgs'."
+                "solver='newton' requires structure=BinaryStructure, MulticlassStructure "
+                f"or MultilabelStructure; got structure={type(structure).__name__}. Use "
+                "solver='dual' or 'lbfgs'."
             )
         if self.solver != "auto":
             return self.solver

@@ -76,7 +76,8 @@ class SlackRescaledSSVM(StructuredClassifier):
     rescaling : {"slack", "margin"}, default="slack"
         "margin" solves the problem of `BCFWClassifier`, for comparison in a grid search.
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
-        How to find the most violating output (slack rescaling only).
+        How to find the most violating output. ``rescaling="margin"`` needs no search and
+        ignores this, `search_rtol` and `max_queries`, so a grid can contain both.
 
         - "angular" always finds it. A user-defined structure must define
           `constrained_decode` or `slack_augmented_decode`.
@@ -109,18 +110,18 @@ class SlackRescaledSSVM(StructuredClassifier):
     max_queries : int, default=1000
         Maximum number of decoder calls in one search.
     formulation : {"n-slack", "one-slack"}, default="n-slack"
-        For ``solver="cutting_plane"``: one set of cutting planes per example, or one for
-        all examples.
+        One set of cutting planes per example, or one for all examples (cutting planes
+        only).
     step : {"auto", "corrective", "fw", "pairwise", "away"}, default="auto"
-        Type of BCFW steps, see `BCFWClassifier`.
+        Type of steps, see `BCFWClassifier` (BCFW only).
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How BCFW and SGD draw examples: in proportion to their block duality gaps (BCFW
         only), uniformly, or once per pass in random order. "auto" is "gap" for BCFW
         without acceleration, and "permuted" otherwise.
     acceleration : bool or "auto", default="auto"
-        Whether to accelerate the steps of BCFW, see `BCFWClassifier`.
+        Whether to accelerate the steps, see `BCFWClassifier` (BCFW only).
     cache : bool or "auto", default="auto"
-        Whether BCFW tries the outputs found before, ahead of a search.
+        Whether to try the outputs found before, ahead of a search (BCFW only).
     average : bool or "auto", default="auto"
         Whether to return the weighted average of the iterates. BCFW does so only if a fit
         ends before it reaches `tol`. "auto" averages for SGD.
@@ -303,7 +304,6 @@ class SlackRescaledSSVM(StructuredClassifier):
         return self._fit_or_restore(X, y, sample_weight)
 
     def _fit(self, X, y, sample_weight, transaction):
-        self._check_combination()
         if holds_dask(X, y, sample_weight):
             self._fit_to_dask((X, y, sample_weight), transaction)
             return
@@ -386,27 +386,3 @@ class SlackRescaledSSVM(StructuredClassifier):
             f"violation, or after max_queries={self.max_queries}: use a smaller and a "
             "larger one, or a larger tol."
         )
-
-    def _check_combination(self):
-        if self.search == "sarawagi" and self.solver != "cutting_plane":
-            raise ValueError(
-                "search='sarawagi' needs the slack of each example, which only "
-                f"solver='cutting_plane' has; got solver={self.solver!r}. Use "
-                "search='binary', which does not need it."
-            )
-        if self.solver == "sgd" and self.sampling == "gap":
-            raise ValueError(
-                "sampling='gap' requires solver='bcfw'. With solver='sgd' use "
-                "'permuted' or 'uniform'."
-            )
-        if self.solver == "cutting_plane" and self.average is True:
-            raise ValueError("average=True cannot be used with solver='cutting_plane'.")
-        if self.solver != "bcfw" and self.acceleration is True:
-            raise ValueError(
-                f"acceleration=True requires solver='bcfw'; got solver={self.solver!r}."
-            )
-        if self.solver != "bcfw" and self.warm_start:
-            raise ValueError(
-                "warm_start=True requires solver='bcfw', which keeps its dual solution; "
-                f"got solver={self.solver!r}."
-            )

@@ -102,11 +102,11 @@ class SubLBFGSClassifier(BatchClassifier):
     line_search : {"exact", "wolfe"}, default="exact"
         Line search of the quasi-Newton steps for hinge losses.
     buffer : int, default=15
-        Number of recent steps used to estimate the curvature.
+        Number of recent steps used to estimate the curvature. Not for "subbfgs".
     direction_tol : float, default=1e-5
-        Tolerance of the direction-finding procedure.
+        Tolerance of the direction-finding procedure. Not for "owlqn".
     max_directions : int, default=20
-        Maximum number of directions tried in one step.
+        Maximum number of directions tried in one step. Not for "owlqn".
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
         Cost of predicting a class (column) for a true class (row), in the order of
         `classes_`. For several labels, the required margin between a present label (row)
@@ -321,26 +321,3 @@ class SubLBFGSClassifier(BatchClassifier):
                 "sensitive than the objective: use a larger tol."
             )
         return ""
-
-    def _check_combination(self):
-        super()._check_combination()
-        if (self.loss == "logistic") != (self.penalty == "l1"):
-            raise ValueError(
-                "loss='logistic' requires penalty='l1', and the other losses require "
-                f"penalty='l2'; got loss={self.loss!r}, penalty={self.penalty!r}."
-            )
-        if self.solver != "auto" and self.solver not in SOLVERS[self.penalty]:
-            known = ", ".join(repr(name) for name in SOLVERS[self.penalty])
-            raise ValueError(
-                f"penalty={self.penalty!r} requires solver='auto', {known}; got "
-                f"solver={self.solver!r}."
-            )
-        if self.penalty == "l1" and self.line_search != "exact":
-            raise ValueError(
-                f"line_search={self.line_search!r} requires penalty='l2'. OWL-QN has its "
-                "own line search."
-            )
-        if self.loss == "logistic" and self.label_costs is not None:
-            raise ValueError(
-                "label_costs cannot be used with loss='logistic'. Use class_weight."
-            )

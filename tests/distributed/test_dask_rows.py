@@ -137,7 +137,7 @@ def test_wrong_rows_are_errors_before_any_work():
             BCFWClassifier(structure).fit(*data)
     with pytest.raises(ValueError, match="warm_start=True needs data in memory"):
         BCFWClassifier(warm_start=True).fit(*data)
-    with pytest.raises(ValueError, match="step='exact' is only for BinaryStructure"):
+    with pytest.raises(ValueError, match="step='exact' requires coef_bounds=None"):
         BCFWClassifier(step="exact", coef_bounds=(-1, 1)).fit(*data)
     with pytest.raises(TypeError, match="y must be a Dask collection"):
         BCFWClassifier().fit(data[0], y)

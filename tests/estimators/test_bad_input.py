@@ -282,7 +282,7 @@ def test_batch_steps_are_plain():
     problem = make_problem("binary")
     for options in ({"step": "pairwise"}, {"step": "away"}, {"cache": True}):
         refused(
-            problem.X, problem.y, "algorithm='batch' requires", BinaryStructure(),
+            problem.X, problem.y, "requires algorithm='block'", BinaryStructure(),
             algorithm="batch", **options,
         )  # fmt: skip
 

@@ -257,7 +257,7 @@ def test_newton_is_for_rows():
     X, y = classes()
     for structure, data in ((ChainStructure(), chains()), (Mine(), (X, y))):
         with pytest.raises(
-            ValueError, match="solver='newton' is only for BinaryStructure"
+            ValueError, match="solver='newton' requires structure=BinaryStructure"
         ):
             CRFClassifier(structure, solver="newton").fit(*data)
     assert CRFClassifier(Mine(), solver="lbfgs").fit(X, y).solver_ == "lbfgs"

@@ -142,7 +142,9 @@ def test_auto_takes_exact_steps_wherever_it_can(kind):
 def test_other_structures_have_no_exact_steps(kind):
     problem = make_problem(kind)
     name = type(problem.structure).__name__
-    with pytest.raises(ValueError, match=f"step='exact' is only for.*structure={name}"):
+    with pytest.raises(
+        ValueError, match=f"step='exact' requires structure=.*structure={name}"
+    ):
         problem.fitted(step="exact")
     assert problem.fitted(step="auto", cache=False).step_ in ("fw", "corrective")
 

@@ -542,7 +542,7 @@ REFUSED = [
     ({"search": "sarawagi"}, r"search='sarawagi'.*solver='cutting_plane'.*'bcfw'"),
     ({"search": "sarawagi", "solver": "sgd"}, r"'cutting_plane'.*solver='sgd'"),
     ({"sampling": "gap", "solver": "sgd"}, r"sampling='gap'.*'permuted' or 'uniform'"),
-    ({"average": True, "solver": "cutting_plane"}, "average=True cannot be used"),
+    ({"average": True, "solver": "cutting_plane"}, "average=True requires"),
     ({"warm_start": True, "solver": "sgd"}, "warm_start=True.*'bcfw'.*solver='sgd'"),
     ({"warm_start": True, "solver": "cutting_plane"}, "warm_start=True.*cutting_plane"),
 ]

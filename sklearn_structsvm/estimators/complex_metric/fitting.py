@@ -208,13 +208,6 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
                 f"{kind}, but metric={self.metric!r} is a metric of one class. For more "
                 "classes pass it as an object with a pos_label."
             )
-        if self.group_estimator is not None and not self.group_blind:
-            raise ValueError("group_estimator requires group_blind=True.")
-        if self.constraint_confidence is not None and self.confusion == "probabilities":
-            raise ValueError(
-                "constraint_confidence requires counting labels; got "
-                "confusion='probabilities'."
-            )
         if self._is_plugin:
             for name, classifier in self._classifiers().items():
                 check_classifier(
@@ -223,18 +216,6 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
                     " CalibratedClassifierCV makes probabilities of a decision_function; "
                     "lmo='weighted' needs none.",
                     name,
-                )
-            return
-        for name, is_set in (
-            ("cv", isinstance(self.cv, str)),
-            ("confusion", self.confusion == "probabilities"),
-            ("group_blind", bool(self.group_blind)),
-            ("constraint_confidence", self.constraint_confidence is not None),
-        ):
-            if is_set:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} requires class probabilities, which "
-                    f"only lmo='plugin' uses; got lmo={self.lmo!r}."
                 )
 
     def _routed_fit(self, sample_weight, sensitive_features, costs, fit_params):

@@ -428,14 +428,7 @@ class MultilabelMetricClassifier(
                 "average='samples' supports only F-measures, such as metric='f1' or "
                 f"FBeta(beta=...); got metric={self.metric!r}."
             )
-        thresholds = k is None and not samples
-        what = "average='samples'" if samples else f"labels_per_row={k}"
-        if self.confusion == "labels" and not thresholds:
-            raise ValueError(f"{what} does not support confusion='labels'.")
-        constraints = read_constraints(self.constraints)
-        if constraints and not thresholds:
-            raise ValueError(f"{what} does not support constraints.")
-        for constraint in constraints:
+        for constraint in read_constraints(self.constraints):
             if (
                 constraint.needs_groups
                 or constraint.needs_baseline

@@ -176,8 +176,8 @@ class TestMisuse:
     @pytest.mark.parametrize(
         ("params", "words"),
         [
-            ({"confusion": "probabilities"}, "requires counting labels"),
-            ({"lmo": "weighted"}, "constraint_confidence=0.95 requires class"),
+            ({"confusion": "probabilities"}, "requires confusion='auto' or 'labels'"),
+            ({"lmo": "weighted"}, "constraint_confidence=0.95 requires lmo='plugin'"),
             ({"constraints": Quantification(0.1)}, "constraints on rates"),
         ],
     )

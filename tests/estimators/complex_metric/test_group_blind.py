@@ -522,7 +522,7 @@ class TestMisuse:
         [
             ({"group_estimator": LogisticRegression(), "group_blind": False}, ValueError,
              "requires group_blind=True"),
-            ({"lmo": "weighted"}, ValueError, "group_blind=True requires class prob"),
+            ({"lmo": "weighted"}, ValueError, "group_blind=True requires lmo='plugin'"),
             ({"group_estimator": StandardScaler()}, TypeError, "group_estimator must"),
             ({"group_blind": "yes"}, ValueError, "group_blind"),
         ],

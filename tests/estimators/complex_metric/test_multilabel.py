@@ -481,14 +481,14 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
             "supports only F-measures",
         ),
         ({"labels_per_row": 5}, "exceeds the 4 labels"),
-        ({"labels_per_row": 2, "confusion": "labels"}, "not support confusion='labels'"),
+        ({"labels_per_row": 2, "confusion": "labels"}, "requires labels_per_row=None"),
         (
             {"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]},
-            "not support constr",
+            "constraints=.* requires labels_per_row=None; got labels_per_row=2",
         ),
         (
             {"average": "samples", "constraints": Precision(at_least=0.5)},
-            "not support constr",
+            "constraints=.* requires average='macro' or 'micro'",
         ),
         ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
         ({"constraints": Coverage(at_most={2: 0.1})}, "2 is not a class"),

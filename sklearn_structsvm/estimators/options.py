@@ -1,0 +1,236 @@
+"""What parameters need of one another: one table, one check, one wording."""
+
+from dataclasses import dataclass, field
+from inspect import signature
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a parameter needs of another one.
+
+    Attributes
+    ----------
+    values : tuple or None
+        The values of the parameter that have the need. None: whatever is not its default,
+        False or empty, which ask for nothing.
+    other : str
+        The other parameter.
+    allowed : tuple
+        The values, or types of values, that it may have.
+    given : dict
+        Where other parameters have these values; anywhere by default.
+    hint : str
+        More sentences for the error.
+    """
+
+    values: tuple[Any, ...] | None
+    other: str
+    allowed: tuple[Any, ...]
+    hint: str = ""
+    given: dict[str, Any] = field(default_factory=dict)
+
+
+# Characters of a value in an error.
+LONGEST = 60
+
+PACKAGE = __name__.partition(".")[0]
+
+NO_CACHE = Need(
+    ("corrective",),
+    "cache",
+    ("auto", False),
+    "Corrective steps keep the labelings that they need.",
+)
+
+_QUASI_NEWTON = ("auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs")
+_ORTHANT = ("owlqn", "owlqn*")
+_ROW_LOSSES = ("hinge", "slack_hinge")
+_TABLE_LOSSES = ("f1", "jaccard", "zero_one", "roc_auc", ConfusionMetric)
+
+_BATCH: dict[str, list[Need]] = {
+    "k": [Need(None, "loss", ("precision_at_k", "recall_at_k"))],
+    "label_costs": [
+        Need(None, "loss", _ROW_LOSSES, "Use class_weight for weights of the classes.")
+    ],
+    "class_weight": [
+        Need(
+            None,
+            "loss",
+            (*_ROW_LOSSES, "logistic", *_TABLE_LOSSES),
+            "The others count the rows of one class among the first k.",
+        )
+    ],
+}
+
+_CRF: dict[str, list[Need]] = {
+    "sampling": [Need(None, "solver", ("auto", "dual"))],
+    "acceleration": [Need(None, "solver", ("auto", "dual"))],
+}
+
+# By the names of estimators, which subclasses of theirs share; then by parameters. What
+# all solvers have, such as `tol`, needs nothing; and neither does what is ignored so that
+# one grid can hold several solvers' parameters.
+NEEDS: dict[str, dict[str, list[Need]]] = {
+    "BCFWClassifier": {
+        "step": [
+            Need(("exact", "corrective", "pairwise", "away"), "algorithm", ("block",)),
+            Need(("exact",), "cache", ("auto", False)),
+            Need(("exact",), "average", (False,)),
+            Need(("exact",), "coef_bounds", (None,), "Use step='auto'."),
+            NO_CACHE,
+        ],
+        "cache": [Need(None, "algorithm", ("block",))],
+        "sampling": [Need(None, "algorithm", ("block",))],
+        "acceleration": [Need(None, "algorithm", ("block",))],
+    },
+    "BCFWClassifierCV": {"step": [NO_CACHE]},
+    "SlackRescaledSSVM": {
+        "step": [Need(None, "solver", ("bcfw",)), NO_CACHE],
+        "cache": [Need(None, "solver", ("bcfw",))],
+        "acceleration": [Need(None, "solver", ("bcfw",))],
+        "warm_start": [
+            Need(None, "solver", ("bcfw",), "Only it keeps its dual solution.")
+        ],
+        "sampling": [
+            Need(
+                ("gap",),
+                "solver",
+                ("bcfw",),
+                "With solver='sgd' use 'permuted' or 'uniform'.",
+            ),
+            Need(None, "solver", ("bcfw", "sgd")),
+        ],
+        "average": [Need(None, "solver", ("bcfw", "sgd"))],
+        "formulation": [Need(None, "solver", ("cutting_plane",))],
+        "search": [
+            Need(
+                ("sarawagi",),
+                "solver",
+                ("cutting_plane",),
+                "Only it knows the slack of each example. search='binary' does not need "
+                "it.",
+            )
+        ],
+    },
+    "CRFClassifier": _CRF,
+    "CRFClassifierCV": _CRF,
+    "BMRMClassifier": _BATCH,
+    "SubLBFGSClassifier": {
+        **_BATCH,
+        "loss": [Need(("logistic",), "penalty", ("l1",))],
+        "penalty": [Need(("l1",), "loss", ("logistic",))],
+        "solver": [
+            Need(_QUASI_NEWTON[1:], "penalty", ("l2",)),
+            Need(_ORTHANT, "penalty", ("l1",)),
+        ],
+        "line_search": [
+            Need(None, "penalty", ("l2",), "OWL-QN has a line search of its own.")
+        ],
+        "buffer": [
+            Need(None, "solver", ("auto", "dual-hybrid", "hybrid", "sublbfgs", *_ORTHANT))
+        ],
+        "direction_tol": [Need(None, "solver", ("owlqn*",), given={"penalty": "l1"})],
+        "max_directions": [Need(None, "solver", ("owlqn*",), given={"penalty": "l1"})],
+    },
+    "ComplexMetricClassifier": {
+        "group_estimator": [Need(None, "group_blind", (True,))],
+        "constraint_confidence": [
+            Need(None, "confusion", ("auto", "labels")),
+            Need(None, "lmo", ("plugin",), "Only it uses class probabilities."),
+        ],
+        "cv": [
+            Need(("prefit",), "lmo", ("plugin",), "Only it uses class probabilities.")
+        ],
+        "confusion": [
+            Need(
+                ("probabilities",),
+                "lmo",
+                ("plugin",),
+                "Only it uses class probabilities.",
+            )
+        ],
+        "group_blind": [
+            Need(None, "lmo", ("plugin",), "Only it uses class probabilities.")
+        ],
+    },
+    "MultilabelMetricClassifier": {
+        name: [
+            Need(values, "labels_per_row", (None,), "It is for thresholds only."),
+            Need(values, "average", ("macro", "micro"), "It is for thresholds only."),
+        ]
+        for name, values in (("constraints", None), ("confusion", ("labels",)))
+    },
+}
+
+
+def check_needs(estimator):
+    """ValueError where a parameter of an estimator needs another value of a second one.
+
+    Whatever the data are: what depends on them is said where they are known.
+    """
+    for kind in type(estimator).__mro__:
+        if kind.__name__ in NEEDS and kind.__module__.startswith(PACKAGE):
+            break
+    else:
+        return
+    defaults = signature(kind.__init__).parameters
+    for name, needs in NEEDS[kind.__name__].items():
+        value, default = getattr(estimator, name), defaults[name].default
+        for need in needs:
+            if _has(need, value, default) and _is_where(need, estimator):
+                other = getattr(estimator, need.other)
+                if not _is_one(other, need.allowed):
+                    raise ValueError(_words(name, value, need, other))
+
+
+def _has(need, value, default):
+    """Whether a value has the need."""
+    if need.values is not None:
+        return _is_one(value, need.values)
+    asks_for_nothing = isinstance(value, (bool, np.bool_, list, tuple)) and not value
+    return not (asks_for_nothing or _is_one(value, (default,)))
+
+
+def _is_where(need, estimator):
+    return all(_is_one(getattr(estimator, k), (v,)) for k, v in need.given.items())
+
+
+def _is_one(value, allowed):
+    """Whether a value is one of those allowed, or of their types."""
+    # Of arrays a comparison would be an array.
+    is_plain = value is None or isinstance(value, (str, Number, np.bool_))
+    return any(
+        isinstance(value, one) if isinstance(one, type) else is_plain and value == one
+        for one in allowed
+    )
+
+
+def _words(name, value, need, other):
+    allowed = [
+        f"a {one.__name__}" if isinstance(one, type) else repr(one)
+        for one in need.allowed
+    ]
+    listed = " or ".join(
+        [", ".join(allowed[:-1]), allowed[-1]] if allowed[1:] else allowed
+    )
+    where = [f"{k}={v!r}" for k, v in need.given.items()]
+    where = f" with {' and '.join(where)}" if where else ""
+    hint = f" {need.hint}" if need.hint else ""
+    return (
+        f"{_named(name, value)} requires {need.other}={listed}{where}; got "
+        f"{_named(need.other, other)}.{hint}"
+    )
+
+
+def _named(name, value):
+    """A parameter with its value, as far as that is short."""
+    words = repr(value)
+    if len(words) > LONGEST or "\n" in words:
+        words = f"{type(value).__name__}(...)"
+    return f"{name}={words}"

@@ -1,0 +1,164 @@
+"""What parameters need of one another: one table, one check, one wording."""
+
+import re
+from inspect import signature
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+from sklearn.model_selection import GridSearchCV
+
+import sklearn_structsvm
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    MultilabelMetricClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+    bcfw_path,
+)
+from sklearn_structsvm.estimators.options import NEEDS, check_needs
+from sklearn_structsvm.metrics import FBeta
+
+# For parameters whose values are not listed: one that asks for something.
+SOMETHING = {
+    "label_costs": np.array([[0.0, 1.0], [2.0, 0.0]]),
+    "class_weight": "balanced",
+    "group_estimator": CRFClassifier(),
+    "constraints": [FBeta()],
+}
+
+
+def listed_values(estimator, name):
+    """Values that the parameter may have, where there are few."""
+    for constraint in estimator._parameter_constraints[name]:
+        yield from sorted(getattr(constraint, "options", ()))
+        if constraint == "boolean":
+            yield from (True, False)
+    yield from {"coef_bounds": [(0.0, 1.0)], "labels_per_row": [1]}.get(name, ())
+
+
+def other_value(estimator, name):
+    """Some value that is not the default, and asks for something."""
+    if name in SOMETHING:
+        return SOMETHING[name]
+    default = signature(type(estimator)).parameters[name].default
+    for value in listed_values(estimator, name):
+        if value is not False and value != default:
+            return value
+    return 2 * (default or 0.25)
+
+
+def needs():
+    for name, table in NEEDS.items():
+        for option, found in table.items():
+            for place, need in enumerate(found):
+                yield pytest.param(name, option, need, id=f"{name}-{option}-{place}")
+
+
+@pytest.mark.parametrize(("name", "option", "need"), [*needs()])
+def test_what_a_parameter_needs_is_checked_before_any_work(name, option, need):
+    cls = getattr(sklearn_structsvm, name)
+    values = need.values
+    if values is None:
+        values = [other_value(cls(), option)]
+    others = [v for v in listed_values(cls(), need.other) if v not in need.allowed]
+    assert others
+    for value in values:
+        for other in others:
+            model = cls(**need.given | {option: value, need.other: other})
+            # There are no data, which would be the next error.
+            with pytest.raises(ValueError, match="^[^ ]*=.* requires [^ ]*="):
+                model.fit(None, None)
+
+
+def test_the_words_name_both_parameters_and_their_values():
+    X, y = np.zeros((4, 1)), [0, 1, 0, 1]
+    cases = [
+        (
+            SlackRescaledSSVM(solver="sgd", step="pairwise"),
+            "step='pairwise' requires solver='bcfw'; got solver='sgd'.",
+        ),
+        (
+            SlackRescaledSSVM(solver="cutting_plane", cache=True),
+            "cache=True requires solver='bcfw'; got solver='cutting_plane'.",
+        ),
+        (
+            CRFClassifier(solver="newton", sampling="gap"),
+            "sampling='gap' requires solver='auto' or 'dual'; got solver='newton'.",
+        ),
+        (
+            SubLBFGSClassifier("logistic", penalty="l1", direction_tol=0.1),
+            "direction_tol=0.1 requires solver='owlqn*' with penalty='l1'; got "
+            "solver='auto'.",
+        ),
+        (
+            SubLBFGSClassifier(solver="subbfgs", buffer=3),
+            "buffer=3 requires solver='auto', 'dual-hybrid', 'hybrid', 'sublbfgs', "
+            "'owlqn' or 'owlqn*'; got solver='subbfgs'.",
+        ),
+        (BMRMClassifier(loss=FBeta(), k=3), "got loss=FBeta()."),
+        (
+            BCFWClassifier(algorithm="batch", sampling="gap"),
+            "sampling='gap' requires algorithm='block'; got algorithm='batch'.",
+        ),
+    ]
+    for model, words in cases:
+        with pytest.raises(ValueError, match=re.escape(words)):
+            model.fit(X, y)
+
+
+def test_the_buffer_of_owlqn_is_its_own():
+    rng = new_rng(0)
+    X = rng.standard_normal((60, 12))
+    y = (X[:, 0] + rng.standard_normal(60) > 0).astype(int)
+    params = {"penalty": "l1", "C": 10.0, "tol": 1e-6}
+    steps = [
+        SubLBFGSClassifier("logistic", buffer=buffer, **params).fit(X, y).n_iter_
+        for buffer in (1, 15)
+    ]
+    assert steps[0] != steps[1]
+
+
+def test_defaults_and_false_and_nothing_are_never_refused():
+    for name in NEEDS:
+        check_needs(getattr(sklearn_structsvm, name)())
+    for no in (False, np.False_):
+        check_needs(SlackRescaledSSVM(solver="sgd", acceleration=no, cache=no))
+        check_needs(BCFWClassifier(step="exact", average=no, cache=no))
+    check_needs(MultilabelMetricClassifier(labels_per_row=2, constraints=[]))
+    check_needs(BMRMClassifier(loss=FBeta(), class_weight="balanced"))
+
+
+def test_yes_may_be_numpys():
+    with pytest.raises(ValueError, match="cache=.*True.* requires solver='bcfw'"):
+        check_needs(SlackRescaledSSVM(solver="sgd", cache=np.True_))
+
+
+def test_subclasses_have_the_needs_too():
+    class Mine(CRFClassifier):
+        pass
+
+    with pytest.raises(ValueError, match="sampling='gap' requires"):
+        Mine(solver="lbfgs", sampling="gap").fit(np.zeros((4, 1)), [0, 1, 0, 1])
+
+
+def test_paths_and_cross_validation_check_as_well():
+    X, y = np.zeros((4, 1)), [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="step='corrective' requires cache="):
+        bcfw_path(X, y, step="corrective", cache=True)
+    with pytest.raises(ValueError, match="step='corrective' requires cache="):
+        BCFWClassifierCV(step="corrective", cache=True).fit(X, y)
+    with pytest.raises(ValueError, match="sampling='gap' requires solver="):
+        CRFClassifierCV(solver="newton", sampling="gap").fit(X, y)
+
+
+def test_a_grid_may_hold_the_searches_of_slack_rescaling_beside_margins():
+    rng = new_rng(1)
+    X, y = rng.standard_normal((30, 2)), np.arange(30) % 3
+    model = SlackRescaledSSVM(search="exact", search_rtol=1e-3, max_queries=50, tol=0.1)
+    search = GridSearchCV(model, {"rescaling": ["slack", "margin"]}, cv=2)
+    assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
