@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.tables import column_names
@@ -104,7 +105,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         ----------
         X : sequence of n sequences
             Each sequence is an array, a CSR matrix or a data frame with T_i rows, or a
-            list of T_i tokens.
+            list of T_i tokens. Some may be empty.
         y : sequence of n arrays of shape (T_i,), or None, default=None
             Labels of the rows, for transformers that use them. Ignored if there is not
             one label per row.
@@ -141,6 +142,9 @@ class SequenceTransformer(  # type: ignore[call-arg]
         """
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
+        if hasattr(X, "__len__") and all(map(is_empty, X)):
+            # Nothing to transform, of whatever type it would be.
+            return [[] for _ in X]
         rows, lengths = join_sequences(X)
         return _split(self.transformer_.transform(rows), lengths)
 
@@ -272,14 +276,16 @@ def join_sequences(X):
     Raises
     ------
     TypeError, ValueError
-        If X is one sequence, or holds items of several types, or one without rows.
+        If X is one sequence, or holds items of several types, or nothing but empty ones.
     """
     _check_sequences(X)
     items = list(X)
-    if not items:
-        raise ValueError("X is empty: at least one sequence is needed.")
-    first = items[0]
-    for i, item in enumerate(items):
+    used = [i for i, item in enumerate(items) if not is_empty(item)]
+    if not used:
+        raise ValueError("X is empty: at least one sequence with a token is needed.")
+    first = items[used[0]]
+    for i in used:
+        item = items[i]
         if isinstance(item, (str, bytes, Mapping)) or not hasattr(item, "__len__"):
             if not sparse.issparse(item):
                 raise TypeError(
@@ -288,13 +294,11 @@ def join_sequences(X):
                 )
         if _kind(item) != _kind(first):
             raise TypeError(
-                f"X[{i}] has type {type(item).__name__}, but X[0] has type "
+                f"X[{i}] has type {type(item).__name__}, but X[{used[0]}] has type "
                 f"{type(first).__name__}. All sequences must have the same type."
             )
-        if _n_rows(item) == 0:
-            raise ValueError(f"X[{i}] is empty: a sequence needs at least 1 position.")
-    lengths = np.array(list(map(_n_rows, items)))
-    return _concatenated(items), lengths
+    lengths = np.array([0 if is_empty(item) else _n_rows(item) for item in items])
+    return _concatenated([items[i] for i in used]), lengths
 
 
 def _check_sequences(X):
@@ -398,7 +402,7 @@ def _labels(y, lengths):
     """Arguments for `fit`: the labels of all rows, if that is what y is."""
     if y is None or [np.shape(own) for own in y] != [(n,) for n in lengths.tolist()]:
         return ()
-    return (np.concatenate([np.asarray(own) for own in y]),)
+    return (np.concatenate([np.asarray(own) for own in y if len(own)]),)
 
 
 class _TokenVectorizer(DictVectorizer):

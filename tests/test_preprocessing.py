@@ -286,7 +286,7 @@ def test_a_search_over_a_pipeline_of_dicts():
         ("the cat", TypeError, "list of sequences; got str"),
         (np.zeros((3, 2)), TypeError, r"one ndarray of shape \(3, 2\).*\[X\]"),
         (pd.DataFrame({"a": [1]}), TypeError, "split_sequences"),
-        ([[{"a": 1}], []], ValueError, r"X\[1\] is empty"),
+        ([[], []], ValueError, "X is empty: at least one sequence with a token"),
         ([np.zeros((2, 2)), [{"a": 1}]], TypeError, r"X\[1\] has type list"),
     ],
 )

@@ -4,10 +4,20 @@ A kernel trusts lengths and indices. What comes from outside (an argument, a pic
 attribute that was set by hand) passes here first, and is refused by its name.
 """
 
+from collections.abc import Mapping
 from numbers import Integral
 
 import numpy as np
 from scipy import sparse
+
+
+def is_empty(item):
+    """Whether there is a list, an array or a matrix without rows."""
+    if sparse.issparse(item):
+        return item.shape[0] == 0
+    return not isinstance(item, (str, bytes, Mapping)) and (
+        hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0 and len(item) == 0
+    )
 
 
 def as_array(name, values):

@@ -30,6 +30,8 @@ def learn_classes(labels, classes=None):
             raise ValueError(
                 f"y has the label {plain(unknown[0])!r}, which is not among `classes`."
             )
+    if len(result) == 0:
+        raise ValueError("y has no labels: every example is empty.")
     if len(result) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data "

@@ -237,6 +237,10 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
         return Examples([], [], np.empty(0), None)
     try:
         X, y = structure.check_data(items, labelings)
+        kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
+        if not kept:
+            return Examples([], [], np.empty(0), None)
+        X, y = [X[i] for i in kept], [y[i] for i in kept]
         fitted = copy(structure)
         fitted.fit(X, y, **options)
     except ValueError as error:
@@ -244,7 +248,7 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
         raise ValueError(
             f"In part {others}, counted on from its start: {error}"
         ) from error
-    return Examples(X, y, np.concatenate(all_weights), fitted)
+    return Examples(X, y, np.concatenate(all_weights)[kept], fitted)
 
 
 def survey(examples):

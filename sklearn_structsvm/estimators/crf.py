@@ -93,11 +93,20 @@ class ProbabilisticClassifier(StructuredClassifier):
         if self.decoding == "map" or holds_dask(X):
             return super().predict(X)
         X = self._check_X(X, takes_foreign=True)
-        return self.structure_.least_costly(X, self._marginals(X))
+        return self._ask(
+            X,
+            lambda X: self.structure_.least_costly(X, self._marginals(X)),
+            self._no_labels(),
+        )
 
     def _marginals(self, X):
         with self._reading() as w:
-            return self.structure_.marginals(X, w, self._n_threads(X))
+            n_threads = self._n_threads(X)
+            return self._ask(
+                X,
+                lambda X: self.structure_.marginals(X, w, n_threads),
+                self._no_scores(),
+            )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Compute the marginal probabilities of the classes.
@@ -159,8 +168,20 @@ class ProbabilisticClassifier(StructuredClassifier):
             refuse_missing(y)
             y = y.toarray() if sparse.issparse(y) else np.asarray(y)
             check_consistent_length(X, y)
-        n_threads = count_threads(self.n_jobs)
-        return self.structure_.log_probabilities(X, y, self._weights, n_threads)
+        return self._log_probabilities(X, y)
+
+    def _log_probabilities(self, X, y):
+        n_threads, w = count_threads(self.n_jobs), self._weights
+        if not self.structure_.flat:
+            y = [
+                y_i
+                for x, y_i in zip(X, y, strict=True)
+                if not self.structure_._is_empty(x)
+            ]
+        # There is one labeling of nothing.
+        return self._ask(
+            X, lambda X: self.structure_.log_probabilities(X, y, w, n_threads), 0.0
+        )
 
     def entropy(self, X: Any) -> np.ndarray:
         r"""Compute the entropy of the predicted distribution of each example, in nats.
@@ -177,7 +198,8 @@ class ProbabilisticClassifier(StructuredClassifier):
             logarithm of the number of labelings.
         """
         X = self._check_X(X)
-        return self.structure_.entropies(X, self._weights, count_threads(self.n_jobs))
+        n_threads, w = count_threads(self.n_jobs), self._weights
+        return self._ask(X, lambda X: self.structure_.entropies(X, w, n_threads), 0.0)
 
     @available_if(knows("k_best"))
     def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -201,8 +223,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         labelings, scores = super().predict_k_best(X, k)
         X = self._check_X(X)
         best = [items[0] for items in labelings]
-        n_threads = count_threads(self.n_jobs)
-        logs = self.structure_.log_probabilities(X, best, self._weights, n_threads)
+        logs = self._log_probabilities(X, best)
         probabilities = [
             np.exp(log + (values - values[0]))
             for log, values in zip(logs, scores, strict=True)

@@ -134,7 +134,9 @@ class CrossValidatedMixin:
     def _fit(self, X, y, sample_weight, params, transaction):
         for_splits, for_scores = self._routed(sample_weight, params)
         problem = make_problem(self, X, y, sample_weight)
-        weights = check_weights(sample_weight, len(problem.weights))
+        X_given, y_given = problem.given
+        n = len(problem.weights) if problem.structure.flat else len(X_given)
+        weights = check_weights(sample_weight, n)
         Cs = self._grid(problem)
         check_scale(self, problem, float(Cs[-1]))
         is_weighted = self.scoring is None or "sample_weight" in for_scores
@@ -143,7 +145,7 @@ class CrossValidatedMixin:
         if "sample_weight" in for_scores:
             for_scores = for_scores | {"sample_weight": weights}
         scoring = self.scoring, for_scores
-        fold_args = (final, problem.X, problem.y, weights, Cs, *scoring)
+        fold_args = (final, X_given, y_given, weights, Cs, *scoring)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         task = Task.whole_fit(
             self, {"X": X, "y": y, "metadata": metadata}, len(folds) + 1
@@ -265,9 +267,9 @@ class CrossValidatedMixin:
     def _folds(self, problem, weights, for_splits, is_weighted):
         """Pairs of training and test examples that all have something to say."""
         flat = problem.structure.flat
-        y = problem.y if flat else None
+        X, y = problem.given if flat else (problem.given[0], None)
         splitter = check_cv(self.cv, y, classifier=flat)
-        folds = list(splitter.split(problem.X, y, **for_splits))
+        folds = list(splitter.split(X, y, **for_splits))
         if not folds:
             raise ValueError(
                 "cv yields no folds. If it is an iterator, it may have been consumed by "

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import check_sparse, is_empty
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import as_classes, encode, refuse_missing
@@ -71,6 +71,8 @@ class Problem:
         s_i / Σs.
     total : float
         Σs, so that λ = 1 / (C total).
+    given : (X, y)
+        The same with the examples that have nothing to label, which no fit is told of.
     risk : Risk or None
         What a batch solver minimises, once it is made.
     """
@@ -80,6 +82,7 @@ class Problem:
     y: object
     weights: np.ndarray
     total: float
+    given: tuple
     risk: object = None
 
     def make_oracle(self):
@@ -171,7 +174,7 @@ def _holds_sequences(X):
     is_frame = hasattr(X, "iloc") and X.ndim != 1
     if sparse.issparse(X) or is_frame or not hasattr(X, "__len__"):
         return False
-    first = next(iter(X), None)
+    first = next((x for x in X if not is_empty(x)), None)
     try:
         return sparse.issparse(first) or np.ndim(first) == 2
     except ValueError:  # a row of rows of different lengths
@@ -249,6 +252,9 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     if not flat:
         require_y(estimator, y)
         X, y = structure.check_data(X, y)
+    given = X, y
+    if not flat:
+        X, y, sample_weight = without_empty(structure, X, y, sample_weight)
     options = class_options(estimator, structure)
     if flat:
         scaling = estimator.intercept_scaling if estimator.fit_intercept else 0.0
@@ -259,9 +265,20 @@ def make_problem(estimator, X, y, sample_weight=None, read=read_structure):
     _check_class_weight(structure, estimator.class_weight)
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
-    problem = Problem(structure, X, y, weights / total, total)
+    problem = Problem(structure, X, y, weights / total, total, given)
     check_scale(estimator, problem)
     return problem
+
+
+def without_empty(structure, X, y, sample_weight=None):
+    """Checked examples, and their weights, without those that have nothing to label."""
+    kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
+    if len(kept) == len(X):
+        return X, y, sample_weight
+    if not kept:
+        raise ValueError("X is empty: no example has anything to label.")
+    weights = check_weights(sample_weight, len(X))[kept]
+    return [X[i] for i in kept], [y[i] for i in kept], weights
 
 
 # What parameters may be where the examples stay with the workers of a cluster.

@@ -22,6 +22,7 @@ from sklearn_structsvm._utils.borders import (
     check_entries,
     check_integer,
     check_sparse,
+    is_empty,
 )
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
@@ -242,7 +243,43 @@ class StructuredClassifier(
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C"
             )
+        if is_empty(X):
+            return []
         return self.structure_.check_data(X)[0]
+
+    def _ask(self, X, call, nothing):
+        """call(X), and `nothing` for each example that has nothing to label.
+
+        Parameters
+        ----------
+        X : as of `_check_X`
+        call : callable
+            Examples, not empty ones -> an answer for each.
+        nothing : number or any other object
+        """
+        structure = self.structure_
+        if structure.flat:
+            return call(X)
+        empty = list(map(structure._is_empty, X))
+        if X and not any(empty):
+            return call(X)
+        some = [x for x, is_none in zip(X, empty, strict=True) if not is_none]
+        found = iter(call(some) if some else ())
+        answers = [nothing if is_none else next(found) for is_none in empty]
+        if isinstance(nothing, float):
+            return np.array(answers, dtype=np.float64)
+        result = np.empty(len(X), dtype=object)
+        for i, answer in enumerate(answers):
+            result[i] = answer
+        return result
+
+    def _no_labels(self):
+        """The labeling of an example that has nothing to label."""
+        return getattr(self.structure_, "classes_", np.empty(0, dtype=object))[:0]
+
+    def _no_scores(self):
+        """Numbers for each class, of such an example."""
+        return np.empty((0, len(self.structure_.classes_)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the best output for each example.
@@ -265,8 +302,13 @@ class StructuredClassifier(
             check_is_fitted(self)
             return map_lazily(self, "predict", X, self._empty_prediction())
         X = self._check_X(X, takes_foreign=True)
+        n_threads = self._n_threads(X)
         with self._reading() as w:
-            return self.structure_.decode_batch(X, w, self._n_threads(X))
+            return self._ask(
+                X,
+                lambda X: self.structure_.decode_batch(X, w, n_threads),
+                self._no_labels(),
+            )
 
     def _empty_prediction(self):
         if not self.structure_.flat:
@@ -351,8 +393,15 @@ class StructuredClassifier(
         check_integer("k", k, 1)
         X = self._check_X(X)
         with self._reading() as w:
-            pairs = [self.structure_.k_best(x, w, k) for x in X]
-        return tuple(as_object_array(items) for items in zip(*pairs, strict=True))
+            pairs = self._ask(
+                X,
+                lambda X: [self.structure_.k_best(x, w, k) for x in X],
+                (self._no_labels()[np.newaxis], np.zeros(1)),
+            )
+        labelings, scores = np.empty((2, len(X)), dtype=object)
+        for i, pair in enumerate(pairs):
+            labelings[i], scores[i] = pair
+        return labelings, scores
 
     @available_if(knows("max_marginals"))
     def max_marginals(self, X: Any) -> np.ndarray:
@@ -374,7 +423,13 @@ class StructuredClassifier(
         """
         X = self._check_X(X)
         with self._reading() as w:
-            return as_object_array([self.structure_.max_marginals(x, w) for x in X])
+            return self._ask(
+                X,
+                lambda X: as_object_array(
+                    [self.structure_.max_marginals(x, w) for x in X]
+                ),
+                self._no_scores(),
+            )
 
     def _weight_attributes(self, structure, weights):
         """What there is to know of a fit once the weights are known."""

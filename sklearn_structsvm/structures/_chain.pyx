@@ -107,6 +107,9 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t k = costs.shape[0], at = features.n_features * k, longest
         cdef bint has_state = y is not None
         check_starts("offsets", offsets, offsets.shape[0] - 1, features.n_rows)
+        if (np.diff(offsets) == 0).any():
+            raise ValueError(
+                f"X[{np.diff(offsets).argmin()}] is empty, and has nothing to label.")
         check_shape("costs", costs, k, k)
         if y is None:
             y = np.zeros(features.n_rows, dtype=np.intc)

@@ -244,6 +244,10 @@ class Structure(DocumentedMixin, BaseEstimator):
             )
         return X, y
 
+    def _is_empty(self, x):
+        """Whether an example, as checked, has nothing to label."""
+        return False
+
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         """Make the `BlockOracle` of training examples for a solver.
 
@@ -387,6 +391,8 @@ def as_list(items, name):
 
 def as_object_array(items):
     """A 1-D array with one item per example, whatever the items are."""
+    if not items:
+        return np.empty(0, dtype=object)
     if not any(isinstance(item, (list, tuple, dict)) or np.ndim(item) for item in items):
         result = np.array(items)
         # numpy makes 1 to "1" beside "a".

@@ -181,6 +181,8 @@ def _fitted(structure, X, y):
         y = as_array("y", y)
     else:
         X, y = structure.check_data(X, y)
+        kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
+        X, y = [X[i] for i in kept], [y[i] for i in kept]
     if not is_fitted:
         structure.fit(X, y)
     d = getattr(structure, "n_weights_", None)

@@ -60,7 +60,9 @@ class ForestStructure(NodeStructure):
         return X, y
 
     def _check_possible(self, X):
-        if self.allowed_ is not None and not tables.has_common_label(self.allowed_):
+        if self.allowed_ is None or all(map(self._is_empty, X)):
+            return
+        if not tables.has_common_label(self.allowed_):
             self._refuse_impossible(X)
 
     def check_fitted(self) -> None:

@@ -44,6 +44,9 @@ class NodeStructure(Structure):
         """The matrix of features of an example's nodes."""
         return x
 
+    def _is_empty(self, x):
+        return self._features(x).shape[0] == 0
+
     def fit(
         self,
         X: Any,
@@ -210,7 +213,7 @@ class NodeStructure(Structure):
 
     def joined_labels(self, y: Any) -> np.ndarray:
         """All labels, one example after another."""
-        y = [np.asarray(y_i) for y_i in y]
+        y = [np.asarray(y_i) for y_i in y if len(y_i)] or [np.empty(0, dtype=object)]
         if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
             # numpy makes 1 to "1" beside "a".
             y = [y_i.astype(object) for y_i in y]

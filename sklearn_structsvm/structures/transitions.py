@@ -212,7 +212,9 @@ def possible_lengths(allowed, longest):
 
 def check_lengths(allowed, lengths):
     """ValueError for an item of X with a length that no labeling can have."""
-    bad = np.flatnonzero(~possible_lengths(allowed, max(lengths))[lengths])
+    possible = possible_lengths(allowed, max(lengths))
+    possible[0] = True  # Nothing is labeled, which can be done.
+    bad = np.flatnonzero(~possible[lengths])
     if len(bad):
         raise ValueError(
             f"X[{bad[0]}] has {lengths[bad[0]]} positions, and `transitions` allows no "

@@ -255,6 +255,8 @@ def _check_parents(parents, n_nodes, i):
             f"{name} must be a 1-D array of the parents' places; "
             f"got shape {parents.shape}."
         )
+    if len(parents) == n_nodes == 0:
+        return np.empty(0, dtype=np.intp)
     if len(parents) != n_nodes:
         raise ValueError(
             f"{name} has {len(parents)} parents for the {n_nodes} nodes of X[{i}][0]."

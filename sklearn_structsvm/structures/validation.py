@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import check_sparse, is_empty
 from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm.structures.base import as_list
 
@@ -13,15 +13,17 @@ from sklearn_structsvm.structures.base import as_list
 def check_items(X, n_features=None, *, part="", kind="sequence", place="position"):
     """X as a list of 2-D float arrays or CSR matrices with equal numbers of columns.
 
+    An item without rows may be any empty list or array; it gets the type and the columns
+    of the others.
+
     For the errors, `part` follows what names an item (where these are parts of the
     examples), and `kind` and `place` say what it and its rows are.
 
     Raises
     ------
     ValueError
-        Naming the item: not 2-D, empty, of another number of features (than
-        `n_features`, or than the first), not numeric, with NaN or infinity, or dense
-        among sparse ones.
+        Naming the item: not 2-D, of another number of features (than `n_features`, or
+        than the first), not numeric, with NaN or infinity, or dense among sparse ones.
     """
     refuse_tokens(X)
     if len(getattr(X, "shape", ())) == 2:
@@ -31,14 +33,19 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
             f"{kind}, use [X]."
         )
     items = as_list(X, "X")
-    all_sparse = sparse.issparse(items[0])
-    origin = f"in X[0]{part}" if n_features is None else "in fit"
+    empty = list(map(is_empty, items))
+    first = 0 if all(empty) else empty.index(False)
+    all_sparse = sparse.issparse(items[first])
+    origin = f"in X[{first}]{part}" if n_features is None else "in fit"
     result = []
     for i, item in enumerate(items):
         name = f"X[{i}]{part}"
+        if empty[i]:
+            result.append(item)
+            continue
         if sparse.issparse(item) != all_sparse:
             raise ValueError(
-                f"The items of X must be all dense or all sparse; X[0]{part} is "
+                f"The items of X must be all dense or all sparse; X[{first}]{part} is "
                 f"{'sparse' if all_sparse else 'dense'} and {name} is not."
             )
         if all_sparse:
@@ -51,8 +58,6 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
             raise ValueError(
                 f"{name} must be 2-D, of shape (T_i, n_features); got shape {item.shape}."
             )
-        if item.shape[0] == 0:
-            raise ValueError(f"{name} is empty: a {kind} needs at least 1 {place}.")
         expected = item.shape[1] if n_features is None else n_features
         if item.shape[1] != expected:
             raise ValueError(
@@ -71,7 +76,9 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
                 f"{name} contains NaN or infinity: the value {bad} was found."
             )
         result.append(item)
-    return result
+    shape = (0, n_features or 0)
+    none = sparse.csr_array(shape) if all_sparse else np.empty(shape)
+    return [none if empty[i] else item for i, item in enumerate(result)]
 
 
 def refuse_tokens(X):
@@ -183,6 +190,9 @@ def check_labels(y, X, *, part="", place="position"):
                 f"y[{i}] has {len(labels)} labels for the {x.shape[0]} {place}s of "
                 f"X[{i}]{part}."
             )
+        if len(labels) == 0:
+            # NumPy takes an empty list for floats.
+            labels = np.empty(0, dtype=object)
         if labels.dtype.kind in "fc":
             raise ValueError(
                 f"y[{i}] has floating-point labels, such as {plain(labels[0])!r}; labels "

@@ -40,7 +40,6 @@ def swapped(items, i, item):
 
 BAD_ITEMS = {
     "fewer features": (np.ones((3, 2)), r"X\[1\] has 2 features, but there were 3"),
-    "no position": (np.ones((0, 3)), r"X\[1\] is empty"),
     "NaN": (np.full((3, 3), np.nan), r"X\[1\] contains NaN or infinity.*nan"),
     "infinity": (np.full((3, 3), -np.inf), r"X\[1\] contains NaN or infinity.*-inf"),
     "one dimension": (np.ones(3), r"X\[1\] must be 2-D.*got shape \(3,\)"),

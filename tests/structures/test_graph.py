@@ -821,7 +821,6 @@ ROWS, EDGES = np.ones((3, 2)), [[0, 1], [1, 2]]
         (ROWS, r"X\[1\] must be a tuple \(features, edges\) or .* got ndarray"),
         ((ROWS,), r"X\[1\] must be a tuple.* got tuple of 1 items"),
         ((ROWS[0], EDGES), r"X\[1\]\[0\] must be 2-D"),
-        ((ROWS[:0], []), r"X\[1\]\[0\] is empty: a graph needs at least 1 node"),
         ((ROWS * np.nan, EDGES), r"X\[1\]\[0\] contains NaN"),
         ((ROWS, [[0, 3]]), r"X\[1\]\[1\] has the edge \(0, 3\); the nodes .* 0 to 2"),
         ((ROWS, [[0, -1]]), r"has the edge \(0, -1\)"),

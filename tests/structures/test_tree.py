@@ -372,7 +372,6 @@ ROWS = np.ones((3, 2))
         (ROWS, r"X\[1\] must be a pair \(features, parents\); got ndarray"),
         ((ROWS, [-1, 0, 0], 1), r"X\[1\] must be a pair.* got tuple of 3 items"),
         ((ROWS[0], [-1, 0, 0]), r"X\[1\]\[0\] must be 2-D"),
-        ((ROWS[:0], []), r"X\[1\]\[0\] is empty: a tree needs at least 1 node"),
         ((np.ones((3, 5)), [-1, 0, 0]), r"X\[1\]\[0\] has 5 features.* 2 in X\[0\]\[0\]"),
         ((ROWS * np.nan, [-1, 0, 0]), r"X\[1\]\[0\] contains NaN"),
         ((ROWS, [-1, 0]), r"X\[1\]\[1\] has 2 parents for the 3 nodes of X\[1\]\[0\]"),
