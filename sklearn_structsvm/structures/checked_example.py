@@ -21,7 +21,7 @@ ONES = (1.0, 0.25, 4.0)
 # Tried for each example and each w.
 N_ANGLES = 6
 # Units in the last place by which sums of losses in another order may differ.
-ULPS = 8
+ULPS = 16
 
 
 class CheckedExample:
@@ -359,7 +359,9 @@ def _check_strictness(example, ask, method):
     that the rays next to it are tried as well.
     """
     g = max(example.losses)
-    rays = [g + n * np.spacing(g) for n in sorted(range(-ULPS, ULPS + 1), key=abs)]
+    # Numbers below a power of 2 are half as far from one another as those above.
+    ulp = np.spacing(np.nextafter(g, 0.0))
+    rays = [g + n * ulp for n in sorted(range(-ULPS, ULPS + 1), key=abs)]
 
     def loss(*question):
         found = ask(1.0, *question)

@@ -556,9 +556,10 @@ def test_the_best_labels_of_an_image_of_many_labels_are_found(inference):
     structure.fit(X, y)
     w = np.concatenate([np.eye(6).ravel(), np.zeros(6), [0.3]])
     labels, score, _, bound = Probe(structure.make_oracle(X, y), 0, w).best(0.0)
-    # To less than what one node is worth; after one round the bound is rough.
+    # To less than what one node is worth, after one round of messages as well. Scores are
+    # those above the true labeling, and may be 0.
     assert score <= bound + 1e-9
-    assert bound <= score + (0.5 if inference == "messages" else 0.1 * abs(score))
+    assert bound <= score + 0.5
     assert (features.argmax(axis=1) == truth.ravel()).mean() < 0.93
     assert (labels == truth.ravel()).mean() > 0.97
     np.testing.assert_array_equal(structure.decode(X[0], w), labels)

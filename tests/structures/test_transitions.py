@@ -486,3 +486,10 @@ def test_long_chains_are_decoded_and_summed():
 def test_check_structure_lists_what_is_allowed():
     X, y, _ = tagged(6, new_rng(18))
     check_structure(ChainStructure(transitions="bio"), X, y, n_trials=2)
+
+
+def test_check_structure_knows_that_losses_are_added_up_in_another_order():
+    # Six sixths are 1 or, one after another, the number just below.
+    rng = new_rng(22)
+    X, y = [rng.normal(size=(6, 2)) for _ in range(2)], [np.arange(6) % 2] * 2
+    check_structure(ChainStructure(), X, y, n_trials=1)
