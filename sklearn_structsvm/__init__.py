@@ -11,6 +11,7 @@ from sklearn_structsvm.estimators.complex_metric.multilabel import (
 )
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
+from sklearn_structsvm.estimators.cross_val_proba import cross_val_predict_proba
 from sklearn_structsvm.estimators.pragam import PragamClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
 from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
@@ -28,4 +29,5 @@ __all__ = [
     "SubLBFGSClassifier",
     "__version__",
     "bcfw_path",
+    "cross_val_predict_proba",
 ]

@@ -122,6 +122,10 @@ class ProbabilisticClassifier(StructuredClassifier):
             Probabilities of the classes, in the order of `classes_`, or of the presence
             of each label. For chains and trees an object array of shape (n_samples,),
             whose item i has shape (T_i, n_classes): the marginals at each position.
+
+        See Also
+        --------
+        cross_val_predict_proba : The same, by fits to other sequences.
         """
         return self._marginals(self._check_X(X, takes_foreign=True))
 

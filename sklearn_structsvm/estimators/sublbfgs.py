@@ -194,6 +194,8 @@ class SubLBFGSClassifier(BatchClassifier):
     (3, 4)
     """
 
+    solver_: str
+
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
         **SAMPLE_LOSSES,

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     KFold,
     StratifiedKFold,
     check_cv,
@@ -21,14 +22,22 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
-from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    CRFClassifier,
+    SlackRescaledSSVM,
+    cross_val_predict_proba,
+)
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.metrics import (
     entity_f1_score,
     entity_f1_scorer,
     token_accuracy_score,
     token_accuracy_scorer,
+    token_log_loss,
 )
+from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
 
 CONTAINERS = {"list": list, "objects": as_objects}
@@ -301,3 +310,50 @@ def test_names_of_columns_are_kept_and_checked(make_problem, kind):
         model.predict(frame[names[::-1]])
     model.fit(problem.X, problem.y)
     assert not hasattr(model, "feature_names_in_")
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_probabilities_by_fits_to_other_sequences(words):
+    X, y = make_chains(15, n_features=4, n_classes=3, random_state=new_seed(0))
+    model = CRFClassifier(tol=0.1, random_state=0)
+    if words:
+        names = np.array(["c", "a", "b"])
+        y = [names[labels] for labels in y]
+        model = make_pipeline(SequenceTransformer(StandardScaler()), model)
+    X[3], y[3] = X[3][:0], y[3][:0]
+    found = cross_val_predict_proba(model, X, y, cv=3)
+    assert found.shape == (15,)
+    classes = np.unique(np.concatenate([labels for labels in y if len(labels)]))
+    for train, test in KFold(3).split(X):
+        alone = clone(model).fit([X[i] for i in train], [y[i] for i in train])
+        columns = np.searchsorted(classes, alone.classes_)
+        for i, rows in zip(test, alone.predict_proba([X[i] for i in test]), strict=True):
+            np.testing.assert_array_equal(found[i][:, columns], rows)
+            assert found[i].shape == (len(y[i]), len(classes))
+    assert found[3].shape == (0, len(classes))
+    assert token_log_loss(y, found, labels=classes) < np.inf
+
+
+def test_a_label_of_one_fold_alone_has_its_column():
+    X = [np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]]), np.array([[2.0], [1.0]])]
+    y = [[0, 2], [0, 2], [0, 5]]
+    found = cross_val_predict_proba(CRFClassifier("chain"), X, y, cv=3)
+    assert [rows.shape for rows in found] == [(2, 3)] * 3
+    assert (found[2][:, 2] == 0.0).all() and (found[0][:, 2] > 0.0).all()
+    np.testing.assert_allclose([rows.sum(axis=1) for rows in found], 1.0)
+
+
+def test_probabilities_need_folds_and_sequences():
+    X, y = make_chains(6, n_classes=2, random_state=new_seed(0))
+    weights = np.ones(6)
+    groups = [0, 0, 1, 1, 2, 2]
+    found = cross_val_predict_proba(
+        CRFClassifier("chain", tol=0.1), X, y, cv=GroupKFold(3), groups=groups,
+        params={"sample_weight": weights},
+    )  # fmt: skip
+    assert len(found) == 6
+    with pytest.raises(ValueError, match="the test part of exactly one fold"):
+        cross_val_predict_proba(CRFClassifier("chain"), X, y, cv=[([0, 1, 2], [3, 4])])
+    rows, labels = np.arange(8.0).reshape(-1, 1), [0, 1] * 4
+    with pytest.raises(TypeError, match="CRFClassifier predicts rows"):
+        cross_val_predict_proba(CRFClassifier(), rows, labels, cv=2)
