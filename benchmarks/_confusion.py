@@ -206,6 +206,9 @@ def fit_ours(split, metric, constraint=None, *, by_group=False, lmo="plugin", **
     that fits classifiers they are all, and the features are the standardised ones.
     """
     plugin = lmo == "plugin"
+    if plugin and split.n_classes == 2:
+        # As peers do, to whom these are compared.
+        params = {"confusion": "labels"} | params
     model = ComplexMetricClassifier(
         Given(split.n_classes) if plugin else LogisticRegression(max_iter=MAX_ITER),
         metric_of(metric, split) if isinstance(metric, str) else metric,

@@ -56,7 +56,10 @@ METHODS = {
 def measures(split, kept, constraint, slack, constrained=True, **params):
     """Loss and disparity on the training part and on the test part, and seconds."""
     model = ComplexMetricClassifier(
-        logistic(), "g_mean", constraint if constrained else (), **params
+        logistic(),
+        "g_mean",
+        constraint if constrained else (),
+        **{"confusion": "labels", "cv": None} | params,
     )
     start = process_time()
     model.fit(split.train.X[:, kept], split.train.y, sensitive_features=split.train.group)

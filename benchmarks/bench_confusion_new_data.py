@@ -50,7 +50,7 @@ from sklearn_structsvm.metrics import EqualOpportunity
 
 SLACKS = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2]
 OURS = {
-    "ours": {},
+    "ours": {"confusion": "labels"},
     "ours, probabilities": {"confusion": "probabilities"},
     "ours, confidence": {"constraint_confidence": 0.95},
 }

@@ -90,7 +90,7 @@ def measure(size, solver, constraint, X_test, P_test, args):
         X, y = draw(size, np.random.default_rng(seed))
         model = ComplexMetricClassifier(
             None, "q_mean", () if constraint is None else constraint, solver=solver,
-            max_iter=MAX_ITER,
+            max_iter=MAX_ITER, cv=None,
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

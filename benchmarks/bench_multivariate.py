@@ -73,7 +73,9 @@ def logistic(C):
 
 
 def plug_in(C):
-    return ComplexMetricClassifier(logistic(C), metric=FBeta(pos_label=1))
+    return ComplexMetricClassifier(
+        logistic(C), metric=FBeta(pos_label=1), cv=None, confusion="labels"
+    )
 
 
 def hinge(C):

@@ -433,6 +433,10 @@ def _mixture_probabilities(graph):
     P = graph.probabilities(0, classes)
     if mixture.correction is None:
         return P
+    a, b = np.split(mixture.correction.calibration, [1])
+    at_least = np.array([mixture.correction.floor])
+    scores = graph.Mul(graph.Log(graph.Max(P, at_least)), a)
+    P = graph.Softmax(graph.Add(scores, b), axis=1)
     part = graph.ArgMax(
         graph.Mul(P, balanced_gain(mixture.correction.shares)), axis=1, keepdims=0
     )

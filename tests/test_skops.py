@@ -185,7 +185,10 @@ MODELS |= {
         scaled_sequences,
     ),
     "Dask": (["SubLBFGSClassifier", "several classes"], dask),
-    "a mixture": ([COMPLEX, 'lmo="plugin"', "GMean"], partial(mixture, 3)),
+    "a mixture": (
+        [COMPLEX, 'lmo="plugin"', "corrected probabilities", "GMean"],
+        partial(mixture, 3),
+    ),
     "a threshold": ([COMPLEX, 'lmo="plugin"', "FBeta"], partial(mixture, metric="f1")),
     "groups": (
         [COMPLEX, 'lmo="plugin"', "groups", "GMean", "EqualOpportunity"],

@@ -16,6 +16,8 @@ model = ComplexMetricClassifier(
     solver="frank_wolfe",
     solver_options={"step": "paper"},
     tol=0.002,
+    cv=None,
+    confusion="labels",
 ).fit(X, y)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 4.5), layout="constrained")

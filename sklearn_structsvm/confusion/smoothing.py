@@ -8,9 +8,10 @@ all data, see benchmarks/README.md.
 """
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit
 
-# How near to 0 and 1 a probability is taken to be.
+# How near to 0 a probability is taken to be at least.
 NEAREST = 1e-9
 
 # The prior of a sigmoid's two parameters: its inverse variance, by itself and around the
@@ -20,12 +21,29 @@ PRECISION, PRECISION_AROUND = 1.0, 5.0
 # A label's own share of what is counted is n / (n + this), if it is there n times.
 LABELS_FOR_HALF = 100.0
 
+# A window of examples by score reaches so far to each side: WINDOW n^WINDOW_POWER.
+WINDOW, WINDOW_POWER = 0.25, 0.8
+
+MAX_SOFTMAX = 200
 MAX_STEPS, MAX_HALVINGS, STEP_TOLERANCE = 50, 30, 1e-8
 
 
-def log_odds(eta):
-    """log η / (1 - η), finite."""
-    eta = np.clip(np.asarray(eta, dtype=np.float64), NEAREST, 1.0 - NEAREST)
+def nearest_to_zero(*probabilities):
+    """What to take 0 for: half of the least that is not, if it is not too small.
+
+    A forest of 50 trees that says 0 does not mean one in a billion.
+
+    Parameters
+    ----------
+    *probabilities : ndarrays
+    """
+    least = [P.min(where=P > 0.0, initial=1.0) for P in probabilities]
+    return max(NEAREST, float(min(least)) / 2.0)
+
+
+def log_odds(eta, floor=NEAREST):
+    """log η / (1 - η), of η not nearer to 0 and 1 than `floor`."""
+    eta = np.clip(np.asarray(eta, dtype=np.float64), floor, 1.0 - floor)
     return np.log(eta) - np.log1p(-eta)
 
 
@@ -82,7 +100,7 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRECISION):
     return found
 
 
-def shrunk_hits(eta, hits, weights, rest, around, precision):
+def shrunk_hits(eta, hits, weights, rest, around, precision, floor=NEAREST):
     """Hits of a label, drawn towards its probabilities by a sigmoid of its own.
 
     Where a probability is 0, the sigmoid says 0 as well. If all of them are, nothing is
@@ -98,14 +116,119 @@ def shrunk_hits(eta, hits, weights, rest, around, precision):
     rest : float
         Hits among the examples whose probability is 0.
     around, precision : as of `fit_sigmoid`
+    floor : float
+        As of `log_odds`.
 
     Returns
     -------
     hits : ndarray of shape (m,)
     rest : float
     """
-    z = log_odds(eta)
+    z = log_odds(eta, floor)
     a, b = fit_sigmoid(z, hits, weights, around, precision)
     n = float(hits.sum()) + rest
     share = n / (n + LABELS_FOR_HALF) if len(eta) else 0.0
     return share * hits + (1.0 - share) * weights * expit(a * z + b), share * rest
+
+
+def smoothed_shares(scores, positive, weights, cells, n_cells):
+    """How much of each example to count as positive, for rules by thresholds on scores.
+
+    In each cell: a sigmoid of the scores, and what it leaves of the labels in the mean
+    over the examples with scores around each one. Those are n^.8 / 2 of n, the fewer in
+    proportion the more there are, so that in the end the labels are counted.
+
+    Examples of one score get one share, in whatever order they are. Where they are more
+    than the window, it is that of their labels.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Probabilities of the positive class.
+    positive : ndarray of shape (n,)
+        1 for examples of it, 0 for others.
+    weights : ndarray of shape (n,)
+        Numbers of examples.
+    cells : ndarray of shape (n,)
+    n_cells : int
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    z = log_odds(scores, nearest_to_zero(scores, 1.0 - scores))
+    hits = weights * positive
+    overall = fit_sigmoid(z, hits, weights)
+    found = np.zeros(len(z))
+    for cell in range(n_cells):
+        rows = np.flatnonzero((cells == cell) & (weights > 0.0))
+        if not len(rows):
+            continue
+        # Of each score that there is.
+        _, first, of_row = np.unique(scores[rows], return_index=True, return_inverse=True)
+        masses, positives = (
+            np.bincount(of_row, weights=part[rows]) for part in (weights, hits)
+        )
+        at = z[rows][first]
+        a, b = overall
+        if n_cells > 1:
+            a, b = fit_sigmoid(at, positives, masses, overall, PRECISION_AROUND)
+        q = expit(a * at + b)
+        q += _around(masses, positives / masses - q)
+        found[rows] = np.clip(q, 0.0, 1.0)[of_row]
+    return found
+
+
+def _around(masses, values):
+    """Means of values over a window of mass around the middle of each, ends reflected."""
+    places = np.concatenate([[0.0], np.cumsum(masses)])
+    sums = np.concatenate([[0.0], np.cumsum(masses * values)])
+    total = places[-1]
+    half = min(max(1.0, np.floor(WINDOW * total**WINDOW_POWER)) + 0.5, total / 2.0)
+
+    def integral(x):
+        beyond = np.where(x < 0.0, 0.0, total)
+        outside = (x < 0.0) | (x > total)
+        inner = np.interp(np.where(outside, 2.0 * beyond - x, x), places, sums)
+        at_end = np.where(x < 0.0, 0.0, sums[-1])
+        return np.where(outside, 2.0 * at_end - inner, inner)
+
+    middle = (places[1:] + places[:-1]) / 2.0
+    return (integral(middle + half) - integral(middle - half)) / (2.0 * half)
+
+
+def fit_softmax(Z, y, weights):
+    """The most probable (a, b_1, ..., b_k) of softmax(a Z + b), a prior as for sigmoids.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, k)
+        Logarithms of class probabilities.
+    y : ndarray of shape (n,)
+        Codes of the labels.
+    weights : ndarray of shape (n,)
+        Numbers of examples.
+
+    Returns
+    -------
+    ndarray of shape (k + 1,)
+    """
+    Z, rows, total = Z.astype(np.float64, copy=False), np.arange(len(y)), weights.sum()
+    start = np.zeros(Z.shape[1] + 1)
+    start[0] = 1.0
+
+    def loss(found):
+        scores = found[0] * Z + found[1:]
+        scores -= scores.max(axis=1, keepdims=True)
+        q = np.exp(scores)
+        sums = q.sum(axis=1)
+        off = found - start
+        value = weights @ (np.log(sums) - scores[rows, y]) + PRECISION / 2 * off @ off
+        q /= sums[:, None]
+        q[rows, y] -= 1.0
+        q *= weights[:, None]
+        gradient = np.concatenate([[np.vdot(q, Z)], q.sum(axis=0)]) + PRECISION * off
+        return float(value / total), gradient / total
+
+    options = {"maxiter": MAX_SOFTMAX, "ftol": 1e-13, "gtol": 1e-8}
+    return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x

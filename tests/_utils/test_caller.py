@@ -122,7 +122,7 @@ def test_of_a_metric_that_did_not_converge(solver):
 def test_of_a_metric_that_has_one_label_predicted():
     y = np.arange(40) == 0
     model = ComplexMetricClassifier(
-        LogisticRegression(C=1e-9), "zero_one", confusion="probabilities"
+        LogisticRegression(C=1e-9), "zero_one", confusion="probabilities", cv=None
     )
     call = lambda: model.fit(ROWS.X, y)  # noqa: E731
     assert reported(UserWarning, "never", call) == first_line(call)

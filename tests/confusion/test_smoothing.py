@@ -6,7 +6,15 @@ from _seeds import new_rng
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from sklearn_structsvm.confusion.smoothing import fit_sigmoid, log_odds, shrunk_hits
+from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.smoothing import (
+    fit_sigmoid,
+    fit_softmax,
+    log_odds,
+    nearest_to_zero,
+    shrunk_hits,
+    smoothed_shares,
+)
 
 
 def loss(found, z, hits, weights, around, precision):
@@ -60,3 +68,128 @@ def test_no_labels_leave_what_the_others_say():
     found, rest = shrunk_hits(none, none, none, 4.0, (1.0, 0.0), 1.0)
     assert len(found) == 0
     assert rest == 0.0
+
+
+def test_zero_is_half_of_what_is_next_to_it():
+    assert nearest_to_zero(np.array([0.0, 0.02, 1.0]), np.array([1.0, 0.5])) == 0.01
+    assert nearest_to_zero(np.array([0.0, 1e-200, 1.0])) == 1e-9
+    assert log_odds(np.array([0.0, 1.0]), 0.1) == pytest.approx(np.log([1 / 9, 9]))
+    assert np.isfinite(log_odds(np.array([0.0, 1.0]))).all()
+
+
+def of_one_cell(scores, positive, weights=None):
+    weights = np.ones(len(scores)) if weights is None else weights
+    cells = np.zeros(len(scores), dtype=int)
+    return smoothed_shares(scores, positive, weights, cells, 1)
+
+
+def some(rng, n, n_scores=None):
+    scores = rng.random(n)
+    if n_scores is not None:
+        scores = rng.choice(rng.random(n_scores), size=n)
+    return scores, (rng.random(n) < scores**2).astype(float)
+
+
+@pytest.mark.parametrize("n", [3, 7, 60, 300])
+def test_shares_are_a_sigmoid_and_the_mean_of_what_it_leaves_around(n):
+    scores, positive = some(new_rng(4), n)
+    floor = nearest_to_zero(scores, 1 - scores)
+    a, b = fit_sigmoid(log_odds(scores, floor), positive, np.ones(n))
+    order = np.argsort(scores)
+    q = expit(a * log_odds(scores[order], floor) + b)
+    left = positive[order] - q
+    h = max(1, int(0.25 * n**0.8))
+    found = of_one_cell(scores, positive)[order]
+    padded = np.concatenate([left[:h][::-1], left, left[-h:][::-1]])
+    around = [padded[i : i + 2 * h + 1].mean() for i in range(n)]
+    assert found == pytest.approx(np.clip(q + around, 0, 1))
+
+
+def test_equal_scores_have_equal_shares_in_any_order():
+    rng = new_rng(5)
+    scores, positive = some(rng, 200, n_scores=30)
+    found = of_one_cell(scores, positive)
+    order = rng.permutation(200)
+    assert of_one_cell(scores[order], positive[order]) == pytest.approx(found[order])
+    for score in np.unique(scores):
+        assert np.ptp(found[scores == score]) == 0.0
+    times = rng.integers(0, 4, size=200)
+    rows = np.repeat(np.arange(200), times)
+    weighted = of_one_cell(scores, positive, times.astype(float))
+    assert weighted[rows] == pytest.approx(of_one_cell(scores[rows], positive[rows]))
+    # So many of each that a window reaches no other: their own labels.
+    many = of_one_cell(scores, positive, np.full(200, 1e9))
+    for score in np.unique(scores):
+        rows = scores == score
+        assert many[rows] == pytest.approx(positive[rows].mean(), abs=1e-6)
+
+
+def test_cells_are_smoothed_by_themselves_around_one_sigmoid():
+    rng = new_rng(6)
+    scores, positive = some(rng, 300)
+    cells = rng.integers(0, 2, size=300)
+    positive[cells == 1] = rng.random((cells == 1).sum()) < 0.5
+    found = smoothed_shares(scores, positive, np.ones(300), cells, 3)
+    for cell in (0, 1):
+        rows = cells == cell
+        assert found[rows].mean() == pytest.approx(positive[rows].mean(), abs=0.1)
+    assert np.corrcoef(found[cells == 0], scores[cells == 0])[0, 1] > 0.8
+
+
+def test_no_threshold_is_better_for_smoothed_labels_than_the_one_found():
+    rng = new_rng(7)
+    scores, positive = some(rng, 80, n_scores=50)
+    cells = rng.integers(0, 2, size=80)
+    P, weights = np.column_stack([1 - scores, scores]), rng.exponential(size=80)
+    lmo = ThresholdLMO(smooth=True).fit(P, positive.astype(int), weights, cells, 2)
+    share = smoothed_shares(scores, positive, weights, cells, 2)
+    counted = np.stack([1 - share, share]) * weights / weights.sum()
+    assert lmo.priors_ == pytest.approx(
+        np.array([counted[:, cells == a].sum(axis=1) for a in (0, 1)])
+    )
+    for _ in range(20):
+        L = rng.normal(size=(2, 2, 2))
+        C, handle, bound = lmo(L)
+        best = 0.0
+        for a in (0, 1):
+            rows = cells == a
+            cuts = np.append(np.unique(scores[rows]), np.inf)
+            above = scores[rows] >= cuts[:, None]
+            costs = [
+                (L[a, :, guess.astype(int)].T * counted[:, rows]).sum()
+                for guess in np.concatenate([above, ~above])
+            ]
+            best += min(costs)
+        assert bound == pytest.approx(best)
+        assert np.vdot(L, C) == pytest.approx(best)
+        # The labels themselves are there to be counted.
+        predicted = lmo.predict(handle, P, cells)
+        hits = weights @ ((positive == 1) & (predicted == 1)) / weights.sum()
+        assert lmo.confusion(handle)[:, 1, 1].sum() == pytest.approx(hits)
+
+
+def test_smoothing_many_examples_is_counting_them():
+    rng = new_rng(8)
+    scores, positive = some(rng, 40)
+    P, y = np.column_stack([1 - scores, scores]), positive.astype(int)
+    smooth = ThresholdLMO(smooth=True).fit(P, y, np.full(40, 1e12))
+    plain = ThresholdLMO().fit(P, y)
+    for _ in range(20):
+        L = rng.normal(size=(1, 2, 2))
+        assert smooth(L)[2] == pytest.approx(plain(L)[2], abs=1e-6)
+
+
+def test_the_softmax_is_the_most_probable_one():
+    rng = new_rng(9)
+    P = rng.dirichlet(np.ones(3), size=60)
+    y, weights, Z = rng.integers(3, size=60), rng.exponential(size=60), np.log(P)
+
+    def value(found):
+        scores = found[0] * Z + found[1:]
+        logs = scores[np.arange(60), y] - np.log(np.exp(scores).sum(axis=1))
+        return -weights @ logs + ((found - [1, 0, 0, 0]) ** 2).sum() / 2
+
+    found = fit_softmax(Z, y, weights)
+    for step in rng.normal(size=(50, 4)):
+        for size in (1e-3, 1.0):
+            assert value(found) <= value(found + size * step) + 1e-7

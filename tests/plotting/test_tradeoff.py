@@ -45,6 +45,7 @@ def legend(display):
 
 def bounded(constraints=None, **params):
     constraints = EqualOpportunity(slack=0.5) if constraints is None else constraints
+    params = {"cv": None, "confusion": "labels"} | params
     return ComplexMetricClassifier(metric="g_mean", constraints=constraints, **params)
 
 
@@ -189,7 +190,7 @@ class TestFits:
                 assert violations[row, 0] == pytest.approx(
                     constraint.violation(C, cells), abs=model.tol
                 )
-        free = ComplexMetricClassifier(metric="g_mean", cv=cv_inside)
+        free = ComplexMetricClassifier(metric="g_mean", cv=cv_inside, confusion="labels")
         free.fit(X[train], y[train], weights[train])
         C, _ = confusion_tensor(
             y[test], free.predict_proba(X[test]), labels=[0, 1],

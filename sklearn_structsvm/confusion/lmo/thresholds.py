@@ -7,6 +7,7 @@ from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo._roc import best_vertices, threshold_hull
 from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_losses
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
+from sklearn_structsvm.confusion.smoothing import smoothed_shares
 
 
 class ThresholdLMO(PluginLMO):
@@ -19,6 +20,9 @@ class ThresholdLMO(PluginLMO):
 
     Parameters
     ----------
+    smooth : bool, default=False
+        Whether the labels are smoothed by `smoothed_shares`, for which the vertices are
+        then the best. `confusion` and `mixture_confusion` count the labels all the same.
     n_threads : int, default=1
 
     Attributes
@@ -39,8 +43,9 @@ class ThresholdLMO(PluginLMO):
 
     exact = True
 
-    def __init__(self, *, n_threads=1):
+    def __init__(self, *, smooth=False, n_threads=1):
         super().__init__("labels", n_threads=n_threads)
+        self.smooth = smooth
 
     def fit(self, X, y, sample_weight=None, cells=None, n_cells=None):
         """Make the polygons.
@@ -74,12 +79,17 @@ class ThresholdLMO(PluginLMO):
             P[:, 1], dtype=np.float32 if P.dtype == np.float32 else np.float64
         )
         n, m = len(scores), self.shape_[0]
-        self._make_hulls(
-            scores,
-            check_codes(y, n, 2, "y").astype(np.uint8),
-            as_cells(cells, n, m)[0],
-            None if sample_weight is None else check_weights(sample_weight, n),
-        )
+        positive = check_codes(y, n, 2, "y").astype(np.uint8)
+        cells, _ = as_cells(cells, n, m)
+        weights = None if sample_weight is None else check_weights(sample_weight, n)
+        if self.smooth:
+            # Each example is some of both classes.
+            weights = check_weights(sample_weight, n)
+            share = smoothed_shares(scores, positive, weights, cells, m)
+            positive = np.repeat(np.array([0, 1], dtype=np.uint8), n)
+            weights = np.concatenate([weights * (1.0 - share), weights * share])
+            scores, cells = np.tile(scores, 2), np.tile(cells, 2)
+        self._make_hulls(scores, positive, cells, weights)
         return self
 
     def _make_hulls(self, scores, positive, cells, weights):

@@ -80,14 +80,18 @@ class ComplexMetricClassifier(TrainedMixture):
         What C counts, for ``lmo="plugin"``. The certificate refers to what is counted.
 
         - "labels" counts the labels of the examples. For two classes, the best of all
-          thresholds (per group) is found. For more classes, or with `group_blind`, the
-          plug-in rule is only nearly optimal.
+          thresholds (per group) is found, also if it is the best of few examples by
+          chance. For more classes, or with `group_blind`, the plug-in rule is only nearly
+          optimal.
         - "probabilities" counts the predicted class probabilities, as if they were
           correct. The plug-in rule is then optimal for any number of classes.
-        - "auto" counts labels for two classes and probabilities for more. If the labels
-          contradict the probabilities, it first moves the probabilities halfway towards
-          the labels, see `label_factors_`. Sample weights are treated as numbers of
-          examples in this test.
+        - "auto" is between the two, and nearer to the labels the more there are. For two
+          classes it counts labels that are smoothed over examples with similar
+          probabilities, and finds the best threshold (per group) for them. For more
+          classes it counts probabilities, after it has calibrated them and moved them
+          towards the labels, see `label_factors_`. Sample weights are treated as numbers
+          of examples in both. With `group_blind`, `constraint_confidence`, or costs that
+          are known in training only, labels of two classes are counted as they are.
     group_blind : bool, default=False
         Whether decisions may not depend on the group. `sensitive_features` are then
         needed in `fit` only, and metrics and constraints of groups keep their meaning.
@@ -113,13 +117,14 @@ class ComplexMetricClassifier(TrainedMixture):
         for two classes, if the probabilities come from other examples (``cv="prefit"``)
         and the fractions of the groups do not change. For more classes and for
         `group_blind` the same bound is used as a heuristic.
-    cv : int, splitter, iterable, "prefit" or None, default=None
+    cv : int, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the mixture come from.
 
+        - Folds: out-of-fold probabilities. `predict` uses a fit to all examples, which
+          makes six fits for ``cv=5``. Folds have no effect for an `lmo` other than
+          "plugin".
         - None: from a fit to all examples, evaluated on the same examples. This suits
           classifiers that hardly overfit, such as logistic regression with few features.
-        - Folds: out-of-fold probabilities. `predict` uses a fit to all examples. Folds
-          have no effect for an `lmo` other than "plugin".
         - "prefit": `estimator` is already fitted. Pass other examples to `fit`.
     tol : float, default=1e-3
         Stop once `dual_gap_`, in units of :math:`\psi`, is at most this value and the
@@ -156,11 +161,11 @@ class ComplexMetricClassifier(TrainedMixture):
         is a `group_estimator`, its attributes `estimator_` and `group_estimator_` are the
         two fitted classifiers.
     label_factors_ : ndarray of shape (n_classes, n_classes) or None
-        Correction of the probabilities by ``confusion="auto"``, in training and
-        prediction (``lmo="plugin"`` only). Row b applies if the rule of balanced costs
-        predicts b: the probability of class i is multiplied by entry [b, i], then all are
-        normalised. None if the probabilities are used as they are, because the labels do
-        not contradict them at a significance level of 1 %, or with `group_blind`.
+        Correction of the calibrated probabilities by ``confusion="auto"``, in training
+        and prediction (``lmo="plugin"`` only). Row b applies if the rule of balanced
+        costs predicts b: the probability of class i is multiplied by entry [b, i], then
+        all are normalised. None if the probabilities are used as they are: for two
+        classes, with `group_blind`, and for other values of `confusion`.
     metric_ : ConfusionMetric
         The metric :math:`\psi`, bound to these classes.
     pos_label_ : label or None
@@ -174,10 +179,11 @@ class ComplexMetricClassifier(TrainedMixture):
         churn constraint, each group is further divided by the baseline's label, which
         varies fastest. There is one cell if no groups are needed.
     certified_confusions_ : ndarray of shape (n_cells, n_classes, n_classes)
-        Confusion matrices as the solver counts them. They differ from `cell_confusions_`
-        if it counts probabilities.
+        Confusion matrices as the solver counts them, see `confusion`. They differ from
+        `cell_confusions_` unless it counts labels.
     objective_ : float
-        Value of :math:`\psi` at `certified_confusions_`.
+        Value of :math:`\psi` at `certified_confusions_`. For its value on the labels,
+        see `confusion_`.
     dual_objective_ : float
         Lower bound on :math:`\psi` for all classifiers that satisfy the constraints and
         are based on these probabilities. They may depend on the group if `groups_` is not
@@ -251,8 +257,9 @@ class ComplexMetricClassifier(TrainedMixture):
     - ``predict(X, random_state=...)`` draws a rule for each row independently. Its
       expected confusion matrix is exactly C, even with identical rows, but the label of a
       row depends on the seed.
-    - A constraint that holds for C in training holds for predictions up to this sampling
-      error, and for new examples up to the estimation error as well.
+    - A constraint that holds in training, for what `confusion` counts, holds for
+      predictions up to this sampling error, and for new examples up to the estimation
+      error as well.
 
     A warning is issued if the mixture predicts a single class for all training examples.
     A ``ConvergenceWarning`` is issued if `tol` is not reached.
@@ -276,7 +283,7 @@ class ComplexMetricClassifier(TrainedMixture):
     >>> model.dual_gap_ <= 1e-3
     True
     >>> print(f"{model.objective_:.2f}")
-    0.50
+    0.54
 
     The most probable classes would never be the rarest one:
 
@@ -365,7 +372,7 @@ class ComplexMetricClassifier(TrainedMixture):
         group_blind: bool = False,
         group_estimator: Any = None,
         constraint_confidence: float | None = None,
-        cv: Any = None,
+        cv: Any = 5,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

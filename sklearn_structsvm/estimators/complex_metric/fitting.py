@@ -31,6 +31,7 @@ from sklearn_structsvm.estimators.complex_metric.oracles import (
     ClassifierOracle,
     PluginOracle,
     counted_as,
+    smoothed,
 )
 from sklearn_structsvm.estimators.complex_metric.pairs import (
     IndependentPairs,
@@ -281,6 +282,8 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             counted = "labels"
         else:
             counted = counted_as(self.confusion, len(task.classes), task.costs)
+            if self.confusion == "auto":
+                counted = smoothed(counted, task)
         used = slice(None) if rows is None else rows
         correction = None
         is_corrected = self.confusion == "auto" and counted == "probabilities"

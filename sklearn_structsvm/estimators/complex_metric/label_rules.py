@@ -23,6 +23,7 @@ from sklearn_structsvm.confusion.smoothing import (
     PRECISION_AROUND,
     fit_sigmoid,
     log_odds,
+    nearest_to_zero,
     shrunk_hits,
 )
 from sklearn_structsvm.solvers.confusion.block_ascent import (
@@ -199,16 +200,17 @@ def _columns(rows, weights, truth):
 
 def _shrunk(columns):
     """`_columns` whose hits are drawn towards sigmoids of η, which are alike by prior."""
+    eta, hits, weights = (
+        np.concatenate(part) for part in list(zip(*columns, strict=True))[:3]
+    )
+    floor = nearest_to_zero(eta, 1.0 - eta)
     around, precision = (1.0, 0.0), PRECISION
     if len(columns) > 1:
-        eta, hits, weights = (
-            np.concatenate(part) for part in list(zip(*columns, strict=True))[:3]
-        )
-        around = fit_sigmoid(log_odds(eta), hits, weights)
+        around = fit_sigmoid(log_odds(eta, floor), hits, weights)
         precision = PRECISION_AROUND
     found = []
     for eta, hits, weights, rest in columns:
-        hits, rest = shrunk_hits(eta, hits, weights, rest, around, precision)
+        hits, rest = shrunk_hits(eta, hits, weights, rest, around, precision, floor)
         found.append((eta, hits, weights, rest))
     return found
 

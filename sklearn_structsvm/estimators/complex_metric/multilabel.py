@@ -63,6 +63,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     default_classifier,
     held_out_parts,
+    make_folds,
 )
 from sklearn_structsvm.estimators.complex_metric.routing import (
     route_fit,
@@ -380,10 +381,10 @@ class MultilabelMetricClassifier(
         if choice.history is not None:
             self.history_ = choice.history
         transaction.commit()
-        if self.labels_per_row is None:
-            warn_of_excess(self.confusion_, len(rows))
         # All that there is to know is set.
         reporter.task.end(dict)
+        if self.labels_per_row is None:
+            warn_of_excess(self.confusion_, len(rows))
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             warn_caller(
@@ -455,13 +456,13 @@ class MultilabelMetricClassifier(
             )
         rows_of = None
         if self.cv is not None:
-            rows_of, parts, _ = held_out_parts(
+            rows_of, parts = held_out_parts(
                 classifier,
                 X,
                 y,
                 _plain_fit,
                 partial(label_probabilities, n_labels=n_labels),
-                check_cv(self.cv),
+                make_folds(check_cv(self.cv), X, y, routed),
                 routed,
                 self.n_jobs,
             )

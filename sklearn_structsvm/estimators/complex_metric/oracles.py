@@ -30,11 +30,18 @@ def counted_as(confusion, n_classes, costs=None):
     return "labels" if by_threshold else "probabilities"
 
 
+def smoothed(counted, task):
+    """What "auto" counts in training: the labels smoothed, where rules are thresholds."""
+    is_plain = task.costs is None and not task.finder.group_blind
+    return "smoothed" if counted == "labels" and is_plain else counted
+
+
 class PluginOracle:
     """The plug-in rule as the oracle of a task.
 
     Parameters
     ----------
+    counted : {"labels", "smoothed", "probabilities"}
     correction : LabelCorrection or None
         That the probabilities went through.
 
@@ -50,12 +57,14 @@ class PluginOracle:
         self.data = (
             probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
         )  # fmt: skip
-        with_thresholds = counted == "labels" and task.cells.n_classes == 2
+        self.counted = counted
+        with_thresholds = counted != "probabilities" and task.cells.n_classes == 2
         if task.costs is not None:
             self.data += (task.costs,)
             self.lmo = CostLMO(counted).fit(*self.data)
         elif with_thresholds and not task.finder.group_blind:
-            self.lmo = ThresholdLMO(n_threads=n_threads).fit(*self.data)
+            smooth = counted == "smoothed"
+            self.lmo = ThresholdLMO(smooth=smooth, n_threads=n_threads).fit(*self.data)
         else:
             self.lmo = self._plugin(counted)
 
@@ -66,9 +75,8 @@ class PluginOracle:
 
     def take(self, rows):
         """The oracle of some of the examples, which are at hand."""
-        counted = self.lmo.counted
         return PluginOracle(
-            self.task.take(rows), self.data[0][rows], counted, self.n_threads
+            self.task.take(rows), self.data[0][rows], self.counted, self.n_threads
         )
 
     def attributes(self, mixture):

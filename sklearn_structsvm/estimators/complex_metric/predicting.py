@@ -481,6 +481,8 @@ class PluginMixture:
             check_floats("mixture_.own_costs[1]", means, *shape)
         if self.correction is not None:
             shares, factors = self.correction.shares, self.correction.factors
+            calibration = self.correction.calibration
+            check_floats("mixture_.correction.calibration", calibration, n_classes + 1)
             check_floats("mixture_.correction.shares", shares, n_classes)
             check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
         n_cells = self.loss_matrices.shape[1]

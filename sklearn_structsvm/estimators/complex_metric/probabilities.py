@@ -1,5 +1,6 @@
 """Class probabilities of a classifier: in the sample, held out, or as they come."""
 
+import warnings
 from functools import partial
 from itertools import pairwise
 
@@ -144,10 +145,10 @@ def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs, names=
     folds : list of slice
         Which of these are of each fold.
     """
-    splitter = check_cv(cv, y, classifier=True)
+    folds = _stratified_folds(X, y, cv, routed)
     read = partial(class_probabilities, classes=classes)
-    rows, parts, folds = held_out_parts(
-        classifier, X, y, fit_to_labels, read, splitter, routed, n_jobs
+    rows, parts = held_out_parts(
+        classifier, X, y, fit_to_labels, read, folds, routed, n_jobs
     )
     _warn_of_missing(y, classes, [train for train, _ in folds], names)
     ends = np.cumsum([0, *map(len, parts)])
@@ -155,7 +156,39 @@ def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs, names=
     return rows, np.concatenate(parts), slices
 
 
-def held_out_parts(classifier, X, y, fit, read, splitter, routed, n_jobs):
+def _stratified_folds(X, y, cv, routed):
+    """List of (train, test).
+
+    Raises
+    ------
+    ValueError
+        Where there are fewer examples of each class than folds, or a training part has
+        one class only.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Of few examples; it is only having none that matters.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            folds = make_folds(check_cv(cv, y, classifier=True), X, y, routed)
+    except ValueError as error:
+        error.add_note(f"cv={cv}: use fewer folds, or cv=None for none.")
+        raise
+    for train, _ in folds:
+        found = np.unique(y[train])
+        if len(found) < 2:
+            raise ValueError(
+                f"A fold of cv={cv} leaves only the class(es) {found.tolist()} for "
+                "training. Use fewer folds, stratified ones, or cv=None for none."
+            )
+    return folds
+
+
+def make_folds(splitter, X, y, routed):
+    """List of (train, test)."""
+    return list(splitter.split(X, y, **routed.splitter.split))
+
+
+def held_out_parts(classifier, X, y, fit, read, folds, routed, n_jobs):
     """What fits to the rest of each fold give for its test part.
 
     Parameters
@@ -164,6 +197,7 @@ def held_out_parts(classifier, X, y, fit, read, splitter, routed, n_jobs):
         (classifier, X, y, **params) -> None.
     read : callable
         (classifier, X, **params) -> probabilities.
+    folds : list of (train, test)
     classifier, routed : as of `held_out_probabilities`
 
     Returns
@@ -171,15 +205,13 @@ def held_out_parts(classifier, X, y, fit, read, splitter, routed, n_jobs):
     rows : ndarray of shape (n',)
     parts : list of what `read` returns
         By fold, together of n' rows.
-    folds : list of (train, test)
     """
-    folds = list(splitter.split(X, y, **routed.splitter.split))
     parts = Parallel(n_jobs=n_jobs)(
         delayed(_held_out)(clone(classifier), X, y, fit, read, train, test, routed)
         for train, test in folds
     )
     every = np.arange(_num_samples(X))
-    return np.concatenate([every[test] for _, test in folds]), parts, folds
+    return np.concatenate([every[test] for _, test in folds]), parts
 
 
 def _held_out(classifier, X, y, fit, read, train, test, routed):

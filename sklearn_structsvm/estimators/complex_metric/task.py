@@ -144,9 +144,9 @@ class Task:
         y, weights, codes = self.y[rows], self.weights[rows], self.codes[rows]
         if not weights.any():
             raise ValueError("All held-out examples have a weight of zero.")
-        weights = weights / weights.sum()
         m, k = self.cells.priors.shape
         priors = np.bincount(codes * k + y, weights=weights, minlength=m * k)
+        priors /= weights.sum()
         cells = replace(self.cells, priors=priors.reshape(m, k))
         costs = None if self.costs is None else self.costs[rows]
         return replace(self, y=y, weights=weights, codes=codes, cells=cells, costs=costs)

@@ -89,7 +89,8 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf):
     Returns
     -------
     ndarray of shape (n_folds, m)
-        Means over the mixture; nan where none meets the constraints.
+        Means over the mixture; nan where none meets the constraints, or rules that
+        always and that never predict a class are mixed.
     """
     found = np.full((len(folds), oracle.n_cells), np.nan)
     for row, fold in zip(found, folds, strict=True):
@@ -106,5 +107,7 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf):
         attributes = part.attributes(solution)
         weights, losses = attributes["mixture_weights_"], attributes["loss_matrices_"]
         each = np.array([[rule_threshold(L) for L in rule] for rule in losses])
-        row[:] = [weights @ column for column in each.T]
+        # Always and never, mixed, have no mean.
+        with np.errstate(invalid="ignore"):
+            row[:] = [weights @ column for column in each.T]
     return found

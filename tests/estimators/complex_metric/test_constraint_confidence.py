@@ -110,7 +110,8 @@ def test_what_is_met_is_met_by_more_than_the_bound(k, constraint, params):
 def test_without_constraints_there_is_nothing_to_tighten():
     X, y, _ = make_data(2)
     model = confident((), metric="h_mean").fit(X, y)
-    free = ComplexMetricClassifier(metric="h_mean").fit(X, y)
+    # Which are labels that are counted, whatever is asked for.
+    free = ComplexMetricClassifier(metric="h_mean", confusion="labels").fit(X, y)
     assert model.constraint_bounds_ == []
     np.testing.assert_array_equal(model.loss_matrices_, free.loss_matrices_)
     assert not hasattr(free, "constraint_bounds_")
@@ -124,7 +125,7 @@ def test_more_examples_are_tightened_less_and_weights_count():
             w = (np.arange(n) < 300).astype(float)
         else:
             w = None if weights is None else np.full(n, weights)
-        model = confident(Recall(at_least=0.3, label=1))
+        model = confident(Recall(at_least=0.3, label=1), cv=None)
         model.fit(X[:n], y[:n], sample_weight=w, sensitive_features=groups[:n])
         widths.append(model.constraint_bounds_[0][None])
     assert widths[0] > 2 * widths[1]

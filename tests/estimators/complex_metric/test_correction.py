@@ -1,4 +1,4 @@
-"""Class probabilities that go half the way to labels which contradict them."""
+"""Class probabilities that are calibrated, and go to what the labels say in parts."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.estimators.complex_metric.correction import LabelCorrection
+from sklearn_structsvm.estimators.complex_metric.correction import (
+    LabelCorrection,
+    calibrated,
+)
 
 
 def sample(rng, n, bent=1.0):
@@ -19,21 +22,21 @@ def sample(rng, n, bent=1.0):
     return P, y, model / model.sum(axis=1, keepdims=True)
 
 
-def reference(P, y, weights):
-    """Row by row: (statistic, corrected probabilities)."""
+def reference(P, y, weights, floor, calibration):
+    """Row by row: corrected probabilities, of a calibration."""
     k = P.shape[1]
-    shares = [weights[y == i].sum() for i in range(k)]
-    parts = [max(range(k), key=lambda i, p=p: p[i] / shares[i]) for p in P]
-    N, M, V = np.zeros((k, k)), np.zeros((k, k)), np.zeros(k)
-    for p, label, w, b in zip(P, y, weights, parts, strict=True):
+    numbers = [weights[y == i].sum() for i in range(k)]
+    q = np.maximum(P, floor) ** calibration[0] * np.exp(calibration[1:])
+    q /= q.sum(axis=1, keepdims=True)
+    parts = [max(range(k), key=lambda i, p=p: p[i] / numbers[i]) for p in q]
+    N, M = np.zeros((k, k)), np.zeros((k, k))
+    for p, label, w, b in zip(q, y, weights, parts, strict=True):
         N[b, label] += w
         M[b] += w * p
-        V[b] += w * p[b] * (1 - p[b])
-    statistic = sum((N[b, b] - M[b, b]) ** 2 / V[b] for b in range(k) if V[b] > 0)
-    found = np.array(
-        [p * (N[b] + M[b]) / (2 * M[b]) for p, b in zip(P, parts, strict=True)]
-    )
-    return statistic, found / found.sum(axis=1, keepdims=True)
+    own = np.array([n / (n + 30) for n in numbers])
+    wanted = own * N + (1 - own) * M
+    found = np.array([p * wanted[b] / M[b] for p, b in zip(q, parts, strict=True)])
+    return found / found.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -42,13 +45,25 @@ def test_the_correction_is_that_of_the_formula(dtype):
     _, y, P = sample(rng, 500, bent=4.0)
     weights = rng.integers(0, 4, size=len(y)).astype(float)
     P = P.astype(dtype)
-    statistic, expected = reference(P.astype(float), y, weights)
-    assert statistic > 11.4  # of three degrees of freedom, at 1 %
-    found = LabelCorrection.fit(P, y, weights)(P)
+    correction = LabelCorrection.fit(P, y, weights)
+    floor = max(P.astype(float).min() / 2, 1e-9)
+    assert correction.floor == pytest.approx(floor)
+    expected = reference(P.astype(float), y, weights, floor, correction.calibration)
+    found = correction(P)
     assert found.dtype == dtype
     np.testing.assert_allclose(
-        found, expected, rtol=2e-5 if dtype == np.float32 else 1e-9
+        found, expected, rtol=2e-4 if dtype == np.float32 else 1e-9
     )
+
+
+def test_a_calibration_finds_back_what_was_bent():
+    P, y, bent = sample(new_rng(5), 20_000, bent=3.0)
+    a, *b = LabelCorrection.fit(bent, y, np.ones(len(y))).calibration
+    assert a == pytest.approx(1 / 3, abs=0.05)
+    assert np.ptp(b) < 0.2
+    # All of them the same in the end, and not far from the truth.
+    corrected = LabelCorrection.fit(bent, y, np.ones(len(y)))(bent)
+    assert np.abs(corrected - P).mean() < 0.02
 
 
 def test_weights_are_numbers_of_examples():
@@ -58,20 +73,27 @@ def test_weights_are_numbers_of_examples():
     rows = np.repeat(np.arange(len(y)), weights)
     weighted = LabelCorrection.fit(P, y, weights.astype(float))
     repeated = LabelCorrection.fit(P[rows], y[rows], np.ones(len(rows)))
-    np.testing.assert_allclose(weighted.factors, repeated.factors)
+    np.testing.assert_allclose(weighted.factors, repeated.factors, rtol=1e-5)
+    np.testing.assert_allclose(weighted.calibration, repeated.calibration, atol=1e-5)
 
 
-def test_right_probabilities_are_rarely_corrected_and_wrong_ones_always():
-    rng = new_rng(2)
-    right = wrong = 0
-    for _ in range(200):
-        P, y, bent = sample(rng, 400, bent=4.0)
-        ones = np.ones(len(y))
-        right += LabelCorrection.fit(P, y, ones) is not None
-        wrong += LabelCorrection.fit(bent, y, ones) is not None
-    # Of 200 at 1 %: more than 12 have a chance of 1e-6.
-    assert right <= 12
-    assert wrong == 200
+def test_with_many_examples_each_part_counts_its_labels():
+    """Of a few examples hardly anything is moved, and all of it in the end."""
+    _, y, P = sample(new_rng(2), 600, bent=4.0)
+    P[:, [0, 1]] = P[:, [1, 0]]
+    y[:3] = 0, 1, 2
+    for weight in (1e-9, 1e9):
+        correction = LabelCorrection.fit(P, y, np.full(len(y), weight))
+        if weight < 1:
+            np.testing.assert_allclose(correction.factors, 1.0, atol=1e-6)
+            np.testing.assert_allclose(correction(P), P, atol=1e-5)
+            continue
+        q = calibrated(P, correction.floor, correction.calibration)
+        parts = np.argmax(q / np.bincount(y), axis=1)
+        moved = q * correction.factors[parts]
+        for b in np.unique(parts):
+            by_label = np.bincount(y[parts == b], minlength=3)
+            np.testing.assert_allclose(moved[parts == b].sum(axis=0), by_label, rtol=1e-4)
 
 
 def test_parts_and_classes_without_examples_are_left_as_they_are():
@@ -79,13 +101,14 @@ def test_parts_and_classes_without_examples_are_left_as_they_are():
     y = np.array([1, 0] * 50)
     correction = LabelCorrection.fit(P, y, np.ones(100))
     np.testing.assert_array_equal(correction.factors[2:], 1.0)
-    np.testing.assert_array_equal(correction.factors[:, 2:], 1.0)
     corrected = correction(P)
     assert np.isfinite(corrected).all()
     np.testing.assert_allclose(corrected.sum(axis=1), 1.0)
-    # Certain, and never right: no variance, and nothing known of it.
     certain = np.eye(4)[[0] * 100]
-    assert LabelCorrection.fit(certain, y, np.ones(100)) is None
+    corrected = LabelCorrection.fit(certain, y, np.ones(100))(certain)
+    assert np.isfinite(corrected).all()
+    # Half of them are right, which it finds out.
+    np.testing.assert_allclose(corrected[:, 0], 0.5, atol=0.25)
 
 
 def of_a_wrong_model(seed, metric, **params):

@@ -34,6 +34,7 @@ from sklearn.svm import LinearSVC
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import METRICS, ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
+from sklearn_structsvm.confusion.smoothing import smoothed_shares
 from sklearn_structsvm.estimators.complex_metric import oracles, thresholds
 from sklearn_structsvm.estimators.complex_metric.fitting import OPTIONS, SOLVERS
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
@@ -64,8 +65,9 @@ LOSSES = {
 }
 
 
-def fitted_to(k, metric="g_mean", **params):
+def fitted_to(k, metric="g_mean", cv=None, **params):
     X, y, _ = make_data(k)
+    params["cv"] = cv
     with warnings.catch_warnings():
         # Where classes overlap too much, the frequent one is all that zero-one knows.
         warnings.filterwarnings("ignore", "The classifier predicts", UserWarning)
@@ -92,11 +94,32 @@ class TestCertificate:
         assert (np.diff(model.mixture_weights_) <= 0).all()
 
     def test_two_classes_are_certified_on_their_labels(self):
-        X, y, model = fitted_to(2)
+        X, y, model = fitted_to(2, confusion="labels")
         np.testing.assert_allclose(
             model.certified_confusions_, mixture_confusion(model, X, y), atol=1e-9
         )
         assert model.objective_ == pytest.approx(model.metric_.value(model.confusion_))
+
+    @pytest.mark.parametrize("metric", ["g_mean", "f1", "min_max"])
+    def test_by_default_two_classes_are_certified_on_smoothed_labels(self, metric):
+        X, y, _ = make_data(2)
+        inner = FrozenEstimator(LogisticRegression().fit(X, y))
+        model = ComplexMetricClassifier(inner, metric, cv="prefit").fit(X, y)
+        ones, cells = np.ones(len(X)), np.zeros(len(X), dtype=int)
+        share = smoothed_shares(inner.predict_proba(X)[:, 1], y, ones, cells, 1)
+        C = np.stack([1 - share, share]) @ model.predict_proba(X) / len(X)
+        np.testing.assert_allclose(model.certified_confusions_[0], C, atol=1e-9)
+        assert model.objective_ == pytest.approx(model.metric_.value(C))
+        assert -1e-9 <= model.dual_gap_ <= 1e-3
+        np.testing.assert_allclose(
+            model.cell_confusions_, mixture_confusion(model, X, y), atol=1e-12
+        )
+        # With costs that only training knows, labels are counted as they are.
+        costs = 1.0 - np.eye(2)[y]
+        by_cost = ComplexMetricClassifier(inner, "expected_cost").fit(X, y, costs=costs)
+        np.testing.assert_allclose(
+            by_cost.certified_confusions_, by_cost.cell_confusions_
+        )
 
     def test_more_classes_are_certified_on_their_probabilities(self):
         X, _, model = fitted_to(3, confusion="probabilities")
@@ -109,7 +132,9 @@ class TestCertificate:
     def test_no_mixture_of_two_thresholds_is_below_the_bound(self, metric):
         """All pairs of them, with shares in steps of a hundredth."""
         X, y, _ = make_data(2, n=100)
-        model = ComplexMetricClassifier(metric=metric, tol=1e-6).fit(X, y)
+        model = ComplexMetricClassifier(
+            metric=metric, tol=1e-6, cv=None, confusion="labels"
+        ).fit(X, y)
         eta = model.estimator_.predict_proba(X)[:, 1]
         above = eta >= np.append(np.sort(eta), np.inf)[:, None]
         hits = 1 - above[:, y == 0].mean(axis=1), above[:, y == 1].mean(axis=1)
@@ -134,7 +159,7 @@ class TestCertificate:
         eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
         under_model = model.metric_.value(eta.T @ h / len(X))
         by_model = ComplexMetricClassifier(
-            metric="h_mean", confusion="probabilities", tol=1e-6
+            metric="h_mean", confusion="probabilities", tol=1e-6, cv=None
         )
         best = by_model.fit(X, y).objective_
         gap = under_model - best
@@ -145,14 +170,15 @@ class TestCertificate:
         X, y, _ = make_data(3)
         # Which guessing meets, with recalls of a third.
         model = ComplexMetricClassifier(
-            metric="zero_one", confusion="labels", constraints=Recall(at_least=0.3)
-        ).fit(X, y)
+            metric="zero_one", confusion="labels", cv=None,
+            constraints=Recall(at_least=0.3),
+        ).fit(X, y)  # fmt: skip
         assert model.constraint_violation_ <= 0
         eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
         C = eta.T @ h / len(X)
         recalls = C.diagonal() / C.sum(axis=1)
         relaxed = ComplexMetricClassifier(
-            metric="zero_one", confusion="probabilities", tol=1e-6,
+            metric="zero_one", confusion="probabilities", tol=1e-6, cv=None,
             constraints=Recall(at_least=min(0.3, recalls.min())),
         ).fit(X, y)  # fmt: skip
         gap = model.metric_.value(C) - relaxed.objective_
@@ -220,7 +246,7 @@ class TestCertificate:
                 return float(((1 - C.diagonal() / C.sum(axis=1)) ** 2).max())
 
         X, y, model = fitted_to(3, WorstSquare())
-        min_max = ComplexMetricClassifier(metric="min_max").fit(X, y)
+        min_max = ComplexMetricClassifier(metric="min_max", cv=None).fit(X, y)
         assert model.objective_ == pytest.approx(min_max.objective_**2, abs=3e-3)
         assert model.dual_gap_ <= 1e-3
 
@@ -272,7 +298,8 @@ class TestWhatIsLearned:
     )
     def test_names_of_classes_do_not_matter(self, metric, names):
         X, y, plain = fitted_to(2, metric)
-        named = ComplexMetricClassifier(metric=metric).fit(X, np.array(names)[y])
+        named = ComplexMetricClassifier(metric=metric, cv=None)
+        named.fit(X, np.array(names)[y])
         assert named.classes_.tolist() == names
         np.testing.assert_array_equal(named.loss_matrices_, plain.loss_matrices_)
         np.testing.assert_array_equal(named.predict(X), np.array(names)[plain.predict(X)])
@@ -388,11 +415,37 @@ class TestProbabilities:
     def test_an_overfitted_classifier_is_held_out_where_cv_says_so(self):
         X, y, _ = make_data(2)
         nearest = KNeighborsClassifier(1)
-        inside = ComplexMetricClassifier(nearest).fit(X, y)
-        held_out = ComplexMetricClassifier(nearest, cv=5).fit(X, y)
+        inside = ComplexMetricClassifier(nearest, cv=None, confusion="labels").fit(X, y)
+        held_out = ComplexMetricClassifier(nearest).fit(X, y)
         assert inside.objective_ < 1e-3 < 0.1 < held_out.objective_
         # For predict, it is fitted to all.
         assert held_out.estimator_.score(X, y) == 1
+
+    def test_probabilities_are_held_out_by_default(self):
+        X, y, _ = make_data(2)
+        fits = []
+        ComplexMetricClassifier(Spy(fits)).fit(X, y)
+        assert len(fits) == 6 and fits[-1] == len(X)
+        fits.clear()
+        ComplexMetricClassifier(Spy(fits), cv=None).fit(X, y)
+        assert fits == [len(X)]
+        fits.clear()
+        fitted = Spy(fits).fit(X, y)
+        fits.clear()
+        ComplexMetricClassifier(fitted, cv="prefit").fit(X, y)
+        assert fits == []
+
+    def test_classes_of_fewer_examples_than_folds(self):
+        X, y, _ = make_data(3)
+        # A warning would be an error here.
+        rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y > 0)[:3]])
+        ComplexMetricClassifier().fit(X[rows], (y[rows] > 0).astype(int))
+        with pytest.raises(ValueError, match="n_splits=5") as caught:
+            ComplexMetricClassifier().fit(X[:6], [0, 1, 2] * 2)
+        assert caught.value.__notes__ == ["cv=5: use fewer folds, or cv=None for none."]
+        one = np.arange(len(X)) == 7
+        with pytest.raises(ValueError, match=r"cv=5 leaves only the class\(es\) \[Fal"):
+            ComplexMetricClassifier().fit(X, one)
 
     @pytest.mark.parametrize(
         "cv",
@@ -456,7 +509,7 @@ class TestProbabilities:
     def test_an_f_measure_of_a_class_that_is_not_there_is_no_division_by_0(self):
         X, y, _ = make_data(2)
         fitted = LogisticRegression().fit(X, y)
-        model = ComplexMetricClassifier(fitted, "f1", cv="prefit")
+        model = ComplexMetricClassifier(fitted, "f1", cv="prefit", confusion="labels")
         with pytest.warns(UserWarning, match="predicts 0 for every"):
             model.fit(X[y == 0], y[y == 0])
         assert np.isfinite(model.loss_matrices_).all()
@@ -507,7 +560,7 @@ class TestProbabilities:
                 return super().predict_proba(X)[:, ::-1]
 
         X, y, plain = fitted_to(3, estimator=LogisticRegression())
-        model = ComplexMetricClassifier(Backwards()).fit(X, y)
+        model = ComplexMetricClassifier(Backwards(), cv=None).fit(X, y)
         np.testing.assert_array_equal(model.loss_matrices_, plain.loss_matrices_)
         np.testing.assert_array_equal(model.predict(X), plain.predict(X))
 
@@ -554,7 +607,8 @@ class TestConstraints:
     )
     def test_a_constraint_holds_for_the_mixture_on_the_training_labels(self, constraint):
         X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(constraints=constraint)
+        params = {"cv": None, "confusion": "labels"}
+        model = ComplexMetricClassifier(constraints=constraint, **params)
         model.fit(X, y, sensitive_features=groups)
         grouped = constraint.needs_groups
         assert (model.groups_ is not None) == grouped
@@ -568,7 +622,7 @@ class TestConstraints:
         # What solvers take for met.
         assert measured <= MET
         assert measured == pytest.approx(model.constraint_violation_, abs=1e-8)
-        free = ComplexMetricClassifier().fit(X, y)
+        free = ComplexMetricClassifier(**params).fit(X, y)
         # Rules of a group of its own may be better than one rule for all.
         if not grouped:
             assert model.objective_ >= free.dual_objective_ - 1e-12
@@ -579,7 +633,9 @@ class TestConstraints:
         X, y, groups = make_data(2)
         coverage = Coverage(target="priors", slack=0.1)
         constraints = [EqualizedOdds(slack=0.05), coverage, Recall(at_least=0.5)]
-        model = ComplexMetricClassifier(constraints=constraints)
+        model = ComplexMetricClassifier(
+            constraints=constraints, cv=None, confusion="labels"
+        )
         model.fit(X, y, sensitive_features=groups)
         assert model.constraint_violation_ <= 0
         P = model.predict_proba(X, sensitive_features=groups)
@@ -608,7 +664,9 @@ class TestConstraints:
         X, y, _ = make_data(2)
         # It is met by far: precision times coverage says next to nothing.
         precision = Precision(label=0, at_least=0.1)
-        model = ComplexMetricClassifier(constraints=precision).fit(X, y)
+        model = ComplexMetricClassifier(
+            constraints=precision, cv=None, confusion="labels"
+        ).fit(X, y)
         measured = precision(y, model.predict_proba(X), labels=[0, 1])
         assert model.constraint_violation_ == pytest.approx(measured)
         assert model.constraint_violation_ == pytest.approx(
@@ -620,14 +678,16 @@ class TestConstraints:
         baseline = LogisticRegression().fit(X[:, :3], y)
         wrapped = Truncated(baseline)
         model = ComplexMetricClassifier(
-            metric="h_mean", constraints=Churn(wrapped, at_most=0.1)
+            metric="h_mean", constraints=Churn(wrapped, at_most=0.1), cv=None
         ).fit(X, y)
         differs = model.predict_proba(X)[np.arange(len(X)), baseline.predict(X[:, :3])]
         assert 1 - differs.mean() <= 0.1 + 1e-12
         assert model.cell_confusions_.shape == (3, 3, 3)
         assert model.groups_ is None
         per_group = ComplexMetricClassifier(
-            metric="h_mean", constraints=Churn(wrapped, at_most=0.1, per_group=True)
+            metric="h_mean",
+            constraints=Churn(wrapped, at_most=0.1, per_group=True),
+            cv=None,
         ).fit(X, y, sensitive_features=groups)
         assert per_group.cell_confusions_.shape == (6, 3, 3)
         P = per_group.predict_proba(X, sensitive_features=groups)
@@ -639,7 +699,7 @@ class TestConstraints:
         X, y, groups = make_data(2)
         fair = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.05))
         fair.fit(X, y, sensitive_features=groups)
-        model = ComplexMetricClassifier(constraints=[Churn(fair, at_most=0.05)])
+        model = ComplexMetricClassifier(constraints=[Churn(fair, at_most=0.05)], cv=None)
         model.fit(X, y, sensitive_features=groups)
         changed = model.predict_proba(X, sensitive_features=groups)[
             np.arange(len(X)), fair.predict(X, sensitive_features=groups)

@@ -314,18 +314,24 @@ def test_classifiers_that_are_fitted_already():
     X, y, groups = make_data(3)
     codes = (groups == "young") * 3 + y
     of_pairs = LogisticRegression().fit(X, codes)
-    fitted = blind(LogisticRegression(), constraints=FAIR)
+    fitted = blind(LogisticRegression(), constraints=FAIR, cv=None)
     fitted.fit(X, y, sensitive_features=groups)
     of_labels, of_groups = (LogisticRegression().fit(X, z) for z in (y, groups))
     two = blind(
-        LogisticRegression(), constraints=FAIR, group_estimator=LogisticRegression()
-    ).fit(X, y, sensitive_features=groups)
+        LogisticRegression(), constraints=FAIR, group_estimator=LogisticRegression(),
+        cv=None,
+    ).fit(X, y, sensitive_features=groups)  # fmt: skip
     frozen = FrozenEstimator(of_labels)
     for model, expected in [
         (blind(of_pairs, constraints=FAIR, cv="prefit"), fitted),
         (blind(FrozenEstimator(of_pairs), constraints=FAIR, cv=5), fitted),
         (blind(of_labels, constraints=FAIR, group_estimator=of_groups, cv="prefit"), two),
-        (blind(frozen, constraints=FAIR, group_estimator=LogisticRegression()), two),
+        (
+            blind(
+                frozen, constraints=FAIR, group_estimator=LogisticRegression(), cv=None
+            ),
+            two,
+        ),
         (
             blind(frozen, constraints=FAIR, group_estimator=FrozenEstimator(of_groups)),
             two,
@@ -345,7 +351,7 @@ def test_churn_and_groups_that_are_not_known():
     baseline = LogisticRegression(C=0.01).fit(X, y)
     constraints = [Churn(baseline, at_most=0.1), FAIR]
     for confusion in ("labels", "probabilities"):
-        model = blind(constraints=constraints, confusion=confusion)
+        model = blind(constraints=constraints, confusion=confusion, cv=None)
         model.fit(X, y, sensitive_features=groups)
         assert model.loss_matrices_.shape[1:] == (4, 2, 2)
         P = model.predict_proba(X)

@@ -140,7 +140,7 @@ class TestOverOtherClassifiers:
 
     def test_single_precision_stays_so_until_the_end(self):
         X, y, _ = make_data(2)
-        model = ComplexMetricClassifier(Boosted(), "h_mean").fit(X, y)
+        model = ComplexMetricClassifier(Boosted(), "h_mean", cv=None).fit(X, y)
         assert model.predict_proba(X).dtype == np.float64
         C = model.cell_confusions_[0]
         found = np.array([model.predict_proba(X)[y == i].sum(axis=0) for i in (0, 1)])
@@ -167,7 +167,8 @@ class TestOverOtherClassifiers:
 class TestWithoutRouting:
     def test_a_pipeline_hands_groups_to_its_last_step(self):
         X, y, groups = make_data(2)
-        model = make_pipeline(StandardScaler(), ComplexMetricClassifier(constraints=FAIR))
+        fair = ComplexMetricClassifier(constraints=FAIR, cv=None, confusion="labels")
+        model = make_pipeline(StandardScaler(), fair)
         model.fit(X, y, complexmetricclassifier__sensitive_features=groups)
         predicted = model.predict(X, sensitive_features=groups)
         P = model.predict_proba(X, sensitive_features=groups)
@@ -248,7 +249,8 @@ class Asking(Spy):
 class TestRouting:
     def test_groups_are_asked_for_without_a_word(self):
         X, y, groups = make_data(2)
-        model = make_pipeline(StandardScaler(), ComplexMetricClassifier(constraints=FAIR))
+        fair = ComplexMetricClassifier(constraints=FAIR, cv=None, confusion="labels")
+        model = make_pipeline(StandardScaler(), fair)
         model.fit(X, y, sensitive_features=groups)
         P = model.predict_proba(X, sensitive_features=groups)
         assert FAIR(y, P, labels=[0, 1], sensitive_features=groups) <= 1e-12
@@ -277,7 +279,8 @@ class TestRouting:
 
     def test_a_pipeline_that_loses_the_groups_says_what_to_do(self):
         X, y, groups = make_data(2)
-        model = make_pipeline(StandardScaler(), ComplexMetricClassifier(constraints=FAIR))
+        fair = ComplexMetricClassifier(constraints=FAIR, cv=None, confusion="labels")
+        model = make_pipeline(StandardScaler(), fair)
         score = partial(
             cross_val_score, model, X, y, params={"sensitive_features": groups}, cv=3,
             error_score="raise",

@@ -28,7 +28,7 @@ from sklearn_structsvm.metrics import DemographicParity, EqualOpportunity
 def mixture():
     """(X, model) of a mixture of several plug-in rules."""
     X, y, _ = make_data(4, n=1000)
-    model = ComplexMetricClassifier(metric="min_max").fit(X, y)
+    model = ComplexMetricClassifier(metric="min_max", cv=None).fit(X, y)
     assert len(model.mixture_weights_) > 1
     return X, y, model
 
@@ -127,7 +127,7 @@ class TestHash:
         X, y, _ = make_data(k, n=20000)
         tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0)
         for estimator, most in ((tree, 5), (DummyClassifier(), 1)):
-            model = ComplexMetricClassifier(estimator, "min_max")
+            model = ComplexMetricClassifier(estimator, "min_max", cv=None)
             P = model.fit(X[:2000], y[:2000]).predict_proba(X)
             assert len(np.unique(P, axis=0)) <= most
             assert_realised(model.predict(X), P, y)
@@ -269,7 +269,7 @@ class TestGroups:
         both = pd.DataFrame({"age": groups, "city": city})
         if not frame:
             both = both.to_numpy()
-        model = ComplexMetricClassifier(constraints=FAIR)
+        model = ComplexMetricClassifier(constraints=FAIR, cv=None)
         model.fit(X, y, sensitive_features=both)
         assert model.groups_.tolist() == [
             ("old", 2), ("old", 10), ("young", 2), ("young", 10),

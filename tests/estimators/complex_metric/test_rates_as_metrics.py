@@ -143,8 +143,9 @@ def test_the_most_of_a_rate_at_a_bound_is_that_of_a_linear_program(name, constra
     X, y = data(len(name))
     inner = LogisticRegression().fit(X, y)
     model = ComplexMetricClassifier(
-        inner, metric=name, constraints=constraint, cv="prefit", tol=1e-6
-    ).fit(X, y)
+        inner, metric=name, constraints=constraint, cv="prefit", tol=1e-6,
+        confusion="labels",
+    ).fit(X, y)  # fmt: skip
     best = best_by_program(name, constraint, y, inner.predict_proba(X)[:, 1])
     assert model.constraint_violation_ <= 1e-9
     found = model.metric_.score_of(model.confusion_)
@@ -191,7 +192,9 @@ def test_a_bound_is_on_the_label_that_the_metric_is_of():
 
 def test_names_and_objects_are_the_same_metric():
     X, y = data(0)
-    named = ComplexMetricClassifier(metric="recall", constraints=Coverage(at_most=0.3))
+    named = ComplexMetricClassifier(
+        metric="recall", constraints=Coverage(at_most=0.3), cv=None, confusion="labels"
+    )
     by_name = named.fit(X, y).predict_proba(X)
     named.set_params(metric=Recall(label=1))
     np.testing.assert_array_equal(named.fit(X, y).predict_proba(X), by_name)
@@ -269,7 +272,9 @@ def best_precision(y, scores):
 
 def test_a_precision_without_constraints_ends_with_a_certificate():
     X, y = data(3)
-    model = ComplexMetricClassifier(metric="precision", tol=1e-3).fit(X, y)
+    model = ComplexMetricClassifier(
+        metric="precision", tol=1e-3, cv=None, confusion="labels"
+    ).fit(X, y)
     assert model.dual_gap_ <= 1e-3
     best = best_precision(y, model.estimator_.predict_proba(X)[:, 1])
     assert model.objective_ <= 1.0 - best + 1e-3

@@ -24,8 +24,8 @@ def data(seed=0, n=150):
 @pytest.mark.parametrize("metric", ["f1", "zero_one", "balanced", "kappa"])
 def test_the_threshold_is_what_predictions_are_made_by(metric):
     X, y = data()
-    model = ComplexMetricClassifier(metric=metric).fit(X, y)
-    P = model.estimator_.predict_proba(X)[:, 1]
+    model = ComplexMetricClassifier(metric=metric, cv=None, confusion="labels")
+    P = model.fit(X, y).estimator_.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(model.predict(X), P > model.threshold_)
     # The best of all, by brute force.
     cuts = np.concatenate([[-np.inf], np.unique(P)])
