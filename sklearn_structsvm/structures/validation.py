@@ -225,7 +225,7 @@ def stack(items):
     lengths = [item.shape[0] for item in items]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
     if not sparse.issparse(items[0]):
-        return np.concatenate(items).astype(np.float64, copy=False), offsets
+        return np.concatenate(items, dtype=np.float64), offsets
     # By hand: sparse.vstack checks each of the many small items again.
     starts = np.cumsum([0] + [item.nnz for item in items], dtype=np.int64)
     indptr = np.concatenate(

@@ -253,11 +253,12 @@ cdef class CSRFeatures(Features):
         self.header = 0
 
     def row_norms(self):
-        data = np.asarray(self.data)
-        rows = sparse.csr_array(
-            (data * data, np.asarray(self.indices), np.asarray(self.indptr)),
-            shape=(self.n_rows, self.n_features))
-        return np.asarray(rows.sum(axis=1)).ravel()
+        cdef double[::1] norms = np.zeros(self.n_rows)
+        cdef Py_ssize_t i, j
+        for i in range(self.n_rows):
+            for j in range(self.indptr[i], self.indptr[i + 1]):
+                norms[i] += self.data[j] * self.data[j]
+        return np.asarray(norms)
 
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
         cdef Py_ssize_t i, nnz, most = 0

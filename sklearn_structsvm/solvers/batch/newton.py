@@ -5,7 +5,7 @@ from time import perf_counter
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils._matrix._products import as_products
+from sklearn_structsvm._utils.pieces import mean_width, row_pieces
 from sklearn_structsvm.solvers.loop import run_passes
 
 # A Newton direction's residual, as a share of the gradient: at most this, and the root of
@@ -232,18 +232,22 @@ class Diagonal:
     """By the diagonal of the Hessian."""
 
     def __init__(self, risk):
-        X = risk.X
-        if sparse.issparse(X):
-            squares = X.copy()
-            squares.data **= 2
-        else:
-            squares = X**2
-        self.risk, self.squares = risk, as_products(squares, risk.bias**2)
+        self.risk = risk
+        # A piece adds something to each weight, which is not to take longer than it.
+        least = 4 * risk.n_weights
+        self.pieces = row_pieces(risk.X.shape[0], mean_width(risk.X), least)
 
     def __call__(self, P, lam):
         risk = self.risk
-        diagonal = np.empty((self.squares.n_features, risk.n_scores))
-        self.squares.gradient(risk.variances(P), diagonal, risk.n_threads)
+        X, variances = risk.X, risk.variances(P)
+        n_features = X.shape[1]
+        diagonal = np.zeros((n_features + (risk.bias != 0.0), risk.n_scores))
+        for piece in self.pieces:
+            squares = X[piece]
+            squares = squares.power(2) if sparse.issparse(X) else squares**2
+            diagonal[:n_features] += squares.T @ variances[piece]
+        if risk.bias:
+            diagonal[n_features] = risk.bias**2 * variances.sum(axis=0)
         inverse = 1.0 / (diagonal.ravel() + lam)
         return lambda vector: inverse * vector
 
@@ -254,18 +258,24 @@ class Blocks:
     def __init__(self, risk):
         self.risk = risk
         self.stride = max(1, len(risk.X) // (ROWS_PER_FEATURE * risk.X.shape[1]))
-        X = risk.X[:: self.stride]
-        if risk.bias:
-            X = np.column_stack([X, np.full(len(X), risk.bias)])
-        self.X = X
+        self.X = risk.X[:: self.stride]
+        self.pieces = row_pieces(*self.X.shape)
 
     def __call__(self, P, lam):
-        n_features, k = self.X.shape[1], self.risk.n_scores
+        k, bias, d = self.risk.n_scores, self.risk.bias, self.X.shape[1]
+        n_features = d + (bias != 0.0)
         shares = np.sqrt(self.stride * self.risk.variances(P)[:: self.stride])
-        blocks = np.empty((k, n_features, n_features))
-        for c in range(k):
-            weighted = self.X * shares[:, c : c + 1]
-            np.matmul(weighted.T, weighted, out=blocks[c])
+        blocks = np.zeros((k, n_features, n_features))
+        room = np.empty((len(self.X[self.pieces[0]]), n_features))
+        for piece in self.pieces:
+            X = self.X[piece]
+            weighted = room[: len(X)]
+            for c in range(k):
+                own = shares[piece, c : c + 1]
+                np.multiply(X, own, out=weighted[:, :d])
+                if bias:
+                    np.multiply(bias, own, out=weighted[:, d:])
+                blocks[c] += weighted.T @ weighted
         places = np.arange(n_features)
         blocks[:, places, places] += lam
         scales = 1.0 / np.sqrt(blocks[:, places, places])

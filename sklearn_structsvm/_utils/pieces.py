@@ -1,0 +1,37 @@
+"""Large data piece by piece, so that what is made of a piece takes little room."""
+
+import numpy as np
+
+# Entries of a piece, which may be float64 for a moment: this share of all of them, within
+# these limits. Below the first, calls would take longer than what they do.
+SHARE = 1 / 40
+LEAST, MOST = 2**15, 2**19
+
+
+def row_pieces(n_rows, width, least=0):
+    """Slices of rows, each of which has about `width` entries.
+
+    None but the last has fewer than `least` entries.
+    """
+    room = max(least, min(max(SHARE * n_rows * width, LEAST), MOST))
+    size = max(1, int(room // max(width, 1)))
+    return [slice(start, start + size) for start in range(0, n_rows, size)]
+
+
+def item_pieces(sizes, at_least=1):
+    """Slices of items with these numbers of entries, `at_least` so many in each."""
+    room = min(max(SHARE * sum(sizes), LEAST), MOST)
+    ends, held = [0], 0
+    for i, size in enumerate(sizes):
+        if held + size > room and i - ends[-1] >= at_least:
+            ends.append(i)
+            held = 0
+        held += size
+    ends.append(len(sizes))
+    return [slice(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def mean_width(X):
+    """Entries of a row of a matrix, dense or CSR."""
+    n_rows, n_columns = X.shape
+    return n_columns if isinstance(X, np.ndarray) else X.nnz / max(n_rows, 1)
