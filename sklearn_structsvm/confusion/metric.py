@@ -86,7 +86,8 @@ class ConfusionMetric(Scored, BaseEstimator):
         Only products with changes of C that keep the row sums matter, so the gradient is
         determined up to a constant per row. By default it is computed by differences
         along such changes, in steps of 6e-6 of the row sum. This gives about ten correct
-        digits if the loss is smooth.
+        digits if the loss is smooth. Close to a kink it gives five, and so do the lower
+        bounds that solvers compute from it; define `gradient` if you need more.
 
         Returns
         -------
