@@ -19,3 +19,34 @@ def sum_of_squares(X, weights=None):
         return np.einsum("vj,vj,v->j", X, X, weights)
     shares = np.repeat(weights, np.diff(X.indptr))
     return np.bincount(X.indices, shares * X.data**2, minlength=n_columns)
+
+
+def describe_columns(matrices):
+    """Sizes, means and spreads of the columns of matrices below each other.
+
+    Parameters
+    ----------
+    matrices : iterable of arrays and CSR matrices
+        With the same columns.
+
+    Returns
+    -------
+    tuple of three ndarrays of shape (d,), or None
+        The root mean squares of the entries that are not zero; means and standard
+        deviations of all. None without any matrix.
+    """
+    n_rows, n_nonzero, totals, squares = 0, 0.0, 0.0, 0.0
+    for X in matrices:
+        n_rows += X.shape[0]
+        squares = squares + sum_of_squares(X)
+        if sparse.issparse(X):
+            n_nonzero = n_nonzero + np.bincount(X.indices, minlength=X.shape[1])
+            totals = totals + np.bincount(X.indices, X.data, minlength=X.shape[1])
+        else:
+            n_nonzero = n_nonzero + np.count_nonzero(X, axis=0)
+            totals = totals + X.sum(axis=0, dtype=np.float64)
+    if n_rows == 0:
+        return None
+    means = totals / n_rows
+    spreads = np.sqrt(np.maximum(squares / n_rows - means**2, 0.0))
+    return np.sqrt(squares / np.maximum(n_nonzero, 1)), means, spreads

@@ -20,6 +20,7 @@ from sklearn_structsvm.estimators.problem import (
     refuse_bounds,
     wrong_words,
 )
+from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.estimators.structured import PROBLEM_CONSTRAINTS
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
 from sklearn_structsvm.solvers.blocks.path import RegularizationPath, regularization_path
@@ -174,9 +175,10 @@ def bcfw_path(
     )
     if cut_by is not None:
         limit = {"max_iter": max_iter, "max_time": max_time}[cut_by]
+        advice = cut_words(estimator, problem, f"increase {cut_by}")
         warn_caller(
-            f"The path was cut short by {cut_by}={limit} at lambda={path.end:.3g}. Scale "
-            f"the features (for example with StandardScaler), or increase {cut_by}.",
+            f"The path was cut short by {cut_by}={limit} at lambda={path.end:.3g}. "
+            f"{advice}",
             ConvergenceWarning,
         )
     return path

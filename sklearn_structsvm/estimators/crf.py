@@ -610,8 +610,7 @@ class CRFClassifier(ProbabilisticClassifier):
             squares=squares,
             **self._limits(),
         )
-        remedy = "" if holds_dask(*data) else "solver='dual' or "
-        self._run(problem, data, transaction, solve, "L-BFGS", remedy=remedy)
+        self._run(problem, data, transaction, solve, "L-BFGS")
 
     def _check_class_weight(self, problem):
         structure = problem.structure

@@ -15,6 +15,7 @@ from sklearn_structsvm.estimators.cross_validation import (
     CrossValidatedMixin,
 )
 from sklearn_structsvm.estimators.problem import StructureName
+from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.structures import Structure
 
 # Where a grid of a number of values begins and ends.
@@ -163,13 +164,18 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     def _fit(self, X, y, sample_weight, params, transaction):
         self._check_structure()
         super()._fit(X, y, sample_weight, params, transaction)
+
+    def _warn_of_gaps(self, problem, Cs, means, cut_by):
+        super()._warn_of_gaps(problem, Cs, means, cut_by)
         short = self.dual_gaps_path_ > self.tol
         if short.any():
+            advice = cut_words(
+                self, problem, "increase max_iter or max_time", "use smaller Cs"
+            )
             warn_caller(
                 f"{short.sum()} of {short.size} fits to folds ended with a duality gap "
                 f"above tol={self.tol:.3g}, from C={self.Cs_[short.any(axis=1)][0]:.3g} "
-                "on; see dual_gaps_path_. Increase max_iter or max_time, scale the "
-                "features, or use smaller Cs.",
+                f"on; see dual_gaps_path_. {advice}",
                 ConvergenceWarning,
             )
 

@@ -32,6 +32,7 @@ from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Task
 from sklearn_structsvm.estimators.problem import check_scale, make_problem
+from sklearn_structsvm.estimators.remedies import cut_words
 
 # Values of C at most: beyond, one has mistaken them for something else.
 MOST_CS = 10**6
@@ -159,10 +160,10 @@ class CrossValidatedMixin:
         n_scored = min(len(scores) for scores, _, _ in paths)
         if n_scored == 0:
             limit = next(limit for limit in cut_by if limit is not None)
+            advice = cut_words(self, problem, f"increase {limit}", "try smaller Cs")
             raise ValueError(
                 f"No C can be chosen: {limit}={getattr(self, limit)} cut the path of a "
-                f"fold short before C={Cs[0]:.3g}, the smallest. Scale the features (as "
-                f"StandardScaler does), increase {limit}, or try smaller Cs."
+                f"fold short before C={Cs[0]:.3g}, the smallest. {advice}"
             )
         with np.errstate(invalid="ignore"):
             means = scores_path[:n_scored].mean(axis=1)
@@ -185,7 +186,7 @@ class CrossValidatedMixin:
                 transaction.commit()
         # All that there is to know is set.
         task.end(dict)
-        self._warn_of_gaps(Cs, means, cut_by)
+        self._warn_of_gaps(problem, Cs, means, cut_by)
 
     def _choice(self, Cs, scores_path, means):
         """The place of C, by `refit`."""
@@ -232,7 +233,7 @@ class CrossValidatedMixin:
             fold.end()
         return paths
 
-    def _warn_of_gaps(self, Cs, means, cut_by):
+    def _warn_of_gaps(self, problem, Cs, means, cut_by):
         """Say which values of C were not chosen among, and why."""
         undefined = Cs[: len(means)][~np.isfinite(means)]
         if len(undefined):
@@ -243,11 +244,11 @@ class CrossValidatedMixin:
             )
         limits = [limit for limit in cut_by if limit is not None]
         if limits:
+            advice = cut_words(self, problem, f"increase {limits[0]}", "end Cs there")
             warn_caller(
                 f"The paths of {len(limits)} of {len(cut_by)} folds were cut short by "
                 f"{limits[0]}={getattr(self, limits[0])}, so that C above "
-                f"{Cs[len(means) - 1]:.3g} has no score. Scale the features (as "
-                f"StandardScaler does), increase {limits[0]}, or end Cs there.",
+                f"{Cs[len(means) - 1]:.3g} has no score. {advice}",
                 ConvergenceWarning,
             )
 

@@ -49,6 +49,7 @@ from sklearn_structsvm.estimators.problem import (
     named_structure,
     wrong_words,
 )
+from sklearn_structsvm.estimators.remedies import shortfall_words
 from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.exact import run_exact
@@ -569,8 +570,7 @@ class StructuredClassifier(
             **self._limits(),
             **options,
         )
-        remedy = "" if dual.settled["step_"] == "corrective" else "step='corrective' or "
-        self._run(problem, data, transaction, solve, "BCFW", dual=dual, remedy=remedy)
+        self._run(problem, data, transaction, solve, "BCFW", dual=dual)
 
     def _train_exact(self, problem, data, transaction):
         """The same by exact steps; the structure must have them."""
@@ -598,7 +598,7 @@ class StructuredClassifier(
             dual=DualPoint(ascent, check, key, {"step_": "exact", "cache_": False}),
         )
 
-    def _run(self, problem, data, transaction, solve, name, *, dual=None, remedy=""):
+    def _run(self, problem, data, transaction, solve, name, *, dual=None):
         """Solve, report and store.
 
         Parameters
@@ -606,7 +606,7 @@ class StructuredClassifier(
         problem, data, transaction : as for `_train_bcfw`
         solve : callable
             (on_pass, history) -> SolverResult.
-        name, remedy : str
+        name : str
             For the warning where it does not converge.
         dual : DualPoint or None
             That `solve` moves. Where it is to be kept for a warm start, a run that is
@@ -638,8 +638,9 @@ class StructuredClassifier(
         transaction.commit()
         reporter.end()
         if result.status in ("stalled", "max_iter", "max_time"):
-            shortfall = self._shortfall(problem, result, name, remedy)
-            warn_caller(shortfall, ConvergenceWarning)
+            doubt = self._doubt(problem, result)
+            words = shortfall_words(self, problem, result, name, doubt)
+            warn_caller(words, ConvergenceWarning)
 
     def _fit_task(self, data):
         return Task.whole_fit(self, data, self.max_iter)
@@ -659,20 +660,6 @@ class StructuredClassifier(
     def _structure_at(self, problem, weights):
         """The fitted structure, with what of it depends on the weights."""
         return problem.structure
-
-    def _shortfall(self, problem, result, name, remedy):
-        """What to tell of a result that is not within `tol`."""
-        gap = f"a duality gap of {result.gap:.3g} > tol={self.tol:.3g}"
-        doubt = self._doubt(problem, result)
-        if result.status == "stalled":
-            doubt = doubt or "Rounding errors prevent further progress: use a larger tol."
-            return f"{name} made no further progress, but {gap} remains. {doubt}"
-        return (
-            f"{name} stopped at {result.status}={getattr(self, result.status)} with "
-            f"{gap}: the objective is at most that far from its optimum. For less, "
-            f"increase {result.status}, scale the features, or try {remedy}a smaller C."
-            f"{' ' if doubt else ''}{doubt}"
-        )
 
     def _doubt(self, problem, result):
         """Why no solver may close the gap, in a sentence; empty for an exact oracle."""

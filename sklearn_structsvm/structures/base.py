@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils.borders import as_floats, check_floats
+from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm.structures._callback import CallbackOracle
 
@@ -314,7 +315,11 @@ class Structure(DocumentedMixin, BaseEstimator):
 
     def _largest_feature(self, X):
         """The largest absolute value in X as checked; 0.0 where it is not known."""
-        return 0.0
+        return max(map(largest_entry, self._matrices(X)), default=0.0)
+
+    def _matrices(self, X):
+        """The features of X as checked: matrices of the same columns, where known."""
+        return ()
 
     def _mean_squares(self, X, weights):
         """About Σ_i p_i E φ_j(x_i, y)² for random labels y: the scale of each weight.

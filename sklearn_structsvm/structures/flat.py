@@ -24,7 +24,6 @@ from sklearn_structsvm._utils.arrays import (
     with_zeros,
 )
 from sklearn_structsvm._utils.borders import as_array, as_floats
-from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.labels import (
     as_classes,
     as_costs,
@@ -92,8 +91,11 @@ class FlatStructure(Structure):
     def _items(self, X):
         return [X[[i]] for i in range(X.shape[0])] if sparse.issparse(X) else list(X)
 
+    def _matrices(self, X):
+        return [X]
+
     def _largest_feature(self, X):
-        return max(largest_entry(X), self.bias_)
+        return max(super()._largest_feature(X), self.bias_)
 
     def decision_function(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Compute the scores of the classes or labels, of shape (n_samples, k)."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm._utils.columns import largest_entry, sum_of_squares
+from sklearn_structsvm._utils.columns import sum_of_squares
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
@@ -130,8 +130,8 @@ class NodeStructure(Structure):
             at += size
         return parts
 
-    def _largest_feature(self, X):
-        return max(largest_entry(self._features(x)) for x in X)
+    def _matrices(self, X):
+        return map(self._features, X)
 
     def _mean_squares(self, X, weights):
         k = len(self.classes_)

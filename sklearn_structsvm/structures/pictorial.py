@@ -18,7 +18,6 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
     check_shape,
 )
-from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm.structures._pictorial import COSTS, PictorialOracle
 from sklearn_structsvm.structures.base import Structure, as_list, as_object_array
@@ -170,8 +169,8 @@ class PictorialStructure(Structure):
         self.reference = reference
         self.normalize_loss = normalize_loss
 
-    def _largest_feature(self, X):
-        return max(largest_entry(x) for x in X)
+    def _matrices(self, X):
+        return (x.reshape(-1, x.shape[-1]) for x in X)
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         parents = self._check_parents()

@@ -304,7 +304,7 @@ def test_bcfw_path_keeps_the_promise_for_weighted_examples(sampling):
 def test_bcfw_path_warns_where_it_was_cut_short():
     problem = random_problem("chain")
     for name, limit in (("max_iter", 3), ("max_time", 1e-9)):
-        message = f"cut short by {name}={limit} at lambda=.*Scale the features"
+        message = f"cut short by {name}={limit} at lambda=.*ncrease {name}"
         with pytest.warns(ConvergenceWarning, match=message) as record:
             path = bcfw_path(
                 problem.X,

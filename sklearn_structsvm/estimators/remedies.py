@@ -1,0 +1,293 @@
+"""What to do where a fit is not within its tolerance: the one place that words it."""
+
+from itertools import islice
+from math import ceil
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.columns import describe_columns
+from sklearn_structsvm.estimators.problem import Problem, has_exact_steps
+from sklearn_structsvm.solvers.blocks.forecast import passes_left
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+)
+
+# Columns whose values differ in size by more, or are further from zero than so many times
+# their spread, are what solvers are slow for.
+DIFFERENT = 10.0
+FAR = 5.0
+# The smallest column is not compared, but the one after this share: of many words, some
+# are always rare.
+SMALL = 0.05
+# Rows, or items, that are looked at.
+MOST_ROWS = 10_000
+MOST_ITEMS = 1000
+# Names that are listed.
+MOST_NAMES = 3
+
+# A forecast is believed after so many passes. More passes are advised where it is of no
+# more than so many times those that were made, or of few.
+FIRST_FORECAST = 20
+MOST_MORE = 2.0
+FEW_PASSES = 1000
+# Longer ones, by the passes that were made, are not told.
+MOST_FORESEEN = 1000.0
+# Rounding is nowhere more of an objective than this.
+ROUNDING = 1e-12
+# A gap above this share of the objective is not what a larger tolerance is for.
+LARGE = 0.1
+
+CUTTING_PLANES = "which solves the same problem by cutting planes"
+
+
+def shortfall_words(estimator, problem, result, name, doubt=""):
+    """What to tell of a result that is not within `tol`.
+
+    Parameters
+    ----------
+    estimator : StructuredClassifier
+    problem : Problem, or one of Dask
+    result : SolverResult
+    name : str
+        Of the method.
+    doubt : str
+        Why no solver may close the gap, in sentences.
+    """
+    gap = f"a duality gap of {result.gap:.3g} > tol={estimator.tol:.3g}"
+    scaling, limit = scaling_words(estimator, problem), result.status
+    if limit == "stalled":
+        if not doubt:
+            is_large = result.gap > LARGE * abs(result.objective)
+            way = "use a smaller C" if is_large else "use a larger tol"
+            advice = _advice(scaling, [way])
+            doubt = f"Rounding errors prevent further progress. {advice}"
+        return f"{name} made no further progress, but {gap} remains. {doubt}"
+    words = (
+        f"{name} stopped at {limit}={getattr(estimator, limit)} with {gap}: the "
+        "objective is at most that far from its optimum."
+    )
+    ways = ["use a smaller C"]
+    more = _share_left(result, estimator.tol)
+    # Early forecasts are too good for features that are not scaled.
+    few = 0 if scaling else FEW_PASSES
+    if more is None or more * result.n_iter <= max(MOST_MORE * result.n_iter, few):
+        enough = f" (about {_in_all(result, more)} may do)" if more else ""
+        ways.insert(0, f"increase {limit}{enough}")
+    else:
+        if more <= MOST_FORESEEN:
+            needed = _in_all(result, more)
+            words += f" At this rate, {limit} would have to be about {needed}."
+        else:
+            words += f" A larger {limit} would help little."
+        another = another_way(estimator, problem)
+        if another:
+            ways.insert(0, f"try {another}")
+    words += f" {_advice(scaling, ways)}"
+    return f"{words} {doubt}" if doubt else words
+
+
+def cut_words(estimator, problem, *ways):
+    """What to do about paths and folds that were cut short."""
+    return _advice(scaling_words(estimator, problem), ways)
+
+
+def scaling_words(estimator, problem):
+    """A sentence about the features; empty where there is nothing to do about them."""
+    found = _columns_of(problem)
+    if found is None:
+        # Of examples that are elsewhere, or whose features their structure alone knows.
+        return "Scale the features."
+    sizes, means, spreads = found
+    names = _Names(estimator, len(sizes))
+    used = np.flatnonzero(sizes)
+    why = []
+    if len(used):
+        order = used[np.argsort(sizes[used], kind="stable")]
+        small, large = order[int(SMALL * len(order))], order[-1]
+        if sizes[large] > DIFFERENT * sizes[small]:
+            why.append(
+                f"they differ in size ({names.listed([large])} is about "
+                f"{_short(sizes[large])}, {names.listed([small])} about "
+                f"{_short(sizes[small])})"
+            )
+    # Of a column that is constant, the mean is all there is.
+    varies = spreads > ROUNDING * np.abs(means)
+    far = np.flatnonzero(varies & (np.abs(means) > FAR * spreads))
+    if len(far):
+        words = "is far from 0 compared to its spread"
+        if len(far) > 1:
+            words = "are far from 0 compared to their spread"
+        why.append(f"{names.listed(far)} {words}")
+    if not why:
+        return ""
+    return f"Scale the features with {_scaler(problem)}: {', and '.join(why)}."
+
+
+def _advice(scaling, ways):
+    """Sentences: what is to be done about the features first, then other ways."""
+    words = f"{', '.join(ways[:-1])}, or {ways[-1]}" if ways[1:] else ways[0]
+    if scaling:
+        return f"{scaling} Or {words}."
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def another_way(estimator, problem):
+    """Options, or an estimator, that reach the same optimum sooner; empty for none."""
+    for kind in type(estimator).__mro__:
+        if kind.__name__ in WAYS:
+            return WAYS[kind.__name__](estimator, problem)
+    return ""
+
+
+def _slow_options(estimator):
+    """What to set to its default for faster steps."""
+    ways = []
+    if estimator.step in ("fw", "pairwise", "away"):
+        ways.append("step='auto'")
+    if estimator.acceleration is False:
+        ways.append("acceleration='auto'")
+    if estimator.sampling in ("gap", "uniform"):
+        ways.append("sampling='auto'")
+    return " and ".join(ways)
+
+
+def _of_bcfw(estimator, problem):
+    if estimator.algorithm == "batch":
+        return "algorithm='block'"
+    slow = _slow_options(estimator)
+    if slow or not isinstance(problem, Problem):
+        return slow
+    if estimator.coef_bounds is not None or problem.structure.weight_bounds() is not None:
+        return ""
+    return f"{_planes_for(problem)}, {CUTTING_PLANES}"
+
+
+def _of_slack_rescaling(estimator, problem):
+    if estimator.solver != "bcfw":
+        return "solver='bcfw'"
+    slow = _slow_options(estimator)
+    is_bounded = problem.structure.weight_bounds() is not None
+    if slow or is_bounded or not isinstance(problem, Problem):
+        return slow
+    return "solver='cutting_plane'"
+
+
+def _of_crf(estimator, problem):
+    if not isinstance(problem, Problem):
+        return ""
+    if estimator.solver == "lbfgs" and has_exact_steps(problem.structure):
+        return "solver='newton'"
+    return "solver='auto'" if estimator.solver in ("dual", "lbfgs") else ""
+
+
+def _of_bmrm(estimator, problem):
+    if not isinstance(problem, Problem) or problem.risk is not None:
+        if estimator.subproblem == "line":
+            return "subproblem='qp'"
+        if not estimator.line_search:
+            return "line_search=True"
+        return "SubLBFGSClassifier, which solves the same problem"
+    return "BCFWClassifier with this structure, which solves the same problem"
+
+
+def _of_sublbfgs(estimator, problem):
+    if estimator.penalty == "l1":
+        return ""
+    if estimator.solver in ("sublbfgs", "subbfgs"):
+        # It says so where it doubts the gap.
+        return ""
+    return f"BMRMClassifier, {CUTTING_PLANES}"
+
+
+def _of_pragam(estimator, problem):
+    return f"{_planes_for(problem)}, which needs fewer iterations"
+
+
+def _planes_for(problem):
+    # Rows and labels alone would be ranked, or taken for something else.
+    is_plain = type(problem.structure) in (BinaryStructure, MulticlassStructure)
+    has_risk = problem.risk is not None
+    return "BMRMClassifier" + ("" if is_plain or has_risk else " with this structure")
+
+
+# By the names of estimators, which subclasses of theirs share.
+WAYS = {
+    "BCFWClassifier": _of_bcfw,
+    "SlackRescaledSSVM": _of_slack_rescaling,
+    "CRFClassifier": _of_crf,
+    "BMRMClassifier": _of_bmrm,
+    "SubLBFGSClassifier": _of_sublbfgs,
+    "PragamClassifier": _of_pragam,
+}
+
+
+def _share_left(result, tol):
+    """Passes that seem to be left, by those made; None where too little is known."""
+    rows = [
+        {"dual_gap": gap, "n_iter": n_iter}
+        for gap, n_iter in zip(
+            result.history["dual_gap"], result.history["n_iter"], strict=True
+        )
+    ]
+    if len(rows) < 3 or result.n_iter < FIRST_FORECAST:
+        return None
+    left = passes_left(rows, max(tol, ROUNDING * abs(result.objective)))
+    return left / result.n_iter
+
+
+def _in_all(result, more):
+    """What the limit that was met would have to be, to two digits."""
+    if result.status == "max_iter":
+        return _short((1.0 + more) * result.n_iter)
+    return f"{_short((1.0 + more) * result.history['seconds'][-1])} s"
+
+
+def _columns_of(problem):
+    """Sizes, means and spreads of the columns; None where they are not known."""
+    if not isinstance(problem, Problem):
+        return None
+    X, structure = problem.X, problem.structure
+    n, most = (X.shape[0], MOST_ROWS) if structure.flat else (len(X), MOST_ITEMS)
+    step = ceil(n / most)
+    some = X[::step] if structure.flat else list(islice(X, 0, None, step))
+    return describe_columns(structure._matrices(some))
+
+
+def _scaler(problem):
+    """What scales the features of the problem."""
+    X = problem.X
+    if problem.structure.flat:
+        return "MaxAbsScaler" if sparse.issparse(X) else "StandardScaler"
+    scaler = "MaxAbsScaler" if sparse.issparse(X[0]) else "StandardScaler"
+    is_chain = isinstance(problem.structure, ChainStructure)
+    return f"SequenceTransformer({scaler}())" if is_chain else scaler
+
+
+class _Names:
+    """The columns by name, where they have names."""
+
+    def __init__(self, estimator, n_columns):
+        names = getattr(estimator, "feature_names_in_", None)
+        self.names = names if names is not None and len(names) == n_columns else None
+
+    def listed(self, places):
+        """The first of some columns, and how many there are beside them."""
+        first = places[:MOST_NAMES]
+        names = [
+            str(j) if self.names is None else repr(str(self.names[j])) for j in first
+        ]
+        others = len(places) - len(first)
+        if others:
+            names.append(f"{others} other{'s' if others > 1 else ''}")
+        words = f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
+        if self.names is None:
+            words = f"column{'s' if names[1:] else ''} {words}"
+        return words
+
+
+def _short(number):
+    """A number with two digits."""
+    return f"{float(f'{number:.2g}'):g}"

@@ -1,0 +1,305 @@
+"""What a ConvergenceWarning says is to be done, and that it helps."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from _estimators import PythonMulticlass
+from _seeds import new_rng, new_seed
+from scipy import sparse
+from sklearn.datasets import load_wine, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+    bcfw_path,
+)
+from sklearn_structsvm._utils.columns import describe_columns
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.estimators.problem import make_problem
+from sklearn_structsvm.estimators.remedies import scaling_words, shortfall_words
+from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.solvers.loop import HISTORY_KEYS, SolverResult
+from sklearn_structsvm.structures import GraphStructure
+
+
+def warning_of(fit):
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always", ConvergenceWarning)
+        fit()
+    return [str(w.message) for w in record if w.category is ConvergenceWarning]
+
+
+def good_rows(n=120):
+    return make_classification(
+        n, n_features=4, n_informative=3, n_redundant=0, n_classes=3,
+        n_clusters_per_class=1, random_state=new_seed(0),
+    )  # fmt: skip
+
+
+def ended(gaps, status="max_iter", objective=1.0):
+    """A result whose gap was checked every ten passes."""
+    gaps = np.asarray(gaps, dtype=float)
+    n_iter = 10 * np.arange(len(gaps))
+    history = dict.fromkeys(HISTORY_KEYS, np.zeros(len(gaps)))
+    history |= {"dual_gap": gaps, "n_iter": n_iter, "seconds": 0.1 * n_iter}
+    return SolverResult(
+        np.zeros(1), objective, objective - gaps[-1], gaps[-1], -np.inf, n_iter[-1], 1,
+        status, history,
+    )  # fmt: skip
+
+
+def words_of(estimator, result, X=None, y=None):
+    if X is None:
+        X, y = good_rows()
+    problem = make_problem(estimator, X, y)
+    return shortfall_words(estimator, problem, result, "It")
+
+
+STALLED = np.full(101, 0.3)
+# Another ten of these passes and the gap is at 1e-3.
+NEARLY_DONE = 10.0 ** -np.linspace(0.0, 2.7, 91)
+SLOW = 10.0 ** -np.linspace(0.0, 0.1, 101)
+
+
+# ------------------------------------------------------------------ the features
+
+
+def test_columns_are_named_with_their_sizes_and_scaling_them_helps():
+    pytest.importorskip("pandas")
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    model = BCFWClassifier(random_state=0)
+    words = words_of(model, ended(STALLED), X, y)
+    assert (
+        "Scale the features with StandardScaler: they differ in size ('proline'" in words
+    )
+    assert re.search(
+        "'proline' is about 8[0-9]0, 'nonflavanoid_phenols' about 0[.]", words
+    )
+    assert "'alcohol', 'ash', 'alcalinity_of_ash' and 1 other are far from 0" in words
+    assert not warning_of(lambda: make_pipeline(StandardScaler(), model).fit(X, y))
+
+
+def test_columns_without_names_are_counted_and_another_estimator_helps():
+    rng = new_rng(0)
+    X = np.c_[rng.normal(40.0, 1.0, size=(300, 2)), rng.standard_normal(300)]
+    y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 40.0).astype(int)
+    problem = make_problem(BCFWClassifier(), X, y)
+    words = shortfall_words(BCFWClassifier(C=10.0), problem, ended(STALLED), "BCFW")
+    assert "columns 0 and 1 are far from 0 compared to their spread. Or try" in words
+    assert "they differ in size (column" in words
+    assert "BMRMClassifier, which solves the same problem" in words
+    assert not warning_of(lambda: BMRMClassifier(C=10.0).fit(X, y))
+    one = make_problem(BCFWClassifier(), X[:, [0, 2]] * [0.01, 1.0], y)
+    words = scaling_words(BCFWClassifier(), one)
+    assert words.endswith(": column 0 is far from 0 compared to its spread.")
+
+
+def test_sequences_are_scaled_by_what_there_is_for_them():
+    X, y = make_chains(30, n_features=3, n_classes=3, random_state=new_seed(1))
+    X = [x + 30.0 for x in X]
+    model = BCFWClassifier(random_state=0)
+    words = words_of(model, ended(STALLED), X, y)
+    scaler = "SequenceTransformer(StandardScaler())"
+    assert f"Scale the features with {scaler}: columns 0, 1 and 2 are far" in words
+    scaled = make_pipeline(SequenceTransformer(StandardScaler()), model)
+    assert not warning_of(lambda: scaled.fit(X, y))
+
+
+def test_sparse_columns_are_not_centered():
+    rng = new_rng(2)
+    counts = (rng.random((200, 6)) < 0.3) * 1.0
+    X = sparse.csr_matrix(counts * [1, 1, 1, 1, 1, 5000.0])
+    y = np.arange(200) % 2
+    model = BCFWClassifier(structure="binary", step="pairwise", max_iter=3)
+    (words,) = warning_of(lambda: model.fit(X, y))
+    assert "with MaxAbsScaler: they differ in size (column 5 is about 5000, " in words
+    assert "from 0" not in words
+    again = warning_of(lambda: make_pipeline(MaxAbsScaler(), model).fit(X, y))
+    assert not any("features" in words for words in again)
+
+
+def test_rare_ones_constants_and_good_columns_are_left_alone():
+    rng = new_rng(3)
+    n = 500
+    rare = (rng.random((n, 30)) < 0.02) * 1.0
+    good = rng.normal(1.0, 1.0, size=(n, 2)) * [1.0, 3.0]
+    y = np.arange(n) % 2
+    for X in (rare, np.c_[rare, good, np.ones(n), np.zeros(n)]):
+        for layout in (np.asarray, sparse.csr_matrix):
+            problem = make_problem(BCFWClassifier(), layout(X), y)
+            assert scaling_words(BCFWClassifier(), problem) == ""
+    words = shortfall_words(BCFWClassifier(), problem, ended([1.0, 0.9]), "BCFW")
+    assert words.endswith(" Increase max_iter, or use a smaller C.")
+
+
+def test_of_features_that_a_structure_alone_knows_nothing_is_claimed():
+    X, y = good_rows(30)
+    model = BCFWClassifier(PythonMulticlass(), max_iter=1)
+    (words,) = warning_of(lambda: model.fit(list(X), y.tolist()))
+    assert "Scale the features. Or increase max_iter, or use a smaller C." in words
+
+
+def test_nodes_of_graphs_have_columns_too():
+    rng = new_rng(4)
+    X = [(rng.normal(50.0, 1.0, (4, 2)), [[0, 1], [1, 2], [2, 3]]) for _ in range(10)]
+    y = [rng.integers(2, size=4) for _ in X]
+    problem = make_problem(BCFWClassifier("graph"), X, y)
+    words = scaling_words(BCFWClassifier("graph"), problem)
+    assert "with StandardScaler: columns 0 and 1 are far from 0" in words
+
+
+def test_columns_are_described_alike_dense_and_sparse_and_in_parts():
+    rng = new_rng(5)
+    X = rng.normal(3.0, 2.0, size=(50, 4)) * (rng.random((50, 4)) < 0.5)
+    X[:, 3] = 0.0
+    sizes, means, spreads = describe_columns([X])
+    assert means == pytest.approx(X.mean(axis=0))
+    assert spreads == pytest.approx(X.std(axis=0))
+    assert sizes[0] == pytest.approx(np.sqrt((X[X[:, 0] != 0.0, 0] ** 2).mean()))
+    assert sizes[3] == 0.0
+    for other in ([sparse.csr_matrix(X)], [X[:20], X[20:]], [X[:20].astype(np.float32)]):
+        expected = (
+            describe_columns([other[0].toarray()])
+            if len(other) == 1 and (sparse.issparse(other[0]))
+            else describe_columns([np.concatenate(other)])
+        )
+        for one, two in zip(describe_columns(other), expected, strict=True):
+            assert one == pytest.approx(two)
+    assert describe_columns([]) is None
+
+
+# ------------------------------------------------------------- passes, other ways
+
+
+def test_more_passes_are_advised_where_the_gap_falls():
+    words = words_of(BCFWClassifier(), ended(NEARLY_DONE))
+    assert words.endswith("Increase max_iter (about 1000 may do), or use a smaller C.")
+    in_time = words_of(BCFWClassifier(max_time=9.0), ended(NEARLY_DONE, "max_time"))
+    assert "stopped at max_time=9.0" in in_time
+    assert in_time.endswith("Increase max_time (about 100 s may do), or use a smaller C.")
+
+
+@pytest.mark.parametrize("limit", ["max_iter", "max_time"])
+def test_no_more_passes_are_advised_where_it_has_stalled(limit):
+    words = words_of(BCFWClassifier(max_time=9.0), ended(STALLED, limit))
+    assert f"A larger {limit} would help little. Try BMRMClassifier" in words
+    assert "ncrease" not in words
+    words = words_of(BCFWClassifier(), ended(SLOW))
+    assert "At this rate, max_iter would have to be about 3" in words
+    assert "ncrease" not in words
+
+
+CHAIN = make_chains(6, n_features=3, n_classes=2, random_state=0)
+PLANES = "BMRMClassifier, which solves the same problem by cutting planes"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "way"),
+    [
+        (BCFWClassifier(), PLANES),
+        (BCFWClassifier("chain"), PLANES.replace(",", " with this structure,")),
+        (BCFWClassifier(algorithm="batch"), "algorithm='block'"),
+        (
+            BCFWClassifier(step="fw", acceleration=False),
+            "step='auto' and acceleration='auto'",
+        ),
+        (BCFWClassifier(step="corrective", sampling="gap"), "sampling='auto'"),
+        (BCFWClassifier(coef_bounds=(-1.0, 1.0)), None),
+        (SlackRescaledSSVM(), "solver='cutting_plane'"),
+        (SlackRescaledSSVM(solver="sgd"), "solver='bcfw'"),
+        (SlackRescaledSSVM(solver="cutting_plane"), "solver='bcfw'"),
+        (CRFClassifier(), None),
+        (CRFClassifier(solver="dual"), "solver='auto'"),
+        (CRFClassifier(solver="lbfgs"), "solver='newton'"),
+        (CRFClassifier("chain", solver="lbfgs"), "solver='auto'"),
+        (
+            BMRMClassifier("chain"),
+            "BCFWClassifier with this structure, which solves the same problem",
+        ),
+        (SubLBFGSClassifier(), PLANES),
+        (SubLBFGSClassifier(solver="sublbfgs"), None),
+        (PragamClassifier("hinge", structure="chain"), "BMRMClassifier with this"),
+    ],
+    ids=repr,
+)
+def test_each_estimator_has_its_other_way(estimator, way):
+    data = CHAIN if estimator.structure == "chain" else good_rows()
+    words = words_of(estimator, ended(STALLED), *data)
+    if way is None:
+        assert "ry " not in words and words.endswith("se a smaller C.")
+    else:
+        assert f"ry {way}" in words and words.endswith(", or use a smaller C.")
+
+
+@pytest.mark.parametrize(
+    ("params", "way"),
+    [
+        ({}, "SubLBFGSClassifier, which solves the same problem"),
+        ({"line_search": False}, "line_search=True"),
+        ({"subproblem": "line"}, "subproblem='qp'"),
+    ],
+)
+def test_rows_of_bundle_methods_have_other_ways(params, way):
+    X, y = good_rows()
+    model = BMRMClassifier(max_iter=60, tol=1e-14, **params)
+    problem = make_problem(model, X, y)
+    problem.risk = object()
+    words = shortfall_words(model, problem, ended(STALLED), "BMRM")
+    assert f"ry {way}, or use" in words
+
+
+def test_bounds_of_a_structure_are_kept():
+    X = [(np.eye(2), [[0, 1]])] * 4
+    y = [[0, 1], [1, 0]] * 2
+    for cls in (BCFWClassifier, SlackRescaledSSVM):
+        words = words_of(cls(GraphStructure(attractive=True)), ended(STALLED), X, y)
+        assert "ry " not in words
+
+
+def test_an_option_that_is_named_helps():
+    rng = new_rng(6)
+    X = 40.0 + rng.standard_normal((60, 3))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(60) > 40.0).astype(int)
+    dual = CRFClassifier(C=10.0, solver="dual", acceleration=False, max_iter=100)
+    (words,) = warning_of(lambda: dual.fit(X, y))
+    assert "try solver='auto'" in words and "ncrease" not in words
+    assert not warning_of(lambda: dual.set_params(solver="auto").fit(X, y))
+
+
+def test_where_rounding_ends_a_fit_the_size_of_the_gap_decides():
+    words = words_of(BCFWClassifier(), ended([1.0, 1e-7], "stalled"))
+    assert words.endswith("Rounding errors prevent further progress. Use a larger tol.")
+    words = words_of(BCFWClassifier(), ended([1.0, 1e67], "stalled"))
+    assert words.endswith("progress. Use a smaller C.")
+
+
+# ------------------------------------------------------------------ paths, folds
+
+
+SCALED = "Scale the features with StandardScaler: they differ in size (column 12 is about"
+
+
+def test_paths_and_folds_say_the_same():
+    X, y = load_wine(return_X_y=True)
+    (words,) = warning_of(lambda: bcfw_path(X, y, max_iter=20, random_state=0))
+    assert SCALED in words and words.endswith(" Or increase max_iter.")
+    cut = BCFWClassifierCV(Cs=5, max_iter=20, cv=2, tol=10.0, random_state=0)
+    (words,) = warning_of(lambda: cut.fit(X, y))
+    assert SCALED in words and words.endswith(" Or increase max_iter, or end Cs there.")
+    with pytest.raises(ValueError, match=re.escape(SCALED)):
+        cut.set_params(Cs=[1.0, 10.0], max_iter=2).fit(X, y)
+    crf = CRFClassifierCV(Cs=[0.1, 1.0], max_iter=1, cv=2)
+    final, folds = warning_of(lambda: crf.fit(X, y))
+    assert SCALED in final and SCALED in folds
+    assert folds.endswith("Or increase max_iter or max_time, or use smaller Cs.")
