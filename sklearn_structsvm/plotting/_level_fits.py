@@ -3,7 +3,6 @@
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
@@ -92,21 +91,19 @@ class _Part:
 def _fit_split(estimator, constraints, train, test):
     """((n_levels, 4) measures, unconstrained score) of one split."""
 
-    def fit(**params):
-        model = clone(estimator).set_params(**params)
+    shared = {}
+
+    def fit(constraints):
+        model = clone(estimator).set_params(constraints=constraints)
+        # The class probabilities are the same at all levels.
+        model._shared = shared
         return model.fit(train.X, train.y, **train.metadata)
 
-    free = fit(constraints=())
-    # Without folds of its own, the class probabilities are the same at all levels.
-    reused = {}
-    if estimator.cv is None and hasattr(free, "estimator_"):
-        frozen = FrozenEstimator(free.estimator_)
-        # With a group_estimator, it is one of the pairs.
-        reused = {"estimator": frozen, "group_estimator": None}
+    free = fit(())
     table = np.full((len(constraints), len(MEASURES)), np.nan)
     for row, at_level in zip(table, constraints, strict=True):
         try:
-            model = fit(constraints=at_level, **reused)
+            model = fit(at_level)
         except InfeasibleConstraintError:
             continue
         row[:2] = [_score(model, part) for part in (train, test)]

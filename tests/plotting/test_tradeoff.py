@@ -243,18 +243,19 @@ class TestFits:
                 sensitive_features=groups,
             )  # fmt: skip
 
-    def test_class_probabilities_are_fitted_once_for_each_split(self):
+    @pytest.mark.parametrize(("cv_inside", "n_fits"), [(None, 1), (3, 4)])
+    def test_class_probabilities_are_fitted_once_for_each_split(self, cv_inside, n_fits):
         X, y, _ = make_data(2)
         fits = []
         draw(
-            bounded(Coverage(at_most=0.9, label=1), estimator=Spy(fits)),
+            bounded(Coverage(at_most=0.9, label=1), estimator=Spy(fits), cv=cv_inside),
             X,
             y,
             param_name="constraints__at_most",
             param_range=[0.2, 0.3, 0.4],
             cv=2,
         )
-        assert len(fits) == 2
+        assert len(fits) == 2 * n_fits
 
     def test_levels_that_cannot_be_met_are_nan(self):
         X, y, _ = make_data(3)

@@ -128,7 +128,16 @@ ROUNDING = 1e-12
 
 
 class TrainedMixture(Thresholds, RandomisedClassifier):
-    """A randomised classifier with a `_fit` to (X, y, weights, groups, metadata)."""
+    """A randomised classifier with a `_fit` to (X, y, weights, groups, metadata).
+
+    Attributes
+    ----------
+    _shared : dict or None
+        Where fits to the same data, which differ in constraints alone, keep the
+        probabilities that they share.
+    """
+
+    _shared: dict | None = None
 
     def _fit(
         self, X, y, sample_weight, sensitive_features, costs, fit_params, transaction
@@ -265,19 +274,12 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         `y` is what the classifier is fitted to, and `classes` what its probabilities are
         wanted of.
         """
-        rows = folds = None
-        if self._is_fitted_already():
-            model = classifier
-        else:
-            if self.cv is not None:
-                rows, probabilities, folds = held_out_probabilities(
-                    classifier, X, y, classes, self.cv, routed, self.n_jobs, names
-                )
-            model = fit_to_labels(clone(classifier), X, y, **routed.estimator.fit)
-        if rows is None:
-            probabilities = class_probabilities(
-                model, X, classes, **routed.estimator.predict_proba
+        shared = {} if self._shared is None else self._shared
+        if "probabilities" not in shared:
+            shared["probabilities"] = self._probabilities(
+                classifier, X, y, classes, routed, names
             )
+        model, probabilities, rows, folds = shared["probabilities"]
         if self.constraint_confidence is not None:
             counted = "labels"
         else:
@@ -306,6 +308,23 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
             "label_factors_": None if correction is None else correction.factors,
         }
         return oracle, found | _feature_attributes(model)
+
+    def _probabilities(self, classifier, X, y, classes, routed, names):
+        """The fitted classifier, probabilities, and with folds their rows and which."""
+        rows = folds = None
+        if self._is_fitted_already():
+            model = classifier
+        else:
+            if self.cv is not None:
+                rows, probabilities, folds = held_out_probabilities(
+                    classifier, X, y, classes, self.cv, routed, self.n_jobs, names
+                )
+            model = fit_to_labels(clone(classifier), X, y, **routed.estimator.fit)
+        if rows is None:
+            probabilities = class_probabilities(
+                model, X, classes, **routed.estimator.predict_proba
+            )
+        return model, probabilities, rows, folds
 
     def _other_lmo(self, task, classifier, X, fit_params):
         """As `_plugin`, for LMOs that find classifiers."""

@@ -59,7 +59,7 @@ def test_the_constraint_holds_for_the_population_as_often_as_said():
         for confidence in held:
             fair = EqualOpportunity(slack=slack, reference="groups")
             model = confident(fair, confidence, metric="zero_one", estimator=Scored())
-            model.set_params(cv="prefit").fit(
+            model.set_params(cv="prefit", confusion="labels").fit(
                 of_one[:, None], y, sensitive_features=groups
             )
             one, other = population_recalls(model)
