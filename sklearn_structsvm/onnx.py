@@ -481,6 +481,19 @@ def _chosen_rules(graph):
     return graph.MatMul(passed, ones)
 
 
+def _calibrated(graph, P):
+    """Probabilities of labels by the model's sigmoids, if it has any."""
+    if graph.model.label_sigmoids_ is None:
+        return P
+    a, b = graph.model.label_sigmoids_.T
+    floor, zero = np.array([graph.model.label_floor_]), np.array([0.0])
+    logs = [
+        graph.Log(graph.Max(part, floor)) for part in (P, graph.Sub(np.array([1.0]), P))
+    ]
+    q = graph.Sigmoid(graph.Add(graph.Mul(graph.Sub(*logs), a), b))
+    return graph.Where(graph.Greater(P, zero), q, zero)
+
+
 def _convert_label_rule(scope, operator, container):
     """Labels by thresholds, or those of the largest gains."""
     graph = _Graph(scope, operator, container)
@@ -493,7 +506,8 @@ def _convert_label_rule(scope, operator, container):
         present = graph.Greater(P, rule.values)
         graph.end(graph.as_int(present), P)
         return
-    gains = graph.Add(graph.Mul(P, rule.gains[:, 1]), rule.gains[:, 0])
+    q = _calibrated(graph, P)
+    gains = graph.Add(graph.Mul(q, rule.gains[:, 1]), rule.gains[:, 0])
     best = graph.TopK(gains, np.array([rule.k], dtype=np.int64), axis=1)[1]
     is_best = graph.Equal(graph.reshape(best, -1, rule.k, 1), np.arange(n_labels))
     ones = np.ones((1, rule.k), dtype=np.int64)

@@ -100,7 +100,7 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRECISION):
     return found
 
 
-def shrunk_hits(eta, hits, weights, rest, around, precision, floor=NEAREST):
+def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
     """Hits of a label, drawn towards its probabilities by a sigmoid of its own.
 
     Where a probability is 0, the sigmoid says 0 as well. If all of them are, nothing is
@@ -115,7 +115,8 @@ def shrunk_hits(eta, hits, weights, rest, around, precision, floor=NEAREST):
     weights : ndarray of shape (m,)
     rest : float
         Hits among the examples whose probability is 0.
-    around, precision : as of `fit_sigmoid`
+    sigmoid : (float, float)
+        Its a and b.
     floor : float
         As of `log_odds`.
 
@@ -124,11 +125,11 @@ def shrunk_hits(eta, hits, weights, rest, around, precision, floor=NEAREST):
     hits : ndarray of shape (m,)
     rest : float
     """
-    z = log_odds(eta, floor)
-    a, b = fit_sigmoid(z, hits, weights, around, precision)
+    a, b = sigmoid
     n = float(hits.sum()) + rest
     share = n / (n + LABELS_FOR_HALF) if len(eta) else 0.0
-    return share * hits + (1.0 - share) * weights * expit(a * z + b), share * rest
+    q = expit(a * log_odds(eta, floor) + b)
+    return share * hits + (1.0 - share) * weights * q, share * rest
 
 
 def smoothed_shares(scores, positive, weights, cells, n_cells):

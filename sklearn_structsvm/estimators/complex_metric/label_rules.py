@@ -1,10 +1,11 @@
 """Rules that decide which labels a row gets, and how they are chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 
 from sklearn_structsvm._utils.borders import check_floats, check_integer, check_shape
 from sklearn_structsvm.confusion.cells import Cells
@@ -19,7 +20,6 @@ from sklearn_structsvm.confusion.lmo.top_labels import (
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.smoothing import (
-    PRECISION,
     PRECISION_AROUND,
     fit_sigmoid,
     log_odds,
@@ -200,19 +200,55 @@ def _columns(rows, weights, truth):
 
 def _shrunk(columns):
     """`_columns` whose hits are drawn towards sigmoids of η, which are alike by prior."""
+    sigmoids = _fit_sigmoids(columns)
+    found = []
+    for column, sigmoid in zip(columns, sigmoids.values, strict=True):
+        eta, _, weights, _ = column
+        hits, rest = shrunk_hits(*column, sigmoid, sigmoids.floor)
+        found.append((eta, hits, weights, rest))
+    return found
+
+
+class LabelSigmoids:
+    """η becomes σ(a logit η + b), with an a and a b for each label; 0 stays 0.
+
+    Parameters
+    ----------
+    values : ndarray of shape (L, 2)
+        a and b.
+    floor : float
+        As of `log_odds`.
+    """
+
+    def __init__(self, values, floor):
+        self.values, self.floor = values, floor
+
+    @classmethod
+    def fit(cls, rows, weights, truth):
+        """The most probable ones; arguments as of `choose_thresholds`."""
+        return _fit_sigmoids(list(_columns(rows, weights, truth)))
+
+    def __call__(self, rows):
+        """`LabelRows` of calibrated probabilities."""
+        check_floats("label_sigmoids_", self.values, rows.n_labels, 2)
+        a, b = self.values[rows.labels].T
+        return replace(rows, eta=expit(a * log_odds(rows.eta, self.floor) + b))
+
+
+def _fit_sigmoids(columns):
+    """`LabelSigmoids` of `_columns`: one of all of them, and each around it."""
     eta, hits, weights = (
         np.concatenate(part) for part in list(zip(*columns, strict=True))[:3]
     )
     floor = nearest_to_zero(eta, 1.0 - eta)
-    around, precision = (1.0, 0.0), PRECISION
-    if len(columns) > 1:
-        around = fit_sigmoid(log_odds(eta, floor), hits, weights)
-        precision = PRECISION_AROUND
-    found = []
-    for eta, hits, weights, rest in columns:
-        hits, rest = shrunk_hits(eta, hits, weights, rest, around, precision, floor)
-        found.append((eta, hits, weights, rest))
-    return found
+    overall = fit_sigmoid(log_odds(eta, floor), hits, weights)
+    if len(columns) == 1:
+        return LabelSigmoids(overall[None], floor)
+    values = [
+        fit_sigmoid(log_odds(eta, floor), hits, weights, overall, PRECISION_AROUND)
+        for eta, hits, weights, _ in columns
+    ]
+    return LabelSigmoids(np.array(values), floor)
 
 
 def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits):

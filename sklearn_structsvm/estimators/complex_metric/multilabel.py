@@ -55,6 +55,7 @@ from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
     stacked,
 )
 from sklearn_structsvm.estimators.complex_metric.label_rules import (
+    LabelSigmoids,
     choose_sets,
     choose_thresholds,
     choose_top_labels,
@@ -135,12 +136,12 @@ class MultilabelMetricClassifier(
 
         - "labels" counts the labels in y. A threshold that is best for a few examples is
           often a bad one for new rows.
-        - "probabilities" counts the predicted probabilities, as if they were correct. It
-          is the only choice with `labels_per_row` or "samples".
-        - "auto" is "probabilities" with `labels_per_row` or "samples". For thresholds it
-          counts a mean of both: the labels with weight n / (n + 100) if n rows have the
-          label, and the probabilities, calibrated by a sigmoid per label, for the rest.
-          Sample weights are treated as numbers of rows.
+          Not with `labels_per_row` or "samples".
+        - "probabilities" counts the predicted probabilities, as if they were correct.
+        - "auto" calibrates the probabilities by a sigmoid per label, and counts these
+          with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
+          labels with weight n / (n + 100) if n rows have the label, and the calibrated
+          probabilities for the rest. Sample weights are treated as numbers of rows.
     cv : int, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
@@ -171,8 +172,12 @@ class MultilabelMetricClassifier(
         Not defined with `labels_per_row` or for "samples".
     gains_ : ndarray of shape (n_labels, 2)
         With `labels_per_row`: the gain of predicting label l is
-        ``gains_[l, 0] + gains_[l, 1] * η_l``. The labels with the largest gains are
-        predicted; ties go to the first label.
+        ``gains_[l, 0] + gains_[l, 1] * η_l``, with η calibrated by `label_sigmoids_`. The
+        labels with the largest gains are predicted; ties go to the first label.
+    label_sigmoids_ : ndarray of shape (n_labels, 2) or None
+        By ``confusion="auto"`` with `labels_per_row` or "samples": coefficients a and b
+        of each label's calibration :math:`\sigma(a \operatorname{logit} \eta + b)`.
+        Probabilities of 0 stay 0. None if the probabilities are used as they are.
     metric_ : ConfusionMetric
         The metric :math:`\psi`.
     confusion_ : ndarray of shape (n_labels, 2, 2)
@@ -253,6 +258,7 @@ class MultilabelMetricClassifier(
     estimator_: ClassifierMixin
     thresholds_: np.ndarray
     gains_: np.ndarray
+    label_sigmoids_: np.ndarray | None
     metric_: ConfusionMetric
     confusion_: np.ndarray
     objective_: float
@@ -364,6 +370,11 @@ class MultilabelMetricClassifier(
                 raise ValueError("All held-out examples have a weight of zero.")
         rows = as_rows(found, classifier)
         counted = truth if self._counts_labels() else None
+        self.label_sigmoids_ = None
+        if counted is None and self.confusion == "auto":
+            sigmoids = LabelSigmoids.fit(rows, weights, truth)
+            self.label_sigmoids_, self.label_floor_ = sigmoids.values, sigmoids.floor
+            rows = sigmoids(rows)
         self.classes_ = np.arange(truth.shape[1])
         self.estimator_, self.metric_ = model, metric
         self.sparse_output_ = sparse_output
@@ -384,7 +395,11 @@ class MultilabelMetricClassifier(
         # All that there is to know is set.
         reporter.task.end(dict)
         if self.labels_per_row is None:
-            warn_of_excess(self.confusion_, len(rows))
+            remedy = "limit it by a constraint, such as Coverage(at_most=...) or "
+            remedy += "Precision(at_least=...)."
+            if self.average == "samples":
+                remedy = "have a look at the probabilities."
+            warn_of_excess(self.confusion_, len(rows), remedy)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             warn_caller(
@@ -503,14 +518,17 @@ class MultilabelMetricClassifier(
         )  # fmt: skip
 
     def _found(self, method, X, params):
-        """Probabilities of new rows, as they are and as `LabelRows`."""
+        """Probabilities of new rows, and as `LabelRows` what rules decide by."""
         check_is_fitted(self)
         refuse_foreign(X=X)
         check_sparse(X)
         if routes_metadata():
             params = process_routing(self, method, **params).estimator.predict_proba
         found = label_probabilities(self.estimator_, X, len(self.classes_), **params)
-        return found, as_rows(found, self.estimator_)
+        rows = as_rows(found, self.estimator_)
+        if self.label_sigmoids_ is not None:
+            rows = LabelSigmoids(self.label_sigmoids_, self.label_floor_)(rows)
+        return found, rows
 
     def _output(self, indicator):
         return indicator if self.sparse_output_ else indicator.toarray()
@@ -541,8 +559,9 @@ class MultilabelMetricClassifier(
 
         The rule found by `fit` is not used. Thresholds, or sets of `labels_per_row`
         labels, are chosen anew from the probabilities of these rows, as if they were
-        correct. This helps if `fit` had few rows or a different label distribution. The
-        labels of a row then depend on the other rows. For very few rows and a ratio such
+        correct; those of sets are calibrated by `label_sigmoids_`. This helps if `fit`
+        had few rows or a different label distribution. The labels of a row then depend on
+        the other rows. For very few rows and a ratio such
         as F1, sets of `labels_per_row` labels are the best of all. For "samples" the
         result is that of `predict`.
 
@@ -661,7 +680,7 @@ def _rule_attributes(rule):
     return found
 
 
-def warn_of_excess(confusion, n_rows):
+def warn_of_excess(confusion, n_rows, remedy):
     """UserWarning for labels that are predicted far more often than they occur."""
     predicted, occurs = confusion[:, :, 1].sum(axis=1), confusion[:, 1].sum(axis=1)
     # A row more that has the label may be chance.
@@ -674,8 +693,7 @@ def warn_of_excess(confusion, n_rows):
     warn_caller(
         f"More than {EXCESS} times as many rows get the label(s) {listed} as have them: "
         f"label {worst} is predicted for {predicted[worst]:.3g} of the rows, and "
-        f"{occurs[worst]:.3g} have it. If that is not wanted, limit it by a constraint, "
-        "such as Coverage(at_most=...) or Precision(at_least=...).",
+        f"{occurs[worst]:.3g} have it. If that is not wanted, {remedy}",
         UserWarning,
     )
 

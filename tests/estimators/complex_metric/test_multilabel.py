@@ -84,6 +84,9 @@ def given(rng, n=30, n_labels=4):
 
 
 def prefit(**params):
+    # Tests of sets of labels are about the probabilities that they give.
+    if "labels_per_row" in params or params.get("average") == "samples":
+        params = {"confusion": "probabilities"} | params
     return MultilabelMetricClassifier(Given(), cv="prefit", **params)
 
 
@@ -419,6 +422,48 @@ def test_what_is_counted_is_between_labels_and_calibrated_probabilities():
     assert 1.0 - model.objective_ == pytest.approx(f1, abs=0.02)
     C = model.confusion_[0]
     assert C[1, 1] == pytest.approx((predicted * Y).mean())
+
+
+SETS = [{"labels_per_row": 2}, {"average": "samples"}]
+
+
+@pytest.mark.parametrize("params", SETS, ids=str)
+def test_sets_are_chosen_by_calibrated_probabilities(params):
+    rng = new_rng(26)
+    eta, Y = given(rng, n=300)
+    bent = eta**3
+    model = MultilabelMetricClassifier(Given(), cv="prefit", **params).fit(bent, Y)
+    a, b = model.label_sigmoids_.T
+    floor = max(min(bent[bent > 0].min(), (1 - bent).min(where=bent < 1, initial=1)) / 2,
+                1e-9)  # fmt: skip
+    clipped = np.clip(bent, floor, 1 - floor)
+    by_hand = 1 / (1 + np.exp(-a * np.log(clipped / (1 - clipped)) - b))
+    by_hand[bent == 0] = 0.0
+    plain = MultilabelMetricClassifier(
+        Given(), cv="prefit", confusion="probabilities", **params
+    ).fit(by_hand, Y)
+    assert plain.label_sigmoids_ is None
+    assert model.objective_ == pytest.approx(plain.objective_)
+    assert model.dual_objective_ == pytest.approx(plain.dual_objective_)
+    assert (model.predict(bent) == plain.predict(by_hand)).mean() > 0.99
+    assert np.array_equal(model.predict_proba(bent), bent)
+    # Sparse ones are calibrated where they are stored.
+    found = clone(model).fit(as_csr(bent), sparse.csr_array(Y))
+    assert found.label_sigmoids_ == pytest.approx(model.label_sigmoids_)
+    assert np.array_equal(found.predict(as_csr(bent)).toarray(), model.predict(bent))
+    model.label_sigmoids_ = model.label_sigmoids_[:2]
+    with pytest.raises(ValueError, match="label_sigmoids_ must have shape"):
+        model.predict(bent)
+
+
+@pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
+def test_labels_that_no_row_has_are_calibrated_all_the_same():
+    eta, Y = given(new_rng(27))
+    Y[:, 1], eta[:, 2] = 0, 0.0
+    for params in SETS:
+        model = MultilabelMetricClassifier(Given(), cv="prefit", **params).fit(eta, Y)
+        assert np.isfinite(model.label_sigmoids_).all()
+        assert model.predict(eta).shape == Y.shape
 
 
 def test_pipelines_searches_and_scorers_take_it():
