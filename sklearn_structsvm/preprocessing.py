@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.pieces import take_rows
 from sklearn_structsvm._utils.tables import column_names
 
 __all__ = ["SequenceTransformer", "split_sequences"]
@@ -355,24 +356,12 @@ def _split(rows, lengths):
         rows = rows if rows.format == "csr" else rows.tocsr()
         if len(pairs) == 1:
             return [rows]
-        return [_csr_rows(rows, start, stop) for start, stop in pairs]
+        return [take_rows(rows, slice(*pair)) for pair in pairs]
     if hasattr(rows, "iloc"):
         return [rows.iloc[start:stop] for start, stop in pairs]
     if hasattr(rows, "column_names"):
         return [rows.slice(start, stop - start) for start, stop in pairs]
     return [rows[start:stop] for start, stop in pairs]
-
-
-def _csr_rows(matrix, start, stop):
-    first, last = matrix.indptr[[start, stop]]
-    result = type(matrix)((stop - start, matrix.shape[1]), dtype=matrix.dtype)
-    _set_parts(
-        result,
-        matrix.data[first:last],
-        matrix.indices[first:last],
-        matrix.indptr[start : stop + 1] - first,
-    )
-    return result
 
 
 def _set_parts(matrix, data, indices, indptr):

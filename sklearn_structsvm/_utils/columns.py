@@ -4,6 +4,11 @@ import numpy as np
 from scipy import sparse
 
 
+def n_entries(X):
+    """Numbers that a matrix holds."""
+    return X.nnz if sparse.issparse(X) else X.size
+
+
 def largest_entry(X):
     """The largest absolute value in a matrix; 0.0 without any."""
     values = X.data if sparse.issparse(X) else X

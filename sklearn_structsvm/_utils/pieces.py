@@ -1,6 +1,6 @@
 """Large data piece by piece, so that what is made of a piece takes little room."""
 
-import numpy as np
+from scipy import sparse
 
 # Entries of a piece, which may be float64 for a moment: this share of all of them, within
 # these limits. Below the first, calls would take longer than what they do.
@@ -18,12 +18,14 @@ def row_pieces(n_rows, width, least=0):
     return [slice(start, start + size) for start in range(0, n_rows, size)]
 
 
-def item_pieces(sizes, at_least=1):
-    """Slices of items with these numbers of entries, `at_least` so many in each."""
-    room = min(max(SHARE * sum(sizes), LEAST), MOST)
+def item_pieces(sizes, n_threads=1):
+    """Slices of items with these numbers of entries, some for each thread in each."""
+    # Threads wait for one another at the end of a piece.
+    least = LEAST if n_threads == 1 else MOST
+    room = min(max(SHARE * sum(sizes), least), MOST) * n_threads
     ends, held = [0], 0
     for i, size in enumerate(sizes):
-        if held + size > room and i - ends[-1] >= at_least:
+        if held + size > room and i - ends[-1] >= n_threads:
             ends.append(i)
             held = 0
         held += size
@@ -34,4 +36,17 @@ def item_pieces(sizes, at_least=1):
 def mean_width(X):
     """Entries of a row of a matrix, dense or CSR."""
     n_rows, n_columns = X.shape
-    return n_columns if isinstance(X, np.ndarray) else X.nnz / max(n_rows, 1)
+    return X.nnz / max(n_rows, 1) if sparse.issparse(X) else n_columns
+
+
+def take_rows(X, piece):
+    """Rows of a matrix, dense or CSR: views, which nothing is to write to."""
+    if not sparse.issparse(X):
+        return X[piece]
+    start, stop, _ = piece.indices(X.shape[0])
+    first, last = X.indptr[[start, stop]]
+    # Its constructor would check its parts, and copy some.
+    result = type(X)((stop - start, X.shape[1]), dtype=X.dtype)
+    result.data, result.indices = X.data[first:last], X.indices[first:last]
+    result.indptr = X.indptr[start : stop + 1] - first
+    return result

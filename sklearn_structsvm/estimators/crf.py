@@ -93,11 +93,13 @@ class ProbabilisticClassifier(StructuredClassifier):
         if self.decoding == "map" or holds_dask(X):
             return super().predict(X)
         X = self._check_X(X, takes_foreign=True)
-        return self._ask(
-            X,
-            lambda X: self.structure_.least_costly(X, self._marginals(X)),
-            self._no_labels(),
-        )
+        structure, n_threads = self.structure_, self._n_threads(X)
+        with self._reading() as w:
+            return self._ask(
+                X,
+                lambda X: structure.least_costly(X, structure.marginals(X, w, n_threads)),
+                self._no_labels(),
+            )
 
     def _marginals(self, X):
         with self._reading() as w:
@@ -145,7 +147,8 @@ class ProbabilisticClassifier(StructuredClassifier):
         proba = self._marginals(self._check_X(X, takes_foreign=True))
         with np.errstate(divide="ignore"):
             if self.structure_.flat:
-                return (foreign_namespace(proba) or np).log(proba)
+                xp = foreign_namespace(proba)
+                return np.log(proba, out=proba) if xp is None else xp.log(proba)
             return as_object_array([np.log(item) for item in proba])
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
@@ -176,15 +179,12 @@ class ProbabilisticClassifier(StructuredClassifier):
 
     def _log_probabilities(self, X, y):
         n_threads, w = count_threads(self.n_jobs), self._weights
-        if not self.structure_.flat:
-            y = [
-                y_i
-                for x, y_i in zip(X, y, strict=True)
-                if not self.structure_._is_empty(x)
-            ]
         # There is one labeling of nothing.
         return self._ask(
-            X, lambda X: self.structure_.log_probabilities(X, y, w, n_threads), 0.0
+            X,
+            lambda X, y: self.structure_.log_probabilities(X, y, w, n_threads),
+            nothing=0.0,
+            y=y,
         )
 
     def entropy(self, X: Any) -> np.ndarray:
@@ -203,7 +203,9 @@ class ProbabilisticClassifier(StructuredClassifier):
         """
         X = self._check_X(X)
         n_threads, w = count_threads(self.n_jobs), self._weights
-        return self._ask(X, lambda X: self.structure_.entropies(X, w, n_threads), 0.0)
+        return self._ask(
+            X, lambda X: self.structure_.entropies(X, w, n_threads), nothing=0.0
+        )
 
     @available_if(knows("k_best"))
     def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:

@@ -32,6 +32,7 @@ from sklearn_structsvm._utils.compat import (
     available_if,
 )
 from sklearn_structsvm._utils.labels import refuse_missing, unseen_words
+from sklearn_structsvm._utils.pieces import item_pieces, mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.blocks import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
@@ -69,6 +70,12 @@ PROBLEM_CONSTRAINTS = {
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],
 }
+
+# Types of rows that `predict` does not copy as a whole; what is none of them becomes the
+# first. They are converted piece by piece.
+ROW_TYPES = (
+    np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_
+)  # fmt: skip
 
 # How a structure finds labelings with an upper bound that may stay above them.
 LOOSE_INFERENCES = ("auto", "messages", "expansion")
@@ -242,36 +249,70 @@ class StructuredClassifier(
             refuse_tokens(X)
             check_sparse(X)
             return validate_data(
-                self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C"
+                self, X, reset=False, accept_sparse="csr", dtype=list(ROW_TYPES)
             )
         if is_empty(X):
             return []
         return self.structure_.check_data(X)[0]
 
-    def _ask(self, X, call, nothing):
-        """call(X), and `nothing` for each example that has nothing to label.
+    def _ask(self, X, call, nothing=None, y=None):
+        """call(X), piece by piece, and `nothing` where an example has nothing to label.
+
+        What is made of X, such as rows of float64 below one another, takes no more room
+        than for a piece.
 
         Parameters
         ----------
-        X : as of `_check_X`
+        X, y : as of `_check_X`, and labels of it or None
         call : callable
-            Examples, not empty ones -> an answer for each.
+            X, or X and y, of some examples, none of them empty -> an answer for each.
         nothing : number or any other object
         """
         structure = self.structure_
         if structure.flat:
-            return call(X)
-        empty = list(map(structure._is_empty, X))
-        if X and not any(empty):
-            return call(X)
-        some = [x for x, is_none in zip(X, empty, strict=True) if not is_none]
-        found = iter(call(some) if some else ())
-        answers = [nothing if is_none else next(found) for is_none in empty]
+            return self._ask_rows(X, call, y)
+        places = [i for i, x in enumerate(X) if not structure._is_empty(x)]
+        sizes = [structure._n_entries(X[i]) for i in places]
+        pieces = item_pieces(sizes, count_threads(self.n_jobs, len(X)))
+        if len(pieces) == 1 and len(places) == len(X) > 0:
+            return call(X) if y is None else call(X, y)
+        answers = [nothing] * len(X)
+        for piece in pieces:
+            own = places[piece]
+            if not own:
+                continue
+            data = [[items[i] for i in own] for items in (X, y) if items is not None]
+            for i, answer in zip(own, call(*data), strict=True):
+                answers[i] = answer
         if isinstance(nothing, float):
             return np.array(answers, dtype=np.float64)
         result = np.empty(len(X), dtype=object)
         for i, answer in enumerate(answers):
             result[i] = answer
+        return result
+
+    def _ask_rows(self, X, call, y):
+        if foreign_namespace(X) is not None:
+            return call(X)
+        n_rows = X.shape[0]
+        pieces = [slice(None)]
+        if self.structure_.has_classes:
+            # Scores take room as well.
+            width = mean_width(X) + 4 * len(self.structure_.classes_)
+            pieces = row_pieces(n_rows, width)
+        result = None
+        for piece in pieces:
+            rows = X if len(pieces) == 1 else take_rows(X, piece)
+            if sparse.issparse(rows):
+                rows = rows.astype(np.float64, copy=False)
+            else:
+                rows = np.require(rows, np.float64, "CA")
+            found = call(rows) if y is None else call(rows, y[piece])
+            if len(pieces) == 1:
+                return found
+            if result is None:
+                result = np.empty((n_rows, *found.shape[1:]), found.dtype)
+            result[piece] = found
         return result
 
     def _no_labels(self):
@@ -332,8 +373,12 @@ class StructuredClassifier(
             Scores. For two classes they are positive where ``classes_[1]`` is predicted.
         """
         X = self._check_X(X, takes_foreign=True)
-        scores = self.structure_.decision_function(X, self._weights)
-        return self.structure_.present_scores(scores)
+        structure, w = self.structure_, self._weights
+
+        def present(X):
+            return structure.present_scores(structure.decision_function(X, w))
+
+        return self._ask(X, present)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Score the predictions for X against y.

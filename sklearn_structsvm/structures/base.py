@@ -249,6 +249,10 @@ class Structure(DocumentedMixin, BaseEstimator):
         """Whether an example, as checked, has nothing to label."""
         return False
 
+    def _n_entries(self, x):
+        """Numbers that compiled code copies of an example, as checked."""
+        return 0
+
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         """Make the `BlockOracle` of training examples for a solver.
 

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils.borders import as_array, as_floats
-from sklearn_structsvm._utils.columns import largest_entry
+from sklearn_structsvm._utils.columns import largest_entry, n_entries
 from sklearn_structsvm._utils.compat import Options, StrOptions
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
@@ -194,6 +194,9 @@ class GraphStructure(NodeStructure):
 
     def _features(self, x):
         return x[0]
+
+    def _n_entries(self, x):
+        return super()._n_entries(x) + n_entries(x[2])
 
     @property
     def relaxed(self) -> bool:  # type: ignore[override]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm._utils.columns import sum_of_squares
+from sklearn_structsvm._utils.columns import n_entries, sum_of_squares
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
@@ -43,6 +43,9 @@ class NodeStructure(Structure):
     def _features(self, x):
         """The matrix of features of an example's nodes."""
         return x
+
+    def _n_entries(self, x):
+        return n_entries(self._features(x))
 
     def _is_empty(self, x):
         return self._features(x).shape[0] == 0

@@ -172,6 +172,9 @@ class PictorialStructure(Structure):
     def _matrices(self, X):
         return (x.reshape(-1, x.shape[-1]) for x in X)
 
+    def _n_entries(self, x):
+        return x.size
+
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         parents = self._check_parents()
         X = as_list(X, "X")

@@ -70,3 +70,100 @@ def test_sequences_are_put_below_one_another_once(dtype):
     most, (rows, _) = added(lambda: stack(items))
     assert rows.dtype == np.float64
     assert most < 1.1 * rows.nbytes
+
+
+def sequences(kind, n_samples, most=30, dtype=np.float32):
+    rng = new_rng(1)
+    X = [
+        rng.standard_normal((length, 250), dtype=np.float32).astype(dtype)
+        for length in rng.integers(most // 2, most, size=n_samples)
+    ]
+    y = [(x[:, 0] > 0).astype(int) for x in X]
+    if kind == "csr":
+        X = [sparse.csr_array(x * (x > 0)) for x in X]
+    if kind == "tree":
+        X = [(x, np.repeat([-1, 0], [1, len(x) - 1])) for x in X]
+    if kind == "graph":
+        X = [(x, [(0, v) for v in range(1, len(x))]) for x in X]
+    return X, y
+
+
+def calls_of(model, X, y):
+    """What is asked of a fitted model, by names, and the size of the answers."""
+    names = "predict", "decision_function", "predict_proba", "predict_log_proba"
+    calls = {
+        name: lambda name=name: getattr(model, name)(X)
+        for name in (*names, "entropy")
+        if hasattr(model, name)
+    }
+    calls["score"] = lambda: model.score(X, y)
+    if hasattr(model, "log_likelihood"):
+        calls["log_likelihood"] = lambda: model.log_likelihood(X, y)
+    return calls
+
+
+def assert_little_is_added(model, X, y, features, n_labels):
+    # Answers, and a few numbers for each label.
+    own = 2 * 8 * n_labels * len(model.classes_) + 60 * n_labels
+    for name, call in calls_of(model, X, y).items():
+        most, _ = added(call)
+        assert most < 0.1 * size_of(features) + own, name
+
+
+@pytest.mark.parametrize("model", [BCFWClassifier, CRFClassifier])
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_of_rows_take_a_piece_of_them(kind, dtype, model):
+    X, y = rows(kind, 8000, 300)
+    X = X.astype(dtype)
+    model = model(max_iter=1).fit(X[:200], y[:200])
+    assert_little_is_added(model, X, y, X, len(y))
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("dense", np.float32),
+        ("dense", np.float64),
+        ("csr", np.float32),
+        ("tree", np.float32),
+        ("graph", np.float32),
+    ],
+)
+def test_predictions_of_sequences_take_a_piece_of_them(kind, dtype):
+    X, y = sequences(kind, 80, 100, dtype)
+    model = BCFWClassifier if kind == "graph" else CRFClassifier
+    structure = {"dense": "chain", "csr": "chain"}.get(kind, kind)
+    model = model(structure, max_iter=1).fit(X[:5], y[:5])
+    features = [x[0] for x in X] if kind in ("tree", "graph") else X
+    n_labels = sum(map(len, y))
+    assert_little_is_added(model, X, y, features, n_labels + 20 * len(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float64])
+@pytest.mark.parametrize("kind", ["dense", "csr", "fortran"])
+def test_pieces_answer_as_the_whole(kind, dtype):
+    """Rows one by one, and in pieces."""
+    X, _ = rows("csr" if kind == "csr" else "dense", 1000, 100)
+    X = (3 * X).astype(dtype)
+    X = np.asfortranarray(X) if kind == "fortran" else X
+    y = new_rng(2).integers(0, 3, size=1000)
+    model = CRFClassifier(C=0.01, max_iter=5).fit(X, y)
+    for name, call in calls_of(model, X, y).items():
+        if name == "score":
+            continue
+        few = X[:5].astype(np.float64)
+        alone = calls_of(model, few, y[:5])[name]()
+        np.testing.assert_allclose(call()[:5], alone, rtol=1e-9)
+        last = calls_of(model, X[-5:], y[-5:])[name]()
+        np.testing.assert_allclose(call()[-5:], last, rtol=1e-9)
+
+
+def test_pieces_of_sequences_answer_as_single_ones():
+    X, y = sequences("dense", 300)
+    model = CRFClassifier(C=0.01, max_iter=3).fit(X[:50], y[:50])
+    calls = calls_of(model, X, y)
+    for i in (0, 150, 299):
+        alone = calls_of(model, X[i : i + 1], y[i : i + 1])
+        for name in calls.keys() - {"score"}:
+            np.testing.assert_allclose(calls[name]()[i], alone[name]()[0], rtol=1e-9)

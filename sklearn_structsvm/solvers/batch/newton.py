@@ -5,7 +5,7 @@ from time import perf_counter
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.pieces import mean_width, row_pieces
+from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
 from sklearn_structsvm.solvers.loop import run_passes
 
 # A Newton direction's residual, as a share of the gradient: at most this, and the root of
@@ -243,7 +243,7 @@ class Diagonal:
         n_features = X.shape[1]
         diagonal = np.zeros((n_features + (risk.bias != 0.0), risk.n_scores))
         for piece in self.pieces:
-            squares = X[piece]
+            squares = take_rows(X, piece)
             squares = squares.power(2) if sparse.issparse(X) else squares**2
             diagonal[:n_features] += squares.T @ variances[piece]
         if risk.bias:
