@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
+
 
 def n_entries(X):
     """Numbers that a matrix holds."""
@@ -22,8 +24,18 @@ def sum_of_squares(X, weights=None):
         weights = np.ones(n_rows)
     if not sparse.issparse(X):
         return np.einsum("vj,vj,v->j", X, X, weights)
-    shares = np.repeat(weights, np.diff(X.indptr))
-    return np.bincount(X.indices, shares * X.data**2, minlength=n_columns)
+    squares = np.zeros(n_columns)
+    for piece, part in _pieces(X):
+        shares = np.repeat(weights[piece], np.diff(part.indptr))
+        squares += np.bincount(part.indices, shares * part.data**2, minlength=n_columns)
+    return squares
+
+
+def _pieces(X):
+    """Slices of rows of a matrix, and these rows."""
+    # A piece adds something to each column, which is not to take longer than it.
+    pieces = row_pieces(X.shape[0], mean_width(X), least=X.shape[1])
+    return ((piece, take_rows(X, piece)) for piece in pieces)
 
 
 def describe_columns(matrices):
@@ -44,12 +56,14 @@ def describe_columns(matrices):
     for X in matrices:
         n_rows += X.shape[0]
         squares = squares + sum_of_squares(X)
-        if sparse.issparse(X):
-            n_nonzero = n_nonzero + np.bincount(X.indices, minlength=X.shape[1])
-            totals = totals + np.bincount(X.indices, X.data, minlength=X.shape[1])
-        else:
-            n_nonzero = n_nonzero + np.count_nonzero(X, axis=0)
-            totals = totals + X.sum(axis=0, dtype=np.float64)
+        for _, part in _pieces(X):
+            if sparse.issparse(part):
+                n_nonzero = n_nonzero + np.bincount(part.indices, minlength=X.shape[1])
+                sums = np.bincount(part.indices, part.data, minlength=X.shape[1])
+            else:
+                n_nonzero = n_nonzero + np.count_nonzero(part, axis=0)
+                sums = part.sum(axis=0, dtype=np.float64)
+            totals = totals + sums
     if n_rows == 0:
         return None
     means = totals / n_rows

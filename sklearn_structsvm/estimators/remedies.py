@@ -252,7 +252,9 @@ def _columns_of(problem):
     X, structure = problem.X, problem.structure
     n, most = (X.shape[0], MOST_ROWS) if structure.flat else (len(X), MOST_ITEMS)
     step = ceil(n / most)
-    some = X[::step] if structure.flat else list(islice(X, 0, None, step))
+    some = X
+    if step > 1:  # SciPy copies X[::1].
+        some = X[::step] if structure.flat else list(islice(X, 0, None, step))
     return describe_columns(structure._matrices(some))
 
 

@@ -48,7 +48,7 @@ def rows(kind, n_samples=4000, n_features=250):
 @pytest.mark.parametrize("n_features", [50, 250])
 @pytest.mark.parametrize("solver", ["newton", "lbfgs", "dual"])
 def test_logistic_regression_keeps_no_second_x(solver, n_features, kind):
-    X, y = rows(kind, 10**6 // n_features, n_features)
+    X, y = rows(kind, 10_000 if n_features == 50 else 4000, n_features)
     X = X.astype(np.float64)
     CRFClassifier(solver=solver, max_iter=2).fit(X[:100], y[:100])
     most, _ = added(lambda: CRFClassifier(solver=solver, max_iter=2).fit(X, y))
