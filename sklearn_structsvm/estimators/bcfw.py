@@ -98,8 +98,10 @@ class BCFWClassifier(StructuredClassifier):
         far fewer passes if many are needed, as for a small `tol` or a large `C`, and the
         duality gap remains valid. "auto" starts it once at least a dozen more passes are
         expected, but never with `average`, ``algorithm="batch"``, or ``sampling="gap"``
-        for other than exact steps. True starts it at the first pass, as is always done
-        with Dask collections.
+        for other than exact steps. If many passes are still expected, as on columns that
+        are neither centered nor scaled, "auto" also takes turns with cutting planes
+        [5]_, except with `average` and ``algorithm="batch"``. True accelerates from the
+        first pass on, without cutting planes, as is always done with Dask collections.
     cache : bool or "auto", default="auto"
         Whether to try the labelings found before, ahead of calling the max-oracle. "auto"
         does so if a call takes more operations than scoring a hundred labelings, as for
@@ -190,6 +192,8 @@ class BCFWClassifier(StructuredClassifier):
        scale multi-class linear SVMs", KDD 2008.
     .. [4] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
        NeurIPS 2015.
+    .. [5] Franc, Sonnenburg, "Optimized cutting plane algorithm for large-scale risk
+       minimization", JMLR 10, 2009.
 
     Examples
     --------

@@ -692,7 +692,9 @@ class StructuredClassifier(
 
     def _snapshot(self, problem, history, dual):
         """The fitted attributes that a run would leave now."""
-        now = history.solution if dual is None else dual.iterate.weights
+        now = None if dual is None else getattr(dual.iterate, "best_weights", None)
+        if now is None:
+            now = history.solution if dual is None else dual.iterate.weights
         return self._weight_attributes(self._structure_at(problem, now), now.copy())
 
     def _store(self, problem, result, dual):

@@ -28,6 +28,9 @@ cdef enum:
 
 STEPS = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CORRECTIVE}
 
+# Passes over the labelings at hand in a row, at most.
+MOST_PASSES_AT_HAND = 100
+
 # A correction leaves this share of what its block's gap was before, or where the oracle
 # is not asked of the mean gap of all: with labelings still missing more would be lost on
 # them.
@@ -64,6 +67,8 @@ cdef class BlockFrankWolfe(BlockDual):
     """
 
     cdef readonly long long n_steps, n_cache_hits
+    # That may be made in a row, see `bcfw`.
+    cdef public int most_passes_at_hand
     cdef double cache_factor, cache_floor, total_weight
     cdef str step_name
     cdef int kind
@@ -86,6 +91,7 @@ cdef class BlockFrankWolfe(BlockDual):
         self.safeguard = safeguard
         self.total_weight = np.sum(weights)
         self.n_steps = self.n_cache_hits = 0
+        self.most_passes_at_hand = MOST_PASSES_AT_HAND
         self.average = average
         self.average_sum = np.zeros(oracle.n_weights if average else 0)
         self.average_loss = 0.0
@@ -291,7 +297,7 @@ cdef class BlockFrankWolfe(BlockDual):
             if not at_hand and not self.is_part:
                 self.tidy(i)
         else:
-            self.oracle.release(i, labels)
+            self.let_go(i, labels)
         return fw_gain
 
     cdef void _shift_loss(self, Py_ssize_t i, double change) noexcept nogil:
@@ -402,7 +408,7 @@ cdef class BlockFrankWolfe(BlockDual):
             self._clip()
         for i in range(n):
             if self.p[i] > 0.0:
-                oracle.release(i, &labels[starts[i]])
+                self.let_go(i, &labels[starts[i]])
         return gap
 
     def jump_to_oracle(self):
@@ -428,7 +434,7 @@ cdef class BlockFrankWolfe(BlockDual):
                     self._shift_mass(i, FRANK_WOLFE, 1.0, c, c)
                 self.tidy(i)
             else:
-                self.oracle.release(i, &self.labels[0])
+                self.let_go(i, &self.labels[0])
         self.n_oracle_calls += self.n_active_blocks
 
     # ------------------------------------------------------------------ parts
@@ -452,6 +458,7 @@ cdef class BlockFrankWolfe(BlockDual):
         """Tell a part what is known of the gaps."""
         part.gap = self.gap
         part.corners.clock = self.corners.clock
+        part.planes = self.planes
         part.corners.reserve(self.corners.most)
         part.tree.rebuild(np.where(np.asarray(part.p) > 0.0, self.gaps, 0.0))
 

@@ -6,7 +6,7 @@ from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
 
 cdef class BlockDual(ProximalIterate):
     cdef readonly BlockOracle oracle
-    cdef readonly long long n_oracle_calls
+    cdef public long long n_oracle_calls
     cdef readonly double gap
     cdef const double[::1] p
     cdef Py_ssize_t cache_size, n_active_blocks
@@ -19,6 +19,9 @@ cdef class BlockDual(ProximalIterate):
     cdef readonly double loss_change
     cdef SumTree tree
     cdef readonly CornerSets corners
+    # The labelings of cutting planes, and which of them each block has in each plane.
+    cdef CornerSets planes
+    cdef unsigned char[:, ::1] places
     cdef double[::1] work, first
     cdef int[::1] labels
 
@@ -30,6 +33,10 @@ cdef class BlockDual(ProximalIterate):
         self, Py_ssize_t i, const int* labels, double loss) except -1 nogil
     cdef int tidy(self, Py_ssize_t i) except -1 nogil
     cdef int forget_idle(self, Py_ssize_t i) except -1 nogil
+    cdef int drop_corner(self, Py_ssize_t i, Py_ssize_t c) except -1 nogil
+    cdef int _forget_place(
+        self, Py_ssize_t i, Py_ssize_t c, Py_ssize_t most) except -1 nogil
+    cdef int let_go(self, Py_ssize_t i, const int* labels) except -1 nogil
     cdef int keep_at_most(self, Py_ssize_t i, Py_ssize_t most) except -1 nogil
     cdef int _check(
         self, Py_ssize_t i, const double* w, double lam, double* work,

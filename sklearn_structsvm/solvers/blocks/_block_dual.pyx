@@ -78,7 +78,7 @@ cdef class BlockDual(ProximalIterate):
         self.work = np.zeros(max(oracle.work_size, 1))
         self.first = np.zeros(max(oracle.direction_size, 1))
         self.labels = np.zeros(max(oracle.max_labels, 1), dtype=np.intc)
-        self.corners = None
+        self.corners = self.planes = None
         if self.is_part:
             self.loss_bar, self.gaps = whole.loss_bar, whole.gaps
             if self.keeps_corners:
@@ -176,26 +176,24 @@ cdef class BlockDual(ProximalIterate):
     cdef int tidy(self, Py_ssize_t i) except -1 nogil:
         """Forget corners without mass, all of them or the stalest beyond the cache."""
         cdef Corners* corners = &self.corners.sets[i]
-        cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
+        cdef Py_ssize_t c
         if self.cache_size > 0:
             return self.keep_at_most(i, self.cache_size)
         for c in range(corners.count - 1, -1, -1):
             if corners.alpha[c] == 0.0:
-                self.oracle.release(i, corners.labels + c * n_labels)
-                self.corners.remove(i, c)
+                self.drop_corner(i, c)
         return 0
 
     cdef int forget_idle(self, Py_ssize_t i) except -1 nogil:
         """Let labelings go that have had no mass for long."""
         cdef Corners* corners = &self.corners.sets[i]
-        cdef Py_ssize_t c, n_labels = self.oracle.n_labels(i)
+        cdef Py_ssize_t c
         cdef long long now = self.corners.clock
         for c in range(corners.count - 1, -1, -1):
             if corners.alpha[c] > 0.0:
                 corners.last_used[c] = now
             elif now - corners.last_used[c] > IDLE_PASSES * self.n_active_blocks:
-                self.oracle.release(i, corners.labels + c * n_labels)
-                self.corners.remove(i, c)
+                self.drop_corner(i, c)
         return self.keep_at_most(i, MANY_LABELINGS)
 
     cdef int keep_at_most(self, Py_ssize_t i, Py_ssize_t most) except -1 nogil:
@@ -206,8 +204,24 @@ cdef class BlockDual(ProximalIterate):
             c = self.corners.stalest(i)
             if c < 0:
                 break
-            self.oracle.release(i, corners.labels + c * self.oracle.n_labels(i))
-            self.corners.remove(i, c)
+            self.drop_corner(i, c)
+        return 0
+
+    cdef int drop_corner(self, Py_ssize_t i, Py_ssize_t c) except -1 nogil:
+        """Let a labeling at hand go; the last one takes its place."""
+        cdef int* labels = self.corners.sets[i].labels + c * self.oracle.n_labels(i)
+        if self.planes is None or self.planes.find(i, labels) < 0:
+            self.oracle.release(i, labels)
+        self.corners.remove(i, c)
+        return 0
+
+    cdef int let_go(self, Py_ssize_t i, const int* labels) except -1 nogil:
+        """Release a labeling, unless it is at hand or a plane has it."""
+        if self.keeps_corners and self.corners.find(i, labels) >= 0:
+            return 0
+        if self.planes is not None and self.planes.find(i, labels) >= 0:
+            return 0
+        self.oracle.release(i, labels)
         return 0
 
     def largest_at_hand(self):
@@ -263,8 +277,100 @@ cdef class BlockDual(ProximalIterate):
                     self.add_corner(i, &labels[starts[i]], loss)
                     n_added += 1
                 else:
-                    self.oracle.release(i, &labels[starts[i]])
+                    self.let_go(i, &labels[starts[i]])
         return n_added
+
+    # ------------------------------------------------------- planes, see `planes`
+
+    def hold_plane(self, Py_ssize_t j, const int[::1] labels,
+                   const Py_ssize_t[::1] starts, Py_ssize_t most):
+        """Keep a labeling of each block as plane j, in place of those that it had.
+
+        Parameters
+        ----------
+        j : int
+        labels, starts : ndarray of dtype intc and intp
+            The labeling of block i begins at starts[i]. A released one is held again.
+        most : int
+            How many planes there may be, at most 255; the same in all calls.
+        """
+        cdef Py_ssize_t i, c, other, n = self.oracle.n_blocks
+        cdef unsigned char none = 255
+        if self.planes is None:
+            self.planes = CornerSets(
+                np.array([self.oracle.n_labels(i) for i in range(n)], dtype=np.intp))
+            self.places = np.full((n, most), none, dtype=np.uint8)
+        with nogil:
+            for i in range(n):
+                if self.p[i] == 0.0:
+                    continue
+                c = self.planes.find(i, &labels[starts[i]])
+                if c < 0:
+                    c = self.planes.add(
+                        i, &labels[starts[i]], self.oracle.loss(i, &labels[starts[i]]))
+                other = self.places[i, j]
+                self.places[i, j] = <unsigned char> c
+                if other != none:
+                    self._forget_place(i, other, most)
+
+    cdef int _forget_place(
+            self, Py_ssize_t i, Py_ssize_t c, Py_ssize_t most) except -1 nogil:
+        """Let a labeling go that no plane has any more."""
+        cdef Py_ssize_t j, last = self.planes.sets[i].count - 1
+        cdef int* labels = self.planes.sets[i].labels + c * self.oracle.n_labels(i)
+        for j in range(most):
+            if self.places[i, j] == c:
+                return 0
+        if not self.keeps_corners or self.corners.find(i, labels) < 0:
+            self.oracle.release(i, labels)
+        self.planes.remove(i, c)
+        for j in range(most):
+            if self.places[i, j] == last:
+                self.places[i, j] = <unsigned char> c
+        return 0
+
+    def mix(self, const double[::1] shares, u):
+        """α becomes shares[0] α and the other shares of the planes held; u its image.
+
+        Shares are non-negative and sum to 1; share j + 1 is that of plane j.
+        """
+        cdef Py_ssize_t i, j, c, s, m = shares.shape[0] - 1, n_labels
+        cdef Corners* corners
+        cdef Corners* planes
+        cdef double* coefs
+        cdef double loss
+        self.planes.reserve(256)
+        self.oracle.scale_blocks(shares[0])
+        coefs = self.planes.coefs
+        for i in range(self.oracle.n_blocks):
+            if self.p[i] == 0.0:
+                continue
+            planes = &self.planes.sets[i]
+            n_labels = self.oracle.n_labels(i)
+            for c in range(planes.count):
+                coefs[c] = 0.0
+            for j in range(m):
+                coefs[self.places[i, j]] += shares[j + 1]
+            loss = shares[0] * self.loss_bar[i]
+            for c in range(planes.count):
+                loss += coefs[c] * planes.loss[c]
+            self.oracle.direction(
+                i, 0.0, planes.count, coefs, planes.labels, &self.first[0], NULL)
+            self.oracle.move(i, 1.0, &self.first[0])
+            self.loss_bar[i] = loss
+            if not self.keeps_mass:
+                continue
+            corners = &self.corners.sets[i]
+            for s in range(corners.count):
+                corners.alpha[s] *= shares[0]
+            for c in range(planes.count):
+                if coefs[c] > 0.0:
+                    s = self.corners.find(i, planes.labels + c * n_labels)
+                    if s < 0:
+                        s = self.add_corner(
+                            i, planes.labels + c * n_labels, planes.loss[c])
+                    corners.alpha[s] += coefs[c]
+        self.set_dual_image(u)
 
     # ------------------------------------------------------------------ parts
 
@@ -327,8 +433,7 @@ cdef class BlockDual(ProximalIterate):
         value = score + lam * loss
         hinge[0] = self.p[i] * self.oracle.upper_bound(i, work, value)
         excess[0] = hinge[0] - self.p[i] * value
-        if not self.keeps_corners or self.corners.find(i, labels) < 0:
-            self.oracle.release(i, labels)
+        self.let_go(i, labels)
         return 0
 
     def _pass(self, const double[::1] w, double lam, double[::1] hinges,
@@ -498,7 +603,7 @@ cdef class BlockDual(ProximalIterate):
         cdef Py_ssize_t i, c, n_labels
         cdef Corners* corners
         state = {"blocks": self.oracle.get_blocks(), "loss": np.array(self.loss_bar)}
-        state |= self.centre_state()
+        state |= self.primal_state()
         if self.keeps_mass:
             saved = []
             for i in range(self.oracle.n_blocks):
@@ -544,4 +649,4 @@ cdef class BlockDual(ProximalIterate):
                     c = self.add_corner(i, &labels[0], loss)
                     self.corners.sets[i].alpha[c] = alpha
         self.rebuild_weights()
-        self.restore_centre(state)
+        self.restore_primal(state)

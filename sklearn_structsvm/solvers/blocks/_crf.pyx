@@ -242,7 +242,7 @@ cdef class MarginalAscent(BlockDual):
     def get_state(self):
         """The dual point, picklable; see `set_state`."""
         state = {"factors": np.array(self.factors), "weights": np.array(self.w)}
-        return state | self.centre_state()
+        return state | self.primal_state()
 
     def set_state(self, state):
         """Start from a dual point of the same examples, at any λ and weights.
@@ -260,4 +260,4 @@ cdef class MarginalAscent(BlockDual):
             return
         restore("factors", self.factors, state["factors"])
         self._place_blocks()
-        self.restore_centre(state)
+        self.restore_primal(state)

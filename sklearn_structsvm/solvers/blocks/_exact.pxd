@@ -5,7 +5,8 @@ from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 cdef class ExactAscent(ProximalIterate):
     cdef readonly Rows rows
     cdef readonly Py_ssize_t k
-    cdef readonly long long n_steps, n_oracle_calls
+    cdef readonly long long n_steps
+    cdef public long long n_oracle_calls
     # Examples of positive weight.
     cdef readonly object active_blocks
     cdef const double[::1] p
@@ -22,6 +23,9 @@ cdef class ExactAscent(ProximalIterate):
     cdef object before
     cdef double loss_before
     cdef bint is_part
+    # The labelings of cutting planes, by example and plane, and the bytes of one.
+    cdef unsigned char[:, :, ::1] held
+    cdef readonly Py_ssize_t n_held_bytes
     cdef double entries_per_step, entries
 
     cdef Py_ssize_t maximise(
@@ -29,6 +33,15 @@ cdef class ExactAscent(ProximalIterate):
         ) noexcept nogil
     cdef double hinge_and_gap(
         self, Py_ssize_t i, const double* theta, double* gap) noexcept nogil
+    cdef double hinge_and_slope(
+        self, Py_ssize_t i, const double* theta, const double* along, double step,
+        double* slope) noexcept nogil
+    cdef Py_ssize_t answer(
+        self, Py_ssize_t i, const double* theta, unsigned char* held, double* delta,
+        double* loss) noexcept nogil
+    cdef void mix_block(
+        self, Py_ssize_t i, double kept, Py_ssize_t n, const Py_ssize_t* planes,
+        const double* shares, const unsigned char* held) noexcept nogil
     cdef void step(self, Py_ssize_t i) noexcept nogil
     cdef double _check(
         self, Py_ssize_t i, const double* w, double* theta, bint keep_gap

@@ -75,6 +75,7 @@ cdef class ExactAscent(ProximalIterate):
         self.rests = np.zeros(n, dtype=np.intc)
         self.waits = np.zeros(n, dtype=np.intc)
         self.small = 0.0
+        self.held = None
         self.n_steps = self.n_oracle_calls = self.n_averaged = 0
         self.entries = 0.0
         self.entries_per_step = <double> rows.starts[n] / n
@@ -94,6 +95,12 @@ cdef class ExactAscent(ProximalIterate):
     cdef double hinge_and_gap(
             self, Py_ssize_t i, const double* theta, double* gap) noexcept nogil:
         """max_y H_i(y), and g_i / p_i."""
+        return 0.0
+
+    cdef double hinge_and_slope(
+            self, Py_ssize_t i, const double* theta, const double* along, double step,
+            double* slope) noexcept nogil:
+        """max_y H_i(y) with the scores θ + step · along, and its slope in the step."""
         return 0.0
 
     cdef void step(self, Py_ssize_t i) noexcept nogil:
@@ -301,6 +308,88 @@ cdef class ExactAscent(ProximalIterate):
         """The average, a view; None where there is none yet."""
         return np.asarray(self.average) if self.n_averaged else None
 
+    # ------------------------------------------------------- planes, see `planes`
+
+    def scores(self, const double[::1] w, int n_threads=1):
+        """θ_i = Wᵀx_i of all examples, of shape (n, k); zero where p_i is."""
+        cdef const Py_ssize_t[::1] blocks = self.active_blocks
+        cdef Py_ssize_t b, n = blocks.shape[0]
+        check_shape("w", w, self.w.shape[0])
+        found = np.zeros((self.rows.n_rows, self.k))
+        cdef double[:, ::1] theta = found
+        for b in prange(n, nogil=True, num_threads=max(1, min(n_threads, n)),
+                        schedule="static"):
+            rows_scores(&self.rows.view, blocks[b], &w[0], self.k, &theta[blocks[b], 0])
+        self.n_oracle_calls += n
+        return found
+
+    def hinge_along(self, const double[:, ::1] theta, const double[:, ::1] along,
+                    double step):
+        """Σ p_i max_y H_i(y) with the scores θ + step · along, and its slope."""
+        cdef const Py_ssize_t[::1] blocks = self.active_blocks
+        cdef Py_ssize_t b, i
+        cdef double hinge = 0.0, total = 0.0, slope
+        with nogil:
+            for b in range(blocks.shape[0]):
+                i = blocks[b]
+                hinge += self.p[i] * self.hinge_and_slope(
+                    i, &theta[i, 0], &along[i, 0], step, &slope)
+                total += self.p[i] * slope
+        return hinge, total
+
+    cdef Py_ssize_t answer(
+            self, Py_ssize_t i, const double* theta, unsigned char* held, double* delta,
+            double* loss) noexcept nogil:
+        """The labeling with the largest H_i: into `held`, its μ(y) - μ(y_i) and L_i(y).
+
+        Returns how many entries of `delta` are not zero, which are listed in `changed`.
+        """
+        return 0
+
+    cdef void mix_block(
+            self, Py_ssize_t i, double kept, Py_ssize_t n, const Py_ssize_t* planes,
+            const double* shares, const unsigned char* held) noexcept nogil:
+        """ν_i and ℓ_i become `kept` of what they were, and shares of n labelings held."""
+
+    def cut(self, const double[:, ::1] theta, Py_ssize_t j, Py_ssize_t most):
+        """(a, b): the plane ⟨a, w⟩ + b below the risk, of the answers to these scores.
+
+        They are held as number j of at most `most`, the same in all calls.
+        """
+        cdef const Py_ssize_t[::1] blocks = self.active_blocks
+        cdef Py_ssize_t b, i, n_changed
+        cdef double* delta = &self.work[0] + self.k
+        cdef double loss, b_total = 0.0
+        a_total = np.zeros(self.w.shape[0])
+        cdef double[::1] target = a_total
+        if self.held is None:
+            self.held = np.zeros((self.rows.n_rows, most, self.n_held_bytes), np.uint8)
+        with nogil:
+            for b in range(blocks.shape[0]):
+                i = blocks[b]
+                n_changed = self.answer(
+                    i, &theta[i, 0], &self.held[i, j, 0], delta, &loss)
+                b_total += self.p[i] * loss
+                if n_changed:
+                    rows_add(&self.rows.view, i, self.p[i], delta, n_changed,
+                             &self.changed[0], self.k, &target[0])
+        return a_total, b_total
+
+    def mix(self, const double[::1] shares, u):
+        """α becomes shares[0] α and the other shares of the planes held; u its image.
+
+        Shares are non-negative and sum to 1; share j + 1 is that of plane j.
+        """
+        cdef const Py_ssize_t[::1] blocks = self.active_blocks
+        cdef const Py_ssize_t[::1] planes = np.flatnonzero(shares[1:])
+        cdef Py_ssize_t b, n = planes.shape[0]
+        if n:
+            with nogil:
+                for b in range(blocks.shape[0]):
+                    self.mix_block(blocks[b], shares[0], n, &planes[0], &shares[1],
+                                   &self.held[blocks[b], 0, 0])
+        self.set_dual_image(u)
+
     # ------------------------------------------------------------ dual states
 
     def rebuild_weights(self):
@@ -323,7 +412,7 @@ cdef class ExactAscent(ProximalIterate):
         With the average, which may have been the better weights.
         """
         state = {"blocks": np.array(self.nu), "loss": np.array(self.loss_bar)}
-        state |= self.centre_state()
+        state |= self.primal_state()
         if self.n_averaged:
             state["average"] = np.array(self.average)
         return state
@@ -343,4 +432,4 @@ cdef class ExactAscent(ProximalIterate):
             # As if it were that of one sweep: soon forgotten.
             restore("average", self.average, state["average"])
             self.n_averaged = 1
-        self.restore_centre(state)
+        self.restore_primal(state)

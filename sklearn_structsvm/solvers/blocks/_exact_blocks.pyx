@@ -45,6 +45,7 @@ cdef class LabelAscent(ExactAscent):
         check_shape("costs", costs, self.k, 2)
         self.Y = Y
         self.costs = costs
+        self.n_held_bytes = (self.k + 7) // 8
 
     cdef Py_ssize_t maximise(
             self, Py_ssize_t i, const double* theta, double* delta, double* gap
@@ -98,6 +99,59 @@ cdef class LabelAscent(ExactAscent):
                 gap[0] -= gain * alpha
         return hinge
 
+    cdef double hinge_and_slope(
+            self, Py_ssize_t i, const double* theta, const double* along, double step,
+            double* slope) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef int truth
+        cdef double sign, gain, hinge = 0.0
+        slope[0] = 0.0
+        for c in range(self.k):
+            truth = self.Y[i, c]
+            sign = -1.0 if truth else 1.0
+            gain = self.costs[c, truth] + sign * (theta[c] + step * along[c])
+            if gain > 0.0:
+                hinge += gain
+                slope[0] += sign * along[c]
+        return hinge
+
+    # Held is a bit for each label: whether it is wrong.
+
+    cdef Py_ssize_t answer(
+            self, Py_ssize_t i, const double* theta, unsigned char* held, double* delta,
+            double* loss) noexcept nogil:
+        cdef Py_ssize_t c, n_changed = 0
+        cdef int truth
+        cdef double sign
+        memset(held, 0, self.n_held_bytes)
+        loss[0] = 0.0
+        for c in range(self.k):
+            truth = self.Y[i, c]
+            sign = -1.0 if truth else 1.0
+            delta[c] = 0.0
+            if self.costs[c, truth] + sign * theta[c] > 0.0:
+                held[c >> 3] |= 1 << (c & 7)
+                loss[0] += self.costs[c, truth]
+                delta[c] = sign
+                self.changed[n_changed] = <int> c
+                n_changed += 1
+        return n_changed
+
+    cdef void mix_block(
+            self, Py_ssize_t i, double kept, Py_ssize_t n, const Py_ssize_t* planes,
+            const double* shares, const unsigned char* held) noexcept nogil:
+        cdef Py_ssize_t c, m, size = self.n_held_bytes
+        cdef double wrong, loss = kept * self.loss_bar[i]
+        for c in range(self.k):
+            wrong = 0.0
+            for m in range(n):
+                if held[planes[m] * size + (c >> 3)] >> (c & 7) & 1:
+                    wrong += shares[planes[m]]
+            loss += wrong * self.costs[c, self.Y[i, c]]
+            self.nu[i, c] *= kept
+            self.nu[i, c] += -wrong if self.Y[i, c] else wrong
+        self.loss_bar[i] = loss
+
 
 cdef double simplex_level(
         Py_ssize_t n, double mass, const double* behind, double* left) noexcept nogil:
@@ -148,6 +202,7 @@ cdef class ClassAscent(ExactAscent):
         check_shape("costs", costs, self.k, self.k)
         self.y = y
         self.costs = costs
+        self.n_held_bytes = sizeof(unsigned short)
 
     cdef Py_ssize_t maximise(
             self, Py_ssize_t i, const double* theta, double* delta, double* gap
@@ -224,3 +279,55 @@ cdef class ClassAscent(ExactAscent):
         best -= theta[truth]
         gap[0] += best
         return best
+
+    cdef double hinge_and_slope(
+            self, Py_ssize_t i, const double* theta, const double* along, double step,
+            double* slope) noexcept nogil:
+        cdef Py_ssize_t c, best = 0, truth = self.y[i]
+        cdef const double* cost = &self.costs[truth, 0]
+        cdef double value, most = cost[0] + theta[0] + step * along[0]
+        for c in range(1, self.k):
+            value = cost[c] + theta[c] + step * along[c]
+            if value > most:
+                most = value
+                best = c
+        slope[0] = along[best] - along[truth]
+        return most - theta[truth] - step * along[truth]
+
+    # Held is the class, in two bytes.
+
+    cdef Py_ssize_t answer(
+            self, Py_ssize_t i, const double* theta, unsigned char* held, double* delta,
+            double* loss) noexcept nogil:
+        cdef Py_ssize_t c, best = 0, truth = self.y[i]
+        cdef const double* cost = &self.costs[truth, 0]
+        for c in range(1, self.k):
+            if cost[c] + theta[c] > cost[best] + theta[best]:
+                best = c
+        (<unsigned short*> held)[0] = <unsigned short> best
+        loss[0] = cost[best]
+        if best == truth:
+            return 0
+        memset(delta, 0, self.k * sizeof(double))
+        delta[best] = 1.0
+        delta[truth] = -1.0
+        self.changed[0] = <int> best
+        self.changed[1] = <int> truth
+        return 2
+
+    cdef void mix_block(
+            self, Py_ssize_t i, double kept, Py_ssize_t n, const Py_ssize_t* planes,
+            const double* shares, const unsigned char* held) noexcept nogil:
+        cdef Py_ssize_t c, m
+        cdef double* nu = &self.nu[i, 0]
+        cdef double share, mass = 0.0, loss = kept * self.loss_bar[i]
+        for c in range(self.k):
+            nu[c] *= kept
+        for m in range(n):
+            share = shares[planes[m]]
+            c = (<const unsigned short*> held)[planes[m]]
+            nu[c] += share
+            mass += share
+            loss += share * self.costs[self.y[i], c]
+        nu[self.y[i]] -= mass
+        self.loss_bar[i] = loss

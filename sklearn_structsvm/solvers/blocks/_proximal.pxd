@@ -2,13 +2,15 @@ cdef class ProximalIterate:
     cdef readonly double lam, kappa
     # How far the oracle's bounds of the last check are above what it found.
     cdef public double bound_excess
+    # The best weights that planes have led to, or None.
+    cdef public object best_weights
     # v, and w = clip(v), which without bounds is the same array.
     cdef double[::1] v, w
     # The centre z, and w at the last centre; empty as long as κ is 0.
     cdef double[::1] z, w_before
     # Which pages of the weights its steps have changed; kept by parts, see `_parts`.
     cdef unsigned char[::1] pages
-    cdef bint has_box
+    cdef readonly bint has_box
     cdef const double[::1] lower, upper
 
     cdef double proximal_lam(self) noexcept nogil

@@ -27,9 +27,10 @@ and without a box λ/2 ‖w - u‖². It is zero where κ is.
 *The path.* With λ, κ and the dual mass scaled by ρ, u, v and w stay, g_i becomes
 g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap
 
-    P(w) - D(α) + (1 - ρ) [Σ m_i - `proximal_gap`],
+    P(w) - D(α) + (1 - ρ) [D(α) - λ/2 ‖w‖²],
 
-which is linear in ρ: where both ends are ε-optimal, all λ in between are.
+at this w and at any other, with D(α) - λ/2 ‖w‖² = Σ m_i - `proximal_gap` at this one. It
+is linear in ρ: where both ends are ε-optimal, all λ in between are.
 
 *Acceleration* (Lin, Mairal and Harchaoui, "A universal catalyst for first-order
 optimization", NeurIPS 2015) moves the centre: with q = λ / λ' and w' the weights at the
@@ -53,6 +54,7 @@ cdef class ProximalIterate:
         self.lam = lam
         self.kappa = 0.0
         self.bound_excess = 0.0
+        self.best_weights = None
         self.v = np.zeros(n_weights)
         self.w = self.v
         self.z = self.w_before = np.zeros(0)
@@ -89,8 +91,11 @@ cdef class ProximalIterate:
         return u
 
     def dual_value(self, double loss):
-        """D(α) of a dual point of this loss."""
-        u = self.image_of_dual()
+        """D(α) of the dual point, which has this loss."""
+        return self.dual_value_of(self.image_of_dual(), loss)
+
+    def dual_value_of(self, u, double loss):
+        """D of any dual point, by its Aα and its loss."""
         c = self.clipped(u)
         return loss - self.lam * (u.dot(c) - 0.5 * c.dot(c))
 
@@ -184,15 +189,22 @@ cdef class ProximalIterate:
                 self.z[j] = y
         self._clip()
 
-    def centre_state(self):
+    def primal_state(self):
         """What a warm start needs beside the dual point to begin at w; picklable."""
-        if self.kappa == 0.0:
-            return {}
-        return {"centre": (self.kappa / self.lam, np.array(self.z),
-                           np.array(self.w_before))}
+        state = {}
+        if self.best_weights is not None:
+            state["best"] = np.array(self.best_weights)
+        if self.kappa > 0.0:
+            state["centre"] = (self.kappa / self.lam, np.array(self.z),
+                               np.array(self.w_before))
+        return state
 
-    def restore_centre(self, state):
-        """Where there is one in the state; v is to be Aα."""
+    def restore_primal(self, state):
+        """From such a state; v is to be Aα."""
+        self.best_weights = None
+        if "best" in state:
+            self.best_weights = np.array(self.v)
+            restore("best", self.best_weights, state["best"])
         if "centre" not in state:
             return
         ratio, z, w_before = as_tuple("centre", state["centre"], 3)

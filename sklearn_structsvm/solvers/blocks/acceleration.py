@@ -129,6 +129,12 @@ class Acceleration:
         ratio = np.clip(np.sqrt(RATIO * foreseen), RATIO, self.largest_ratio)
         self.iterate.set_kappa((ratio - 1.0) * self.iterate.lam)
 
+    def resume(self):
+        """Go on after other moves, for good."""
+        self.trial = None
+        self.least_gap, self.n_waited = np.inf, 0
+        self.start()
+
     def _loses(self):
         """Whether the gap has fallen by less than was expected."""
         start, at_start, foreseen = self.trial

@@ -6,10 +6,14 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._bcfw import (
+    MOST_PASSES_AT_HAND,
+    BlockFrankWolfe,
+)
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.parallel import make_team
+from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
 
 # Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
@@ -29,9 +33,9 @@ EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 
 # Passes over the labelings at hand between two that ask the oracle, for corrections. More
 # solve the wrong problem. Where the oracle counts as expensive for a cache there are so
-# many that what is left to gain of them is a share of the gap as last seen.
+# many that what is left to gain of them is a share of the gap as last seen. Where that
+# takes too many, as with few weights, there are half as many the next time.
 PASSES_AT_HAND = 2
-MOST_PASSES_AT_HAND = 100
 SHARE_AT_HAND = 0.1
 
 # And there they come this many times during a pass: of 30 to 300 matchings the calls are
@@ -176,7 +180,8 @@ def run_bcfw(
     acceleration : {"auto", True, False}
         Whether steps are accelerated. "auto": once many passes are foreseen, but not with
         sampling="gap", whose draws do not reach the blocks that a new centre changes;
-        with algorithm="batch"; or with an average.
+        with algorithm="batch"; or with an average. Where still too many are, planes have
+        turns, see `planes`, but not for a `team` elsewhere.
     algorithm : {"block", "batch"}
         "batch" makes one step on all blocks at once per pass.
     average : bool
@@ -218,6 +223,7 @@ def run_bcfw(
        NeurIPS 2015.
     """
     rng = np.random.default_rng(rng)
+    has_planes = acceleration == "auto" and algorithm == "block" and not average
     if acceleration == "auto":
         acceleration = sampling != "gap" and algorithm == "block" and not average
         accelerator = make_acceleration(iterate, tol) if acceleration else None
@@ -229,33 +235,41 @@ def run_bcfw(
     forecast = GapForecast(
         iterate, tol, partial(certify, iterate, average, tol, n_threads)
     )
+    # Gaps that parts elsewhere have seen are those of weights of their own.
+    is_remote = team is not None
+    has_planes = has_planes and not is_remote
+    planes = Planes(iterate, forecast, accelerator, n_threads, has_planes)
 
     def move(deadline):
-        if iterate.bound_excess > 0.0:
+        if iterate.bound_excess > 0.0 and not planes.has_turn:
             gap = iterate.gap + iterate.proximal_gap()
-            if gap - iterate.bound_excess <= tol < gap:
+            if gap - iterate.bound_excess <= tol < gap and not planes.begin_at_last():
+                # Of w this is so, and not of others whose bounds are lower.
+                iterate.best_weights = None
                 return "stalled"
+        if planes.has_turn:
+            planes.make_pass()
+            return None
         if algorithm == "batch":
             iterate.run_batch()
         else:
             make_corrected_pass(iterate, sampling, rng, deadline, team)
         if accelerator is not None:
             accelerator.after_pass()
+        planes.after_pass()
         return None
 
-    # Gaps that parts elsewhere have seen are those of weights of their own.
-    is_remote = team is not None
-
     def seems_done():
-        is_stale = not is_remote and iterate.known_gap <= STALE_GAP * iterate.gap
-        return is_stale or forecast.seems_done()
+        may_be_stale = not is_remote and not planes.has_turn
+        is_stale = may_be_stale and iterate.known_gap <= STALE_GAP * iterate.gap
+        return is_stale or planes.seems_done()
 
     may_be_parted = not is_remote and sampling == "permuted" and algorithm == "block"
     threads = make_team(iterate, n_threads) if may_be_parted else nullcontext(team)
     with threads as team:
         return run_passes(
             move,
-            lambda done: forecast.check(),
+            lambda done: planes.check(),
             tol=tol,
             max_iter=max_iter,
             max_time=max_time,
@@ -327,17 +341,24 @@ def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
     """Corrections over the labelings at hand, where that is what the iterate makes."""
     if not iterate.is_corrective:
         return
-    n_passes, share = PASSES_AT_HAND, 0.0
-    if _is_costly(iterate):
-        n_passes, share = MOST_PASSES_AT_HAND, SHARE_AT_HAND
-    enough = share * (iterate.known_gap - iterate.proximal_gap())
+    is_costly = _is_costly(iterate)
+    n_passes, enough = PASSES_AT_HAND, 0.0
+    if is_costly:
+        n_passes = iterate.most_passes_at_hand
+        enough = SHARE_AT_HAND * (iterate.known_gap - iterate.proximal_gap())
     make = partial(_make_pass_at_hand, iterate, iterate.movable_blocks)
     if team is not None:
         make = team.make_pass_at_hand
     for _ in range(n_passes):
         gap = make(rng, deadline)
-        if gap <= enough or perf_counter() >= deadline:
+        if perf_counter() >= deadline:
             return
+        if gap <= enough:
+            break
+    if is_costly:
+        n_next = 2 * n_passes if gap <= enough else n_passes // 2
+        n_next = min(max(n_next, PASSES_AT_HAND), MOST_PASSES_AT_HAND)
+        iterate.most_passes_at_hand = n_next
 
 
 def _make_pass_at_hand(iterate, blocks, rng, deadline):
@@ -354,7 +375,8 @@ def certify(iterate, average=False, tol=0.0, n_threads=1):
     """Objectives and true gap of the iterate, or of the average of the iterates.
 
     Where the iterate's gap is at most `tol` it is the answer, average or not: the
-    average lags behind, and after the last step it stays where it is.
+    average lags behind, and after the last step it stays where it is. Otherwise the best
+    weights that planes have led to are, where they are better.
 
     That of the iterate stands in `_proximal`; with v = Aα, w = clip(v) and
     ℓ = Σ_i p_i ℓ_i the Lagrange duality gap of the average is
@@ -378,6 +400,16 @@ def certify(iterate, average=False, tol=0.0, n_threads=1):
         hinge = iterate.hinge(weights, n_threads=n_threads)
         gap = hinge - loss + iterate.lam * v.dot(weights)
     objective = 0.5 * iterate.lam * weights.dot(weights) + hinge
+    best = iterate.best_weights
+    if best is not None:
+        there = iterate.hinge(best, n_threads=n_threads)
+        there += 0.5 * iterate.lam * best.dot(best)
+        at_best = gap - (objective - there)
+        if there < objective or at_best <= tol:
+            gap = at_best
+            weights, objective = best.copy(), there
+        else:
+            iterate.best_weights = None
     row = {
         "objective": objective,
         "dual_objective": objective - gap,

@@ -10,6 +10,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
     Acceleration,
 )
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import CHUNK, run_passes
 
 
@@ -40,7 +41,8 @@ def run_exact(
         has been small, the more sweeps the longer it has.
     acceleration : {"auto", True, False}
         "auto": once many passes are foreseen, for as long as that brings more than plain
-        steps. True: from the first pass on.
+        steps; where still too many are, planes have turns, see `planes`. True: from the
+        first pass on.
     tol, max_iter, max_time, n_threads, rng, on_pass, history : as for `run_bcfw`
     gap_check_interval : int
         Passes between two checks of the true gap. One is also made where the gaps as
@@ -71,19 +73,26 @@ def run_exact(
             at_once=acceleration is True,
         )
 
+    has_planes = acceleration == "auto"
+    planes = Planes(ascent, forecast, accelerator, n_threads, has_planes)
+
     def move(deadline):
+        if planes.has_turn:
+            planes.make_pass()
+            return
         make_pass(ascent, sampling, rng, deadline, forecast.seems_done)
         if accelerator is not None:
             accelerator.after_pass()
+        planes.after_pass()
 
     return run_passes(
         move,
-        lambda done: forecast.check(),
+        lambda done: planes.check(),
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
         gap_check_interval=gap_check_interval,
-        seems_done=forecast.seems_done,
+        seems_done=planes.seems_done,
         on_pass=on_pass,
         history=history,
     )
@@ -120,7 +129,9 @@ def _run(ascent, blocks, deadline):
 
 
 def certify(ascent, tol=0.0, n_threads=1):
-    """Objectives and true gap of w, or of its average where that is better.
+    """Objectives and true gap of w, or of other weights that are better.
+
+    These are its average, and the best weights that planes have led to.
 
     With the dual objective D of the iterate, the gap of any weights is P(weights) - D.
     Where that of w is at most `tol`, w is the answer.
@@ -135,12 +146,19 @@ def certify(ascent, tol=0.0, n_threads=1):
     gap += ascent.proximal_gap()
     weights = ascent.weights
     objective = _objective(ascent, weights, hinge)
-    average = ascent.average_weights
+    average, best = ascent.average_weights, ascent.best_weights
+    if best is not None:
+        there = _objective(ascent, best, ascent.hinge(best, n_threads))
+        at_best = gap - (objective - there)
+        if there < objective or at_best <= tol:
+            gap, weights, objective = at_best, best, there
+        else:
+            ascent.best_weights = None
     if gap > tol and average is not None:
-        at_average = _objective(ascent, average, ascent.hinge(average, n_threads))
-        if at_average < objective:
-            gap -= objective - at_average
-            weights, objective = average, at_average
+        there = _objective(ascent, average, ascent.hinge(average, n_threads))
+        if there < objective:
+            gap -= objective - there
+            weights, objective = average, there
     row = {
         "objective": objective,
         "dual_objective": objective - gap,

@@ -22,12 +22,20 @@ def passes_left(rows, tol):
     # Accelerated gaps go up and down: what counts is the best so far.
     gaps = np.minimum.accumulate([row["dual_gap"] for row in rows])
     middle = len(rows) // 2
-    if gaps[-1] <= tol:
-        return 0.0
-    if not gaps[-1] < gaps[middle] or tol == 0.0:
-        return np.inf
     made = rows[-1]["n_iter"] - rows[middle]["n_iter"]
-    return made * np.log(gaps[-1] / tol) / np.log(gaps[middle] / gaps[-1])
+    return passes_at_pace(made, gaps[middle], gaps[-1], tol)
+
+
+def passes_at_pace(made, before, after, tol):
+    """How many more passes a gap takes to `tol`, which `made` of them have lowered.
+
+    It goes on to fall by the same factor; inf where it has not fallen, or `tol` is 0.
+    """
+    if after <= tol:
+        return 0.0
+    if not after < before or tol == 0.0:
+        return np.inf
+    return made * np.log(after / tol) / np.log(before / after)
 
 
 class GapForecast:

@@ -11,7 +11,9 @@ from sklearn_structsvm.solvers.blocks.bcfw import (
     make_corrected_pass,
     make_pass,
 )
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.parallel import make_team
+from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import History
 
 # The share of ε to which each breakpoint is solved, from the paper's appendix K; with
@@ -117,10 +119,20 @@ class _Steps:
     n_threads: int
     team: object
     history: History
-    last_step: float
+    max_iter: float
     deadline: float
     steps_to_refresh: float
+    has_planes: bool
     refreshed: int = 0
+    first_step: int = 0
+    accelerator: object = None
+    planes: object = None
+
+    @property
+    def n_passes(self):
+        """Passes so far, a part of one included."""
+        made = self.iterate.n_steps / len(self.iterate.active_blocks)
+        return made if self.planes is None else made + self.planes.n_cuts
 
     def certify(self):
         """Objectives and true gap, as of `bcfw.certify`."""
@@ -128,6 +140,9 @@ class _Steps:
 
     def solve(self, target, heuristic):
         """Steps until the gap is at most `target`; the limit met before, or None."""
+        self.accelerator = make_acceleration(self.iterate, target)
+        self.planes = self._planes(target)
+        self.first_step = self.iterate.n_steps
         while True:
             cut_by = self._move(target)
             if cut_by is not None or heuristic:
@@ -135,25 +150,40 @@ class _Steps:
             if self.certify()["dual_gap"] <= target:
                 return None
 
+    def _planes(self, target):
+        """For the λ that is next; those of the last one serve there, too."""
+        forecast = GapForecast(self.iterate, target, self.certify)
+        if self.planes is None:
+            args = self.n_threads, self.has_planes, True
+            return Planes(self.iterate, forecast, self.accelerator, *args)
+        self.planes.restart(forecast, self.accelerator)
+        return self.planes
+
     def _move(self, target):
         """The same for the gap as last seen."""
         iterate = self.iterate
         n = len(iterate.active_blocks)
-        accelerator = make_acceleration(iterate, target)
-        first = iterate.n_steps
-        while iterate.known_gap > target:
-            if iterate.n_steps >= self.last_step:
+        planes, accelerator = self.planes, self.accelerator
+        while (planes.gap() if planes.has_turn else iterate.known_gap) > target:
+            if self.n_passes >= self.max_iter:
                 return "max_iter"
             if perf_counter() >= self.deadline:
                 return "max_time"
-            is_slow = iterate.n_steps - first >= PLAIN_PASSES * n
-            if self.accelerates and is_slow and iterate.kappa == 0.0:
+            is_slow = iterate.n_steps - self.first_step >= PLAIN_PASSES * n
+            is_plain = iterate.kappa == 0.0 and not planes.has_turn
+            if self.accelerates and is_slow and is_plain:
                 accelerator.start()
-            if iterate.kappa > 0.0:
+            if planes.has_turn:
+                planes.make_pass()
+                if not planes.has_turn:
+                    # Steps go on by the gaps of blocks, which are those of another w.
+                    self.certify()
+            elif iterate.kappa > 0.0:
                 make_corrected_pass(
                     iterate, "permuted", self.rng, self.deadline, self.team
                 )
                 accelerator.after_pass()
+                planes.after_pass()
             else:
                 part = max(1, n // PART_OF_PASS)
                 make_pass(iterate, self.sampling, self.rng, self.deadline, part)
@@ -171,17 +201,10 @@ class _Breakpoints:
     coefs: list = field(default_factory=list)
     started: float = field(default_factory=perf_counter)
 
-    def add(self, iterate, gap):
-        self.rows.append(
-            (
-                iterate.lam,
-                gap,
-                perf_counter() - self.started,
-                iterate.n_steps / len(iterate.active_blocks),
-                iterate.n_oracle_calls,
-            )
-        )
-        self.coefs.append(iterate.weights.copy())
+    def add(self, iterate, gap, weights, n_passes):
+        seconds = perf_counter() - self.started
+        self.rows.append((iterate.lam, gap, seconds, n_passes, iterate.n_oracle_calls))
+        self.coefs.append(weights)
 
 
 def regularization_path(
@@ -263,15 +286,20 @@ def regularization_path(
             n_threads=n_threads,
             team=team,
             history=history,
-            last_step=max_iter * n,
+            max_iter=max_iter,
             deadline=np.inf if max_time is None else points.started + max_time,
             steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
+            has_planes=accelerates and acceleration == "auto" and not heuristic,
         )
         bound = _initialize(iterate, kappa * eps, n_threads, history)
         cut_by, complete = None, False
         while True:
-            gap = iterate.known_gap if heuristic else history.rows[-1]["dual_gap"]
-            points.add(iterate, gap)
+            gap, weights = history.rows[-1]["dual_gap"], history.solution
+            if heuristic:
+                # Those of the blocks, which go on from these.
+                iterate.check_means()
+                gap, weights = iterate.known_gap, iterate.weights.copy()
+            points.add(iterate, gap, weights, steps.n_passes)
             if on_breakpoint is not None:
                 on_breakpoint(iterate)
             if bound == 0.0:
@@ -279,10 +307,10 @@ def regularization_path(
                 break
             if iterate.lam < min_lambda:
                 break
-            # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth;
-            # with a proximal term, see `_proximal`.
-            growth = iterate.check_means() if heuristic else iterate.block_means.sum()
-            growth -= iterate.proximal_gap()
+            # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth,
+            # at any weights; see `_proximal`.
+            growth = iterate.dual_objective
+            growth -= 0.5 * iterate.lam * weights.dot(weights)
             excess = eps - gap
             if growth <= excess:
                 complete = True

@@ -212,8 +212,9 @@ def test_a_warm_start_goes_on_at_the_weights(step):
         300, 8, n_informative=6, n_classes=3, flip_y=0.3, random_state=new_seed(0)
     )
     model = BCFWClassifier(
-        C=10.0, step=step, tol=1e-2, max_iter=2000, warm_start=True, random_state=0
-    ).fit(X, y)
+        C=10.0, step=step, acceleration=True, tol=1e-2, max_iter=2000, warm_start=True,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
     assert "centre" in model._dual_state["state"]
     gap, coef = model.dual_gap_, model.coef_.copy()
     model.set_params(max_iter=1, tol=2 * gap).fit(X, y)
@@ -234,7 +235,7 @@ def test_a_warm_start_goes_on_at_the_weights(step):
         (lambda ratio, z, w: (ratio, z, w[:, np.newaxis]), "weights before"),
         (lambda ratio, z, w: (ratio, np.full_like(z, np.nan), w), "centre"),
         (lambda ratio, z, w: (-1.0, z, w), "proximal term must be positive"),
-        (lambda ratio, z, w: (np.nan, z, w), "proximal term must be positive"),
+        (lambda ratio, z, w: (np.nan, z, w), "proximal term must be finite"),
     ],
 )
 def test_a_damaged_centre_is_refused(damage, message):

@@ -281,7 +281,8 @@ def test_a_run_ends_at_the_tolerance_and_no_earlier():
 
 
 def test_a_run_ends_after_its_passes():
-    result = run_bcfw(random_problem("chain").solver(LAM), tol=0.0, max_iter=25, rng=0)
+    solver = random_problem("chain").solver(LAM)
+    result = run_bcfw(solver, acceleration=False, tol=0.0, max_iter=25, rng=0)
     assert (result.status, result.n_iter) == ("max_iter", 25)
     checks = result.history["n_iter"]
     assert {0, 10, 20, 25} <= set(checks)
@@ -292,7 +293,8 @@ def test_a_run_ends_after_its_passes():
 
 def test_a_run_ends_after_its_seconds():
     solver = random_problem("chain").solver(LAM)
-    result = run_bcfw(solver, tol=0.0, max_iter=10**9, max_time=0.05, rng=0)
+    options = {"max_iter": 10**9, "max_time": 0.05, "acceleration": False}
+    result = run_bcfw(solver, tol=0.0, rng=0, **options)
     assert result.status == "max_time"
     # Where the last check before the end came late, the pass after it ended the run.
     late = np.flatnonzero(result.history["seconds"] >= 0.05)

@@ -31,7 +31,7 @@ def proximal_dual(problem, solver, p, lower, upper):
     """D' of the proximal problem, from α, up to what depends on the centre alone."""
     v, loss = problem.listed.dual_point(explicit_alpha(problem, solver), solver.lam, p)
     lam = solver.lam + solver.kappa
-    _, centre, _ = solver.centre_state().get("centre", (0.0, 0.0, 0.0))
+    _, centre, _ = solver.primal_state().get("centre", (0.0, 0.0, 0.0))
     v = (solver.lam * v + solver.kappa * centre) / lam
     return dual_of_box(v, loss, lam, lower, upper)
 

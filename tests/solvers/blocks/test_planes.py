@@ -1,0 +1,416 @@
+"""Cutting planes in turns with block steps: mixtures, certificates, turns, raw data."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from _estimators import PythonMulticlass
+from _problems import (
+    KINDS,
+    alpha_of_moves,
+    dual_of_box,
+    explicit_alpha,
+    optimum,
+    random_problem,
+)
+from _references import visits
+from _seeds import new_rng, new_seed
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.estimators.problem import make_ascent
+from sklearn_structsvm.solvers.blocks import bcfw, exact
+from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.exact import run_exact
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast, passes_at_pace
+from sklearn_structsvm.solvers.blocks.planes import (
+    IDLE,
+    Planes,
+    minimize_on_segment,
+)
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    MulticlassStructure,
+)
+
+LAM, N = 0.02, 8
+STEPS = ("fw", "pairwise", "away", "corrective")
+FLAT = ("binary", "multiclass", "multilabel")
+CASES = [(kind, step) for kind in KINDS for step in STEPS]
+CASES += [(kind, "exact") for kind in FLAT]
+
+
+def start(problem, step, lam=LAM, p=None, **options):
+    """An iterate after two passes of its steps."""
+    p = problem.listed.uniform if p is None else p
+    if step == "exact":
+        bound = SimpleNamespace(
+            structure=problem.structure, X=problem.X, y=problem.y, weights=p
+        )
+        iterate = make_ascent(bound, lam)
+    else:
+        iterate = problem.solver(lam, p, step=step, **options)
+    blocks = visits(problem.n, passes=2)
+    iterate.run(blocks[p[blocks] > 0.0])
+    return iterate
+
+
+def begin(iterate, tol=0.0, n_threads=1):
+    """Planes that have the turn."""
+    is_exact = hasattr(iterate, "hinge_along")
+    certify = exact.certify if is_exact else bcfw.certify
+    forecast = GapForecast(iterate, tol, partial(certify, iterate))
+    planes = Planes(iterate, forecast, n_threads=n_threads)
+    planes.begin(np.inf)
+    return planes
+
+
+def solve(planes, tol, most=2000):
+    """Planes until the gap is at most `tol`; the last row."""
+    for _ in range(most):
+        if not planes.has_turn:
+            planes.begin(np.inf)
+        planes.make_pass()
+        row = planes.check()[0]
+        if row["dual_gap"] <= tol:
+            return row
+    raise RuntimeError(f"a gap of {row['dual_gap']} is left")
+
+
+def dual_over_labelings(problem, iterate, lam=LAM, p=None):
+    """By the dual variables of all labelings, whatever the iterate says of itself."""
+    state = iterate.get_state()
+    if "corners" in state:
+        return problem.listed.dual(explicit_alpha(problem, iterate), lam, p)
+    alpha = alpha_of_moves(problem, state["blocks"])
+    return problem.listed.dual(alpha, lam, p)
+
+
+# ------------------------------------------------------------- mixtures, certificates
+
+
+@pytest.mark.parametrize(("kind", "step"), CASES)
+def test_planes_alone_reach_the_optimum(kind, step):
+    problem = random_problem(kind)
+    iterate = start(problem, step)
+    row = solve(begin(iterate), 1e-6)
+    best = optimum(problem, LAM)
+    assert row["objective"] >= best - 1e-9
+    assert row["dual_objective"] <= best + 1e-9
+    w = iterate.best_weights
+    assert problem.listed.primal(w, LAM) == pytest.approx(row["objective"], rel=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "step"), CASES)
+def test_the_dual_never_falls_and_is_that_of_the_dual_variables(kind, step):
+    problem = random_problem(kind)
+    iterate = start(problem, step)
+    planes, before = begin(iterate), iterate.dual_objective
+    for _ in range(40):
+        if not planes.has_turn:
+            break
+        planes.make_pass()
+        after = iterate.dual_objective
+        assert after >= before - 1e-14
+        before = after
+        if step == "fw":
+            # Plain steps keep ν and ℓ alone, which tell the value.
+            iterate.rebuild_weights()
+            assert iterate.dual_objective == pytest.approx(after, abs=1e-12)
+        else:
+            assert dual_over_labelings(problem, iterate) == pytest.approx(
+                after, abs=1e-12
+            )
+
+
+@pytest.mark.parametrize(("kind", "step"), [("chain", "pairwise"), ("binary", "exact")])
+def test_a_mixture_is_the_best_of_all(kind, step):
+    problem, rng = random_problem(kind), new_rng(1)
+    iterate = start(problem, step)
+    planes = begin(iterate)
+    for _ in range(12):
+        u, loss = iterate.image_of_dual(), iterate.loss
+        planes.make_pass()
+        if not planes.has_turn:
+            break
+        images = np.vstack([[u], planes.bundle.planes[1:] / -LAM])
+        losses = np.append(loss, planes.bundle.offsets[1:])
+        others = rng.dirichlet(np.full(len(losses), 0.3), size=200)
+        others = np.vstack([others, np.eye(len(losses))])
+        values = others @ losses - 0.5 * LAM * ((others @ images) ** 2).sum(axis=1)
+        assert iterate.dual_objective >= values.max() - 1e-12
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_mixture_in_a_box_is_the_best_of_all(step):
+    problem, rng = random_problem("multiclass"), new_rng(2)
+    d = problem.listed.d
+    lower, upper = -rng.uniform(0.0, 0.3, size=d), rng.uniform(0.0, 0.3, size=d)
+    iterate = start(problem, step, lower=lower, upper=upper)
+    planes, before = begin(iterate), iterate.dual_objective
+    for _ in range(12):
+        u, loss = iterate.image_of_dual(), iterate.loss
+        planes.make_pass()
+        if not planes.has_turn:
+            break
+        images = np.vstack([[u], planes.bundle.planes[1:] / -LAM])
+        losses = np.append(loss, planes.bundle.offsets[1:])
+        others = rng.dirichlet(np.full(len(losses), 0.3), size=200)
+        others = np.vstack([others, np.eye(len(losses))])
+        values = [
+            dual_of_box(share @ images, share @ losses, LAM, lower, upper)
+            for share in others
+        ]
+        after = iterate.dual_objective
+        assert after >= max(values) - 1e-9 * (1.0 + abs(after))
+        assert after >= before - 1e-14
+        before = after
+    row = solve(planes, 1e-6)
+    w = iterate.best_weights
+    assert np.all((lower <= w) & (w <= upper))
+    assert problem.listed.primal(w, LAM) == pytest.approx(row["objective"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["chain", "multiclass"])
+def test_planes_of_slack_rescaling_are_the_searched_labelings(kind):
+    problem = random_problem(kind)
+    oracle = SlackOracle(problem.make_oracle())
+    iterate, _, _ = start_bcfw(oracle, problem.listed.uniform, LAM)
+    iterate.run(visits(N, passes=2))
+    row = solve(begin(iterate), 1e-6)
+    other, _, _ = start_bcfw(
+        SlackOracle(problem.make_oracle()), problem.listed.uniform, LAM, step="pairwise"
+    )
+    result = run_bcfw(other, acceleration=False, tol=1e-6, max_iter=10**5, rng=0)
+    assert result.status == "converged"
+    assert abs(row["objective"] - result.objective) <= 2e-6
+
+
+@pytest.mark.parametrize(("kind", "step"), [("chain", "corrective"), ("binary", "exact")])
+def test_examples_without_weight_are_left_alone(kind, step):
+    problem = random_problem(kind)
+    p = np.array([0.3, 0.0, 0.1, 0.25, 0.0, 0.2, 0.1, 0.05])
+    iterate = start(problem, step, p=p)
+    row = solve(begin(iterate), 1e-6)
+    best = optimum(problem, LAM, p)
+    assert row["dual_objective"] - 1e-9 <= best <= row["objective"] + 1e-9
+
+
+@pytest.mark.parametrize("step", ["fw", "corrective"])
+def test_labelings_of_python_structures_are_held_as_long_as_a_plane_has_them(step):
+    problem = random_problem("custom", n=5)
+    problem.structure.loss_augmented_decode = partial(_noisy_decode, problem, new_rng(3))
+    oracle = problem.make_oracle()
+    iterate = bcfw.BlockFrankWolfe(oracle, np.full(5, 0.2), LAM, step=step)
+    planes = begin(iterate)
+    for k in range(60):
+        if not planes.has_turn:
+            planes.begin(np.inf)
+        planes.make_pass()
+        if k % 5 == 0:
+            iterate.run(np.arange(5))
+    # Three labels in all, each at one place, and the dual point is true to them.
+    value = iterate.dual_objective
+    iterate.rebuild_weights()
+    assert iterate.dual_objective == pytest.approx(value, abs=1e-12)
+
+
+def _noisy_decode(problem, rng, x, y_true, w, lam=1.0):
+    """A labeling that is often not the best, so that they come and go."""
+    values = problem.listed.values(x, w, lam)
+    return int(values.argmax() if rng.random() < 0.5 else rng.integers(len(values)))
+
+
+# --------------------------------------------------------------------------- segments
+
+
+def test_a_segment_is_searched_for_the_least_of_a_convex_function():
+    rng = new_rng(4)
+    for _ in range(200):
+        slopes, offsets = rng.standard_normal((2, rng.integers(1, 8)))
+        curvature = rng.choice([0.0, rng.exponential()])
+        scale = 10.0 ** rng.uniform(-6, 6)
+
+        def value(t, c=curvature, a=slopes, b=offsets, s=scale):
+            return (a[:, np.newaxis] * s * t + b[:, np.newaxis]).max(0) + c * (s * t) ** 2
+
+        def slope(t, c=curvature, a=slopes, b=offsets, s=scale):
+            return s * a[(a * s * t + b).argmax()] + 2.0 * c * s * s * t
+
+        grid = np.concatenate([np.linspace(0, 1, 1001), np.logspace(-9, 0, 1001)])
+        found = minimize_on_segment(slope)
+        here = value(np.array([found]))[0]
+        steepest = max(abs(slope(0.0)), abs(slope(1.0)))
+        assert 0.0 <= found <= 1.0
+        assert here <= value(np.zeros(1))[0]
+        assert here <= value(grid).min() + 2e-4 * found * steepest + 1e-9 * steepest
+
+
+def test_the_pace_of_a_gap_is_that_of_its_logarithm():
+    assert passes_at_pace(10, 1.0, 0.1, 1e-3) == pytest.approx(20.0)
+    assert passes_at_pace(10, 1.0, 1e-4, 1e-3) == 0.0
+    assert passes_at_pace(10, 1.0, 1.0, 1e-3) == np.inf
+    assert passes_at_pace(10, 1.0, 0.5, 0.0) == np.inf
+
+
+# ------------------------------------------------------------------------------ turns
+
+
+def run_with_turns(problem, step, monkeypatch, tol=1e-6):
+    """Planes after three passes of blocks, and blocks after three planes."""
+    monkeypatch.setattr(Planes, "_foreseen_at_first", lambda self: np.inf)
+    monkeypatch.setattr(Planes, "_loses", lambda self: self.n_planes == 3)
+    original = Planes.end
+
+    def end(self):
+        original(self)
+        self.due = 1.0
+
+    monkeypatch.setattr(Planes, "end", end)
+    iterate = start(problem, step)
+    run = run_exact if step == "exact" else run_bcfw
+    return iterate, run(iterate, tol=tol, max_iter=20_000, rng=0)
+
+
+@pytest.mark.parametrize(("kind", "step"), CASES)
+def test_blocks_and_planes_in_turns_reach_the_optimum(kind, step, monkeypatch):
+    problem = random_problem(kind)
+    iterate, result = run_with_turns(problem, step, monkeypatch)
+    assert result.status == "converged"
+    assert abs(result.objective - optimum(problem, LAM)) <= 1e-6 + 1e-9
+    assert result.gap == pytest.approx(
+        problem.listed.primal(result.solution, LAM) - iterate.dual_objective, abs=1e-10
+    )
+
+
+@pytest.mark.parametrize("step", ["pairwise", "exact"])
+def test_planes_end_where_they_gain_nothing(step):
+    problem = random_problem("multiclass")
+    iterate = start(problem, step)
+    solve(begin(iterate), 1e-9)
+    planes = begin(iterate)
+    for _ in range(200):
+        if not planes.has_turn:
+            break
+        planes.make_pass()
+    assert not planes.has_turn
+    assert planes.n_idle >= IDLE
+    # The gaps of the blocks are those of another w: a check is due, and no more than one.
+    assert planes.seems_done()
+    planes.check()
+    assert not planes.is_back
+
+
+def raw_rows(name):
+    rng = new_rng(5)
+    Z = rng.standard_normal((300, 3))
+    y = (Z[:, 0] + 0.3 * rng.standard_normal(300) > 0).astype(int)
+    three = np.digitize(Z[:, 0] + 0.3 * rng.standard_normal(300), [-0.5, 0.5])
+    return {
+        "wine": (*load_wine(return_X_y=True), 1.0),
+        "cancer": (*load_breast_cancer(return_X_y=True), 1.0),
+        "iris": (*load_iris(return_X_y=True), 1e3),
+        "offset": (Z + 40.0, y, 10.0),
+        "offset, three classes": (Z + 40.0, three, 10.0),
+        "columns": (Z * [1.0, 1e3, 1e6] + [5.0, 0.0, 1e6], y, 1.0),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["wine", "cancer", "iris", "offset", "offset, three classes", "columns"]
+)
+def test_raw_rows_converge_by_default(name):
+    """Block steps alone make 1,000 passes, and end far from the optimum."""
+    X, y, C = raw_rows(name)
+    model = BCFWClassifier(C=C, random_state=0).fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+    assert model.n_iter_ <= 150
+
+
+@pytest.mark.parametrize("Model", [BCFWClassifier, SlackRescaledSSVM])
+@pytest.mark.parametrize(("offset", "top"), [(30.0, 1.0), (0.0, 1e3)])
+def test_raw_chains_converge_by_default(offset, top, Model):
+    X, y = make_chains(60, n_features=4, n_classes=3, random_state=new_seed(6))
+    scales = np.geomspace(1.0, top, 4)
+    X = [scales * np.asarray(x) + offset for x in X]
+    C = 1.0 if top == 1.0 else 0.01
+    model = Model(ChainStructure(), C=C, random_state=0).fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+    assert model.n_iter_ <= 300
+
+
+@pytest.mark.parametrize("name", ["wine", "cancer"])
+def test_a_path_over_raw_columns_is_complete(name):
+    """Without planes 5,000 passes end at a λ a hundred times as large."""
+    X, y, _ = raw_rows(name)
+    classes, y = np.unique(y, return_inverse=True)
+    structure = BinaryStructure() if len(classes) == 2 else MulticlassStructure()
+    path = bcfw_path(
+        X, y, structure=structure, min_lambda=0.005, max_iter=1000, random_state=0
+    )
+    assert path.lambdas[-1] <= 0.005
+    assert path.gaps.max() <= path.eps
+    # The certificates are those of the weights returned, also between two breakpoints.
+    structure.fit(X, y, bias=1.0)
+    for k in range(0, len(path.lambdas) - 1, 10):
+        lam = np.sqrt(path.lambdas[k] * path.lambdas[k + 1])
+        C = 1.0 / (lam * len(y))
+        best = BCFWClassifier(C=C, tol=1e-4, max_iter=10**4, random_state=0).fit(X, y)
+        w = path.coef(lam)
+        value = 0.5 * lam * w @ w + _hinge_of_classes(X, y, w, len(classes))
+        assert value <= best.objective_ + path.eps + 1e-9
+
+
+def _hinge_of_classes(X, y, w, n_classes):
+    X = np.column_stack([X, np.ones(len(X))])
+    if n_classes == 2:
+        return np.maximum(0.0, 1.0 - (2 * y - 1) * (X @ w)).mean()
+    scores = X @ w.reshape(-1, n_classes) + 1.0
+    scores[np.arange(len(y)), y] -= 1.0
+    return (scores.max(axis=1) - scores[np.arange(len(y)), y]).mean()
+
+
+def test_raw_rows_of_python_structures_converge_by_default():
+    X, y, _ = raw_rows("iris")
+    model = BCFWClassifier(PythonMulticlass(), C=100.0, random_state=0).fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+    assert model.n_iter_ <= 150
+
+
+@pytest.mark.parametrize("step", ["exact", "fw", "corrective"])
+def test_a_warm_start_begins_at_the_best_weights(step):
+    X, y, _ = raw_rows("wine")
+    model = BCFWClassifier(step=step, warm_start=True, random_state=0).fit(X, y)
+    assert "best" in model._dual_state["state"]
+    coef, gap = model.coef_.copy(), model.dual_gap_
+    model.fit(X, y)
+    assert model.n_iter_ == 0
+    np.testing.assert_array_equal(model.coef_, coef)
+    assert model.dual_gap_ == pytest.approx(gap, rel=1e-3)
+
+
+@pytest.mark.parametrize("step", ["exact", "corrective"])
+def test_equal_inputs_give_equal_bits_however_many_threads(step):
+    X, y, _ = raw_rows("cancer")
+    fits = [
+        BCFWClassifier(step=step, random_state=0, n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 1, 2)
+    ]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    if step == "exact":
+        np.testing.assert_array_equal(fits[0].coef_, fits[2].coef_)
+    assert fits[2].dual_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize("acceleration", [True, False])
+def test_without_auto_there_are_no_planes(acceleration, monkeypatch):
+    def fail(self, left):
+        raise AssertionError("planes had a turn")
+
+    monkeypatch.setattr(Planes, "begin", fail)
+    solver = random_problem("chain").solver(LAM)
+    run_bcfw(solver, acceleration=acceleration, tol=0.0, max_iter=70, rng=0)
