@@ -176,6 +176,8 @@ class TaggingDisplay:
         """
         labels = as_array("labels", self.labels)
         n_positions = len(as_array("proba", self.proba))
+        if n_positions == 0:
+            raise ValueError("The sequence is empty, so there is nothing to draw.")
         proba = as_floats("proba", self.proba, n_positions, len(labels))
         tokens = range(n_positions) if self.tokens is None else self.tokens
         if len(tokens) != n_positions:

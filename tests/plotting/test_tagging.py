@@ -66,6 +66,8 @@ def test_what_cannot_be_drawn_is_refused():
     model, x = fitted()
     with pytest.raises(ValueError, match=rf"one name for each of the {len(x)} positions"):
         draw(model, x, tokens=["a"])
+    with pytest.raises(ValueError, match="empty, so there is nothing to draw"):
+        draw(model, x[:0])
     with pytest.raises(NotFittedError):
         draw(CRFClassifier("chain"), x)
     with pytest.raises(TypeError, match="needs a CRFClassifier over sequences"):
