@@ -352,7 +352,7 @@ class PictorialStructure(Structure):
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         shapes = np.array([x.shape[:3] for x in X], dtype=np.intp)
         starts = np.concatenate([[0], np.cumsum(np.prod(shapes, axis=1))])
-        rows = np.concatenate([x.reshape(-1, x.shape[3]) for x in X])
+        rows = np.concatenate([x.reshape(-1, x.shape[3]) for x in X], dtype=np.float64)
         parents = np.asarray(self.parents, dtype=np.intp)
         return PictorialOracle(
             as_features(rows),
@@ -450,7 +450,7 @@ class PictorialStructure(Structure):
 
 
 def _check_maps(x, i, n_parts):
-    """Maps of features of an image, C-contiguous float64."""
+    """Maps of features of an image, C-contiguous float32 or float64."""
     name = f"X[{i}]"
     x = as_array(name, x)
     if x.ndim != 4:
@@ -468,4 +468,5 @@ def _check_maps(x, i, n_parts):
             f"{name} is empty, of shape {x.shape}: at least one position and one feature "
             "are needed."
         )
-    return as_floats(name, x, *x.shape)
+    checked = as_floats(name, x, *x.shape)
+    return np.ascontiguousarray(x) if x.dtype == np.float32 else checked

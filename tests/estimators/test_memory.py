@@ -4,10 +4,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from _seeds import new_rng
+from _seeds import new_rng, new_seed
 from scipy import sparse
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm.datasets import make_poses
+from sklearn_structsvm.structures import PictorialStructure
 from sklearn_structsvm.structures.validation import stack
 
 pytestmark = [
@@ -167,3 +169,15 @@ def test_pieces_of_sequences_answer_as_single_ones():
         alone = calls_of(model, X[i : i + 1], y[i : i + 1])
         for name in calls.keys() - {"score"}:
             np.testing.assert_allclose(calls[name]()[i], alone[name]()[0], rtol=1e-9)
+
+
+def test_predictions_of_images_take_a_piece_of_them():
+    data = make_poses(60, shape=(24, 24), random_state=new_seed(0))
+    X = [np.repeat(x, 8, axis=3).astype(np.float32) for x in data.X]
+    model = BCFWClassifier(PictorialStructure(data.parents), max_iter=1, random_state=0)
+    model.fit(X[:3], data.y[:3])
+    most, labels = added(lambda: model.predict(X))
+    # An image takes room for its scores too.
+    assert most < 0.1 * size_of(X) + 10 * size_of(X[:1])
+    whole = model.predict([x.astype(np.float64) for x in X])
+    np.testing.assert_array_equal(np.stack(labels), np.stack(whole))
