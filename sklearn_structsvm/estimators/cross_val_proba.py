@@ -26,8 +26,9 @@ def cross_val_predict_proba(
     """Compute the probabilities of each sequence by a fit to the other folds.
 
     ``cross_val_predict(..., method="predict_proba")`` of scikit-learn encodes y as one
-    label per row before any fit, and raises an error for labels that are sequences. Use
-    this function instead. For rows, use that of scikit-learn.
+    label per row before any fit. For label sequences it raises an error, or, if all have
+    the same length, encodes each position on its own. Use this function instead. For
+    rows, use that of scikit-learn.
 
     Read more in the :ref:`User Guide <guide-probabilities>`.
 
