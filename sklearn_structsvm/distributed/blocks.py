@@ -18,6 +18,7 @@ from sklearn_structsvm.solvers.blocks.bcfw import (
     make_corrected_pass,
     start_bcfw,
 )
+from sklearn_structsvm.solvers.blocks.mixture import PlanesLost
 from sklearn_structsvm.solvers.blocks.parallel import sigma_of
 
 
@@ -35,12 +36,18 @@ class Message:
         The weights, before they are clipped.
     lam : float
         λ of the steps.
+    plane : (int, int)
+        The number of a plane that is to be held, and how many there may be.
+    shares : ndarray or None
+        Of the dual point and of the planes held, in a mixture.
     """
 
     number: int
     gamma: float
     v: np.ndarray
     lam: float
+    plane: tuple = ()
+    shares: np.ndarray | None = None
 
     @property
     def nbytes(self):
@@ -56,9 +63,9 @@ class Reply:
     is_new : bool
         Whether a part has not got the message before, and may be elsewhere than thought.
     vector : ndarray of shape (d,) or None
-        Change of the weights, or Aα.
+        Change of the weights, Aα, or the slope of a plane.
     loss : float
-        Change of Σ p_i ℓ_i, or Σ p_i ℓ_i itself.
+        Change of Σ p_i ℓ_i, Σ p_i ℓ_i itself, or the offset of a plane.
     hinge, gap, lowest_gap, bound_excess : float
         Σ p_i H_i, Σ g_i, the smallest g_i, and how far bounds are above what was found.
     n_steps, n_oracle_calls, n_queries : int
@@ -263,6 +270,21 @@ def dual_image(shard, message):
     return shard.counted(is_new=is_new, vector=iterate.image.copy(), loss=iterate.loss)
 
 
+def take_plane(shard, message):
+    """The part's share of the plane at the weights, which it holds."""
+    is_new, iterate = shard.read(message), shard.iterate
+    hinge, plane, offset = iterate.take_plane(iterate.weights.copy(), *message.plane)
+    return shard.counted(is_new=is_new, vector=plane, loss=offset, hinge=hinge)
+
+
+def mix(shard, message):
+    """Mix the part's dual variables with the planes it holds, unless they are lost."""
+    is_new, iterate = shard.read(message), shard.iterate
+    if not is_new:
+        iterate.mix(message.shares, message.v)
+    return shard.counted(is_new=is_new, loss=iterate.loss)
+
+
 class DistributedBlocks(ProximalIterate):
     """An iterate as `run_bcfw` moves it, whose blocks are with workers.
 
@@ -290,8 +312,8 @@ class DistributedBlocks(ProximalIterate):
         self.gap = self.known_gap_of_blocks = np.inf
         self.block_gaps = np.zeros(1)
 
-    def _tell(self, function, v, lam):
-        message = Message(self.n_messages, self.gamma, v, lam)
+    def _tell(self, function, v, lam, **more):
+        message = Message(self.n_messages, self.gamma, v, lam, **more)
         self.n_messages += 1
         reply = self.workers.tell(function, message, merged)
         self.gamma = 1.0
@@ -333,6 +355,30 @@ class DistributedBlocks(ProximalIterate):
         self.bound_excess = reply.bound_excess
         self.block_gaps = np.array([reply.lowest_gap])
         return reply.hinge, reply.gap
+
+    def take_plane(self, w, j, most, n_threads=1, at_hand=False):
+        """(Σ p_i H_i, a, b) at weights in the box; the parts hold the plane as number j.
+
+        Raises
+        ------
+        PlanesLost
+            Where a part was made anew.
+        """
+        reply = self._tell(take_plane, w, self.lam, plane=(j, most))
+        self._miss_no_part(reply)
+        return reply.hinge, reply.vector, reply.loss
+
+    def mix(self, shares, u):
+        """As of `BlockDual`; of a part that is new nothing is mixed."""
+        reply = self._tell(mix, u, self.lam, shares=shares)
+        self._miss_no_part(reply)
+        self.set_dual_image(u)
+        self.loss = reply.loss
+
+    def _miss_no_part(self, reply):
+        if reply.is_new:
+            self.rebuild_weights()
+            raise PlanesLost
 
     @property
     def known_gap(self):

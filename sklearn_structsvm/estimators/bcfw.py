@@ -101,7 +101,8 @@ class BCFWClassifier(StructuredClassifier):
         for other than exact steps. If many passes are still expected, as on columns that
         are neither centered nor scaled, "auto" also takes turns with cutting planes
         [5]_, except with `average` and ``algorithm="batch"``. True accelerates from the
-        first pass on, without cutting planes, as is always done with Dask collections.
+        first pass on, without cutting planes. Exact steps on Dask collections are always
+        accelerated from the first pass on, unless False.
     cache : bool or "auto", default="auto"
         Whether to try the labelings found before, ahead of calling the max-oracle. "auto"
         does so if a call takes more operations than scoring a hundred labelings, as for

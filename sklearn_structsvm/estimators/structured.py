@@ -584,11 +584,8 @@ class StructuredClassifier(
         """
         step = "corrective" if self.step == "auto" else self.step
         steps = BlockSteps(step, self.cache, bounds, wrap)
-        acceleration = self.acceleration
         if is_exact:
             step, steps = "exact", ExactSteps(make_ascent)
-            # Rounds of exact steps are too many without.
-            acceleration = acceleration is not False
         rng = self._rng()
         iterate = problem.make_iterate(
             problem.lam(self.C), steps, int(rng.integers(2**31))
@@ -601,7 +598,9 @@ class StructuredClassifier(
             DualPoint(iterate, partial(certify, iterate), None, settled),
             team=iterate,
             sampling="permuted",
-            acceleration=acceleration,
+            acceleration=self.acceleration,
+            # Rounds of exact steps are too many without.
+            at_once=is_exact,
             rng=rng,
         )
         return iterate

@@ -26,6 +26,7 @@ from sklearn_structsvm.distributed import blocks, dask_workers
 from sklearn_structsvm.distributed.blocks import BlockShard, BlockSteps, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
+from sklearn_structsvm.solvers.blocks.mixture import Mixture
 from sklearn_structsvm.structures import (
     ChainStructure,
     MulticlassStructure,
@@ -122,6 +123,37 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, step, has_box):
         assert row["objective"] == pytest.approx(primal, abs=1e-10 * size)
         assert row["dual_gap"] == pytest.approx(primal - dual, abs=1e-9 * size)
         assert lowest >= -1e-12 * size
+
+
+@pytest.mark.parametrize("step", ["corrective", "pairwise"])
+@pytest.mark.parametrize("kind", ["chain", "multiclass"])
+def test_mixtures_of_planes_are_true_whatever_happens_to_the_parts(kind, step):
+    problem, rng = random_problem(kind, n=N), new_rng(2)
+    p = problem.listed.uniform
+    iterate = make_iterate(problem, 3, p, None, step)
+    shards = iterate.workers.shards
+    fresh = [pickle.dumps(shard) for shard in shards]
+    iterate.make_pass(None)
+    iterate.rebuild_weights()
+    mixture = Mixture(iterate)
+    mixture.start(iterate.weights.copy())
+    for k in range(40):
+        before, is_event = iterate.dual_objective, rng.random() < 0.2
+        if is_event:
+            j = rng.integers(3)
+            other = fresh[j] if k % 2 else pickle.dumps(shards[j])
+            shards[j] = pickle.loads(other)
+        mixture.take()
+        v, loss = problem.listed.dual_point(whole_alpha(problem, iterate), LAM, p)
+        dual = loss - 0.5 * LAM * v @ v
+        assert iterate.dual_objective == pytest.approx(dual, abs=1e-10)
+        assert is_event or iterate.dual_objective >= before - 1e-12
+        if np.isfinite(mixture.objective):
+            primal = problem.listed.primal(mixture.best, LAM, p)
+            assert mixture.objective == pytest.approx(primal, abs=1e-10)
+    for _ in range(200):
+        mixture.take()
+    assert mixture.gap() <= 1e-6
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "custom"])

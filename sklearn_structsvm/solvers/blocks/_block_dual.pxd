@@ -22,6 +22,8 @@ cdef class BlockDual(ProximalIterate):
     # The labelings of cutting planes, and which of them each block has in each plane.
     cdef CornerSets planes
     cdef unsigned char[:, ::1] places
+    cdef object joint
+    cdef bint is_joint_at_hand
     cdef double[::1] work, first
     cdef int[::1] labels
 

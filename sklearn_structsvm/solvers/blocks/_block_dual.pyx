@@ -12,6 +12,7 @@ variables is `_bcfw`, and `_crf`.
 """
 import numpy as np
 
+from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -280,7 +281,7 @@ cdef class BlockDual(ProximalIterate):
                     self.let_go(i, &labels[starts[i]])
         return n_added
 
-    # ------------------------------------------------------- planes, see `planes`
+    # ------------------------------------------------------- planes, see `mixture`
 
     def hold_plane(self, Py_ssize_t j, const int[::1] labels,
                    const Py_ssize_t[::1] starts, Py_ssize_t most):
@@ -328,6 +329,25 @@ cdef class BlockDual(ProximalIterate):
             if self.places[i, j] == last:
                 self.places[i, j] = <unsigned char> c
         return 0
+
+    def take_plane(self, const double[::1] w, Py_ssize_t j, Py_ssize_t most,
+                   int n_threads=1, bint at_hand=False):
+        """(Σ p_i max_y H_i(y), a, b) at any w, and the answers held as plane number j.
+
+        The plane is ⟨a, w⟩ + b. With `at_hand` the answers are the best of the labelings
+        at hand, and no oracle is asked.
+        """
+        known = self.corners if at_hand else None
+        if self.joint is None or self.is_joint_at_hand != at_hand:
+            self.joint = JointOracle(self.oracle, np.asarray(self.p), known=known)
+            self.is_joint_at_hand = at_hand
+        if at_hand:
+            hinge = self.joint.recall(w, n_threads)
+        else:
+            hinge = self.joint.ask(w, n_threads)
+            self.n_oracle_calls += self.n_active_blocks
+        self.hold_plane(j, *self.joint.answers, most)
+        return hinge, *self.joint.plane()
 
     def mix(self, const double[::1] shares, u):
         """α becomes shares[0] α and the other shares of the planes held; u its image.

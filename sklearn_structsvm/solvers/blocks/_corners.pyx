@@ -2,7 +2,7 @@
 
 The active set of pairwise and away steps is a subset of the cache, as the paper
 advises (section 3.3), so one container holds both. With the Gram matrix of the joint
-features of a block's corners its dual variables can be corrected as a whole, as `planes`
+features of a block's corners its dual variables can be corrected as a whole, as `mixture`
 does it for all blocks at once.
 """
 import numpy as np

@@ -308,7 +308,7 @@ cdef class ExactAscent(ProximalIterate):
         """The average, a view; None where there is none yet."""
         return np.asarray(self.average) if self.n_averaged else None
 
-    # ------------------------------------------------------- planes, see `planes`
+    # ------------------------------------------------------- planes, see `mixture`
 
     def scores(self, const double[::1] w, int n_threads=1):
         """θ_i = Wᵀx_i of all examples, of shape (n, k); zero where p_i is."""
@@ -374,6 +374,13 @@ cdef class ExactAscent(ProximalIterate):
                     rows_add(&self.rows.view, i, self.p[i], delta, n_changed,
                              &self.changed[0], self.k, &target[0])
         return a_total, b_total
+
+    def take_plane(self, const double[::1] w, Py_ssize_t j, Py_ssize_t most,
+                   int n_threads=1, bint at_hand=False):
+        """(Σ p_i max_y H_i(y), a, b) at any w, with the plane held as number j."""
+        theta = self.scores(w, n_threads)
+        hinge, _ = self.hinge_along(theta, theta, 0.0)
+        return hinge, *self.cut(theta, j, most)
 
     def mix(self, const double[::1] shares, u):
         """α becomes shares[0] α and the other shares of the planes held; u its image.

@@ -153,6 +153,7 @@ def run_bcfw(
     *,
     sampling="auto",
     acceleration="auto",
+    at_once=False,
     algorithm="block",
     average=False,
     tol=1e-3,
@@ -181,7 +182,9 @@ def run_bcfw(
         Whether steps are accelerated. "auto": once many passes are foreseen, but not with
         sampling="gap", whose draws do not reach the blocks that a new centre changes;
         with algorithm="batch"; or with an average. Where still too many are, planes have
-        turns, see `planes`, but not for a `team` elsewhere.
+        turns, see `planes`.
+    at_once : bool
+        Whether "auto" accelerates from the first pass on.
     algorithm : {"block", "batch"}
         "batch" makes one step on all blocks at once per pass.
     average : bool
@@ -226,7 +229,7 @@ def run_bcfw(
     has_planes = acceleration == "auto" and algorithm == "block" and not average
     if acceleration == "auto":
         acceleration = sampling != "gap" and algorithm == "block" and not average
-        accelerator = make_acceleration(iterate, tol) if acceleration else None
+        accelerator = make_acceleration(iterate, tol, at_once) if acceleration else None
     else:
         accelerator = make_acceleration(iterate, tol, True) if acceleration else None
     if sampling == "auto":
@@ -237,7 +240,6 @@ def run_bcfw(
     )
     # Gaps that parts elsewhere have seen are those of weights of their own.
     is_remote = team is not None
-    has_planes = has_planes and not is_remote
     planes = Planes(iterate, forecast, accelerator, n_threads, has_planes)
 
     def move(deadline):

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
+from sklearn_structsvm.solvers.blocks.mixture import Mixture
 from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
@@ -29,6 +30,11 @@ PLANE_CACHE_SIZE = 10
 # Passes over the working sets, or planes from the cache, in one round at most. A program
 # that takes more goes on in the next one, with labelings that matter more.
 MAX_INNER = 30
+
+# Planes over the working sets, where passes over them did not solve the program: on raw
+# columns. They end after so many that gained nothing.
+MAX_PLANES_AT_HAND = 200
+MAX_IDLE_PLANES = 3
 
 
 def run_cutting_plane(
@@ -53,7 +59,8 @@ def run_cutting_plane(
     example [1]_, or with one plane for all examples and round [2]_. Planes at the
     solutions of the programs zigzag. They are taken between the best weights seen and
     the solution instead, which needs a third of the rounds; a line search would cost a
-    call of the oracle for each example and trial.
+    call of the oracle for each example and trial. Where passes over the working sets do
+    not solve their program, as on raw columns, planes over the working sets do.
 
     Parameters
     ----------
@@ -153,6 +160,7 @@ class _WorkingSets:
         )
         self.risk = JointOracle(oracle, weights, known=self.iterate.corners)
         self.rng = rng
+        self.mixture = None
 
     @property
     def weights(self):
@@ -190,7 +198,20 @@ class _WorkingSets:
                     return False
             if gap <= target:
                 return k == 0 and n_added == 0
+        self._take_planes_at_hand(target, deadline)
         return False
+
+    def _take_planes_at_hand(self, target, deadline):
+        """Mixtures of planes over working sets that pairwise steps did not solve."""
+        if self.mixture is None:
+            self.mixture = Mixture(self.iterate, self.n_threads, at_hand=True)
+        self.mixture.start(self.weights)
+        n_idle = 0
+        for _ in range(MAX_PLANES_AT_HAND):
+            n_idle = 0 if self.mixture.take() else n_idle + 1
+            is_done = self.mixture.gap() <= target or n_idle > MAX_IDLE_PLANES
+            if is_done or perf_counter() >= deadline:
+                return
 
 
 class _JointPlanes:

@@ -132,7 +132,7 @@ class _Steps:
     def n_passes(self):
         """Passes so far, a part of one included."""
         made = self.iterate.n_steps / len(self.iterate.active_blocks)
-        return made if self.planes is None else made + self.planes.n_cuts
+        return made if self.planes is None else made + self.planes.n_taken
 
     def certify(self):
         """Objectives and true gap, as of `bcfw.certify`."""

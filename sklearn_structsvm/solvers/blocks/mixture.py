@@ -1,0 +1,299 @@
+"""Cutting planes and the dual point: the best that they span.
+
+A cutting plane is one labeling per example, the most violating ones at some weights; it
+is the dual point that has all mass of each example on its labeling. The last planes and
+the current dual point span a simplex of dual points. The best of them is found by a small
+quadratic program, and the iterate moves there: α becomes a convex combination of feasible
+points, so that certificates stay true and the dual never falls. Corrective steps do the
+same over the labelings at hand of one example; this does it for all examples at once.
+
+A plane is taken between the best weights W so far and the w of the dual point. For rows,
+W moves to the minimum of the objective on the segment, which needs no further product
+with the features (OCAS: Franc and Sonnenburg, "Optimized cutting plane algorithm for
+large-scale risk minimization", JMLR 10, 2009). For structures a line search would decode
+all examples anew for each trial: the plane is taken a step s of the way from W to w, and
+s is doubled where that improved W and halved where not. So each plane is a check of the
+true gap, too.
+"""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.qp.bundle import Bundle
+
+# Planes kept beside the dual point, which sums up those that were dropped: two for each
+# weight, but from 30 to 250, and above 30 no more than this memory holds, in bytes. With
+# fewer than weights, page blocks of raw columns take a thousand planes for a hundred.
+FEWEST_KEPT = 30
+MOST_KEPT = 250
+KEPT_PER_WEIGHT = 2
+KEPT_MEMORY = 2**28
+
+# Where the plane of rows is taken, between the best weights and the dual point's.
+CUT_AT = 0.1
+
+# The least share of that way for structures.
+SHORTEST_STEP = 0.1
+
+# Of the search on a segment: how well its end is known, as a share, and trials.
+SEARCH_RTOL = 1e-4
+MOST_TRIALS = 40
+
+# Patterns of clipped weights that are tried for the best mixture in a box.
+MOST_PATTERNS = 20
+
+
+class PlanesLost(Exception):
+    """Raised by an iterate whose parts elsewhere have lost the planes that they held."""
+
+
+class Mixture:
+    """The last planes and the dual point of an iterate.
+
+    Parameters
+    ----------
+    iterate : ExactAscent, BlockFrankWolfe or DistributedBlocks
+        Moved in place; at any moment a consistent dual point.
+    n_threads : int
+        For the oracle.
+    at_hand : bool
+        Whether planes are of the labelings at hand alone, and no oracle is asked.
+
+    Attributes
+    ----------
+    best : ndarray of shape (d,)
+        W.
+    objective : float
+        There; inf before the first plane.
+    """
+
+    def __init__(self, iterate, n_threads=1, at_hand=False):
+        self.iterate = iterate
+        is_rows = hasattr(iterate, "hinge_along")
+        kind = _SearchedCuts if is_rows else _DampedCuts
+        self.cuts = kind(iterate, n_threads, at_hand)
+        self.forget()
+
+    def forget(self):
+        """Begin without planes."""
+        self.bundle, self.n_cuts = None, 0
+
+    def start(self, weights):
+        """Take these for the best weights so far."""
+        if self.bundle is not None and self.bundle.lam != self.iterate.lam:
+            self.bundle = self.bundle.at(self.iterate.lam)
+        self.cuts.start(weights)
+
+    @property
+    def best(self):
+        return self.cuts.best
+
+    @property
+    def objective(self):
+        return self.cuts.objective
+
+    def gap(self):
+        """Of the best weights and the dual point, after a plane."""
+        return self.objective - self.iterate.dual_objective
+
+    def take(self):
+        """Take a plane, and move to the best mixture; False where the dual stays."""
+        place = self.n_cuts % self.cuts.kept
+        try:
+            self._add(place, *self.cuts.take(self.iterate.weights, place))
+            self.n_cuts += 1
+            is_moved = self._mix()
+        except PlanesLost:
+            self.forget()
+            return False
+        if not is_moved:
+            # The plane does not cut w off, from which one at w itself will.
+            self.cuts.step = 1.0
+        return is_moved
+
+    def _add(self, place, plane, offset):
+        bundle = self.bundle
+        if bundle is None:
+            bundle = Bundle(
+                len(plane),
+                self.iterate.lam,
+                max_idle=np.inf,
+                max_planes=self.cuts.kept + 1,
+            )
+            self.bundle = bundle
+            bundle.add(*self._point())
+        if len(bundle.offsets) <= self.cuts.kept:
+            bundle.add(plane, offset)
+        else:
+            bundle.replace(1 + place, plane, offset)
+
+    def _point(self):
+        """The dual point as a plane."""
+        iterate = self.iterate
+        return -iterate.lam * iterate.image_of_dual(), iterate.loss
+
+    def _mix(self):
+        """Move to the best mixture; False where there is nothing to gain."""
+        iterate, bundle = self.iterate, self.bundle
+        before = iterate.dual_objective
+        bundle.replace(0, *self._point())
+        bundle.solve()
+        shares, u = bundle.alpha, bundle.weights
+        if iterate.has_box:
+            shares, u = self._mixture_in_box()
+        losses = bundle.offsets
+        value = iterate.dual_value_of(u, float(shares @ losses))
+        if not value > before:
+            return False
+        iterate.mix(np.ascontiguousarray(shares), u)
+        return True
+
+    def _mixture_in_box(self):
+        """The same where w is clipped: the program anew for each pattern of clipping.
+
+        For given weights that are clipped, the dual value is that of planes without
+        them. Where its maximum has another pattern, the best point on the way to it is
+        the next one.
+        """
+        iterate, lam = self.iterate, self.iterate.lam
+        images, losses = self.bundle.planes / -lam, self.bundle.offsets
+        shares = np.eye(len(losses))[0]
+        for _ in range(MOST_PATTERNS):
+            u = shares @ images
+            clipped = iterate.clipped(u)
+            is_free = clipped == u
+            local = Bundle(len(u), lam, max_idle=np.inf, max_planes=self.cuts.kept + 1)
+            fixed = np.where(is_free, 0.0, clipped)
+            for image, loss in zip(images, losses, strict=True):
+                local.add(-lam * image * is_free, loss - lam * image @ fixed)
+            local.solve()
+            change = local.alpha - shares
+            along, gain = change @ images, change @ losses
+
+            def slope(t, u=u, along=along, gain=gain):
+                return lam * iterate.clipped(u + t * along) @ along - gain
+
+            step = minimize_on_segment(slope)
+            if step == 0.0:
+                break
+            shares = shares + step * change
+        shares = np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum()
+        return shares, shares @ images
+
+
+def how_many(iterate, n_bytes):
+    """Planes that are kept, of so many bytes for the labeling of an example."""
+    n_weights = len(iterate.weights)
+    of_one = n_bytes * len(iterate.active_blocks) + 8 * n_weights
+    most = min(KEPT_PER_WEIGHT * n_weights, MOST_KEPT, KEPT_MEMORY // of_one)
+    return max(most, FEWEST_KEPT)
+
+
+class _SearchedCuts:
+    """Planes of rows, beside the best point of a line search.
+
+    Attributes
+    ----------
+    kept : int
+    best, objective : as of `Mixture`
+    step : float
+        Where the next plane is taken, between W and w.
+    """
+
+    def __init__(self, ascent, n_threads, at_hand=False):
+        self.ascent, self.n_threads = ascent, n_threads
+        self.kept = how_many(ascent, ascent.n_held_bytes)
+
+    def start(self, weights):
+        self.best, self.objective, self.step = weights.copy(), np.inf, CUT_AT
+        self.at_best = self.ascent.scores(weights, self.n_threads)
+
+    def take(self, w, place):
+        """Search from W towards w; the plane, held at this place."""
+        ascent, lam = self.ascent, self.ascent.lam
+        scores = ascent.scores(w, self.n_threads)
+        change, along = w - self.best, scores - self.at_best
+        product, norm = lam * self.best.dot(change), lam * change.dot(change)
+
+        def slope(t):
+            return ascent.hinge_along(self.at_best, along, t)[1] + product + t * norm
+
+        step = minimize_on_segment(slope)
+        self.best = self.best + step * change
+        self.at_best += step * along
+        hinge, _ = ascent.hinge_along(self.at_best, along, 0.0)
+        self.objective = 0.5 * lam * self.best.dot(self.best) + hinge
+        scores = self.at_best + self.step * (1.0 - step) * along
+        self.step = CUT_AT
+        return ascent.cut(scores, place, self.kept)
+
+
+class _DampedCuts:
+    """The same of structures, and of rows elsewhere, a step from the best point."""
+
+    def __init__(self, iterate, n_threads, at_hand=False):
+        self.iterate = iterate
+        self.kept = how_many(iterate, 1)
+        self.options = {"n_threads": n_threads, "at_hand": at_hand}
+
+    def start(self, weights):
+        self.best, self.objective, self.step = weights.copy(), np.inf, 1.0
+        self.is_first = True
+
+    def take(self, w, place):
+        """Ask the oracle between W and w, and at W itself at first."""
+        step = 0.0 if self.is_first else self.step
+        self.is_first = False
+        point = self.best + step * (w - self.best)
+        hinge, plane, offset = self.iterate.take_plane(
+            point, place, self.kept, **self.options
+        )
+        objective = 0.5 * self.iterate.lam * point.dot(point) + hinge
+        if objective < self.objective:
+            self.best, self.objective = point, objective
+            self.step = min(1.0, 2.0 * self.step)
+        else:
+            self.step = max(SHORTEST_STEP, 0.5 * self.step)
+        return plane, offset
+
+
+def minimize_on_segment(slope):
+    """Where a convex function on [0, 1] is least, or a little before.
+
+    Parameters
+    ----------
+    slope : callable
+        (step) -> its slope, or one of its slopes at a kink.
+
+    Returns
+    -------
+    float
+        The function is there no larger than at 0.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.solvers.blocks.mixture import minimize_on_segment
+    >>> round(minimize_on_segment(lambda t: t - 0.25), 3)
+    0.25
+    """
+    low, high = 0.0, 1.0
+    at_low, at_high = slope(low), slope(high)
+    if at_high <= 0.0:
+        return 1.0
+    if at_low >= 0.0:
+        return 0.0
+    for k in range(MOST_TRIALS):
+        step = 0.5 * (low + high)
+        if k % 2 == 0:
+            step = low - at_low * (high - low) / (at_high - at_low)
+        if not low < step < high:
+            break
+        here = slope(step)
+        if here == 0.0:
+            return step
+        if here < 0.0:
+            low, at_low = step, here
+        else:
+            high, at_high = step, here
+        if high - low <= SEARCH_RTOL * high:
+            break
+    return low
