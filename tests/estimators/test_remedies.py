@@ -200,7 +200,7 @@ def test_no_more_passes_are_advised_where_it_has_stalled(limit):
     assert "ncrease" not in words
 
 
-CHAIN = make_chains(6, n_features=3, n_classes=2, random_state=0)
+CHAIN = make_chains(6, n_features=3, n_classes=2, random_state=new_seed(0))
 PLANES = "BMRMClassifier, which solves the same problem by cutting planes"
 
 

@@ -69,7 +69,7 @@ def groups():
     return X, y, {"sensitive_features": np.arange(len(y)) % 2}
 
 
-EDGES = make_hierarchical(20, n_nodes=8, n_leaves=5, random_state=0)[2]
+EDGES = make_hierarchical(20, n_nodes=8, n_leaves=5, random_state=new_seed(0))[2]
 LINEAR_PROGRAMS = {
     "graph": (GraphStructure(inference="lp"), cycles),
     "pairwise": (PairwiseMultilabelStructure(inference="lp"), labels),
