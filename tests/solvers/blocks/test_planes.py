@@ -26,7 +26,7 @@ from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.exact import run_exact
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast, passes_at_pace
-from sklearn_structsvm.solvers.blocks.mixture import minimize_on_segment
+from sklearn_structsvm.solvers.blocks.mixture import SEARCH_RTOL, minimize_on_segment
 from sklearn_structsvm.solvers.blocks.planes import IDLE, Planes
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -244,7 +244,8 @@ def test_a_segment_is_searched_for_the_least_of_a_convex_function():
         steepest = max(abs(slope(0.0)), abs(slope(1.0)))
         assert 0.0 <= found <= 1.0
         assert here <= value(np.zeros(1))[0]
-        assert here <= value(grid).min() + 2e-4 * found * steepest + 1e-9 * steepest
+        allowed = 2.0 * SEARCH_RTOL * found + 1e-9
+        assert here <= value(grid).min() + allowed * steepest
 
 
 def test_the_pace_of_a_gap_is_that_of_its_logarithm():
