@@ -147,7 +147,7 @@ def _slow_options(estimator):
     ways = []
     if estimator.step in ("fw", "pairwise", "away"):
         ways.append("step='auto'")
-    if estimator.acceleration is False:
+    if estimator.acceleration != "auto":
         ways.append("acceleration='auto'")
     if estimator.sampling in ("gap", "uniform"):
         ways.append("sampling='auto'")
