@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Method = TypeVar("Method", bound=Callable[..., Any])
 
     # What they decorate keeps its type, which scikit-learn's own do not say.
+    def with_callbacks(method: Method) -> Method: ...
     def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]: ...
     def validate_params(
         constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
@@ -30,8 +31,17 @@ else:
     from sklearn.utils._param_validation import validate_params
     from sklearn.utils.metaestimators import available_if
 
+    try:
+        from sklearn.callback import with_callbacks
+    except ImportError:
+
+        def with_callbacks(method):
+            """Stands in where scikit-learn has no callbacks."""
+            return method
+
+
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -44,10 +54,6 @@ except ImportError:  # scikit-learn < 1.9
             if callbacks:
                 raise ImportError("Callbacks need scikit-learn 1.9 or later.")
             return self
-
-    def with_callbacks(method):
-        """Stands in as well."""
-        return method
 
 
 # Before, a scorer that stands for a meta-estimator's `score` asks for nothing that its

@@ -1,4 +1,4 @@
-"""What all estimators do alike: fit all or nothing, pickle, report to callbacks."""
+"""Shared by all estimators: all-or-nothing fits, pickling, callbacks."""
 
 from sklearn import get_config
 
@@ -10,7 +10,7 @@ from sklearn_structsvm.estimators.options import check_needs
 
 
 class AtomicFitMixin(DocumentedMixin):
-    """For estimators whose `fit` is `_fit_or_restore`, around a `_fit` of their own."""
+    """For estimators whose `fit` is within a `Fit`."""
 
     def __getstate__(self):
         return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
@@ -26,56 +26,86 @@ class AtomicFitMixin(DocumentedMixin):
             )
         super().__setstate__(state)
 
-    @with_callbacks
-    def _fit_or_restore(self, *data):
-        """`_fit` from a clean slate; where it fails, all is as it was before.
-
-        `_fit` gets the data and, after them, the `Transaction` that it is part of.
-        However it ends, callbacks that it set up are torn down.
-        """
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
+    def _check_parameters(self):
+        """ValueError for parameters that contradict each other, whatever the data."""
         check_needs(self)
-        with Transaction(self) as transaction:
-            self._fit(*data, transaction)
+
+    @with_callbacks
+    def _fit_or_restore(self, X, y, *data):
+        """`_fit` of X, y and the further data, within a `Fit`, which it gets last."""
+        with Fit(self, X, y) as fit:
+            self._fit(X, y, *data, fit)
         return self
 
 
-class Transaction:
-    """A fit that leaves all it set, or where it raises what was there before.
+class Fit:
+    """One call of `fit`: all or nothing, and told to callbacks.
+
+    ``with Fit(self, X, y, sample_weight=sample_weight) as fit`` checks the parameters and
+    removes what the previous fit has set. If the block raises before `commit`, that comes
+    back, and nothing else stays. The method `fit` is decorated with `with_callbacks`,
+    which tears callbacks down however it ends.
+
+    Parameters
+    ----------
+    estimator : AtomicFitMixin
+    X, y : training data as given
+    **metadata : dict
+        What else was given. All of it is handed to callbacks.
 
     Attributes
     ----------
-    before : dict
+    previous : dict
         The attributes of the previous fit.
     """
 
-    def __init__(self, estimator):
+    def __init__(self, estimator, X, y, /, **metadata):
         self.estimator = estimator
-        self.before = self._fitted()
-        self.is_committed = False
+        metadata = {k: v for k, v in metadata.items() if v is not None}
+        self.data = {"X": X, "y": y, "metadata": metadata}
+        self.previous, self.is_committed = {}, False
+        self.whole = None
+
+    def within(self, whole):
+        """This fit, as the part of another one that is a `FitProgress`."""
+        self.whole = whole
+        return self
+
+    def __enter__(self):
+        if not get_config()["skip_parameter_validation"]:
+            self.estimator._validate_params()
+        self.estimator._check_parameters()
+        self.previous = self._fitted()
+        self._clear()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if kind is not None and not self.is_committed:
+            self._clear()
+            vars(self.estimator).update(self.previous)
 
     def commit(self):
-        """What has been set stays, whatever is raised from now on.
+        """Keep what is set, whatever is raised from now on.
 
         That may be an interrupt, or a warning that was turned into an error.
         """
         self.is_committed = True
 
-    def __enter__(self):
-        self._drop()
-        return self
+    def progress(self, n_parts):
+        """The `FitProgress` that this fit is, with at most so many parts."""
+        if self.whole is not None:
+            return self.whole
+        return FitProgress.of_fit(self.estimator, self.data, n_parts)
 
-    def __exit__(self, kind, error, traceback):
-        if kind is not None and not self.is_committed:
-            self._drop()
-            vars(self.estimator).update(self.before)
+    def reporter(self, snapshot=None):
+        """A `PassReporter` for at most `max_iter` passes."""
+        return PassReporter(self.progress(self.estimator.max_iter), snapshot)
 
     def _fitted(self):
         attributes = vars(self.estimator).items()
         return {name: value for name, value in attributes if _is_fitted_attribute(name)}
 
-    def _drop(self):
+    def _clear(self):
         for name in self._fitted():
             delattr(self.estimator, name)
 
@@ -85,7 +115,7 @@ def _is_fitted_attribute(name):
 
 
 def require_y(estimator, y):
-    """ValueError, in scikit-learn's words, where y is None."""
+    """ValueError, in scikit-learn's words, if y is None."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is "
@@ -93,8 +123,8 @@ def require_y(estimator, y):
         )
 
 
-class Task:
-    """A part of a fit that callbacks are told of, where there are any.
+class FitProgress:
+    """A fit, or a part of one, that callbacks are told of.
 
     Parameters
     ----------
@@ -102,7 +132,7 @@ class Task:
     data : dict
         X, y and metadata, handed to the callbacks.
     context : CallbackContext or None
-        Of scikit-learn; None where nobody listens.
+        Of scikit-learn; None if nobody listens.
     """
 
     def __init__(self, estimator, data, context):
@@ -111,8 +141,8 @@ class Task:
         self.context = context
 
     @classmethod
-    def whole_fit(cls, estimator, data, n_parts):
-        """The task of a fit that has at most so many parts."""
+    def of_fit(cls, estimator, data, n_parts):
+        """That of a whole fit, which has at most so many parts."""
         context = estimator._init_callback_context(max_subtasks=n_parts)
         if not getattr(estimator, "_skl_callbacks", None):
             context = None
@@ -127,7 +157,7 @@ class Task:
         context = self.context
         if self.listened:
             context = context.subcontext(task_name=name, max_subtasks=n_parts)
-        return Task(self.estimator, self.data, context)
+        return FitProgress(self.estimator, self.data, context)
 
     def begin(self):
         if self.listened:
@@ -150,31 +180,31 @@ class PassReporter:
 
     Parameters
     ----------
-    task : Task
+    progress : FitProgress
         Whose parts the passes are.
-    snapshot : callable
-        As for `Task.end`.
+    snapshot : callable or None
+        As for `FitProgress.end`.
     """
 
-    def __init__(self, task, snapshot):
-        self.task = task
+    def __init__(self, progress, snapshot):
+        self.progress = progress
         self.snapshot = snapshot
         self.this_pass = None
 
     def begin(self):
-        self.task.begin()
+        self.progress.begin()
         self._next_pass()
 
     def __call__(self, n_iter, row, done):
-        """After a pass, the last one where `done`; whether a callback asks to stop.
+        """After a pass, the last one if `done`; whether a callback asks to stop.
 
         `row` is the last one of the history, None before the first.
         """
         # Not all estimators have that parameter.
-        verbose = getattr(self.task.estimator, "verbose", False)
+        verbose = getattr(self.progress.estimator, "verbose", False)
         if verbose and row is not None and row["n_iter"] == n_iter:
             print(
-                f"[{type(self.task.estimator).__name__}] pass {n_iter}, "
+                f"[{type(self.progress.estimator).__name__}] pass {n_iter}, "
                 f"{row['seconds']:.1f} s: objective {row['objective']:.6g}, duality gap "
                 f"{row['dual_gap']:.3g}"
             )
@@ -184,7 +214,7 @@ class PassReporter:
         return stop
 
     def end(self):
-        self.task.end(self.snapshot)
+        self.progress.end(self.snapshot)
 
     def _next_pass(self):
-        self.this_pass = self.task.part("pass").begin()
+        self.this_pass = self.progress.part("pass").begin()

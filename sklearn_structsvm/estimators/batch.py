@@ -198,7 +198,7 @@ class BatchClassifier(StructuredClassifier):
             risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
             problem.risk = risk
             name, run, options = self._solver(problem, risk)
-            w0 = self._start(problem.structure, transaction.before)
+            w0 = self._start(problem.structure, transaction.previous)
             if w0 is not None:
                 options["w0"] = w0
             solve = partial(run, risk, problem.lam(self.C), **limits, **options)

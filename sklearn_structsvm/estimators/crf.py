@@ -504,7 +504,7 @@ class CRFClassifier(ProbabilisticClassifier):
         self._check_class_weight(problem)
         refuse_bounds(problem.structure, type(self).__name__)
         key = self._dual_key(problem, {})
-        state = self._warm_state(key, transaction.before, {})
+        state = self._warm_state(key, transaction.previous, {})
         self.solver_ = self._settle_solver(problem, state)
         if self.solver_ != "dual":
             w0 = None

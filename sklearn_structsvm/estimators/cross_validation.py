@@ -30,7 +30,7 @@ from sklearn_structsvm._utils.compat import (
 )
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
-from sklearn_structsvm.estimators.base import Task
+from sklearn_structsvm.estimators.base import FitProgress
 from sklearn_structsvm.estimators.problem import check_scale, make_problem
 from sklearn_structsvm.estimators.remedies import cut_words
 
@@ -148,7 +148,7 @@ class CrossValidatedMixin:
         scoring = self.scoring, for_scores
         fold_args = (final, X_given, y_given, weights, Cs, *scoring)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        task = Task.whole_fit(
+        task = FitProgress.of_fit(
             self, {"X": X, "y": y, "metadata": metadata}, len(folds) + 1
         ).begin()
         paths = self._paths(folds, fold_args, task)

@@ -38,8 +38,8 @@ from sklearn_structsvm.distributed.blocks import BlockSteps, ExactSteps, as_it_i
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import (
     AtomicFitMixin,
+    FitProgress,
     PassReporter,
-    Task,
     require_y,
 )
 from sklearn_structsvm.estimators.problem import (
@@ -532,7 +532,7 @@ class StructuredClassifier(
         problem : Problem
         oracle : BlockOracle
         data : (X, y, sample_weight) as they came
-        transaction : Transaction
+        transaction : Fit
         average, bounds : as for `start_bcfw`
         kind : dict or None
             Parameters that the dual point depends on, beside the examples and the
@@ -553,7 +553,7 @@ class StructuredClassifier(
             average=average,
             bounds=bounds,
             state=self._with_active_sets(
-                self._warm_state(key, transaction.before, kind), is_batch
+                self._warm_state(key, transaction.previous, kind), is_batch
             ),
         )
         n_threads = count_threads(self.n_jobs)
@@ -619,7 +619,7 @@ class StructuredClassifier(
     def _train_exact(self, problem, data, transaction):
         """The same by exact steps; the structure must have them."""
         key = self._dual_key(problem, {})
-        state = self._warm_state(key, transaction.before, {})
+        state = self._warm_state(key, transaction.previous, {})
         ascent = make_ascent(problem, problem.lam(self.C))
         if state is not None:
             ascent.set_state(state)
@@ -687,7 +687,7 @@ class StructuredClassifier(
             warn_caller(words, ConvergenceWarning)
 
     def _fit_task(self, data):
-        return Task.whole_fit(self, data, self.max_iter)
+        return FitProgress.of_fit(self, data, self.max_iter)
 
     def _snapshot(self, problem, history, dual):
         """The fitted attributes that a run would leave now."""

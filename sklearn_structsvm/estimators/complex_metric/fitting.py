@@ -25,7 +25,7 @@ from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 from sklearn_structsvm.confusion.tightening import Tightened
-from sklearn_structsvm.estimators.base import PassReporter, Task, require_y
+from sklearn_structsvm.estimators.base import FitProgress, PassReporter, require_y
 from sklearn_structsvm.estimators.complex_metric.correction import LabelCorrection
 from sklearn_structsvm.estimators.complex_metric.oracles import (
     ClassifierOracle,
@@ -355,7 +355,7 @@ class TrainedMixture(Thresholds, RandomisedClassifier):
         def snapshot():
             return found | oracle.attributes(history.solution)
 
-        reporter = PassReporter(Task.whole_fit(self, data, self.max_iter), snapshot)
+        reporter = PassReporter(FitProgress.of_fit(self, data, self.max_iter), snapshot)
         reporter.begin()
         try:
             result = run(

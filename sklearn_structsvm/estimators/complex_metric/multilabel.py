@@ -44,8 +44,8 @@ from sklearn_structsvm.confusion.ratios import FBeta
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.base import (
     AtomicFitMixin,
+    FitProgress,
     PassReporter,
-    Task,
     require_y,
 )
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
@@ -381,7 +381,7 @@ class MultilabelMetricClassifier(
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
-        reporter = PassReporter(Task.whole_fit(self, data, self.max_iter), None)
+        reporter = PassReporter(FitProgress.of_fit(self, data, self.max_iter), None)
         choice = self._choose_and_tell(reporter, rows, weights, counted, metric)
         vars(self).update(_rule_attributes(choice.rule))
         self.confusion_ = label_confusions(truth, choice.rule.indicator(rows), weights)
@@ -393,7 +393,7 @@ class MultilabelMetricClassifier(
             self.history_ = choice.history
         transaction.commit()
         # All that there is to know is set.
-        reporter.task.end(dict)
+        reporter.progress.end(dict)
         if self.labels_per_row is None:
             remedy = "limit it by a constraint, such as Coverage(at_most=...) or "
             remedy += "Precision(at_least=...)."
