@@ -97,7 +97,7 @@ def check_shape(name, array, *shape):
 
     A length that may be any is given by its name: ``check_shape("w", w, "n", 2)``.
     """
-    found = np.shape(array)
+    found = array.shape if hasattr(array, "shape") else as_array(name, array).shape
     if found == shape:
         return
     if len(found) == len(shape):

@@ -199,6 +199,8 @@ def _read_leaves(leaves, children):
         return found
     leaves = [plain(name) for name in leaves]
     for name in leaves:
+        if not isinstance(name, (Integral, str)):
+            raise ValueError(f"leaves must hold names of nodes; got {name!r}.")
         if name not in children:
             raise ValueError(f"leaves has {name!r}, which is not in edges.")
         if children[name]:

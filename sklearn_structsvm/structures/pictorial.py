@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import product
 from numbers import Real
+from sys import float_info
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -206,7 +207,7 @@ class PictorialStructure(Structure):
         check_integer("n_types", self.n_types, 1)
         check_choice("cost", self.cost, COSTS)
         check_scalar(self.radius, "radius", Real, min_val=0.0)
-        if not np.isfinite(self.radius):
+        if not self.radius <= float_info.max:
             raise ValueError(f"radius must be finite; got {self.radius!r}.")
         if self.reference is not None:
             check_shape("reference", self.reference, 2)

@@ -43,6 +43,23 @@ def test_a_parameter_that_is_none_is_named(kind):
             wrong.fit(*checked)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "bad"),
+    [
+        ("parts", "radius", np.inf),
+        ("parts", "radius", 10**400),
+        ("parts", "reference", [[1, 2], [3]]),
+        ("forest", "leaves", [[1]]),
+        ("forest", "leaves", np.full((2, 2), np.nan)),
+    ],
+)
+def test_values_that_numpy_cannot_read_are_refused_by_name(kind, name, bad):
+    structure, X, y = data_of(kind)
+    structure = clone(structure).set_params(**{name: bad})
+    with pytest.raises(ValueError, match=f"^{name} must "):
+        BCFWClassifier(structure).fit(X, y)
+
+
 def test_every_estimator_checks():
     X, y = data_of("chain")[1:]
     wrong = ChainStructure(bias=np.zeros(2))
