@@ -79,7 +79,7 @@ class BMRMClassifier(BatchClassifier):
         user guide.
     line_search : bool, default=True
         Whether to search on the line towards the minimiser of the cutting planes, move to
-        the minimum, and take the next plane a little beyond it. Ignored for structures.
+        the minimum, and take the next plane a little beyond it. Not for structures.
     subproblem : {"qp", "line"}, default="qp"
         Whether to minimise over all cutting planes, or only between the last solution and
         the new plane. "line" is cheaper per step and needs many more steps. Not for
@@ -317,6 +317,7 @@ class BMRMClassifier(BatchClassifier):
     def _for_rows(self):
         return [
             *super()._for_rows(),
+            ("line_search", not self.line_search, "each point would cost a decoding"),
             ("subproblem", self.subproblem != "qp", "all planes are minimised over"),
             ("warm_start", self.warm_start, "cutting planes start from nothing"),
         ]

@@ -162,3 +162,23 @@ def test_a_grid_may_hold_the_searches_of_slack_rescaling_beside_margins():
     model = SlackRescaledSSVM(search="exact", search_rtol=1e-3, max_queries=50, tol=0.1)
     search = GridSearchCV(model, {"rescaling": ["slack", "margin"]}, cv=2)
     assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"loss": "slack_hinge"},
+        {"label_costs": np.ones((3, 3)) - np.eye(3)},
+        {"line_search": False},
+        {"subproblem": "line"},
+        {"warm_start": True},
+    ],
+)
+@pytest.mark.parametrize("structure", ["auto", "chain", "multiclass"])
+def test_what_rows_alone_have_is_refused_for_structures(structure, option):
+    X, y = [np.zeros((2, 1)), np.ones((1, 1))], [[0, 1], [1]]
+    if structure == "multiclass":
+        X, y = np.zeros((4, 1)), [0, 1, 0, 1]
+    (name,) = option
+    with pytest.raises(ValueError, match=f"(?s)^{name}=.* is for rows whose"):
+        BMRMClassifier(structure=structure, **option).fit(X, y)
