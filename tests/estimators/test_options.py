@@ -182,3 +182,37 @@ def test_what_rows_alone_have_is_refused_for_structures(structure, option):
     (name,) = option
     with pytest.raises(ValueError, match=f"(?s)^{name}=.* is for rows whose"):
         BMRMClassifier(structure=structure, **option).fit(X, y)
+
+
+def grids_of_numpy():
+    """Each estimator, with each parameter that has names for its values."""
+    for name in NEEDS:
+        cls = getattr(sklearn_structsvm, name)
+        for option, constraints in cls._parameter_constraints.items():
+            if any(hasattr(constraint, "options") for constraint in constraints):
+                yield pytest.param(cls, option, id=f"{name}-{option}")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("cls", "option"), [*grids_of_numpy()])
+def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
+    rng = new_rng(2)
+    X, y = rng.standard_normal((30, 2)), np.arange(30) % 2
+    if cls is MultilabelMetricClassifier:
+        y = np.column_stack([y, 1 - y])
+
+    def outcome(value):
+        """A short fit, or why there is none."""
+        model = cls(**{option: value})
+        model.set_params(**{"max_iter": 3} if "max_iter" in model.get_params() else {})
+        if "random_state" in model.get_params():
+            model.set_params(random_state=0)
+        try:
+            return model.fit(X, y).predict(X).tolist()
+        except (ValueError, TypeError) as error:
+            return str(error).replace("np.str_(", "").replace("')", "'")
+
+    constraints = cls._parameter_constraints[option]
+    for value in sorted({v for c in constraints for v in getattr(c, "options", ())}, key=str):
+        if isinstance(value, str):
+            assert outcome(np.str_(value)) == outcome(value), value

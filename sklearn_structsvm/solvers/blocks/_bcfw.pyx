@@ -70,14 +70,14 @@ cdef class BlockFrankWolfe(BlockDual):
     # That may be made in a row, see `bcfw`.
     cdef public int most_passes_at_hand
     cdef double cache_factor, cache_floor, total_weight
-    cdef str step_name
+    cdef object step_name
     cdef int kind
     cdef bint average, safeguard
     cdef double average_loss
     cdef double[::1] average_sum, second
 
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
-                 str step="fw", Py_ssize_t cache_size=0, double cache_factor=0.25,
+                 step="fw", Py_ssize_t cache_size=0, double cache_factor=0.25,
                  double cache_floor=0.01, bint safeguard=True, bint average=False,
                  lower=None, upper=None, BlockFrankWolfe whole=None):
         self.step_name = step

@@ -55,7 +55,7 @@ cdef class SlackOracle(BlockOracle):
     cdef double[::1] lams, slack, max_losses
     cdef long long[::1] queries
 
-    def __init__(self, BlockOracle inner, str search="angular", double rtol=0.0,
+    def __init__(self, BlockOracle inner, search="angular", double rtol=0.0,
                  Py_ssize_t max_queries=1000, Py_ssize_t cache_size=10, only=None):
         cdef Py_ssize_t i, n = inner.n_blocks
         self.inner = inner
@@ -239,7 +239,7 @@ cdef class SlackOracle(BlockOracle):
         return np.asarray(self.slack)
 
 
-def search_block(BlockOracle oracle, Py_ssize_t i, const double[::1] w, *, str search,
+def search_block(BlockOracle oracle, Py_ssize_t i, const double[::1] w, *, search,
                  double rtol=0.0, Py_ssize_t max_queries=1000, double lam=0.0,
                  double slack=0.0, double one=1.0, bint trace=False):
     """One search at weights w, for those who only want to look.

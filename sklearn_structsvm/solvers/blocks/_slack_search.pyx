@@ -241,7 +241,7 @@ cdef class SlackSearch:
         to be released to the oracle.
     """
 
-    def __init__(self, BlockOracle oracle, str search, double rtol,
+    def __init__(self, BlockOracle oracle, search, double rtol,
                  Py_ssize_t max_queries, CornerSets known=None):
         self.oracle = oracle
         self.kind = SEARCHES[search]
