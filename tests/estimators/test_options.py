@@ -212,7 +212,6 @@ def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
         except (ValueError, TypeError) as error:
             return str(error).replace("np.str_(", "").replace("')", "'")
 
-    constraints = cls._parameter_constraints[option]
-    for value in sorted({v for c in constraints for v in getattr(c, "options", ())}, key=str):
+    for value in listed_values(cls(), option):
         if isinstance(value, str):
             assert outcome(np.str_(value)) == outcome(value), value
