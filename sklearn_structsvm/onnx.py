@@ -20,9 +20,10 @@ from sklearn_structsvm.estimators.complex_metric.multilabel import (
 )
 from sklearn_structsvm.estimators.complex_metric.pairs import IndependentPairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import reordered
-from sklearn_structsvm.estimators.crf import CRFClassifier, ProbabilisticClassifier
+from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
 from sklearn_structsvm.estimators.pragam import PragamClassifier
+from sklearn_structsvm.estimators.probabilistic import ProbabilisticClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
 from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
 from sklearn_structsvm.structures import (

@@ -7,17 +7,11 @@ is made here. How long it was, the part is told with the next message. See
 `solvers.blocks._parts`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
-from sklearn_structsvm.solvers.blocks.bcfw import (
-    make_corrected_pass,
-    start_bcfw,
-)
 from sklearn_structsvm.solvers.blocks.mixture import PlanesLost
 from sklearn_structsvm.solvers.blocks.parallel import sigma_of
 
@@ -55,13 +49,14 @@ class Message:
 
 
 @dataclass
-class Reply:
+class BlockReply:
     """What comes back, of one part or of several.
 
     Attributes
     ----------
     is_new : bool
-        Whether a part has not got the message before, and may be elsewhere than thought.
+        Whether a part missed the previous message, so that its state may differ from what
+        is thought here.
     vector : ndarray of shape (d,) or None
         Change of the weights, Aα, or the slope of a plane.
     loss : float
@@ -86,7 +81,7 @@ class Reply:
 def merged(replies):
     """One reply for all of them."""
     vectors = [reply.vector for reply in replies if reply.vector is not None]
-    return Reply(
+    return BlockReply(
         any(reply.is_new for reply in replies),
         np.sum(vectors, axis=0) if vectors else None,
         lowest_gap=min(reply.lowest_gap for reply in replies),
@@ -105,70 +100,6 @@ def merged(replies):
     )
 
 
-def as_it_is(oracle):
-    """The oracle of the structure itself."""
-    return oracle
-
-
-@dataclass
-class BlockSteps:
-    """Frank-Wolfe steps on the examples of a part.
-
-    Attributes
-    ----------
-    step, cache, bounds : as for `start_bcfw`
-    wrap : callable
-        From the structure's oracle to the one that is asked.
-    """
-
-    step: str
-    cache: bool | str = "auto"
-    bounds: tuple | None = None
-    wrap: Callable = as_it_is
-
-    def start(self, shard):
-        """The iterate of a shard."""
-        iterate, _, _ = start_bcfw(
-            self.wrap(shard.structure.make_oracle(shard.X, shard.y)),
-            shard.weights,
-            1.0,
-            step=self.step,
-            cache=self.cache,
-            bounds=self.bounds,
-            state=shard.state,
-        )
-        return iterate
-
-    def move(self, iterate, rng):
-        """A pass."""
-        make_corrected_pass(iterate, "permuted", rng)
-
-
-@dataclass
-class ExactSteps:
-    """Exact steps on the rows of a part.
-
-    Attributes
-    ----------
-    make_ascent : callable
-        (shard, lam) -> ExactAscent.
-    """
-
-    make_ascent: Callable
-    bounds = None
-
-    def start(self, shard):
-        """The iterate of a shard."""
-        ascent = self.make_ascent(shard, 1.0)
-        if shard.state is not None:
-            ascent.set_state(shard.state)
-        return ascent
-
-    def move(self, ascent, rng):
-        """A pass."""
-        exact.make_pass(ascent, "gap", rng)
-
-
 class BlockShard:
     """A part: its examples, and where their dual variables are.
 
@@ -178,19 +109,14 @@ class BlockShard:
 
     Parameters
     ----------
-    structure : Structure
-        Fitted.
-    X, y : examples and labelings as the structure checks them
-    weights : ndarray of shape (n,)
-        p_i, shares of all weight.
+    examples : Examples
     steps : BlockSteps or ExactSteps
     seed : sequence of int
         Of the order of the steps.
     """
 
-    def __init__(self, structure, X, y, weights, steps, seed):
-        self.structure, self.X, self.y, self.weights = structure, X, y, weights
-        self.steps = steps
+    def __init__(self, examples, steps, seed):
+        self.examples, self.steps = examples, steps
         self.rng = np.random.default_rng(seed)
         self.number, self.is_settled = -1, True
         self.iterate = self.state = None
@@ -215,7 +141,7 @@ class BlockShard:
         return is_new
 
     def _start(self):
-        self.iterate = self.steps.start(self)
+        self.iterate, _ = self.steps.start(self.examples, 1.0, self.state)
         self.iterate.become_part()
         self.state, self.n_queries = None, self._count_queries()
 
@@ -228,7 +154,7 @@ class BlockShard:
         n_steps, n_calls = iterate.n_steps, iterate.n_oracle_calls
         iterate.forget_counts()
         asked, self.n_queries = self.n_queries, self._count_queries()
-        return Reply(
+        return BlockReply(
             n_steps=n_steps,
             n_oracle_calls=n_calls,
             n_queries=self.n_queries - asked,
@@ -240,7 +166,7 @@ def make_round(shard, message):
     """A pass over the examples of the part, and what it changed."""
     is_new, iterate = shard.read(message), shard.iterate
     iterate.remember(iterate.active_blocks)
-    shard.steps.move(iterate, shard.rng)
+    shard.steps.make_pass(iterate, shard.rng)
     shard.is_settled = False
     return shard.counted(
         is_new=is_new,

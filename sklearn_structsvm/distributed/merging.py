@@ -24,7 +24,7 @@ SAME = 1e-12
 
 
 @dataclass
-class Reply:
+class RiskReply:
     """What a shard answers: numbers to be added up, lists to be joined, a range."""
 
     sums: tuple = ()
@@ -37,7 +37,7 @@ def merge(replies):
     if any(reply is None for reply in replies):
         return None
     lows, highs = zip(*(reply.span for reply in replies), strict=True)
-    return Reply(
+    return RiskReply(
         tuple(sum(terms) for terms in zip(*(r.sums for r in replies), strict=True)),
         tuple(
             np.concatenate(lists)

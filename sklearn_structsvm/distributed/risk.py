@@ -98,7 +98,7 @@ class DistributedRisk:
     Parameters
     ----------
     ask : callable
-        `Question` -> the merged `Reply` of all shards, None if one of them is None.
+        `Question` -> the merged `RiskReply` of all shards, None if one of them is None.
     n_samples, n_scores, n_weights, n_entries : int
     kind : type
         The class of the shards' risks.

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sklearn_structsvm.distributed.merging import Reply, make_buckets, merge_equal
+from sklearn_structsvm.distributed.merging import RiskReply, make_buckets, merge_equal
 
 
 class Missing(LookupError):
-    """Rows are neither here, nor did all come along that they are made from."""
+    """The rows are not cached and cannot be made from the recipes that were sent."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Question:
 
 
 @dataclass
-class Rows:
+class ChunkRows:
     """Examples of one chunk of the data: `y` encoded, weights that are not all zero.
 
     `first` is the place of the first one among all examples, and `share` the part of all
@@ -90,7 +90,7 @@ class Shard:
     options : dict
         Its arguments, beside the data.
     n_weights : int
-    chunks : list of Rows
+    chunks : list of ChunkRows
         Perhaps none.
     """
 
@@ -127,7 +127,7 @@ class Shard:
         return sum(sizes)
 
     def answer(self, question):
-        """The `Reply`, or None where rows cannot be made from what came along."""
+        """The `RiskReply`, or None where rows cannot be made from what came along."""
         for key in self.rows.keys() - set(question.live):
             del self.rows[key]
         self.recipes = question.recipes
@@ -176,7 +176,7 @@ class Shard:
     def value(self, at):
         """R at the scores."""
         total = sum(share * risk.value(Z) for share, risk, Z in self._each(at))
-        return Reply(sums=(total,))
+        return RiskReply(sums=(total,))
 
     def plane(self, target, at, along, rtol, with_gradient):
         """Offset, and products of the coefficients with both scores and with X."""
@@ -193,17 +193,17 @@ class Shard:
             if with_gradient:
                 gradient += share * risk.gradient(B)
         self.rows[target] = found
-        return Reply(sums=(offset, height, slope, gradient))
+        return RiskReply(sums=(offset, height, slope, gradient))
 
     def gradient(self, coef):
         total = np.zeros(self.n_weights)
         for share, risk, B in self._each(coef):
             total += share * risk.gradient(B)
-        return Reply(sums=(total,))
+        return RiskReply(sums=(total,))
 
     def dot(self, coef, at):
         total = sum(share * risk.dot(B, Z) for share, risk, B, Z in self._each(coef, at))
-        return Reply(sums=(total,))
+        return RiskReply(sums=(total,))
 
     def dual_values(self, pairs):
         """Of each (coefficients, scale)."""
@@ -211,7 +211,7 @@ class Shard:
         for key, scale in pairs:
             terms = self._each(key)
             values.append(sum(s * risk.dual_value(B, scale) for s, risk, B in terms))
-        return Reply(sums=tuple(values))
+        return RiskReply(sums=tuple(values))
 
     def minima(self, at, along, wp, pp, lam, largest, start):
         """The range of the chunks' own minima on a line, between which is the sum's."""
@@ -219,7 +219,7 @@ class Shard:
             risk.line_search(Z, d, wp, pp, lam, largest=largest, start=start)
             for _, risk, Z, d in self._each(at, along)
         ]
-        return Reply(span=(min(steps, default=np.inf), max(steps, default=-np.inf)))
+        return RiskReply(span=(min(steps, default=np.inf), max(steps, default=-np.inf)))
 
     def pieces(self, at, along, lower, upper, resolution):
         """The losses' slopes to the right of `lower`, and breakpoints up to `upper`."""
@@ -232,7 +232,7 @@ class Shard:
         rise += jumps[:begin].sum()
         points, jumps = points[begin:end], jumps[begin:end]
         bucket = max(1, len(points) // resolution)
-        return Reply(sums=(rise, size), lists=make_buckets(points, jumps, bucket))
+        return RiskReply(sums=(rise, size), lists=make_buckets(points, jumps, bucket))
 
     def _segment(self, at, along, lower, upper):
         rise = size = 0.0
@@ -266,7 +266,7 @@ class Shard:
         ]
         owner = np.repeat(np.arange(len(buckets)), [len(b[0]) for b in buckets])
         lists = (np.concatenate(columns) for columns in zip(*buckets, strict=True))
-        return Reply(sums=(sums[begins],), lists=(owner, *lists))
+        return RiskReply(sums=(sums[begins],), lists=(owner, *lists))
 
     def _sort(self, at):
         values, masses = [np.empty(0)], [np.empty((0, 2))]

@@ -32,15 +32,11 @@ class SumShard:
 
     Parameters
     ----------
-    structure : Structure
-        Fitted.
-    X, y : examples and labelings as the structure checks them
-    weights : ndarray of shape (n,)
-        p_i, shares of all weight.
+    examples : Examples
     """
 
-    def __init__(self, structure, X, y, weights):
-        self.structure, self.X, self.y, self.weights = structure, X, y, weights
+    def __init__(self, examples):
+        self.examples = examples
         self.oracle = None
 
     def __getstate__(self):
@@ -49,19 +45,21 @@ class SumShard:
 
 def log_loss(shard, point):
     """That of the part at a point, and its gradient."""
+    examples = shard.examples
     if shard.oracle is None:
-        shard.oracle = shard.structure.make_oracle(shard.X, shard.y)
+        shard.oracle = examples.structure.make_oracle(examples.X, examples.y)
     # What Dask has sent may lie anywhere.
     w = np.require(point.w, requirements="A")
-    return shard.oracle.log_loss(shard.weights, w, point.n_threads)
+    return shard.oracle.log_loss(examples.weights, w, point.n_threads)
 
 
 def mean_squares(shard, point):
     """That of the structure, of the part."""
-    return shard.structure._mean_squares(shard.X, shard.weights)
+    examples = shard.examples
+    return examples.structure._mean_squares(examples.X, examples.weights)
 
 
-def merged(replies):
+def summed(replies):
     """One reply for all of them."""
     values, gradients = zip(*replies, strict=True)
     return sum(values), np.sum(gradients, axis=0)
@@ -83,7 +81,7 @@ class DistributedSums:
 
     def log_loss(self, weights, w, n_threads=1):
         """As of `BlockOracle`; the weights of the examples are with the parts."""
-        return self.workers.tell(log_loss, Point(w, n_threads), merged)
+        return self.workers.tell(log_loss, Point(w, n_threads), summed)
 
     def mean_squares(self):
         """As of the structure, of all parts."""

@@ -1,81 +1,46 @@
-"""What the batch classifiers share: from y to a risk, and from a risk to a fit."""
+"""Base class of the estimators that minimize a risk over all rows of X at once."""
 
-from functools import partial
-from math import ceil
-from numbers import Integral, Real
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import Interval, StrOptions
-from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
 from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.ratios import OneClassMetric
-from sklearn_structsvm.confusion.registry import METRICS, get_metric
-from sklearn_structsvm.distributed.dask_problem import make_dask_problem
-from sklearn_structsvm.distributed.dask_workers import holds_dask
-from sklearn_structsvm.estimators.problem import (
-    check_remote_scale,
-    make_problem,
+from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.batch_losses import LOSSES, loss_of
+from sklearn_structsvm.estimators.coefficients import joined_weights, weight_attributes
+from sklearn_structsvm.estimators.constraints import COUNT, DATA, LIMITS, SHARE
+from sklearn_structsvm.estimators.method import run
+from sklearn_structsvm.estimators.named_structures import (
+    infer_structure,
     named_structure,
-    read_structure,
 )
-from sklearn_structsvm.estimators.structured import StructuredClassifier, joined_weights
-from sklearn_structsvm.risks import (
-    BinaryHinge,
-    ConfusionHinge,
-    Logistic,
-    MulticlassHinge,
-    MultilabelHinge,
-    RocAucHinge,
-    TopKHinge,
-)
-from sklearn_structsvm.structures import (
-    BinaryStructure,
-    MulticlassStructure,
-    MultilabelStructure,
-)
+from sklearn_structsvm.estimators.options import refuse_row_options
+from sklearn_structsvm.estimators.problem import bind_data
+from sklearn_structsvm.estimators.structured import StructuredClassifier
+from sklearn_structsvm.estimators.warm_start import warn_of_cold_start
+from sklearn_structsvm.structures import BinaryStructure, MultilabelStructure
 from sklearn_structsvm.structures.ranking import RankingStructure, best_threshold
 
-# Losses of the whole sample, by their names: of the confusion table, and of the order of
-# the scores.
-TABLE_LOSSES = {"f1", "jaccard", "zero_one"}
-TOP_LOSSES = {"break_even", "precision_at_k", "recall_at_k"}
-ORDER_LOSSES = {"roc_auc", *TOP_LOSSES}
-NEEDS_K = {"precision_at_k", "recall_at_k"}
-
 BATCH_CONSTRAINTS = {
+    **DATA,
+    **LIMITS,
     "loss": [StrOptions({"hinge", "slack_hinge"})],
-    "C": [Interval(Real, 0, None, closed="neither")],
     "label_costs": ["array-like", None],
-    "fit_intercept": ["boolean"],
-    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-    "classes": ["array-like", None],
-    "class_weight": [dict, StrOptions({"balanced"}), None],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "max_time": [Interval(Real, 0, None, closed="neither"), None],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
 }
-
 
 # Beside those, for an estimator that trains losses of the whole sample.
 SAMPLE_LOSSES = {
     "loss": [
-        StrOptions({"hinge", "slack_hinge", *TABLE_LOSSES, *ORDER_LOSSES}),
+        StrOptions({"hinge", "slack_hinge", *(k for k in LOSSES if LOSSES[k].of_sample)}),
         ConfusionMetric,
     ],
-    "k": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0, 1, closed="neither"),
-        None,
-    ],
+    "k": [*COUNT, *SHARE, None],
 }
 
 # Of scores relative to the largest one; further ones may be rounding.
@@ -83,11 +48,12 @@ TIED_DIGITS = 9
 
 
 class BatchClassifier(StructuredClassifier):
-    """A linear classifier that minimises a regularised risk over all rows at once.
+    """A linear classifier that minimizes a regularized risk over all rows at once.
 
-    A subclass has the parameters of `BATCH_CONSTRAINTS`, perhaps `warm_start`, and says
-    in `_solver` what minimises a risk. One that `takes_sequences` has the parameter
-    `structure`, and says in `_train_structure` what is done with another than rows.
+    A subclass has the parameters of `BATCH_CONSTRAINTS`, perhaps `warm_start`, and
+    chooses in `_risk_method` what minimizes a risk. One that `takes_sequences` has the
+    parameter `structure`, and chooses a method for other data than rows in
+    `_structured_method`.
     """
 
     threshold_: float
@@ -96,6 +62,7 @@ class BatchClassifier(StructuredClassifier):
     structure = "auto"
     takes_sequences = False
     takes_dask = True
+    takes_dask_items = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -104,6 +71,7 @@ class BatchClassifier(StructuredClassifier):
             tags.classifier_tags.multi_class = self.loss == "slack_hinge"
         return tags
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -122,20 +90,52 @@ class BatchClassifier(StructuredClassifier):
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight)
+        with Fit(self, X, y, sample_weight=sample_weight) as fit:
+            with bind_data(self, X, y, sample_weight) as problem:
+                method = self._method(problem, fit.previous)
+                has_risk = problem.risk is not None
+                with one_blas_thread() if has_risk else nullcontext():
+                    run(fit, problem, method)
+                self._warn_of_zero(problem.risk)
+        return self
 
-    def _fit(self, X, y, sample_weight, transaction):
-        self._check_combination()
-        problem = self._make_problem(X, y, sample_weight)
-        has_risk = named_structure(self.structure) is None and problem.structure.flat
-        train = self._train if has_risk else self._train_structure
-        train(problem, (X, y, sample_weight), transaction)
+    def _method(self, problem, previous):
+        structure = problem.structure
+        if named_structure(self.structure) is not None or not structure.flat:
+            return self._structured_method(problem)
+        options = self._limits()
+        n_threads = options.pop("n_threads")
+        risk_options = {"bias": self._risk_bias(structure), "n_threads": n_threads}
+        problem.risk = loss_of(self).make_risk(self, problem, risk_options)
+        w0 = self._start(structure, previous)
+        if w0 is not None:
+            options["w0"] = w0
+        return self._risk_method(problem, options)
 
-    def _make_problem(self, X, y, sample_weight):
-        data = X, y, sample_weight
-        if not holds_dask(*data):
-            return make_problem(self, *data, self._read_structure)
-        if self._has_sample_loss():
+    def _risk_method(self, problem, options):
+        """The method that minimizes `problem.risk`, with the options that all share."""
+        raise NotImplementedError
+
+    def _structured_method(self, problem):
+        """The method for a structure that was named or inferred from sequences."""
+        raise NotImplementedError
+
+    def _risk_bias(self, structure):
+        """The value of the constant feature that a risk puts beside the others."""
+        return structure.bias_
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        structure = named_structure(self.structure)
+        if structure is not None:
+            refuse_row_options(self, type(structure).__name__)
+        if loss_of(self).takes_k and self.k is None:
+            raise ValueError(
+                f"loss={self.loss!r} requires k, a number of rows or a fraction of them."
+            )
+
+    def _check_dask(self):
+        if loss_of(self).of_sample:
             raise TypeError(
                 f"loss={self.loss!r} sorts all rows of the sample by their scores, so it "
                 "does not support Dask collections."
@@ -151,66 +151,11 @@ class BatchClassifier(StructuredClassifier):
                 f"structure={self.structure!r} needs data in memory. Dask collections "
                 "require structure='auto'."
             )
-        problem = make_dask_problem(self, *data, self._read_structure)
-        return check_remote_scale(self, problem)
-
-    def _check_combination(self):
-        """ValueError for parameters that contradict each other, whatever the data."""
-        structure = named_structure(self.structure)
-        if structure is not None:
-            self._check_for_structure(type(structure).__name__)
-        k, loss = getattr(self, "k", None), self.loss
-        if k is None and loss in NEEDS_K:
-            raise ValueError(
-                f"loss={loss!r} requires k, a number of rows or a fraction of them."
-            )
-
-    def _has_sample_loss(self):
-        """Whether the loss is one of the whole sample."""
-        is_metric = isinstance(self.loss, ConfusionMetric)
-        return is_metric or self.loss in TABLE_LOSSES | ORDER_LOSSES
-
-    def _for_rows(self):
-        """Names of parameters that only the risks know, whether set, and why not."""
-        return [
-            ("loss", self.loss != "hinge", "see SlackRescaledSSVM for their slacks"),
-            ("label_costs", self.label_costs is not None, "a structure has its own loss"),
-        ]
-
-    def _check_for_structure(self, structure):
-        """ValueError for what only the risks know."""
-        for name, is_set, reason in self._for_rows():
-            if is_set:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is for rows whose structure is read "
-                    f"from y, and not for {structure}: {reason}."
-                )
-
-    def _train_structure(self, problem, data, transaction):
-        """As `_train`, of a structure that was named or read from sequences."""
-        raise NotImplementedError
-
-    def _train(self, problem, data, transaction):
-        limits = self._limits()
-        n_threads = limits.pop("n_threads")
-        try:
-            bias = problem.structure.bias_
-            risk = self._make_risk(problem, bias=bias, n_threads=n_threads)
-            problem.risk = risk
-            name, run, options = self._solver(problem, risk)
-            w0 = self._start(problem.structure, transaction.previous)
-            if w0 is not None:
-                options["w0"] = w0
-            solve = partial(run, risk, problem.lam(self.C), **limits, **options)
-            with one_blas_thread():
-                self._run(problem, data, transaction, solve, name)
-        finally:
-            problem.release()
-        if self._has_sample_loss():
-            self._warn_of_zero(risk)
 
     def _warn_of_zero(self, risk):
-        """Of a hinge over labelings of the sample zero may be the minimiser."""
+        """Of a hinge over labelings of the sample zero may be the minimizer."""
+        if not loss_of(self).of_sample:
+            return
         if self.objective_ >= risk.value(np.zeros((risk.n_samples, 1))) - self.tol:
             warn_caller(
                 f"The fit with loss={self.loss!r} is no better than zero weights, within "
@@ -220,13 +165,9 @@ class BatchClassifier(StructuredClassifier):
                 UserWarning,
             )
 
-    def _solver(self, problem, risk):
-        """Name, function of (risk, lam, ...) and further arguments of the solver."""
-        raise NotImplementedError
-
-    def _read_structure(self, X, y, classes):
+    def _infer_structure(self, X, y, classes):
         """What y says of the structure, and what the parameters say to that."""
-        structure = read_structure(X, y, classes)
+        structure, loss = infer_structure(X, y, classes), loss_of(self)
         if not structure.flat:
             if not self.takes_sequences:
                 raise ValueError(
@@ -234,98 +175,47 @@ class BatchClassifier(StructuredClassifier):
                     "a 2-D item for each. For sequences use BCFWClassifier, "
                     "SlackRescaledSSVM, BMRMClassifier or PragamClassifier."
                 )
-            self._check_for_structure("sequences")
+            refuse_row_options(self, "sequences")
             return structure
-        if self.loss == "logistic":
-            if not isinstance(structure, BinaryStructure):
-                raise ValueError(
-                    "Only binary classification is supported. loss='logistic' needs one "
-                    "label per example, of two classes."
+        is_binary = isinstance(structure, BinaryStructure)
+        if not loss.multi_class:
+            if not is_binary:
+                others = (
+                    " For more classes use ComplexMetricClassifier; for one binary "
+                    "problem per class or label, OneVsRestClassifier."
                 )
-            return structure
-        if self._has_sample_loss():
-            if not isinstance(structure, BinaryStructure):
                 raise ValueError(
                     f"Only binary classification is supported. loss={self.loss!r} needs "
-                    "one label per example, of two classes. For more classes use "
-                    "ComplexMetricClassifier; for one binary problem per class or "
-                    "label, OneVsRestClassifier."
+                    f"one label per example, of two classes.{others * loss.of_sample}"
                 )
             return structure
         if isinstance(structure, MultilabelStructure):
+            if not loss.multi_label:
+                raise ValueError(
+                    "loss='slack_hinge' needs one label per example. For a label "
+                    "indicator use loss='hinge', or SlackRescaledSSVM for a loss of "
+                    "label sets."
+                )
             structure = RankingStructure()
-        self._check_slack(structure)
-        return structure.set_params(label_costs=self.label_costs)
-
-    def _check_slack(self, structure):
-        if self.loss != "slack_hinge":
-            return
-        if isinstance(structure, RankingStructure):
-            raise ValueError(
-                "loss='slack_hinge' needs one label per example. For a label indicator "
-                "use loss='hinge', or SlackRescaledSSVM for a loss of label sets."
-            )
-        if isinstance(structure, BinaryStructure) and self.label_costs is not None:
+        if self.loss == "slack_hinge" and is_binary and self.label_costs is not None:
             raise ValueError(
                 "loss='slack_hinge' supports label_costs for more than two classes "
                 "only. For two classes use class_weight, which is equivalent."
             )
+        return structure.set_params(label_costs=self.label_costs)
 
-    def _make_risk(self, problem, **options):
-        """The risk of the problem's rows, with the arguments that all risks take."""
+    def _attributes_at(self, problem, weights):
         structure = problem.structure
-        if self._has_sample_loss():
-            return self._make_sample_risk(problem, **options)
-        kind = BinaryHinge
-        if self.loss == "logistic":
-            kind = Logistic
-        else:
-            options["label_costs"] = structure.label_costs_
-        if isinstance(structure, RankingStructure):
-            kind = MultilabelHinge
-        elif isinstance(structure, MulticlassStructure):
-            kind = MulticlassHinge
-            options["rescaled"] = self.loss == "slack_hinge"
-        return problem.make_risk(kind, options)
+        if not isinstance(structure, RankingStructure):
+            found = weight_attributes(structure, weights)
+            return found | self._threshold_intercept(problem, weights)
+        structure = problem.with_threshold(weights)
+        found = weight_attributes(structure, weights)
+        return found | {"threshold_": structure.threshold_}
 
-    def _make_sample_risk(self, problem, **options):
-        """The risk of a loss of the whole sample."""
-        structure = problem.structure
-        y = encode(problem.y, structure.classes_)
-        if self.loss == "roc_auc":
-            return RocAucHinge(problem.X, y, problem.weights, **options)
-        # How many rows each row stands for.
-        counts = problem.weights * problem.total
-        by_class = structure.example_weights(problem.y)
-        if by_class is not None:
-            shares = [by_class[y == code][:1].sum() for code in (0, 1)]
-            if min(shares) == 0.0:
-                raise ValueError(
-                    f"loss={self.loss!r} needs rows of both classes with nonzero "
-                    f"class_weight; got class_weight={self.class_weight!r}."
-                )
-            counts = counts / by_class
-            options["class_weight"] = shares
-        if self.loss not in TOP_LOSSES:
-            metric = self._metric(structure.classes_)
-            return ConfusionHinge(problem.X, y, metric, counts, **options)
-        k = self.k if self.loss in NEEDS_K else None
-        if isinstance(k, Real) and not isinstance(k, Integral):
-            k = ceil(k * round(float(counts.sum())))
-        is_recall = self.loss == "recall_at_k"
-        return TopKHinge(problem.X, y, k, counts, recall=is_recall, **options)
-
-    def _metric(self, classes):
-        """The metric that `loss` stands for, of ``classes_[1]`` by default."""
-        metric = METRICS[self.loss]() if isinstance(self.loss, str) else self.loss
-        is_of_one_class = isinstance(metric, OneClassMetric)
-        if is_of_one_class and metric.pos_label is None:
-            metric = clone(metric).set_params(pos_label=classes[1])
-        return get_metric(metric, classes)
-
-    def _cut_off(self, problem, weights):
+    def _threshold_intercept(self, problem, weights):
         """What an order of the scores leaves open: where the positive class begins."""
-        if self.loss not in ORDER_LOSSES or not problem.structure.bias_:
+        if not (loss_of(self).is_order and problem.structure.bias_):
             return {}
         risk = problem.risk
         scores = risk.scores(weights)[:, 0]
@@ -340,40 +230,21 @@ class BatchClassifier(StructuredClassifier):
         )
         return {"intercept_": np.array([-threshold])}
 
-    def _snapshot(self, problem, history, dual):
-        cut_off = self._cut_off(problem, history.solution)
-        return super()._snapshot(problem, history, dual) | cut_off
-
-    def _store(self, problem, result, dual):
-        super()._store(problem, result, dual)
-        vars(self).update(self._cut_off(problem, result.solution))
-
-    def _start(self, structure, before):
-        """Weights of the previous fit, where they are asked for and of use."""
-        if not getattr(self, "warm_start", False) or "coef_" not in before:
+    def _start(self, structure, previous):
+        """Weights of the previous fit, if they are asked for and of use."""
+        if not getattr(self, "warm_start", False) or "coef_" not in previous:
             return None
-        coef = as_array("coef_", before["coef_"])
+        coef = as_array("coef_", previous["coef_"])
         shape = structure.split_weights(np.zeros(structure.n_weights_))[0].shape
-        same_classes = np.array_equal(before.get("classes_"), structure.classes_)
+        same_classes = np.array_equal(previous.get("classes_"), structure.classes_)
         # A fit to sequences has no intercept.
-        if "intercept_" not in before or coef.shape != shape or not same_classes:
-            self._warn_of_cold_start(
+        if "intercept_" not in previous or coef.shape != shape or not same_classes:
+            warn_of_cold_start(
                 "the features or classes are not those", "coefficients are"
             )
             return None
-        w0 = joined_weights(structure, before)
-        if self.loss in ORDER_LOSSES and structure.bias_:
+        w0 = joined_weights(structure, previous)
+        if loss_of(self).is_order and structure.bias_:
             # A threshold, and no weight.
             w0[-1] = 0.0
         return w0
-
-    def _weight_attributes(self, structure, weights):
-        attributes = super()._weight_attributes(structure, weights)
-        if isinstance(structure, RankingStructure):
-            attributes["threshold_"] = structure.threshold_
-        return attributes
-
-    def _structure_at(self, problem, weights):
-        if isinstance(problem.structure, RankingStructure):
-            return problem.with_threshold(weights)
-        return problem.structure

@@ -5,19 +5,18 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.compat import StrOptions
-from sklearn_structsvm.distributed.dask_workers import holds_dask
-from sklearn_structsvm.estimators.problem import (
+from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
+from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C, STEPS
+from sklearn_structsvm.estimators.dual_ascent import exact_steps, frank_wolfe
+from sklearn_structsvm.estimators.method import run
+from sklearn_structsvm.estimators.named_structures import (
     StructureName,
-    check_bounds,
     has_exact_steps,
-    make_distributed_problem,
-    make_problem,
 )
-from sklearn_structsvm.estimators.structured import (
-    TRAINING_CONSTRAINTS,
-    StructuredClassifier,
-)
+from sklearn_structsvm.estimators.problem import bind_data
+from sklearn_structsvm.estimators.structured import StructuredClassifier
+from sklearn_structsvm.estimators.weight_bounds import check_bounds
 from sklearn_structsvm.structures import Structure
 
 
@@ -212,7 +211,8 @@ class BCFWClassifier(StructuredClassifier):
     cache_: bool
 
     _parameter_constraints: dict = {
-        **TRAINING_CONSTRAINTS,
+        **BLOCKS_OF_ONE_C,
+        **STEPS,
         "step": [StrOptions({"auto", "exact", "corrective", "fw", "pairwise", "away"})],
         "algorithm": [StrOptions({"block", "batch"})],
         "average": ["boolean"],
@@ -266,6 +266,7 @@ class BCFWClassifier(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -288,33 +289,21 @@ class BCFWClassifier(StructuredClassifier):
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight)
+        with Fit(self, X, y, sample_weight=sample_weight) as fit:
+            with bind_data(self, X, y, sample_weight) as problem:
+                run(fit, problem, self._method(problem, fit.previous))
+        return self
 
-    def _fit(self, X, y, sample_weight, transaction):
-        data = (X, y, sample_weight)
-        if holds_dask(*data):
-            with make_distributed_problem(self, *data) as problem:
-                bounds = check_bounds(self.coef_bounds, problem.structure)
-                is_exact = self._makes_exact_steps(problem.structure)
-                self._train_distributed(
-                    problem, data, transaction, bounds=bounds, is_exact=is_exact
-                )
-            return
-        problem = make_problem(self, X, y, sample_weight)
+    def _method(self, problem, previous):
         bounds = check_bounds(self.coef_bounds, problem.structure)
         if self._makes_exact_steps(problem.structure):
-            self._train_exact(problem, data, transaction)
-            return
-        self._train_bcfw(
+            return exact_steps(self, problem, previous)
+        return frank_wolfe(
+            self,
             problem,
-            problem.make_oracle(),
-            data,
-            transaction,
+            previous,
             average=self.average,
             bounds=bounds,
-            is_batch=self.algorithm == "batch",
-            sampling=self.sampling,
-            acceleration=self.acceleration,
             algorithm=self.algorithm,
         )
 

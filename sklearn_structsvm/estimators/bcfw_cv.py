@@ -13,11 +13,14 @@ from sklearn_structsvm.estimators.bcfw_path import (
     find_path,
     start_path,
 )
+from sklearn_structsvm.estimators.coefficients import weight_attributes
+from sklearn_structsvm.estimators.constraints import LIMITS
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
 )
-from sklearn_structsvm.estimators.problem import StructureName, make_problem
+from sklearn_structsvm.estimators.named_structures import StructureName
+from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.solvers.blocks.path import default_kappa, first_breakpoint
 from sklearn_structsvm.structures import Structure
@@ -114,11 +117,9 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
     _final_class = BCFWClassifier
     _parameter_constraints: dict = {
+        **{name: values for name, values in LIMITS.items() if name != "C"},
         **PATH_CONSTRAINTS,
         **CV_CONSTRAINTS,
-        "tol": BCFWClassifier._parameter_constraints["tol"],
-        "max_iter": BCFWClassifier._parameter_constraints["max_iter"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -181,9 +182,9 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
 def _follow_path(estimator, X, y, weights, Cs, options):
     """The solutions of :func:`bcfw_path`, as far as it gets."""
-    problem = make_problem(estimator, X, y, weights)
+    problem = bind_local(estimator, X, y, weights)
     lams = [problem.lam(C) for C in Cs]
-    path, cut_by = find_path(estimator, problem, min_lambda=lams[-1], **options)
+    path, stopped_by = find_path(estimator, problem, min_lambda=lams[-1], **options)
     is_whole = lams[-1] >= path.end
 
     def solutions():
@@ -191,8 +192,9 @@ def _follow_path(estimator, X, y, weights, Cs, options):
             if lam < path.end:
                 return
             estimator.set_params(C=float(C))
-            estimator._set_weights(problem.structure, path.coef(lam))
+            found = weight_attributes(problem.structure, path.coef(lam))
+            vars(estimator).update(found)
             # It is within `eps`, but for heuristic paths.
             yield np.nan
 
-    return solutions(), None if is_whole else cut_by
+    return solutions(), None if is_whole else stopped_by

@@ -1,6 +1,5 @@
 """Regularization paths of structural SVMs: solutions for all values of C."""
 
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -9,19 +8,25 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import Interval, validate_params
+from sklearn_structsvm._utils.compat import validate_params
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
+from sklearn_structsvm.estimators.constraints import (
+    BLOCKS,
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    SHARE,
+)
+from sklearn_structsvm.estimators.named_structures import StructureName
 from sklearn_structsvm.estimators.options import check_needs
-from sklearn_structsvm.estimators.problem import (
-    StructureName,
+from sklearn_structsvm.estimators.oracle_faults import (
     check_nothing_to_learn,
-    make_problem,
-    refuse_bounds,
     wrong_words,
 )
+from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import cut_words
-from sklearn_structsvm.estimators.structured import PROBLEM_CONSTRAINTS
+from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
 from sklearn_structsvm.solvers.blocks.path import RegularizationPath, regularization_path
 from sklearn_structsvm.solvers.loop import History
@@ -32,21 +37,21 @@ MIN_LAMBDA = 2.0**-15
 
 # What a path and a cross-validation along paths have in common.
 PATH_CONSTRAINTS = {
-    **PROBLEM_CONSTRAINTS,
-    "eps": [Interval(Real, 0, None, closed="neither")],
+    **BLOCKS,
+    "eps": POSITIVE,
     "heuristic": ["boolean"],
     "step": BCFWClassifier._parameter_constraints["step"],
     "cache": BCFWClassifier._parameter_constraints["cache"],
-    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "max_time": [*POSITIVE, None],
 }
 
 
 @validate_params(
     {
         **PATH_CONSTRAINTS,
-        "kappa": [Interval(Real, 0, 1, closed="neither"), None],
-        "min_lambda": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "kappa": [*SHARE, None],
+        "min_lambda": NON_NEGATIVE,
+        "max_iter": [*COUNT, None],
     },
     prefer_skip_nested_validation=False,
 )
@@ -162,8 +167,8 @@ def bcfw_path(
         random_state=random_state,
     )
     check_needs(estimator)
-    problem = make_problem(estimator, X, y, sample_weight)
-    path, cut_by = find_path(
+    problem = bind_local(estimator, X, y, sample_weight)
+    path, stopped_by = find_path(
         estimator,
         problem,
         eps=eps,
@@ -173,11 +178,11 @@ def bcfw_path(
         max_iter=np.inf if max_iter is None else max_iter,
         max_time=max_time,
     )
-    if cut_by is not None:
-        limit = {"max_iter": max_iter, "max_time": max_time}[cut_by]
-        advice = cut_words(estimator, problem, f"increase {cut_by}")
+    if stopped_by is not None:
+        limit = {"max_iter": max_iter, "max_time": max_time}[stopped_by]
+        advice = cut_words(estimator, problem, f"increase {stopped_by}")
         warn_caller(
-            f"The path was cut short by {cut_by}={limit} at lambda={path.end:.3g}. "
+            f"The path was cut short by {stopped_by}={limit} at lambda={path.end:.3g}. "
             f"{advice}",
             ConvergenceWarning,
         )
@@ -204,7 +209,7 @@ def start_path(estimator, problem):
 def find_path(estimator, problem, **options):
     """`regularization_path` of a problem, as the estimator's parameters have it."""
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    path, cut_by = regularization_path(
+    path, stopped_by = regularization_path(
         start_path(estimator, problem),
         sampling=estimator.sampling,
         acceleration=estimator.acceleration,
@@ -215,4 +220,4 @@ def find_path(estimator, problem, **options):
     )
     if not path.coefs.any() and not problem.structure.flat:
         check_nothing_to_learn(problem)
-    return path, cut_by
+    return path, stopped_by

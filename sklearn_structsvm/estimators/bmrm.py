@@ -13,11 +13,12 @@ from sklearn_structsvm.estimators.batch import (
     SAMPLE_LOSSES,
     BatchClassifier,
 )
-from sklearn_structsvm.estimators.problem import (
+from sklearn_structsvm.estimators.method import Method
+from sklearn_structsvm.estimators.named_structures import (
     STRUCTURE_CONSTRAINT,
     StructureName,
-    refuse_bounds,
 )
+from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.structures import Structure
@@ -265,10 +266,6 @@ class BMRMClassifier(BatchClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _solver(self, problem, risk):
-        options = {"line_search": self.line_search, "subproblem": self.subproblem}
-        return "BMRM", run_bmrm, options
-
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -290,9 +287,20 @@ class BMRMClassifier(BatchClassifier):
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight)
+        return super().fit(X, y, sample_weight)
 
-    def _train_structure(self, problem, data, transaction):
+    def _risk_method(self, problem, options):
+        solve = partial(
+            run_bmrm,
+            problem.risk,
+            problem.lam(self.C),
+            line_search=self.line_search,
+            subproblem=self.subproblem,
+            **options,
+        )
+        return Method("BMRM", solve)
+
+    def _structured_method(self, problem):
         refuse_bounds(problem.structure, type(self).__name__)
         solve = partial(
             run_cutting_plane,
@@ -303,21 +311,13 @@ class BMRMClassifier(BatchClassifier):
             rng=self._rng(),
             **self._limits(),
         )
-        self._run(problem, data, transaction, solve, "Cutting planes")
+        return Method("Cutting planes", solve)
 
-    def _read_structure(self, X, y, classes):
-        structure = super()._read_structure(X, y, classes)
+    def _infer_structure(self, X, y, classes):
+        structure = super()._infer_structure(X, y, classes)
         if structure.flat and self.formulation != "one-slack":
             raise ValueError(
                 f"formulation={self.formulation!r} needs a structure. Pass one, such "
                 "as structure=MulticlassStructure()."
             )
         return structure
-
-    def _for_rows(self):
-        return [
-            *super()._for_rows(),
-            ("line_search", not self.line_search, "each point would cost a decoding"),
-            ("subproblem", self.subproblem != "qp", "all planes are minimised over"),
-            ("warm_start", self.warm_start, "cutting planes start from nothing"),
-        ]

@@ -1,240 +1,33 @@
 """Conditional random fields with a certificate of optimality."""
 
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
-from sklearn.utils import check_consistent_length
 
-from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
-from sklearn_structsvm._utils.borders import as_floats, check_choice, check_sparse
-from sklearn_structsvm._utils.compat import (
-    Interval,
-    StrOptions,
-    available_if,
-)
-from sklearn_structsvm._utils.labels import refuse_missing
-from sklearn_structsvm._utils.threads import count_threads
-from sklearn_structsvm.distributed.dask_workers import holds_dask
-from sklearn_structsvm.estimators.base import require_y
-from sklearn_structsvm.estimators.problem import (
+from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
+from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
+from sklearn_structsvm.estimators.method import Method, run
+from sklearn_structsvm.estimators.named_structures import (
     StructureName,
     has_exact_steps,
-    make_distributed_problem,
-    make_problem,
-    named_structure,
-    refuse_bounds,
 )
-from sklearn_structsvm.estimators.structured import (
-    PROBLEM_CONSTRAINTS,
-    DualPoint,
-    StructuredClassifier,
-    knows,
+from sklearn_structsvm.estimators.probabilistic import (
+    DECODINGS,
+    ProbabilisticClassifier,
 )
+from sklearn_structsvm.estimators.problem import bind_data
+from sklearn_structsvm.estimators.warm_start import find_warm_start
+from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
-from sklearn_structsvm.structures.base import as_object_array
-
-DECODINGS = ("map", "mbr")
-
-# What parameters may be where the examples stay with the workers of a cluster.
-DASK_OPTIONS = {"solver": ("auto", "lbfgs"), "warm_start": (False,)}
-
-
-def log_loss(problem, n_threads):
-    """The risk of a flat problem."""
-    structure = problem.structure
-    options = {"bias": structure.bias_, "n_threads": n_threads}
-    if isinstance(structure, MulticlassStructure):
-        options["n_classes"] = len(structure.classes_)
-        return problem.make_risk(Multinomial, options)
-    return problem.make_risk(Logistic, options)
-
-
-class ProbabilisticClassifier(StructuredClassifier):
-    """Predictions by p(y | x) of a conditional random field, its weights given."""
-
-    def _check_structure(self):
-        structure = named_structure(self.structure)
-        if structure is None or structure.has_sums:
-            return
-        raise ValueError(
-            f"{type(self).__name__} needs a structure that can sum over all labelings: "
-            "ChainStructure, TreeStructure, BinaryStructure, MulticlassStructure or "
-            f"MultilabelStructure; got {self.structure!r}. For other structures use "
-            "BCFWClassifier."
-        )
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the output of each example according to `decoding`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
-            One row per example for flat structures. For others, a sequence with one item
-            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
-            chains.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, a label indicator matrix, or an object array with one labeling
-            per example. For a Dask collection the result is a lazy collection, and for a
-            list of delayed parts a list of delayed results.
-        """
-        check_choice("decoding", self.decoding, DECODINGS)
-        if self.decoding == "map" or holds_dask(X):
-            return super().predict(X)
-        X = self._check_X(X, takes_foreign=True)
-        structure, n_threads = self.structure_, self._n_threads(X)
-        with self._reading() as w:
-            return self._ask(
-                X,
-                lambda X: structure.least_costly(X, structure.marginals(X, w, n_threads)),
-                self._no_labels(),
-            )
-
-    def _marginals(self, X):
-        with self._reading() as w:
-            n_threads = self._n_threads(X)
-            return self._ask(
-                X,
-                lambda X: self.structure_.marginals(X, w, n_threads),
-                self._no_scores(),
-            )
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Compute the marginal probabilities of the classes.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Input data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
-            Probabilities of the classes, in the order of `classes_`, or of the presence
-            of each label. For chains and trees an object array of shape (n_samples,),
-            whose item i has shape (T_i, n_classes): the marginals at each position.
-
-        See Also
-        --------
-        cross_val_predict_proba : The same, by fits to other sequences.
-        """
-        return self._marginals(self._check_X(X, takes_foreign=True))
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Compute the logarithms of the marginal probabilities.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Input data.
-
-        Returns
-        -------
-        ndarray
-            As for `predict_proba`, with -inf where a probability underflows to zero.
-        """
-        proba = self._marginals(self._check_X(X, takes_foreign=True))
-        with np.errstate(divide="ignore"):
-            if self.structure_.flat:
-                xp = foreign_namespace(proba)
-                return np.log(proba, out=proba) if xp is None else xp.log(proba)
-            return as_object_array([np.log(item) for item in proba])
-
-    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        r"""Compute the log-likelihood of the whole labeling of each example.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-            Input data and labelings.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            :math:`\log p(y_i \mid x_i)`, and -inf for a labeling with a label that was
-            not seen in `fit`.
-        """
-        X = self._check_X(X)
-        refuse_foreign(y=y)
-        require_y(self, y)
-        if not self.structure_.flat:
-            _, y = self.structure_.check_data(X, y)
-        else:
-            check_sparse(y, "y")
-            refuse_missing(y)
-            y = y.toarray() if sparse.issparse(y) else np.asarray(y)
-            check_consistent_length(X, y)
-        return self._log_probabilities(X, y)
-
-    def _log_probabilities(self, X, y):
-        n_threads, w = count_threads(self.n_jobs), self._weights
-        # There is one labeling of nothing.
-        return self._ask(
-            X,
-            lambda X, y: self.structure_.log_probabilities(X, y, w, n_threads),
-            nothing=0.0,
-            y=y,
-        )
-
-    def entropy(self, X: Any) -> np.ndarray:
-        r"""Compute the entropy of the predicted distribution of each example, in nats.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Input data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Entropies of :math:`p(y \mid x_i)`, from 0, if one labeling is certain, to the
-            logarithm of the number of labelings.
-        """
-        X = self._check_X(X)
-        n_threads, w = count_threads(self.n_jobs), self._weights
-        return self._ask(
-            X, lambda X: self.structure_.entropies(X, w, n_threads), nothing=0.0
-        )
-
-    @available_if(knows("k_best"))
-    def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k most probable labelings of each example, with their probabilities.
-
-        Parameters
-        ----------
-        X : sequence of n_samples examples
-            Sequences or trees, as in `fit`.
-        k : int, default=5
-            Number of labelings.
-
-        Returns
-        -------
-        labelings : ndarray of shape (n_samples,), dtype object
-            Item i has shape (m_i, T_i), with the most probable labeling first. m_i is k,
-            or the number of labelings if that is smaller.
-        probabilities : ndarray of shape (n_samples,), dtype object
-            Item i has shape (m_i,).
-        """
-        labelings, scores = super().predict_k_best(X, k)
-        X = self._check_X(X)
-        best = [items[0] for items in labelings]
-        logs = self._log_probabilities(X, best)
-        probabilities = [
-            np.exp(log + (values - values[0]))
-            for log, values in zip(logs, scores, strict=True)
-        ]
-        return labelings, as_object_array(probabilities)
 
 
 class CRFClassifier(ProbabilisticClassifier):
@@ -407,18 +200,10 @@ class CRFClassifier(ProbabilisticClassifier):
 
     solver_: str
 
-    _dual_entries = ("weights",)
     _parameter_constraints: dict = {
-        **PROBLEM_CONSTRAINTS,
-        "C": [Interval(Real, 0, None, closed="neither")],
+        **BLOCKS_OF_ONE_C,
         "solver": [StrOptions({"auto", "dual", "lbfgs", "newton"})],
         "decoding": [StrOptions(set(DECODINGS))],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "gap_check_interval": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -462,6 +247,7 @@ class CRFClassifier(ProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -484,83 +270,83 @@ class CRFClassifier(ProbabilisticClassifier):
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight)
+        with Fit(self, X, y, sample_weight=sample_weight) as fit:
+            with bind_data(self, X, y, sample_weight) as problem:
+                run(fit, problem, self._method(problem, fit.previous))
+        return self
 
-    def _fit(self, X, y, sample_weight, transaction):
-        data = (X, y, sample_weight)
-        self._check_structure()
-        if holds_dask(*data):
-            with make_distributed_problem(self, *data, DASK_OPTIONS) as problem:
-                self._check_class_weight(problem)
-                refuse_bounds(problem.structure, type(self).__name__)
-                self.solver_ = "lbfgs"
-                # As many as there are; their weights are with them.
-                oracle = problem.make_sums()
-                weights = np.broadcast_to(1.0, oracle.n_blocks)
-                squares = oracle.mean_squares()
-                self._train_lbfgs(problem, oracle, weights, squares, data, transaction)
-            return
-        problem = make_problem(self, X, y, sample_weight)
-        self._check_class_weight(problem)
+    def _method(self, problem, previous):
+        self._check_class_weight(problem.structure)
         refuse_bounds(problem.structure, type(self).__name__)
-        key = self._dual_key(problem, {})
-        state = self._warm_state(key, transaction.previous, {})
-        self.solver_ = self._settle_solver(problem, state)
-        if self.solver_ != "dual":
-            w0 = None
-            if state is not None:
-                w0 = as_floats("weights", state["weights"], problem.structure.n_weights_)
-            if self.solver_ == "newton":
-                self._train_newton(problem, data, transaction, w0)
-            else:
-                oracle = problem.make_oracle()
-                squares = problem.structure._mean_squares(problem.X, problem.weights)
-                weights = problem.weights
-                self._train_lbfgs(
-                    problem, oracle, weights, squares, data, transaction, w0
-                )
-            if key is not None:
-                state = {"weights": self._weights}
-                self._dual_state = {"key": key, "state": state}
-            return
-        self._train_dual(problem, data, transaction, key, state)
+        start = find_warm_start(self, problem, previous, ("weights",))
+        solver = self._resolved_solver(problem, start.state)
+        if solver == "dual":
+            return self._dual_ascent(problem, start)
+        w0 = None
+        if start.state is not None:
+            n_weights = problem.structure.n_weights_
+            w0 = as_floats("weights", start.state["weights"], n_weights)
+        make = self._newton if solver == "newton" else self._lbfgs
+        return Method(
+            *make(problem, w0),
+            fingerprint=start.fingerprint,
+            resolved={"solver_": solver},
+        )
 
-    def _train_dual(self, problem, data, transaction, key, state):
+    def _newton(self, problem, w0):
+        limits = self._limits()
+        risk = log_loss(problem, limits.pop("n_threads"))
+        solve = partial(run_newton, risk, problem.lam(self.C), w0=w0, **limits)
+        return "Newton's method", solve
+
+    def _lbfgs(self, problem, w0):
+        oracle, weights, squares = problem.make_sums()
+        solve = partial(
+            run_lbfgs,
+            oracle,
+            weights,
+            problem.lam(self.C),
+            w0=w0,
+            squares=squares,
+            **self._limits(),
+        )
+        return "L-BFGS", solve
+
+    def _dual_ascent(self, problem, start):
         lam, limits = problem.lam(self.C), self._limits()
         n_threads = limits["n_threads"]
         ascent = MarginalAscent(problem.make_oracle(), problem.weights, lam)
-        if state is not None:
-            ascent.set_state(state)
-        dual = DualPoint(
-            ascent, partial(certify, ascent, n_threads), key, {"solver_": "dual"}
-        )
+        if start.state is not None:
+            ascent.set_state(start.state)
 
         def hand_over(row):
-            name, steps = self._make_steps(problem, lam, n_threads)
-            dual.iterate = successor = Successor(steps, row, ascent.weights.copy())
-            dual.certify = successor.check
-            dual.settled["solver_"] = name
+            name, steps = self._successor(problem, lam, n_threads)
+            method.iterate = successor = Successor(steps, row, ascent.weights.copy())
+            method.certify = successor.check
+            method.resolved["solver_"] = name
             return successor
 
-        self._run(
-            problem,
-            data,
-            transaction,
-            partial(
-                run_crf,
-                ascent,
-                sampling=self.sampling,
-                acceleration=self.acceleration,
-                gap_check_interval=self.gap_check_interval,
-                rng=self._rng(),
-                successor=hand_over if self.solver == "auto" else None,
-                **limits,
-            ),
-            "Dual ascent",
-            dual=dual,
+        solve = partial(
+            run_crf,
+            ascent,
+            sampling=self.sampling,
+            acceleration=self.acceleration,
+            gap_check_interval=self.gap_check_interval,
+            rng=self._rng(),
+            successor=hand_over if self.solver == "auto" else None,
+            **limits,
         )
+        method = Method(
+            "Dual ascent",
+            solve,
+            ascent,
+            partial(certify, ascent, n_threads),
+            start.fingerprint,
+            {"solver_": "dual"},
+        )
+        return method
 
-    def _make_steps(self, problem, lam, n_threads):
+    def _successor(self, problem, lam, n_threads):
         """The solver that follows a slow ascent: its name, and steps of it.
 
         From zero: the scores that ascent leaves are too large for Newton's method, which
@@ -569,13 +355,13 @@ class CRFClassifier(ProbabilisticClassifier):
         if has_exact_steps(problem.structure):
             risk = log_loss(problem, n_threads)
             return "newton", NewtonSteps(risk, lam, self.tol)
-        squares = problem.structure._mean_squares(problem.X, problem.weights)
-        oracle = problem.make_oracle()
-        steps = LBFGSSteps(oracle, problem.weights, lam, n_threads, squares=squares)
-        return "lbfgs", steps
+        oracle, weights, squares = problem.make_sums()
+        return "lbfgs", LBFGSSteps(oracle, weights, lam, n_threads, squares=squares)
 
-    def _settle_solver(self, problem, state):
-        """What `solver` stands for, where `state` is that of a fit before, or None."""
+    def _resolved_solver(self, problem, state):
+        """What `solver` stands for; `state` is that of the previous fit, or None."""
+        if problem.is_remote:
+            return "lbfgs"
         structure = problem.structure
         # As exact steps do, it takes rows and classes as they are.
         has_newton = has_exact_steps(structure)
@@ -590,35 +376,26 @@ class CRFClassifier(ProbabilisticClassifier):
         # With more features, vectors of their length are what takes the time of a Newton
         # step, and the dual is the smaller problem.
         is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)
-        # Ascent was left, or not begun, where there are weights alone.
+        # Ascent was left, or not begun, if there are weights alone.
         has_weights = state is not None and "factors" not in state
         if is_tall or has_weights:
             return "newton" if has_newton else "lbfgs"
         return "dual"
 
-    def _train_newton(self, problem, data, transaction, w0):
-        limits = self._limits()
-        risk = log_loss(problem, limits.pop("n_threads"))
-        solve = partial(run_newton, risk, problem.lam(self.C), w0=w0, **limits)
-        self._run(problem, data, transaction, solve, "Newton's method")
-
-    def _train_lbfgs(self, problem, oracle, weights, squares, data, transaction, w0=None):
-        solve = partial(
-            run_lbfgs,
-            oracle,
-            weights,
-            problem.lam(self.C),
-            w0=w0,
-            squares=squares,
-            **self._limits(),
-        )
-        self._run(problem, data, transaction, solve, "L-BFGS")
-
-    def _check_class_weight(self, problem):
-        structure = problem.structure
+    def _check_class_weight(self, structure):
         if self.class_weight is not None and not structure.flat:
             raise ValueError(
                 f"class_weight cannot be used with {type(structure).__name__} here, "
                 "because the likelihood is that of whole labelings. Use sample_weight, "
                 "or decoding='mbr' with label_costs of the structure."
             )
+
+
+def log_loss(problem, n_threads):
+    """The risk of a flat problem."""
+    structure = problem.structure
+    options = {"bias": structure.bias_, "n_threads": n_threads}
+    if isinstance(structure, MulticlassStructure):
+        options["n_classes"] = len(structure.classes_)
+        return problem.make_risk(Multinomial, options)
+    return problem.make_risk(Logistic, options)

@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm.estimators.crf import CRFClassifier, ProbabilisticClassifier
+from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
 )
-from sklearn_structsvm.estimators.problem import StructureName
+from sklearn_structsvm.estimators.named_structures import StructureName
+from sklearn_structsvm.estimators.probabilistic import ProbabilisticClassifier
 from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.structures import Structure
 
@@ -161,12 +162,8 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X, y, sample_weight, params, transaction):
-        self._check_structure()
-        super()._fit(X, y, sample_weight, params, transaction)
-
-    def _warn_of_gaps(self, problem, Cs, means, cut_by):
-        super()._warn_of_gaps(problem, Cs, means, cut_by)
+    def _warn_of_gaps(self, problem, Cs, means, stopped_by):
+        super()._warn_of_gaps(problem, Cs, means, stopped_by)
         short = self.dual_gaps_path_ > self.tol
         if short.any():
             advice = cut_words(

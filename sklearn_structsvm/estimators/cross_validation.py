@@ -1,7 +1,7 @@
 """What estimators that choose C by cross-validation share: folds, scores, the choice."""
 
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -27,11 +27,13 @@ from sklearn_structsvm._utils.compat import (
     _check_method_params,
     _safe_indexing,
     accepts_weights,
+    with_callbacks,
 )
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
-from sklearn_structsvm.estimators.base import FitProgress
-from sklearn_structsvm.estimators.problem import check_scale, make_problem
+from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.method import run
+from sklearn_structsvm.estimators.problem import bind_local, check_scale
 from sklearn_structsvm.estimators.remedies import cut_words
 
 # Values of C at most: beyond, one has mistaken them for something else.
@@ -45,6 +47,24 @@ CV_CONSTRAINTS = {
 }
 
 
+@dataclass
+class FoldPath:
+    """What was found of a fold.
+
+    Attributes
+    ----------
+    scores, gaps : list of float
+        Of the first values of C: the scores, and the duality gaps on the training part,
+        NaN if they are not known.
+    stopped_by : "max_iter", "max_time" or None
+        What kept the path from the other values.
+    """
+
+    scores: list[float]
+    gaps: list[float]
+    stopped_by: str | None
+
+
 class CrossValidatedMixin:
     """C of the best mean score over folds, fitted to all data.
 
@@ -54,7 +74,8 @@ class CrossValidatedMixin:
 
     cv: Any
     scoring: Any
-    _fit_or_restore: Callable[..., Self]
+    max_iter: int
+    verbose: int
 
     def _range(self, problem):
         """The least and the largest C that a number of values lies between."""
@@ -66,15 +87,16 @@ class CrossValidatedMixin:
         Returns
         -------
         callable
-            (estimator, X, y, weights, Cs) -> (path, cut_by): an iterator that makes the
-            estimator the one for the next C and gives its duality gap, and as
-            `_score_fold` returns it.
+            (estimator, X, y, weights, Cs) -> path, stopped_by: an iterator that makes
+            the estimator the one for the next C and gives its duality gap, and as of a
+            `FoldPath`.
         """
         raise NotImplementedError
 
     def _keep_gaps(self, gaps_path):
         """Make the gaps of the folds an attribute, where they are known."""
 
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any
     ) -> Self:
@@ -94,7 +116,49 @@ class CrossValidatedMixin:
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight, params)
+        with Fit(self, X, y, sample_weight=sample_weight) as fit:
+            for_splits, for_scores = self._routed(sample_weight, params)
+            problem = bind_local(self, X, y, sample_weight)
+            n = len(problem.weights) if problem.structure.flat else len(problem.given[0])
+            weights = check_weights(sample_weight, n)
+            Cs = self._grid(problem)
+            check_scale(self, problem, float(Cs[-1]))
+            is_weighted = self.scoring is None or "sample_weight" in for_scores
+            folds = self._folds(problem, weights, for_splits, is_weighted)
+            final = self._classifier(problem.structure)
+            if "sample_weight" in for_scores:
+                for_scores = for_scores | {"sample_weight": weights}
+            progress = fit.progress(len(folds) + 1).begin()
+            paths = self._paths(
+                folds,
+                (final, *problem.given, weights, Cs, self.scoring, for_scores),
+                progress,
+            )
+            scores_path, gaps_path = self._scores_and_gaps(problem, Cs, paths)
+            n_scored = min(len(path.scores) for path in paths)
+            with np.errstate(invalid="ignore"):
+                means = scores_path[:n_scored].mean(axis=1)
+            best = self._choice(Cs, scores_path, means)
+            final.set_params(C=Cs[best], verbose=self.verbose)
+            # Its passes are told as those of a part of this fit.
+            part = progress.part("final-fit", self.max_iter)
+            final_fit = Fit(final, X, y, sample_weight=sample_weight).within(part)
+            try:
+                with final_fit:
+                    run(final_fit, problem, final._method(problem, {}))
+            finally:
+                # Also if it ends with a warning that was turned into an error.
+                if final_fit.is_committed:
+                    fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
+                    vars(self).update(fitted)
+                    self.Cs_, self.C_ = Cs, float(Cs[best])
+                    self.scores_path_ = scores_path
+                    self._keep_gaps(gaps_path)
+                    fit.commit()
+            # All that there is to know is set.
+            progress.end(dict)
+            self._warn_of_gaps(problem, Cs, means, [path.stopped_by for path in paths])
+        return self
 
     def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this estimator, its splitter and its scorer.
@@ -132,61 +196,20 @@ class CrossValidatedMixin:
         takes_weights = self.scoring is None or accepts_weights(get_scorer(self.scoring))
         return params, weights if takes_weights else {}
 
-    def _fit(self, X, y, sample_weight, params, transaction):
-        for_splits, for_scores = self._routed(sample_weight, params)
-        problem = make_problem(self, X, y, sample_weight)
-        X_given, y_given = problem.given
-        n = len(problem.weights) if problem.structure.flat else len(X_given)
-        weights = check_weights(sample_weight, n)
-        Cs = self._grid(problem)
-        check_scale(self, problem, float(Cs[-1]))
-        is_weighted = self.scoring is None or "sample_weight" in for_scores
-        folds = self._folds(problem, weights, for_splits, is_weighted)
-        final = self._classifier(problem.structure)
-        if "sample_weight" in for_scores:
-            for_scores = for_scores | {"sample_weight": weights}
-        scoring = self.scoring, for_scores
-        fold_args = (final, X_given, y_given, weights, Cs, *scoring)
-        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        task = FitProgress.of_fit(
-            self, {"X": X, "y": y, "metadata": metadata}, len(folds) + 1
-        ).begin()
-        paths = self._paths(folds, fold_args, task)
-        scores_path, gaps_path = np.full((2, len(Cs), len(folds)), np.nan)
-        for k, (scores, gaps, _) in enumerate(paths):
-            scores_path[: len(scores), k] = scores
-            gaps_path[: len(gaps), k] = gaps
-        cut_by = [limit for _, _, limit in paths]
-        n_scored = min(len(scores) for scores, _, _ in paths)
-        if n_scored == 0:
-            limit = next(limit for limit in cut_by if limit is not None)
+    def _scores_and_gaps(self, problem, Cs, paths):
+        """Of each C and fold, NaN where a path was cut short; error where all were."""
+        scores_path, gaps_path = np.full((2, len(Cs), len(paths)), np.nan)
+        for k, path in enumerate(paths):
+            scores_path[: len(path.scores), k] = path.scores
+            gaps_path[: len(path.gaps), k] = path.gaps
+        if min(len(path.scores) for path in paths) == 0:
+            limit = next(path.stopped_by for path in paths if path.stopped_by)
             advice = cut_words(self, problem, f"increase {limit}", "try smaller Cs")
             raise ValueError(
                 f"No C can be chosen: {limit}={getattr(self, limit)} cut the path of a "
                 f"fold short before C={Cs[0]:.3g}, the smallest. {advice}"
             )
-        with np.errstate(invalid="ignore"):
-            means = scores_path[:n_scored].mean(axis=1)
-        best = self._choice(Cs, scores_path, means)
-        final.set_params(C=Cs[best], verbose=self.verbose)
-        # Its passes are told as those of a part of this fit.
-        final_task = task.part("final-fit", self.max_iter)
-        final._fit_task = lambda data: final_task
-        try:
-            final.fit(X, y, sample_weight)
-        finally:
-            # Also where it ends with a warning that was turned into an error.
-            if hasattr(final, "coef_"):
-                fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
-                vars(self).update(fitted)
-                self.Cs_ = Cs
-                self.C_ = float(Cs[best])
-                self.scores_path_ = scores_path
-                self._keep_gaps(gaps_path)
-                transaction.commit()
-        # All that there is to know is set.
-        task.end(dict)
-        self._warn_of_gaps(problem, Cs, means, cut_by)
+        return scores_path, gaps_path
 
     def _choice(self, Cs, scores_path, means):
         """The place of C, by `refit`."""
@@ -219,21 +242,21 @@ class CrossValidatedMixin:
             )
         return int(chosen)
 
-    def _paths(self, folds, args, task):
-        """What `_score_fold` finds of each fold, the folds being parts of the task."""
+    def _paths(self, folds, args, progress):
+        """The `FoldPath` of each fold, the folds being parts of the progress."""
         found = Parallel(
             n_jobs=min(effective_n_jobs(self.n_jobs), len(folds)),
             # One by one, which not all of joblib's backends can do.
-            return_as="generator" if task.listened else "list",
+            return_as="generator" if progress.listened else "list",
         )(delayed(_score_fold)(*fold, *args, self._follow()) for fold in folds)
         found, paths = iter(found), []
         for _ in folds:
-            fold = task.part("fold").begin()
+            fold = progress.part("fold").begin()
             paths.append(next(found))
             fold.end()
         return paths
 
-    def _warn_of_gaps(self, problem, Cs, means, cut_by):
+    def _warn_of_gaps(self, problem, Cs, means, stopped_by):
         """Say which values of C were not chosen among, and why."""
         undefined = Cs[: len(means)][~np.isfinite(means)]
         if len(undefined):
@@ -242,12 +265,12 @@ class CrossValidatedMixin:
                 "score of a fold is not. C was chosen among the other values.",
                 UserWarning,
             )
-        limits = [limit for limit in cut_by if limit is not None]
+        limits = [limit for limit in stopped_by if limit is not None]
         if limits:
             advice = cut_words(self, problem, f"increase {limits[0]}", "end Cs there")
             warn_caller(
-                f"The paths of {len(limits)} of {len(cut_by)} folds were cut short by "
-                f"{limits[0]}={getattr(self, limits[0])}, so that C above "
+                f"The paths of {len(limits)} of {len(stopped_by)} folds were cut short "
+                f"by {limits[0]}={getattr(self, limits[0])}, so that C above "
                 f"{Cs[len(means) - 1]:.3g} has no score. {advice}",
                 ConvergenceWarning,
             )
@@ -324,23 +347,19 @@ def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, fo
 
     Returns
     -------
-    scores, gaps : list of float
-        Of the first values of C: the scores, and the duality gaps on the training part
-        where they are known.
-    cut_by : "max_iter", "max_time" or None
-        What kept the path from the others.
+    FoldPath
     """
     estimator = clone(estimator)
     X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
     X_train, y_train = _safe_indexing(X, train), _safe_indexing(y, train)
-    path, cut_by = follow(estimator, X_train, y_train, weights[train], Cs)
+    path, stopped_by = follow(estimator, X_train, y_train, weights[train], Cs)
     scorer = check_scoring(estimator, scoring=scoring)
     kwargs = _check_method_params(X, metadata, indices=test)
     scores, gaps = [], []
     for gap in path:
         scores.append(_as_number(scorer(estimator, X_test, y_test, **kwargs)))
         gaps.append(gap)
-    return scores, gaps, cut_by
+    return FoldPath(scores, gaps, stopped_by)
 
 
 def _as_number(score):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.estimators.batch_losses import LOSSES
 
 
 @dataclass(frozen=True)
@@ -50,19 +51,22 @@ NO_CACHE = Need(
 
 _QUASI_NEWTON = ("auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs")
 _ORTHANT = ("owlqn", "owlqn*")
-_ROW_LOSSES = ("hinge", "slack_hinge")
-_TABLE_LOSSES = ("f1", "jaccard", "zero_one", "roc_auc", ConfusionMetric)
 
 _BATCH: dict[str, list[Need]] = {
-    "k": [Need(None, "loss", ("precision_at_k", "recall_at_k"))],
+    "k": [Need(None, "loss", tuple(k for k in LOSSES if LOSSES[k].takes_k))],
     "label_costs": [
-        Need(None, "loss", _ROW_LOSSES, "Use class_weight for weights of the classes.")
+        Need(
+            None,
+            "loss",
+            tuple(k for k in LOSSES if LOSSES[k].multi_class),
+            "Use class_weight for weights of the classes.",
+        )
     ],
     "class_weight": [
         Need(
             None,
             "loss",
-            (*_ROW_LOSSES, "logistic", *_TABLE_LOSSES),
+            (*(k for k in LOSSES if LOSSES[k].takes_class_weight), ConfusionMetric),
             "The others count the rows of one class among the first k.",
         )
     ],
@@ -169,15 +173,45 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
 }
 
 
+# What parameters may be if the examples stay with the workers of a cluster, by the names
+# of estimators.
+_DASK_BLOCKS: dict[str, tuple[Any, ...]] = {
+    "algorithm": ("block",),
+    "average": (False, "auto"),
+    "step": ("auto", "exact", "corrective", "pairwise", "away"),
+    "sampling": ("auto", "permuted"),
+    "warm_start": (False,),
+}
+DASK_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "BCFWClassifier": _DASK_BLOCKS,
+    "SlackRescaledSSVM": {"solver": ("bcfw",), **_DASK_BLOCKS},
+    "CRFClassifier": {"solver": ("auto", "lbfgs"), "warm_start": (False,)},
+}
+
+
+# What only risks of rows know, and why structures do not, by the names of estimators.
+_RISKS: dict[str, str] = {
+    "loss": "see SlackRescaledSSVM for their slacks",
+    "label_costs": "a structure has its own loss",
+}
+ROW_OPTIONS: dict[str, dict[str, str]] = {
+    "BMRMClassifier": {
+        **_RISKS,
+        "line_search": "each point would cost a decoding",
+        "subproblem": "all planes are minimised over",
+        "warm_start": "cutting planes start from nothing",
+    },
+    "PragamClassifier": _RISKS,
+}
+
+
 def check_needs(estimator):
     """ValueError where a parameter of an estimator needs another value of a second one.
 
     Whatever the data are: what depends on them is said where they are known.
     """
-    for kind in type(estimator).__mro__:
-        if kind.__name__ in NEEDS and kind.__module__.startswith(PACKAGE):
-            break
-    else:
+    kind = _named_in(NEEDS, estimator)
+    if kind is None:
         return
     defaults = signature(kind.__init__).parameters
     for name, needs in NEEDS[kind.__name__].items():
@@ -187,6 +221,41 @@ def check_needs(estimator):
                 other = getattr(estimator, need.other)
                 if not _is_one(other, need.allowed):
                     raise ValueError(_words(name, value, need, other))
+
+
+def check_dask_options(estimator):
+    """ValueError if a parameter of an estimator needs data in memory."""
+    kind = _named_in(DASK_OPTIONS, estimator)
+    if kind is None:
+        return
+    for name, allowed in DASK_OPTIONS[kind.__name__].items():
+        value = getattr(estimator, name, allowed[0])
+        if value not in allowed:
+            raise ValueError(
+                f"{name}={value!r} needs data in memory; with Dask it must be "
+                f"{' or '.join(map(repr, allowed))}."
+            )
+
+
+def refuse_row_options(estimator, structure):
+    """ValueError if a parameter is for rows, and the data are of a structure."""
+    kind = _named_in(ROW_OPTIONS, estimator)
+    defaults = signature(kind.__init__).parameters
+    for name, reason in ROW_OPTIONS[kind.__name__].items():
+        value = getattr(estimator, name)
+        if not _is_one(value, (defaults[name].default,)):
+            raise ValueError(
+                f"{name}={value!r} is for rows whose structure is read from y, and not "
+                f"for {structure}: {reason}."
+            )
+
+
+def _named_in(table, estimator):
+    """The class of the package that an estimator is of, if a table names it."""
+    for kind in type(estimator).__mro__:
+        if kind.__name__ in table and kind.__module__.startswith(PACKAGE):
+            return kind
+    return None
 
 
 def _has(need, value, default):

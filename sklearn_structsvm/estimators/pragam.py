@@ -6,12 +6,12 @@ from typing import Any, Literal, Self
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
-from sklearn_structsvm.estimators.problem import (
+from sklearn_structsvm.estimators.method import Method
+from sklearn_structsvm.estimators.named_structures import (
     STRUCTURE_CONSTRAINT,
     StructureName,
-    refuse_bounds,
 )
-from sklearn_structsvm.risks import BinaryHinge
+from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
 from sklearn_structsvm.solvers.blocks.excessive_gap import run_excessive_gap
 from sklearn_structsvm.structures import BinaryStructure, Structure
@@ -201,10 +201,6 @@ class PragamClassifier(BatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solver(self, problem, risk):
-        frees_intercept = self.fit_intercept and isinstance(risk, BinaryHinge)
-        return "Pragam", run_pragam, {"fit_intercept": frees_intercept}
-
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -224,9 +220,28 @@ class PragamClassifier(BatchClassifier):
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight)
+        return super().fit(X, y, sample_weight)
 
-    def _train_structure(self, problem, data, transaction):
+    def _risk_method(self, problem, options):
+        is_binary = isinstance(problem.structure, BinaryStructure)
+        solve = partial(
+            run_pragam,
+            problem.risk,
+            problem.lam(self.C),
+            fit_intercept=self.fit_intercept and is_binary,
+            **options,
+        )
+        return Method("Pragam", solve)
+
+    def _risk_bias(self, structure):
+        if not (isinstance(structure, BinaryStructure) and structure.bias_):
+            return structure.bias_
+        # The solver appends b to the weights, where the structure has the weight of its
+        # constant feature: with a value of 1 they are the same.
+        structure.bias_ = 1.0
+        return 0.0
+
+    def _structured_method(self, problem):
         oracle = problem.make_oracle()
         if not oracle.has_marginals:
             raise TypeError(
@@ -243,12 +258,4 @@ class PragamClassifier(BatchClassifier):
             problem.lam(self.C),
             **self._limits(),
         )
-        self._run(problem, data, transaction, solve, "Pragam")
-
-    def _make_risk(self, problem, bias, **options):
-        if isinstance(problem.structure, BinaryStructure) and bias:
-            # The solver appends b to the weights, where the structure has the weight of
-            # its constant feature: with a value of 1 they are the same.
-            problem.structure.bias_ = 1.0
-            bias = 0.0
-        return super()._make_risk(problem, bias=bias, **options)
+        return Method("Pragam", solve)

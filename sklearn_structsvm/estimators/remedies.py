@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.columns import describe_columns
-from sklearn_structsvm.estimators.problem import Problem, has_exact_steps
+from sklearn_structsvm.estimators.named_structures import has_exact_steps
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -43,28 +43,28 @@ LARGE = 0.1
 CUTTING_PLANES = "which solves the same problem by cutting planes"
 
 
-def shortfall_words(estimator, problem, result, name, doubt=""):
+def convergence_message(estimator, problem, result, name, hint=""):
     """What to tell of a result that is not within `tol`.
 
     Parameters
     ----------
     estimator : StructuredClassifier
-    problem : Problem, or one of Dask
+    problem : LocalProblem or RemoteProblem
     result : SolverResult
     name : str
         Of the method.
-    doubt : str
+    hint : str
         Why no solver may close the gap, in sentences.
     """
     gap = f"a duality gap of {result.gap:.3g} > tol={estimator.tol:.3g}"
     scaling, limit = scaling_words(estimator, problem), result.status
     if limit == "stalled":
-        if not doubt:
+        if not hint:
             is_large = result.gap > LARGE * abs(result.objective)
             way = "use a smaller C" if is_large else "use a larger tol"
             advice = _advice(scaling, [way])
-            doubt = f"Rounding errors prevent further progress. {advice}"
-        return f"{name} made no further progress, but {gap} remains. {doubt}"
+            hint = f"Rounding errors prevent further progress. {advice}"
+        return f"{name} made no further progress, but {gap} remains. {hint}"
     words = (
         f"{name} stopped at {limit}={getattr(estimator, limit)} with {gap}: the "
         "objective is at most that far from its optimum."
@@ -86,7 +86,7 @@ def shortfall_words(estimator, problem, result, name, doubt=""):
         if another:
             ways.insert(0, f"try {another}")
     words += f" {_advice(scaling, ways)}"
-    return f"{words} {doubt}" if doubt else words
+    return f"{words} {hint}" if hint else words
 
 
 def cut_words(estimator, problem, *ways):
@@ -158,7 +158,7 @@ def _of_bcfw(estimator, problem):
     if estimator.algorithm == "batch":
         return "algorithm='block'"
     slow = _slow_options(estimator)
-    if slow or not isinstance(problem, Problem):
+    if slow or problem.is_remote:
         return slow
     if estimator.coef_bounds is not None or problem.structure.weight_bounds() is not None:
         return ""
@@ -170,13 +170,13 @@ def _of_slack_rescaling(estimator, problem):
         return "solver='bcfw'"
     slow = _slow_options(estimator)
     is_bounded = problem.structure.weight_bounds() is not None
-    if slow or is_bounded or not isinstance(problem, Problem):
+    if slow or is_bounded or problem.is_remote:
         return slow
     return "solver='cutting_plane'"
 
 
 def _of_crf(estimator, problem):
-    if not isinstance(problem, Problem):
+    if problem.is_remote:
         return ""
     if estimator.solver == "lbfgs" and has_exact_steps(problem.structure):
         return "solver='newton'"
@@ -184,7 +184,7 @@ def _of_crf(estimator, problem):
 
 
 def _of_bmrm(estimator, problem):
-    if not isinstance(problem, Problem) or problem.risk is not None:
+    if problem.is_remote or problem.risk is not None:
         if estimator.subproblem == "line":
             return "subproblem='qp'"
         if not estimator.line_search:
@@ -247,7 +247,7 @@ def _in_all(result, more):
 
 def _columns_of(problem):
     """Sizes, means and spreads of the columns; None where they are not known."""
-    if not isinstance(problem, Problem):
+    if problem.is_remote:
         return None
     X, structure = problem.X, problem.structure
     n, most = (X.shape[0], MOST_ROWS) if structure.flat else (len(X), MOST_ITEMS)

@@ -1,25 +1,22 @@
 """Structural SVMs with slack rescaling."""
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.compat import Interval, StrOptions
-from sklearn_structsvm.distributed.dask_workers import holds_dask
-from sklearn_structsvm.estimators.problem import (
-    StructureName,
-    check_bounds,
-    make_distributed_problem,
-    make_problem,
-    refuse_bounds,
-)
-from sklearn_structsvm.estimators.structured import (
-    TRAINING_CONSTRAINTS,
-    StructuredClassifier,
-)
+from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
+from sklearn_structsvm.distributed.steps import as_it_is
+from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C, COUNT, STEPS
+from sklearn_structsvm.estimators.dual_ascent import frank_wolfe
+from sklearn_structsvm.estimators.method import Method, run
+from sklearn_structsvm.estimators.named_structures import StructureName
+from sklearn_structsvm.estimators.problem import bind_data
+from sklearn_structsvm.estimators.structured import StructuredClassifier
+from sklearn_structsvm.estimators.weight_bounds import check_bounds, refuse_bounds
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
@@ -214,12 +211,13 @@ class SlackRescaledSSVM(StructuredClassifier):
     n_queries_: int
 
     _parameter_constraints: dict = {
-        **TRAINING_CONSTRAINTS,
+        **BLOCKS_OF_ONE_C,
+        **STEPS,
         "rescaling": [StrOptions({"slack", "margin"})],
         "search": [StrOptions(set(SEARCHES))],
         "solver": [StrOptions({"bcfw", "sgd", "cutting_plane"})],
         "search_rtol": [Interval(Real, 0, 1, closed="left")],
-        "max_queries": [Interval(Integral, 1, None, closed="left")],
+        "max_queries": COUNT,
         "formulation": [StrOptions({"n-slack", "one-slack"})],
         "average": ["boolean", StrOptions({"auto"})],
     }
@@ -279,6 +277,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -301,73 +300,65 @@ class SlackRescaledSSVM(StructuredClassifier):
         self : object
             Fitted estimator.
         """
-        return self._fit_or_restore(X, y, sample_weight)
+        with Fit(self, X, y, sample_weight=sample_weight) as fit:
+            with bind_data(self, X, y, sample_weight) as problem:
+                run(fit, problem, self._method(problem, fit.previous))
+        return self
 
-    def _fit(self, X, y, sample_weight, transaction):
-        if holds_dask(X, y, sample_weight):
-            self._fit_to_dask((X, y, sample_weight), transaction)
-            return
-        problem = make_problem(self, X, y, sample_weight)
-        oracle = problem.make_oracle()
+    def _method(self, problem, previous):
+        wrap = as_it_is
         if self.rescaling == "slack":
-            check_search(oracle, self.search, type(problem.structure).__name__)
-            oracle = SlackOracle(oracle, self.search, self.search_rtol, self.max_queries)
-        data = (X, y, sample_weight)
-        try:
-            if self.solver == "bcfw":
-                self._train_bcfw(
-                    problem,
-                    oracle,
-                    data,
-                    transaction,
-                    average=self.average is True,
-                    bounds=check_bounds(None, problem.structure),
-                    kind={"rescaling": self.rescaling},
-                    sampling=self.sampling,
-                    acceleration=self.acceleration,
-                )
-            else:
-                self._train_otherwise(problem, oracle, data, transaction)
-        finally:
-            if hasattr(self, "n_oracle_calls_"):
-                self.n_queries_ = getattr(oracle, "n_queries", self.n_oracle_calls_)
-
-    def _fit_to_dask(self, data, transaction):
-        with make_distributed_problem(self, *data) as problem:
-            bounds = check_bounds(None, problem.structure)
-            if self.rescaling == "margin":
-                self._train_distributed(problem, data, transaction, bounds=bounds)
-                self.n_queries_ = self.n_oracle_calls_
-                return
-            name = type(problem.structure).__name__
-            check_search(problem.make_oracle(), self.search, name)
-            options = {"search": self.search, "rtol": self.search_rtol}
-            wrap = partial(SlackOracle, max_queries=self.max_queries, **options)
-            iterate = self._train_distributed(
-                problem, data, transaction, wrap=wrap, bounds=bounds
+            wrap = partial(
+                _searching,
+                search=self.search,
+                rtol=self.search_rtol,
+                max_queries=self.max_queries,
+                name=type(problem.structure).__name__,
             )
-            self.n_queries_ = iterate.n_queries
-
-    def _train_otherwise(self, problem, oracle, data, transaction):
-        """By stochastic subgradients or cutting planes, which keep no state."""
-        refuse_bounds(problem.structure, f"solver={self.solver!r}")
-        options = self._limits() | {"rng": self._rng()}
-        if self.solver == "sgd":
-            name, run = "SGD", run_sgd
-            options |= {
-                "sampling": "permuted" if self.sampling == "auto" else self.sampling,
-                "average": self.average is not False,
-                "gap_check_interval": self.gap_check_interval,
-            }
+            if problem.is_remote:
+                # Refused here, rather than by the workers.
+                wrap(problem.make_oracle())
+        if self.solver == "bcfw":
+            method = frank_wolfe(
+                self,
+                problem,
+                previous,
+                average=self.average is True,
+                bounds=check_bounds(None, problem.structure),
+                wrap=wrap,
+                rescaling=self.rescaling,
+            )
+            asked = method.iterate if problem.is_remote else method.iterate.oracle
         else:
-            name, run = "Cutting planes", run_cutting_plane
-            options["form"] = self.formulation
-        solve = partial(run, oracle, problem.weights, problem.lam(self.C), **options)
-        self._run(problem, data, transaction, solve, name)
+            asked = wrap(problem.make_oracle())
+            method = self._method_without_state(problem, asked)
+        if self.rescaling == "margin":
+            method.count_queries = lambda result: result.n_oracle_calls
+        else:
+            method.count_queries = lambda result: asked.n_queries
+        return method
 
-    def _doubt(self, problem, result):
+    def _method_without_state(self, problem, oracle):
+        """Stochastic subgradients or cutting planes, which keep no state."""
+        refuse_bounds(problem.structure, f"solver={self.solver!r}")
+        common = oracle, problem.weights, problem.lam(self.C)
+        options = self._limits() | {"rng": self._rng()}
+        if self.solver == "cutting_plane":
+            solve = partial(run_cutting_plane, *common, form=self.formulation, **options)
+            return Method("Cutting planes", solve)
+        solve = partial(
+            run_sgd,
+            *common,
+            sampling="permuted" if self.sampling == "auto" else self.sampling,
+            average=self.average is not False,
+            gap_check_interval=self.gap_check_interval,
+            **options,
+        )
+        return Method("SGD", solve)
+
+    def _convergence_hint(self, problem, result):
         if self.rescaling == "margin" or self.search == "exact":
-            return super()._doubt(problem, result)
+            return super()._convergence_hint(problem, result)
         if self.search != "angular":
             # Some structures, such as graphs, have neither.
             served = served_searches(problem.make_oracle())
@@ -386,3 +377,9 @@ class SlackRescaledSSVM(StructuredClassifier):
             f"violation, or after max_queries={self.max_queries}: use a smaller and a "
             "larger one, or a larger tol."
         )
+
+
+def _searching(oracle, search, rtol, max_queries, name):
+    """The oracle that finds most violated outputs by the oracle of a structure."""
+    check_search(oracle, search, name)
+    return SlackOracle(oracle, search, rtol, max_queries)

@@ -1,21 +1,21 @@
 """Linear classifiers trained by quasi-Newton methods for nonsmooth functions."""
 
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.distributed.blocks import ExactSteps
-from sklearn_structsvm.distributed.dask_problem import DaskProblem
+from sklearn_structsvm.distributed.steps import ExactSteps
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
     SAMPLE_LOSSES,
     BatchClassifier,
 )
-from sklearn_structsvm.estimators.problem import has_exact_steps, make_ascent
+from sklearn_structsvm.estimators.constraints import COUNT, NON_NEGATIVE
+from sklearn_structsvm.estimators.method import Method
+from sklearn_structsvm.estimators.named_structures import has_exact_steps
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
@@ -203,9 +203,9 @@ class SubLBFGSClassifier(BatchClassifier):
         "penalty": [StrOptions(set(SOLVERS))],
         "solver": [StrOptions({"auto", *SOLVERS["l2"], *SOLVERS["l1"]})],
         "line_search": [StrOptions({"exact", "wolfe"})],
-        "buffer": [Interval(Integral, 1, None, closed="left")],
-        "direction_tol": [Interval(Real, 0, None, closed="left")],
-        "max_directions": [Interval(Integral, 1, None, closed="left")],
+        "buffer": COUNT,
+        "direction_tol": NON_NEGATIVE,
+        "max_directions": COUNT,
         "warm_start": ["boolean"],
     }
 
@@ -268,29 +268,29 @@ class SubLBFGSClassifier(BatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solver(self, problem, risk):
-        solver = self.solver_ = self._chosen_solver(problem)
-        options = {
+    def _risk_method(self, problem, options):
+        risk, lam = problem.risk, problem.lam(self.C)
+        solver = self._resolved_solver(problem)
+        options |= {
             "buffer": self.buffer,
             "direction_tol": self.direction_tol,
             "max_directions": self.max_directions,
+            **SOLVERS[self.penalty][solver],
         }
-        options |= SOLVERS[self.penalty][solver]
+        resolved = {"solver_": solver}
         if self.penalty == "l1":
-            return "OWL-QN", run_owlqn, options
+            solve = partial(run_owlqn, risk, lam, **options)
+            return Method("OWL-QN", solve, resolved=resolved)
         options["line_search"] = self.line_search
         if solver == "dual-hybrid":
-            ascent = self._make_ascent(problem, problem.lam(self.C))
+            ascent, _ = problem.make_iterate(lam, ExactSteps())
             options["make_start"] = partial(DualStart, ascent)
             options["n_threads"] = getattr(risk, "n_threads", 1)
-        return "subBFGS", run_sublbfgs, options
+        solve = partial(run_sublbfgs, risk, lam, **options)
+        return Method("subBFGS", solve, resolved=resolved)
 
-    def _make_ascent(self, problem, lam):
-        if isinstance(problem, DaskProblem):
-            return problem.make_iterate(lam, ExactSteps(make_ascent), 0)
-        return make_ascent(problem, lam)
-
-    def _chosen_solver(self, problem):
+    def _resolved_solver(self, problem):
+        """What `solver` stands for."""
         lacks_start = self._lacks_dual_start(problem)
         if self.solver == "dual-hybrid" and lacks_start:
             raise ValueError(
@@ -304,14 +304,14 @@ class SubLBFGSClassifier(BatchClassifier):
         return "hybrid" if lacks_start else "dual-hybrid"
 
     def _lacks_dual_start(self, problem):
-        """Why there is no dual ascent for the problem; empty where there is."""
+        """Reason why dual ascent does not apply, or ''."""
         if self.loss != "hinge":
             return f"loss={self.loss!r}"
         if not has_exact_steps(problem.structure):
             return "several labels per example"
         return ""
 
-    def _doubt(self, problem, result):
+    def _convergence_hint(self, problem, result):
         if self.solver in ("sublbfgs", "subbfgs"):
             return (
                 "The planes that quasi-Newton steps leave can bound the optimum loosely: "

@@ -112,7 +112,7 @@ def test_errors_of_the_workers_are_those_of_the_data(client):
 
 def test_replies_of_many_shards_are_merged_by_the_workers(client, monkeypatch):
     X, y, s, _ = problems()["two classes"]
-    monkeypatch.setattr("sklearn_structsvm.distributed.dask_problem.n_places", lambda: 5)
+    monkeypatch.setattr("sklearn_structsvm.distributed.rows.n_places", lambda: 5)
     monkeypatch.setattr(dask_workers, "FAN_IN", 2)
     model = BMRMClassifier(C=0.01, tol=1e-9)
     here = clone(model).fit(X, y, sample_weight=s)

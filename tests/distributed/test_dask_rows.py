@@ -12,14 +12,10 @@ from _seeds import new_rng, new_seed
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, SubLBFGSClassifier
-from sklearn_structsvm.distributed import blocks, dask_problem, dask_workers
-from sklearn_structsvm.distributed.blocks import (
-    BlockShard,
-    DistributedBlocks,
-    ExactSteps,
-)
+from sklearn_structsvm.distributed import blocks, dask_workers
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
-from sklearn_structsvm.estimators.problem import make_ascent
+from sklearn_structsvm.distributed.steps import ExactSteps, Examples
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 from sklearn_structsvm.solvers.blocks.exact import certify
 from sklearn_structsvm.structures import (
@@ -46,11 +42,8 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, layout):
     parts = [np.arange(k, N, K) for k in range(K)]
     shards = [
         BlockShard(
-            problem.structure,
-            problem.X[mine],
-            problem.y[mine],
-            p[mine],
-            ExactSteps(make_ascent),
+            Examples(problem.structure, problem.X[mine], problem.y[mine], p[mine]),
+            ExactSteps(),
             (new_seed(0), k),
         )
         for k, mine in enumerate(parts)
@@ -114,7 +107,7 @@ def fits():
 def test_the_optimum_is_that_of_the_fit_in_memory(name, monkeypatch):
     model, X, y, s = fits()[name]
     here = clone(model).fit(X, y, sample_weight=s)
-    monkeypatch.setattr(dask_problem, "n_places", lambda: K)
+    monkeypatch.setattr("sklearn_structsvm.distributed.rows.n_places", lambda: K)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert model.dual_gap_ <= model.tol
     assert (here.step_ == "exact") == (model.step_ == "exact")
@@ -154,7 +147,7 @@ def test_wrong_rows_are_errors_before_any_work():
 @pytest.mark.parametrize("n_rounds", [1, 4])
 def test_what_comes_after_the_start_has_its_bound(name, n_rounds, monkeypatch):
     X, y, s, options = problems()[name]
-    monkeypatch.setattr(dask_problem, "n_places", lambda: K)
+    monkeypatch.setattr("sklearn_structsvm.distributed.rows.n_places", lambda: K)
     monkeypatch.setattr(DualStart, "is_slow", property(lambda s: s.n_made == n_rounds))
     model = SubLBFGSClassifier(solver="dual-hybrid", **EXACT, **options)
     here = clone(model).fit(X, y, sample_weight=s)
@@ -184,7 +177,7 @@ def test_the_start_ends_where_other_methods_need_less_time(monkeypatch):
             starts.append(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(dask_problem, "n_places", lambda: 5)
+        patch.setattr("sklearn_structsvm.distributed.rows.n_places", lambda: 5)
         patch.setattr("sklearn_structsvm.estimators.sublbfgs.DualStart", Watched)
         hard.fit(divided(X), divided(y))
         easy = clone(hard).set_params(C=1e-6, tol=1e-3).fit(divided(X), divided(y))
@@ -230,7 +223,7 @@ def test_a_killed_worker_changes_nothing_but_time(make, monkeypatch):
                 if len(told) == 6:
                     kill_worker(client, workers.homes[0])
             reply = tell(workers, function, message, merge)
-            if isinstance(reply, blocks.Reply):
+            if isinstance(reply, blocks.BlockReply):
                 replies.append(reply.is_new)
             return reply
 

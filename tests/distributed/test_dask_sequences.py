@@ -23,8 +23,9 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.distributed import blocks, dask_workers
-from sklearn_structsvm.distributed.blocks import BlockShard, BlockSteps, DistributedBlocks
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
+from sklearn_structsvm.distributed.steps import BlockSteps, Examples
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 from sklearn_structsvm.solvers.blocks.mixture import Mixture
 from sklearn_structsvm.structures import (
@@ -53,10 +54,7 @@ def make_iterate(problem, n_parts, p, bounds=None, step="corrective"):
         y = np.array(y) if hasattr(problem.y, "shape") else y
         shards.append(
             BlockShard(
-                problem.structure,
-                X,
-                y,
-                p[list(mine)],
+                Examples(problem.structure, X, y, p[list(mine)]),
                 BlockSteps(step, bounds=bounds),
                 (new_seed(0), k),
             )
@@ -231,9 +229,7 @@ def test_the_optimum_is_that_of_the_fit_in_memory(kind, monkeypatch):
     model, X, y = problems()[kind]
     s = new_rng(1).uniform(0.5, 2.0, size=len(X))
     here = clone(model).fit(X, y, sample_weight=s)
-    monkeypatch.setattr(
-        "sklearn_structsvm.distributed.dask_sequences.n_places", lambda: 3
-    )
+    monkeypatch.setattr("sklearn_structsvm.distributed.sequences.n_places", lambda: 3)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     check_the_optimum(model, X, y, s, here)
     if kind == "slack":

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.distributed import dask_problem, dask_sequences
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
+from sklearn_structsvm.distributed.steps import Examples
 from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
 from sklearn_structsvm.structures import ChainStructure, GraphStructure, TreeStructure
 
@@ -36,7 +36,7 @@ def in_bag(items):
 def shards_of(structure, X, y, p, k=3):
     parts = [np.arange(j, len(X), k) for j in range(k)]
     return [
-        SumShard(structure, [X[i] for i in part], [y[i] for i in part], p[part])
+        SumShard(Examples(structure, [X[i] for i in part], [y[i] for i in part], p[part]))
         for part in parts
     ]
 
@@ -74,7 +74,7 @@ def test_the_optimum_of_rows_is_that_of_the_fit_in_memory(name, monkeypatch):
     X, y, s, options = FLAT[name]
     model = CRFClassifier(**FIT | options)
     here = clone(model).fit(X, y, sample_weight=s)
-    monkeypatch.setattr(dask_problem, "n_places", lambda: 3)
+    monkeypatch.setattr("sklearn_structsvm.distributed.rows.n_places", lambda: 3)
     data = divided(X), divided(y), divided(s)
     model.fit(*data)
     assert model.dual_gap_ <= model.tol and model.solver_ == "lbfgs"
@@ -100,7 +100,7 @@ def test_the_optimum_of_sequences_is_that_of_the_fit_in_memory(kind, monkeypatch
     s[3] = 0.0
     model = CRFClassifier(structure, **FIT)
     here = clone(model).fit(X, y, sample_weight=s)
-    monkeypatch.setattr(dask_sequences, "n_places", lambda: 3)
+    monkeypatch.setattr("sklearn_structsvm.distributed.sequences.n_places", lambda: 3)
     model.fit(in_bag(X), in_bag(y), sample_weight=in_bag(s))
     assert model.dual_gap_ <= model.tol
     assert_same_optimum(model, here, model.C * s.sum())

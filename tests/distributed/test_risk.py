@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn_structsvm.distributed import merging
 from sklearn_structsvm.distributed.merging import merge, search_cut, search_line
 from sklearn_structsvm.distributed.risk import DistributedRisk
-from sklearn_structsvm.distributed.shard import Rows, Shard
+from sklearn_structsvm.distributed.shard import ChunkRows, Shard
 from sklearn_structsvm.risks import Logistic, MultilabelHinge, Risk
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
@@ -47,7 +47,7 @@ def divide(risk, X, y, weights, kind, options, sizes=SIZES, loses=lambda number:
         chunk = slice(first, first + n)
         if weights[chunk].any():
             share = weights[chunk].sum() / weights.sum()
-            rows.append(Rows(X[chunk], y[chunk], weights[chunk], first, share))
+            rows.append(ChunkRows(X[chunk], y[chunk], weights[chunk], first, share))
         first += n
     assert first == len(y)
     groups = rows[:2], rows[2:], []

@@ -41,6 +41,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.estimators.base import PassReporter
+from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.metrics import EqualOpportunity
 from sklearn_structsvm.structures import ChainStructure
 
@@ -489,7 +490,7 @@ def test_parts_on_workers_are_watched_as_well(capsys):
 @needs_callbacks
 def test_nothing_is_put_together_for_callbacks_that_do_not_look(monkeypatch):
     X, y = data_of("chain")
-    monkeypatch.setattr(BCFWClassifier, "_snapshot", raise_(AssertionError("looked")))
+    monkeypatch.setattr(Method, "weights_now", raise_(AssertionError("looked")))
     model = BCFWClassifier(**ROUGH)
     pytest.importorskip("rich")
     model.set_callbacks(ProgressBar()).fit(X, y)

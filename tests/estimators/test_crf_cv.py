@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV
+from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.metrics import log_likelihood_scorer
 from sklearn_structsvm.structures import ChainStructure, GraphStructure
 
@@ -69,13 +70,15 @@ def test_scores_are_those_of_fits_that_start_anew(kind):
 def test_each_fit_starts_from_the_one_before(kind, solver, monkeypatch):
     problem = make_problem(kind, n=24)
     fits = []
-    fit = CRFClassifier._fit
+    commit = Fit.commit
 
-    def counted(self, *args):
-        fit(self, *args)
-        fits.append((self.C, self.n_iter_, self.history_["dual_gap"][0]))
+    def counted(fit):
+        commit(fit)
+        model = fit.estimator
+        if isinstance(model, CRFClassifier):
+            fits.append((model.C, model.n_iter_, model.history_["dual_gap"][0]))
 
-    monkeypatch.setattr(CRFClassifier, "_fit", counted)
+    monkeypatch.setattr(Fit, "commit", counted)
     Cs = np.geomspace(0.1, 0.11, 4)
     cv_model(problem, Cs=Cs, cv=KFold(2), tol=1e-6, solver=solver).fit(
         problem.X, problem.y

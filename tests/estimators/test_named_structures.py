@@ -18,7 +18,7 @@ from sklearn_structsvm import (
     bcfw_path,
 )
 from sklearn_structsvm.datasets import make_chains, make_multilabel
-from sklearn_structsvm.estimators.problem import STRUCTURES, named_structure
+from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,

@@ -26,8 +26,8 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm._utils.columns import describe_columns
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.estimators.problem import make_problem
-from sklearn_structsvm.estimators.remedies import scaling_words, shortfall_words
+from sklearn_structsvm.estimators.problem import bind_local
+from sklearn_structsvm.estimators.remedies import convergence_message, scaling_words
 from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS, SolverResult
 from sklearn_structsvm.structures import GraphStructure
@@ -62,8 +62,8 @@ def ended(gaps, status="max_iter", objective=1.0):
 def words_of(estimator, result, X=None, y=None):
     if X is None:
         X, y = good_rows()
-    problem = make_problem(estimator, X, y)
-    return shortfall_words(estimator, problem, result, "It")
+    problem = bind_local(estimator, X, y)
+    return convergence_message(estimator, problem, result, "It")
 
 
 STALLED = np.full(101, 0.3)
@@ -94,13 +94,13 @@ def test_columns_without_names_are_counted_and_another_estimator_helps():
     rng = new_rng(0)
     X = np.c_[rng.normal(40.0, 1.0, size=(300, 2)), rng.standard_normal(300)]
     y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 40.0).astype(int)
-    problem = make_problem(BCFWClassifier(), X, y)
-    words = shortfall_words(BCFWClassifier(C=10.0), problem, ended(STALLED), "BCFW")
+    problem = bind_local(BCFWClassifier(), X, y)
+    words = convergence_message(BCFWClassifier(C=10.0), problem, ended(STALLED), "BCFW")
     assert "columns 0 and 1 are far from 0 compared to their spread. Or try" in words
     assert "they differ in size (column" in words
     assert "BMRMClassifier, which solves the same problem" in words
     assert not warning_of(lambda: BMRMClassifier(C=10.0).fit(X, y))
-    one = make_problem(BCFWClassifier(), X[:, [0, 2]] * [0.01, 1.0], y)
+    one = bind_local(BCFWClassifier(), X[:, [0, 2]] * [0.01, 1.0], y)
     words = scaling_words(BCFWClassifier(), one)
     assert words.endswith(": column 0 is far from 0 compared to its spread.")
 
@@ -137,9 +137,9 @@ def test_rare_ones_constants_and_good_columns_are_left_alone():
     y = np.arange(n) % 2
     for X in (rare, np.c_[rare, good, np.ones(n), np.zeros(n)]):
         for layout in (np.asarray, sparse.csr_matrix):
-            problem = make_problem(BCFWClassifier(), layout(X), y)
+            problem = bind_local(BCFWClassifier(), layout(X), y)
             assert scaling_words(BCFWClassifier(), problem) == ""
-    words = shortfall_words(BCFWClassifier(), problem, ended([1.0, 0.9]), "BCFW")
+    words = convergence_message(BCFWClassifier(), problem, ended([1.0, 0.9]), "BCFW")
     assert words.endswith(" Increase max_iter, or use a smaller C.")
 
 
@@ -154,7 +154,7 @@ def test_nodes_of_graphs_have_columns_too():
     rng = new_rng(4)
     X = [(rng.normal(50.0, 1.0, (4, 2)), [[0, 1], [1, 2], [2, 3]]) for _ in range(10)]
     y = [rng.integers(2, size=4) for _ in X]
-    problem = make_problem(BCFWClassifier("graph"), X, y)
+    problem = bind_local(BCFWClassifier("graph"), X, y)
     words = scaling_words(BCFWClassifier("graph"), problem)
     assert "with StandardScaler: columns 0 and 1 are far from 0" in words
 
@@ -253,9 +253,9 @@ def test_each_estimator_has_its_other_way(estimator, way):
 def test_rows_of_bundle_methods_have_other_ways(params, way):
     X, y = good_rows()
     model = BMRMClassifier(max_iter=60, tol=1e-14, **params)
-    problem = make_problem(model, X, y)
+    problem = bind_local(model, X, y)
     problem.risk = object()
-    words = shortfall_words(model, problem, ended(STALLED), "BMRM")
+    words = convergence_message(model, problem, ended(STALLED), "BMRM")
     assert f"ry {way}, or use" in words
 
 

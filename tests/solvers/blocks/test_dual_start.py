@@ -10,7 +10,9 @@ from _seeds import new_rng, new_seed
 from sklearn.datasets import make_classification
 
 from sklearn_structsvm import SubLBFGSClassifier
-from sklearn_structsvm.estimators.problem import make_ascent
+from sklearn_structsvm.distributed.steps import make_ascent
+from sklearn_structsvm.estimators.batch_losses import loss_of
+from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.solvers.batch import sublbfgs
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
 from sklearn_structsvm.solvers.blocks.dual_start import (
@@ -33,8 +35,9 @@ def problem(k, *, n=80, d=6, layout="dense", label_costs=None, **options):
         X = messy_csr(np.where(np.abs(X) < 0.5, 0.0, X))
     weights = new_rng(0).integers(0, 4, n).astype(float)
     model = SubLBFGSClassifier(label_costs=label_costs, **options)
-    bound = model._make_problem(X, y, weights)
-    risk = model._make_risk(bound, bias=bound.structure.bias_, n_threads=1)
+    bound = bind_local(model, X, y, weights)
+    options = {"bias": bound.structure.bias_, "n_threads": 1}
+    risk = loss_of(model).make_risk(model, bound, options)
     return risk, lambda lam: partial(DualStart, make_ascent(bound, lam))
 
 

@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.estimators.problem import make_ascent
+from sklearn_structsvm.distributed.steps import make_ascent
 from sklearn_structsvm.solvers.blocks import bcfw, exact
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw

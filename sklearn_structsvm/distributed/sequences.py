@@ -5,30 +5,26 @@ the labels that they have, and one of them to fit the structure to.
 """
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from sklearn_structsvm._utils.labels import unique
-from sklearn_structsvm._utils.weights import (
-    check_weights,
-    normalised_lambda,
-    total_weight,
-)
-from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
+from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.distributed.dask_workers import (
     import_dask,
     n_places,
     parts_of,
     start_workers,
 )
-from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
+from sklearn_structsvm.distributed.problem import RemoteProblem
+from sklearn_structsvm.distributed.steps import Examples
 
 
 @dataclass
-class Examples:
-    """Those of a part, as they were checked."""
+class CheckedItems:
+    """The examples of a part, with their own weights and what they alone fit."""
 
     X: list
     y: list
@@ -37,7 +33,7 @@ class Examples:
 
 
 @dataclass
-class Survey:
+class SequenceSummary:
     """What there is to know of a part before the structure can be fitted.
 
     Attributes
@@ -63,75 +59,8 @@ class Survey:
     largest: float = 0.0
 
 
-@dataclass
-class DaskSequences:
-    """Training data in parts, bound to a fitted structure, as `Problem` is for lists.
-
-    Attributes
-    ----------
-    structure : Structure
-    total : float
-        Σs.
-    n : int
-    workers : LocalWorkers or ClusterWorkers
-        Of `Examples`.
-    n_parts : int
-    first : (x, y)
-        An example, that of `make_oracle`, with `weights`.
-    largest : float
-        As of `Survey`.
-    """
-
-    structure: object
-    total: float
-    n: int
-    workers: object
-    n_parts: int
-    first: tuple
-    largest: float
-    weights: np.ndarray = field(default_factory=lambda: np.ones(1))
-
-    def make_oracle(self):
-        """That of one example."""
-        x, y = self.first
-        return self.structure.make_oracle(*self.structure.check_data([x], [y]))
-
-    def lam(self, C):
-        return normalised_lambda(C, self.total)
-
-    def largest_feature(self):
-        return self.largest
-
-    def make_iterate(self, lam, steps, seed):
-        """The iterate whose parts are with the workers."""
-        self._make_shards(
-            [
-                partial(BlockShard, steps=steps, seed=(seed, k))
-                for k in range(self.n_parts)
-            ]
-        )
-        sizes = self.n, self.n_parts, self.structure.n_weights_
-        return DistributedBlocks(self.workers, *sizes, lam, steps.bounds)
-
-    def make_sums(self):
-        """The log-loss of all parts."""
-        self._make_shards([SumShard] * self.n_parts)
-        return DistributedSums(self.workers, self.n, self.structure.n_weights_)
-
-    def _make_shards(self, makers):
-        checked, whole = self.workers, (self.structure, self.total)
-        self.workers = checked.map(make_shard, [(*whole, make) for make in makers])
-        checked.release()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.workers.release()
-
-
-def make_dask_sequences(structure, X, y, sample_weight, **options):
-    """As `make_problem`, of bags of as many parts or of lists of delayed ones.
+def read_sequences(structure, X, y, sample_weight, **options):
+    """The `RemoteProblem` of bags of as many parts, or of lists of delayed ones.
 
     Parameters
     ----------
@@ -171,18 +100,19 @@ def make_dask_sequences(structure, X, y, sample_weight, **options):
         ]
     )
     try:
-        return _fit_structure(structure, workers, **options)
+        return _fitted(structure, workers, **options)
     except BaseException:
         workers.release()
         raise
 
 
-def _fit_structure(structure, workers, classes=None, class_weight=None):
-    surveys = workers.collect(survey)
-    used = [s for s in surveys if s.n > 0]
+def _fitted(structure, workers, classes=None, class_weight=None):
+    """The problem of checked parts, by what they say of themselves."""
+    summaries = workers.collect(summarize)
+    used = [s for s in summaries if s.n > 0]
     if not used:
         raise ValueError("X is empty: at least one example is needed.")
-    workers.keep([s.n > 0 for s in surveys])
+    workers.keep([s.n > 0 for s in summaries])
     total = total_weight(np.array([s.total for s in used]), "sample_weight")
     fitted = used[0].fitted
     if structure.has_classes:
@@ -194,10 +124,10 @@ def _fit_structure(structure, workers, classes=None, class_weight=None):
             shares = counts.sum() / (len(counts) * counts)
             class_weight = dict(zip(labels.tolist(), shares, strict=True))
         classes = labels if classes is None else classes
-        x, y = used[0].first
+        first = ([item] for item in used[0].first)
         fitted = copy(structure)
         fitted.fit(
-            *structure.check_data([x], [y]), classes=classes, class_weight=class_weight
+            *structure.check_data(*first), classes=classes, class_weight=class_weight
         )
     names = ["n_features_in_", "n_edge_features_"]
     if not structure.has_classes:
@@ -211,13 +141,20 @@ def _fit_structure(structure, workers, classes=None, class_weight=None):
                     f"Parts of X differ: the first has {mine} features{of_edges}, but "
                     f"part {k} has {theirs}."
                 )
-    n = sum(s.n for s in used)
-    largest = max(s.largest for s in used)
-    return DaskSequences(fitted, total, n, workers, len(used), used[0].first, largest)
+    first = ([item] for item in used[0].first)
+    return RemoteProblem(
+        structure=fitted,
+        total=total,
+        workers=workers,
+        sizes=[s.n for s in used],
+        bind=partial(share_items, structure=fitted, total=total),
+        example=fitted.check_data(*first),
+        largest=max(s.largest for s in used),
+    )
 
 
 def check_parts(numbers, Xs, ys, weights, structure, options):
-    """The `Examples` of some parts, which have these numbers in errors."""
+    """The `CheckedItems` of some parts, which have these numbers in errors."""
     items, labelings, all_weights = [], [], []
     for number, X, y, s in zip(numbers, Xs, ys, weights, strict=True):
         X, y = list(X), list(y)
@@ -234,12 +171,12 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
         items += X
         labelings += y
     if not items:
-        return Examples([], [], np.empty(0), None)
+        return CheckedItems([], [], np.empty(0), None)
     try:
         X, y = structure.check_data(items, labelings)
         kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
         if not kept:
-            return Examples([], [], np.empty(0), None)
+            return CheckedItems([], [], np.empty(0), None)
         X, y = [X[i] for i in kept], [y[i] for i in kept]
         fitted = copy(structure)
         fitted.fit(X, y, **options)
@@ -248,13 +185,13 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
         raise ValueError(
             f"In part {others}, counted on from its start: {error}"
         ) from error
-    return Examples(X, y, np.concatenate(all_weights)[kept], fitted)
+    return CheckedItems(X, y, np.concatenate(all_weights)[kept], fitted)
 
 
-def survey(examples):
+def summarize(examples):
     """What is to be known of a part."""
     if not examples.X:
-        return Survey(0, 0.0, None, None, None, None)
+        return SequenceSummary(0, 0.0, None, None, None, None)
     labels = counts = None
     if examples.fitted.has_classes:
         joined = examples.fitted.joined_labels(examples.y)
@@ -262,9 +199,11 @@ def survey(examples):
     first = examples.X[0], examples.y[0]
     weights, fitted = examples.weights, examples.fitted
     largest = fitted._largest_feature(examples.X)
-    return Survey(len(weights), weights.sum(), labels, counts, fitted, first, largest)
+    return SequenceSummary(
+        len(weights), weights.sum(), labels, counts, fitted, first, largest
+    )
 
 
-def make_shard(examples, structure, total, make):
-    """What is made of checked examples."""
-    return make(structure, examples.X, examples.y, examples.weights / total)
+def share_items(checked, structure, total):
+    """The `Examples` of checked items."""
+    return Examples(structure, checked.X, checked.y, checked.weights / total)

@@ -1,7 +1,8 @@
-"""From Dask collections to the problem that a solver knows, without gathering them.
+"""From Dask collections of rows to the problem that a solver knows.
 
 Chunks of rows are checked where they are. What comes back is their shape, their labels
-and how often each occurs: enough to fit a structure. Then each shard makes its risk.
+and how often each occurs: enough to fit a structure. Then each part makes its risk, or
+takes steps of its own.
 """
 
 from copy import copy
@@ -14,20 +15,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
 from sklearn_structsvm._utils.labels import encode, refuse_missing, unique
-from sklearn_structsvm._utils.weights import (
-    check_weights,
-    normalised_lambda,
-    total_weight,
-)
-from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
+from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.distributed.dask_workers import (
     import_dask,
     n_places,
     start_workers,
 )
+from sklearn_structsvm.distributed.problem import RemoteProblem
 from sklearn_structsvm.distributed.risk import DistributedRisk
-from sklearn_structsvm.distributed.shard import Rows, Shard
-from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
+from sklearn_structsvm.distributed.shard import ChunkRows, Shard
+from sklearn_structsvm.distributed.steps import Examples
 
 
 @dataclass
@@ -40,7 +37,7 @@ class Chunk:
 
 
 @dataclass
-class Survey:
+class RowSummary:
     """What there is to know of a chunk before its risk can be made.
 
     Attributes
@@ -67,102 +64,40 @@ class Survey:
     weights: np.ndarray
 
 
-class DaskProblem:
-    """Training data in shards, bound to a fitted structure, as `Problem` is for arrays.
+class RemoteRows(RemoteProblem):
+    """Chunks of rows, of which a risk can be made as well.
 
-    Attributes
+    Parameters
     ----------
-    structure : Structure
-    total : float
-        Σs.
+    class_weights : ndarray or None
+        Factors of the examples' weights, by their classes.
+    n_entries : int
+        Of all chunks.
+    **problem : dict
+        As of `RemoteProblem`.
     """
 
-    def __init__(self, structure, workers, surveys, class_weights, total):
-        self.structure, self.total = structure, total
-        self.chunks, self.surveys = workers, surveys
-        self.class_weights = class_weights
-        # The checked chunks, and what was made of them.
-        self.held = [workers]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.release()
-
-    def lam(self, C):
-        return normalised_lambda(C, self.total)
-
-    def _map(self, function, arguments):
-        workers = self.chunks.map(function, arguments)
-        self.held.append(workers)
-        return workers
+    def __init__(self, *, class_weights, n_entries, **problem):
+        super().__init__(**problem)
+        self.class_weights, self.n_entries = class_weights, n_entries
 
     def make_risk(self, kind, options):
         """The risk of all shards; they make theirs when it is first asked."""
         structure = self.structure
         classes = None if structure.multi_label else structure.classes_
         whole = kind, options, structure.n_weights_, classes, self.class_weights
-        arguments, first = [], 0
-        for group in self.surveys:
-            arguments.append((*whole, self.total, first))
-            first += sum(survey.n_samples for survey in group)
+        first = np.cumsum([0, *self.sizes]).tolist()
+        workers = self._map(make_shard, [(*whole, self.total, at) for at in first[:-1]])
         n_features = structure.n_features_in_ + (structure.bias_ != 0.0)
         self.risk = DistributedRisk(
-            self._map(make_shard, arguments).ask,
+            workers.ask,
             kind=kind,
-            n_samples=first,
+            n_samples=first[-1],
             n_scores=structure.n_weights_ // n_features,
             n_weights=structure.n_weights_,
-            n_entries=sum(s.n_entries for group in self.surveys for s in group),
+            n_entries=self.n_entries,
         )
         return self.risk
-
-    def make_oracle(self):
-        """That of an example of zeros."""
-        structure = self.structure
-        y = structure.classes_[:1]
-        if structure.multi_label:
-            y = np.zeros((1, len(structure.classes_)), dtype=int)
-        return structure.make_oracle(np.zeros((1, structure.n_features_in_)), y)
-
-    def make_iterate(self, lam, steps, seed):
-        """The iterate whose parts are with the workers: a group of chunks each."""
-        makers = [
-            partial(BlockShard, steps=steps, seed=(seed, k))
-            for k in range(len(self.surveys))
-        ]
-        workers = self._make_shards(makers)
-        sizes = self._sizes()
-        n_parts = sum(size > 0 for size in sizes)
-        n_weights = self.structure.n_weights_
-        return DistributedBlocks(
-            workers, sum(sizes), n_parts, n_weights, lam, steps.bounds
-        )
-
-    def make_sums(self):
-        """The log-loss of all parts."""
-        workers = self._make_shards([SumShard] * len(self.surveys))
-        return DistributedSums(workers, sum(self._sizes()), self.structure.n_weights_)
-
-    def _sizes(self):
-        return [sum(s.n_samples for s in group) for group in self.surveys]
-
-    def _make_shards(self, makers):
-        whole = self.structure, self.class_weights, self.total
-        workers = self._map(make_block_shard, [(*whole, make) for make in makers])
-        workers.keep([size > 0 for size in self._sizes()])
-        return workers
-
-    def largest_feature(self):
-        """The largest absolute value in X, or the constant feature beside it."""
-        largest = (survey.largest for group in self.surveys for survey in group)
-        return max(self.structure.bias_, *largest)
-
-    def release(self):
-        """Let the workers forget the chunks and the shards."""
-        for workers in self.held:
-            workers.release()
 
     def with_threshold(self, weights):
         """The structure with the threshold that suits the scores best."""
@@ -171,8 +106,18 @@ class DaskProblem:
         return structure
 
 
-def make_dask_problem(estimator, X, y, sample_weight, read):
-    """As `make_problem`, of Dask collections chunked by rows in the same way."""
+def read_rows(estimator, X, y, sample_weight, structure=None):
+    """The `RemoteRows` of Dask collections that are chunked by rows in the same way.
+
+    Parameters
+    ----------
+    estimator : StructuredClassifier
+        Its `n_features_in_` (and `feature_names_in_`) are set.
+    X, y, sample_weight : dask.array or Dask DataFrame
+        The last may be None.
+    structure : Structure or None
+        Not fitted. None lets the estimator infer it.
+    """
     name = type(estimator).__name__
     _set_features(estimator, X)
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
@@ -194,27 +139,28 @@ def make_dask_problem(estimator, X, y, sample_weight, read):
         ]
     )
     try:
-        return _fit_structure(estimator, workers, read)
+        return _fitted(estimator, workers, structure)
     except BaseException:
         workers.release()
         raise
 
 
-def _fit_structure(estimator, workers, read):
+def _fitted(estimator, workers, structure):
     """The problem of checked chunks, by what they say of themselves."""
-    surveys = workers.collect(survey_chunks)
-    found = _merged([survey for group in surveys for survey in group])
+    groups = workers.collect(summarize_chunks)
+    found = _merged([summary for group in groups for summary in group])
     if found.n_features != estimator.n_features_in_:
         raise ValueError(
             f"X says that it has {estimator.n_features_in_} features, but its chunks "
             f"have {found.n_features}."
         )
-    labels = _checked_labels(found)
-    structure = read(np.empty((0, found.n_features)), labels, estimator.classes)
+    labels, no_rows = _checked_labels(found), np.empty((0, found.n_features))
+    if structure is None:
+        structure = estimator._infer_structure(no_rows, labels, estimator.classes)
     # Only the counts tell what balances the classes.
     balanced = estimator.class_weight == "balanced" and found.n_columns is None
     structure.fit(
-        np.empty((0, found.n_features)),
+        no_rows,
         labels,
         classes=estimator.classes,
         class_weight=None if balanced else estimator.class_weight,
@@ -233,7 +179,25 @@ def _fit_structure(estimator, workers, read):
     with np.errstate(over="ignore", invalid="ignore"):
         weights = found.weights * factors
     total = total_weight(weights, "sample_weight (times class_weight)")
-    return DaskProblem(structure, workers, surveys, class_weights, total)
+    sizes = [sum(summary.n_samples for summary in group) for group in groups]
+    workers.keep([size > 0 for size in sizes])
+    y = structure.classes_[:1]
+    if structure.multi_label:
+        y = np.zeros((1, len(structure.classes_)), dtype=int)
+    return RemoteRows(
+        structure=structure,
+        total=total,
+        workers=workers,
+        sizes=[size for size in sizes if size > 0],
+        bind=partial(
+            join_chunks, structure=structure, class_weights=class_weights, total=total
+        ),
+        example=(np.zeros((1, found.n_features)), y),
+        # Or the constant feature beside them.
+        largest=max(structure.bias_, found.largest),
+        class_weights=class_weights,
+        n_entries=found.n_entries,
+    )
 
 
 def _set_features(estimator, X):
@@ -269,7 +233,7 @@ def _chunks(data, name):
 
 
 def _as_many(data, name, X):
-    """The chunks of what has one item for each row of X; None for each of None."""
+    """Chunks of a per-row collection, or a list of None if it is None."""
     n_chunks = X.npartitions
     if data is None and name == "sample_weight":
         return [None] * n_chunks
@@ -336,15 +300,15 @@ def _check_chunk(number, X, y, weights, name):
     return Chunk(X, y, weights)
 
 
-def survey_chunks(chunks):
-    return [_survey(chunk) for chunk in chunks]
+def summarize_chunks(chunks):
+    return [_summary(chunk) for chunk in chunks]
 
 
-def _survey(chunk):
+def _summary(chunk):
     X, y, weights = chunk.X, chunk.y, chunk.weights
     n = len(y)
     if n == 0:
-        return Survey(0, 0, 0, 0.0, None, y, np.empty(0, dtype=int), np.empty(0))
+        return RowSummary(0, 0, 0, 0.0, None, y, np.empty(0, dtype=int), np.empty(0))
     values = X.data if sparse.issparse(X) else X
     largest = max(values.max(initial=0.0), -values.min(initial=0.0))
     columns = y.shape[1] if y.ndim == 2 and y.shape[1] > 1 else None
@@ -354,16 +318,16 @@ def _survey(chunk):
     else:
         sums = np.bincount(places.ravel(), weights, len(labels)).astype(np.float64)
     shape = n, X.shape[1], values.size, float(largest)
-    return Survey(*shape, columns, labels, counts, sums)
+    return RowSummary(*shape, columns, labels, counts, sums)
 
 
-def _merged(surveys):
-    """One survey for all chunks, the empty ones left out."""
-    used = [survey for survey in surveys if survey.n_samples > 0]
+def _merged(summaries):
+    """One summary for all chunks, the empty ones left out."""
+    used = [summary for summary in summaries if summary.n_samples > 0]
     if not used:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     for what in ("n_features", "n_columns"):
-        values = [getattr(survey, what) for survey in used]
+        values = [getattr(summary, what) for summary in used]
         other = next((j for j, v in enumerate(values) if v != values[0]), None)
         if other is not None:
             raise ValueError(
@@ -371,17 +335,17 @@ def _merged(surveys):
                 f"{values[other]} in another."
             )
     first = used[0]
-    every = np.concatenate([survey.labels for survey in used])
+    every = np.concatenate([summary.labels for summary in used])
     labels, places = unique(every, "y", return_inverse=True)
-    counts = np.concatenate([survey.counts for survey in used])
-    weights = np.concatenate([survey.weights for survey in used])
+    counts = np.concatenate([summary.counts for summary in used])
+    weights = np.concatenate([summary.weights for summary in used])
     if first.n_columns is None:
         weights = np.bincount(places, weights, len(labels))
-    return Survey(
-        sum(survey.n_samples for survey in used),
+    return RowSummary(
+        sum(summary.n_samples for summary in used),
         first.n_features,
-        sum(survey.n_entries for survey in used),
-        max(survey.largest for survey in used),
+        sum(summary.n_entries for summary in used),
+        max(summary.largest for summary in used),
         first.n_columns,
         labels,
         np.bincount(places, counts, len(labels)).astype(int),
@@ -407,7 +371,7 @@ def make_shard(chunks, kind, options, n_weights, classes, class_weights, total, 
         weights = _example_weights(chunk, classes, class_weights)
         if weights.any():
             share = weights.sum() / total
-            found.append(Rows(chunk.X, y, weights, first, share))
+            found.append(ChunkRows(chunk.X, y, weights, first, share))
         first += len(y)
     return Shard(kind, options, n_weights, found)
 
@@ -420,11 +384,9 @@ def _example_weights(chunk, classes, class_weights):
     return weights * class_weights[encode(chunk.y.ravel(), classes)]
 
 
-def make_block_shard(chunks, structure, class_weights, total, make):
-    """What is made of checked chunks, which are put together; None of no rows."""
+def join_chunks(chunks, structure, class_weights, total):
+    """The `Examples` of checked chunks."""
     chunks = [chunk for chunk in chunks if len(chunk.y)]
-    if not chunks:
-        return None
     X, y = chunks[0].X, np.concatenate([chunk.y for chunk in chunks])
     if len(chunks) > 1:
         join = np.concatenate
@@ -436,4 +398,4 @@ def make_block_shard(chunks, structure, class_weights, total, make):
     weights = np.concatenate(
         [_example_weights(chunk, structure.classes_, class_weights) for chunk in chunks]
     )
-    return make(structure, X, y, weights / total)
+    return Examples(structure, X, y, weights / total)

@@ -1,0 +1,106 @@
+"""Training data whose parts stay with workers, bound to a fitted structure."""
+
+from functools import partial
+
+import numpy as np
+
+from sklearn_structsvm._utils.weights import normalised_lambda
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
+from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
+
+
+class RemoteProblem:
+    """What `LocalProblem` is for data in memory; a context that ends with `release`.
+
+    Parameters
+    ----------
+    structure : Structure
+        Fitted.
+    total : float
+        Σs.
+    workers : LocalWorkers or ClusterWorkers
+        Of the checked parts.
+    sizes : list of int
+        Examples of each part.
+    bind : callable
+        From a checked part to its `Examples`; picklable.
+    example : (X, y)
+        One example, as the structure takes them: the one of `make_oracle`.
+    largest : float
+        The largest absolute value of a feature.
+    """
+
+    is_remote = True
+    # That of the one example.
+    weights = np.ones(1)
+    risk = None
+
+    def __init__(self, structure, total, workers, sizes, bind, example, largest):
+        self.structure, self.total = structure, total
+        self.sizes, self.bind = sizes, bind
+        self.example, self.largest = example, largest
+        # The checked parts, and all that is made of them.
+        self.workers, self.held = workers, [workers]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.release()
+
+    def release(self):
+        """Let the workers forget the parts."""
+        for workers in self.held:
+            workers.release()
+
+    def lam(self, C):
+        return normalised_lambda(C, self.total)
+
+    def largest_feature(self):
+        return self.largest
+
+    def make_oracle(self):
+        """That of one example."""
+        return self.structure.make_oracle(*self.example)
+
+    def make_iterate(self, lam, steps, rng=None, state=None):
+        """The iterate whose parts are with the workers, and what "auto" stands for.
+
+        Without `rng` the seed of the parts is 0; there is no `state` to start from.
+        """
+        seed = 0 if rng is None else int(rng.integers(2**31))
+        makers = [
+            partial(BlockShard, steps=steps, seed=(seed, k))
+            for k in range(len(self.sizes))
+        ]
+        iterate = DistributedBlocks(
+            self._make_parts(makers),
+            sum(self.sizes),
+            len(self.sizes),
+            self.structure.n_weights_,
+            lam,
+            steps.bounds,
+        )
+        return iterate, steps.resolved()
+
+    def make_sums(self):
+        """The oracle of the log-loss, weights of its blocks, and mean squares.
+
+        The examples' own weights are with the parts.
+        """
+        parts = self._make_parts([SumShard] * len(self.sizes))
+        oracle = DistributedSums(parts, sum(self.sizes), self.structure.n_weights_)
+        weights = np.broadcast_to(1.0, oracle.n_blocks)
+        return oracle, weights, oracle.mean_squares()
+
+    def _make_parts(self, makers):
+        return self._map(_make_part, [(self.bind, make) for make in makers])
+
+    def _map(self, function, arguments):
+        workers = self.workers.map(function, arguments)
+        self.held.append(workers)
+        return workers
+
+
+def _make_part(checked, bind, make):
+    return make(bind(checked))

@@ -1,0 +1,116 @@
+"""The steps of a pass over examples, be they all of a problem or those of one part."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_structsvm._utils._matrix._rows import Rows
+from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm.solvers.blocks import exact
+from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
+from sklearn_structsvm.solvers.blocks.bcfw import make_corrected_pass, start_bcfw
+from sklearn_structsvm.structures import BinaryStructure, MultilabelStructure
+
+
+def as_it_is(oracle):
+    """The oracle of the structure itself."""
+    return oracle
+
+
+@dataclass
+class Examples:
+    """Some examples, bound to a fitted structure.
+
+    Attributes
+    ----------
+    structure : Structure
+    X, y : examples and labelings as the structure checks them
+    weights : ndarray of shape (n,)
+        p_i, shares of all weight.
+    """
+
+    structure: object
+    X: object
+    y: object
+    weights: np.ndarray
+
+
+@dataclass
+class BlockSteps:
+    """Frank-Wolfe steps.
+
+    Attributes
+    ----------
+    step, cache, average, bounds : as for `start_bcfw`
+    wrap : callable
+        From the structure's oracle to the one that is asked; picklable.
+    """
+
+    step: str
+    cache: bool | str = "auto"
+    average: bool = False
+    bounds: tuple | None = None
+    wrap: Callable = as_it_is
+
+    def start(self, examples, lam, state=None):
+        """An iterate, and what "auto" stands for, by the names of fitted attributes.
+
+        Parameters
+        ----------
+        examples : Examples or LocalProblem
+        lam : float
+        state : dict or None
+            Of an iterate over the same examples.
+        """
+        iterate, step, cache = start_bcfw(
+            self.wrap(examples.structure.make_oracle(examples.X, examples.y)),
+            examples.weights,
+            lam,
+            step=self.step,
+            cache=self.cache,
+            average=self.average,
+            bounds=self.bounds,
+            state=state,
+        )
+        return iterate, {"step_": step, "cache_": cache}
+
+    def resolved(self):
+        """What `start` says, as far as it is known without examples."""
+        return {"step_": self.step, "cache_": self.cache is True}
+
+    def make_pass(self, iterate, rng):
+        make_corrected_pass(iterate, "permuted", rng)
+
+
+class ExactSteps:
+    """Exact steps, over rows of a structure that has them."""
+
+    bounds = None
+
+    def start(self, examples, lam, state=None):
+        """As of `BlockSteps`."""
+        ascent = make_ascent(examples, lam)
+        if state is not None:
+            ascent.set_state(state)
+        return ascent, self.resolved()
+
+    def resolved(self):
+        return {"step_": "exact", "cache_": False}
+
+    def make_pass(self, ascent, rng):
+        exact.make_pass(ascent, "gap", rng)
+
+
+def make_ascent(examples, lam):
+    """A fresh `ExactAscent`."""
+    structure, X, y = examples.structure, examples.X, examples.y
+    rows, costs = Rows(X, structure.bias_), structure.label_costs_
+    if isinstance(structure, MultilabelStructure):
+        return LabelAscent(rows, structure._encode(y), costs, examples.weights, lam)
+    codes = encode(y, structure.classes_)
+    if isinstance(structure, BinaryStructure):
+        indicator = codes[:, np.newaxis].astype(np.int8)
+        costs = np.array([[costs[0, 1], costs[1, 0]]])
+        return LabelAscent(rows, indicator, costs, examples.weights, lam)
+    return ClassAscent(rows, codes, costs, examples.weights, lam)

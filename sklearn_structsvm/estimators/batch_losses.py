@@ -1,0 +1,136 @@
+"""The losses of the batch classifiers: one table of what each is made of and needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import ceil
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.base import clone
+
+from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.confusion.ratios import OneClassMetric
+from sklearn_structsvm.confusion.registry import METRICS, get_metric
+from sklearn_structsvm.risks import (
+    BinaryHinge,
+    ConfusionHinge,
+    Logistic,
+    MulticlassHinge,
+    MultilabelHinge,
+    RocAucHinge,
+    TopKHinge,
+)
+from sklearn_structsvm.structures import MulticlassStructure
+from sklearn_structsvm.structures.ranking import RankingStructure
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """What there is to know of a loss, whatever the data.
+
+    Attributes
+    ----------
+    make_risk : callable
+        (model, problem, options) -> Risk, for an estimator `model` with the parameters
+        `loss`, `k` and `class_weight`, and the options that all risks take.
+    multi_class, multi_label : bool
+        Whether it is defined for more than two classes, and for several labels.
+    of_sample : bool
+        Whether it is a loss of the whole sample, not a sum over rows.
+    is_order : bool
+        Whether it depends on the order of the scores alone, so that an intercept is a
+        threshold that is set after training.
+    takes_k : bool
+        Whether it is of the first k rows, for the parameter `k`.
+    takes_class_weight : bool
+    """
+
+    make_risk: Callable[..., Any]
+    multi_class: bool = False
+    multi_label: bool = False
+    of_sample: bool = False
+    is_order: bool = False
+    takes_k: bool = False
+    takes_class_weight: bool = True
+
+
+def _row_hinge(model, problem, options):
+    structure, kind = problem.structure, BinaryHinge
+    options["label_costs"] = structure.label_costs_
+    if isinstance(structure, RankingStructure):
+        kind = MultilabelHinge
+    elif isinstance(structure, MulticlassStructure):
+        kind = MulticlassHinge
+        options["rescaled"] = model.loss == "slack_hinge"
+    return problem.make_risk(kind, options)
+
+
+def _logistic(model, problem, options):
+    return problem.make_risk(Logistic, options)
+
+
+def _roc_auc(model, problem, options):
+    y = encode(problem.y, problem.structure.classes_)
+    return RocAucHinge(problem.X, y, problem.weights, **options)
+
+
+def _confusion(model, problem, options):
+    y, counts = _counted_rows(model, problem, options)
+    classes = problem.structure.classes_
+    metric = METRICS[model.loss]() if isinstance(model.loss, str) else model.loss
+    if isinstance(metric, OneClassMetric) and metric.pos_label is None:
+        metric = clone(metric).set_params(pos_label=classes[1])
+    return ConfusionHinge(problem.X, y, get_metric(metric, classes), counts, **options)
+
+
+def _top_k(model, problem, options):
+    y, counts = _counted_rows(model, problem, options)
+    k = model.k if loss_of(model).takes_k else None
+    if isinstance(k, Real) and not isinstance(k, Integral):
+        k = ceil(k * round(float(counts.sum())))
+    is_recall = model.loss == "recall_at_k"
+    return TopKHinge(problem.X, y, k, counts, recall=is_recall, **options)
+
+
+def _counted_rows(model, problem, options):
+    """Codes of the classes, and how many rows each row stands for.
+
+    Weights of the classes are put into the options.
+    """
+    structure = problem.structure
+    y = encode(problem.y, structure.classes_)
+    counts = problem.weights * problem.total
+    by_class = structure.example_weights(problem.y)
+    if by_class is not None:
+        shares = [by_class[y == code][:1].sum() for code in (0, 1)]
+        if min(shares) == 0.0:
+            raise ValueError(
+                f"loss={model.loss!r} needs rows of both classes with nonzero "
+                f"class_weight; got class_weight={model.class_weight!r}."
+            )
+        counts = counts / by_class
+        options["class_weight"] = shares
+    return y, counts
+
+
+_TABLE = BatchLoss(_confusion, of_sample=True)
+_TOP = BatchLoss(_top_k, of_sample=True, is_order=True, takes_class_weight=False)
+
+LOSSES = {
+    "hinge": BatchLoss(_row_hinge, multi_class=True, multi_label=True),
+    "slack_hinge": BatchLoss(_row_hinge, multi_class=True),
+    "logistic": BatchLoss(_logistic),
+    "f1": _TABLE,
+    "jaccard": _TABLE,
+    "zero_one": _TABLE,
+    "roc_auc": BatchLoss(_roc_auc, of_sample=True, is_order=True),
+    "break_even": _TOP,
+    "precision_at_k": replace(_TOP, takes_k=True),
+    "recall_at_k": replace(_TOP, takes_k=True),
+}
+
+
+def loss_of(model):
+    """The `BatchLoss` that an estimator's parameter `loss` stands for."""
+    return _TABLE if isinstance(model.loss, ConfusionMetric) else LOSSES[model.loss]

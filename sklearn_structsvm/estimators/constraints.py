@@ -1,0 +1,52 @@
+"""What parameters may be, by the groups that estimators share."""
+
+from numbers import Integral, Real
+
+from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm.estimators.named_structures import STRUCTURE_CONSTRAINT
+
+POSITIVE = [Interval(Real, 0, None, closed="neither")]
+NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+SHARE = [Interval(Real, 0, 1, closed="neither")]
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+# How X and y are read.
+DATA = {
+    "fit_intercept": ["boolean"],
+    "intercept_scaling": POSITIVE,
+    "classes": ["array-like", None],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "n_jobs": [Integral, None],
+}
+
+# How far a solver goes.
+LIMITS = {
+    "C": POSITIVE,
+    "tol": NON_NEGATIVE,
+    "max_iter": COUNT,
+    "max_time": [*POSITIVE, None],
+    "verbose": ["verbose"],
+}
+
+# What is solved one example at a time, be it for one C or for many.
+BLOCKS = {
+    **DATA,
+    "structure": STRUCTURE_CONSTRAINT,
+    "sampling": [StrOptions({"auto", "gap", "uniform", "permuted"})],
+    "acceleration": ["boolean", StrOptions({"auto"})],
+    "random_state": ["random_state"],
+}
+
+# And for one C.
+BLOCKS_OF_ONE_C = {
+    **BLOCKS,
+    **LIMITS,
+    "gap_check_interval": COUNT,
+    "warm_start": ["boolean"],
+}
+
+# Frank-Wolfe steps on one example.
+STEPS = {
+    "step": [StrOptions({"auto", "fw", "pairwise", "away", "corrective"})],
+    "cache": ["boolean", StrOptions({"auto"})],
+}

@@ -1,0 +1,107 @@
+"""Block ascent of the dual: the `Method` that an estimator's parameters ask for."""
+
+from functools import partial
+
+from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, as_it_is
+from sklearn_structsvm.estimators.method import Method
+from sklearn_structsvm.estimators.warm_start import find_warm_start, warn_of_cold_start
+from sklearn_structsvm.solvers.blocks import bcfw, exact
+
+# What every dual point has that a fit keeps.
+ENTRIES = ("blocks", "loss")
+
+
+def frank_wolfe(
+    estimator,
+    problem,
+    previous,
+    *,
+    average,
+    bounds,
+    algorithm="block",
+    wrap=as_it_is,
+    **others,
+):
+    """Frank-Wolfe steps, from the dual point of the previous fit if there is one.
+
+    Parameters
+    ----------
+    estimator : StructuredClassifier
+        With the parameters `step`, `cache`, `sampling` and `acceleration`.
+    problem : LocalProblem or RemoteProblem
+    previous : dict
+        Attributes of the previous fit.
+    average, bounds : as for `start_bcfw`
+    algorithm : as for `run_bcfw`
+        Batch steps are plain ones and keep no active sets.
+    wrap : callable
+        From the structure's oracle to the one that is asked; picklable.
+    **others : as for `find_warm_start`
+    """
+    step, cache = estimator.step, estimator.cache
+    is_batch = algorithm == "batch"
+    if is_batch:
+        step, cache = "fw", False
+    elif problem.is_remote and step == "auto":
+        # A message costs more than the steps of a part.
+        step = "corrective"
+    steps = BlockSteps(step, cache, average, bounds, wrap)
+    start = find_warm_start(estimator, problem, previous, ENTRIES, **others)
+    if not is_batch:
+        start.state = _with_active_sets(start.state, estimator.step)
+    method, options = _started(estimator, problem, steps, start)
+    if problem.is_remote:
+        options["sampling"] = "permuted"
+    else:
+        n_threads = count_threads(estimator.n_jobs)
+        options |= {"algorithm": algorithm, "average": average}
+        method.certify = partial(
+            bcfw.certify, method.iterate, average, estimator.tol, n_threads
+        )
+    method.solve = partial(bcfw.run_bcfw, method.iterate, **options)
+    return method
+
+
+def exact_steps(estimator, problem, previous):
+    """Steps that are exact; the structure must have them."""
+    start = find_warm_start(estimator, problem, previous, ENTRIES)
+    method, options = _started(estimator, problem, ExactSteps(), start)
+    if problem.is_remote:
+        # Rounds of exact steps are too many without acceleration.
+        options |= {"sampling": "permuted", "at_once": True}
+        method.solve = partial(bcfw.run_bcfw, method.iterate, **options)
+        return method
+    if estimator.sampling == "auto":
+        options["sampling"] = "gap"
+    n_threads = count_threads(estimator.n_jobs)
+    method.certify = partial(exact.certify, method.iterate, estimator.tol, n_threads)
+    method.solve = partial(exact.run_exact, method.iterate, **options)
+    return method
+
+
+def _started(estimator, problem, steps, start):
+    """The method with its iterate, and the options of the solver."""
+    rng = estimator._rng()
+    iterate, resolved = problem.make_iterate(
+        problem.lam(estimator.C), steps, rng=rng, state=start.state
+    )
+    options = {
+        "sampling": estimator.sampling,
+        "acceleration": estimator.acceleration,
+        "gap_check_interval": estimator.gap_check_interval,
+        "rng": rng,
+        **estimator._limits(),
+    }
+    if problem.is_remote:
+        options["team"] = iterate
+    method = Method("BCFW", None, iterate, None, start.fingerprint, resolved)
+    return method, options
+
+
+def _with_active_sets(state, step):
+    """A dual point for the steps that are asked for, or None if it has too little."""
+    if state is None or step in ("auto", "fw") or "corners" in state:
+        return state
+    warn_of_cold_start("the step is not that", "dual point has no active sets and is")
+    return None

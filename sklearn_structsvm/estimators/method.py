@@ -1,0 +1,122 @@
+"""How a problem is solved, and how a fit runs that and stores what it finds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.estimators.oracle_faults import (
+    check_nothing_to_learn,
+    wrong_words,
+)
+from sklearn_structsvm.estimators.remedies import convergence_message
+from sklearn_structsvm.solvers.loop import History
+
+
+@dataclass
+class Method:
+    """A solver with the problem and the options that it is given.
+
+    Attributes
+    ----------
+    name : str
+        For the warning if it does not converge.
+    solve : callable
+        (on_pass, history) -> SolverResult.
+    iterate : object or None
+        What `solve` moves, if that is a consistent dual point at any moment.
+    certify : callable or None
+        () -> what `History.note` takes, about the iterate.
+    fingerprint : str or None
+        As of `WarmStart`. A run that is interrupted then leaves the estimator as far as
+        the iterate got.
+    resolved : dict
+        What "auto" stands for, by the names of fitted attributes.
+    count_queries : callable or None
+        SolverResult -> the decoder calls of all searches, for estimators that count them.
+    """
+
+    name: str
+    solve: Callable[..., Any]
+    iterate: Any = None
+    certify: Callable[[], tuple] | None = None
+    fingerprint: str | None = None
+    resolved: dict[str, Any] = field(default_factory=dict)
+    count_queries: Callable[[Any], int] | None = None
+
+    def weights_now(self, history):
+        """The best weights that are known during a run."""
+        if self.iterate is None:
+            return history.solution
+        best = getattr(self.iterate, "best_weights", None)
+        return self.iterate.weights if best is None else best
+
+    def interrupted(self, history):
+        """The result of a run that was interrupted, certified where it was cut."""
+        self.iterate.rebuild_weights()
+        history.note(*self.certify())
+        return history.result("stopped")
+
+
+def run(fit, problem, method):
+    """Solve a problem within a fit; report, store and warn.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of a `StructuredClassifier`.
+    problem : LocalProblem or RemoteProblem
+    method : Method
+    """
+    estimator, structure = fit.estimator, problem.structure
+    wrong = wrong_words(structure, getattr(estimator, "loss", None))
+    history = History(wrong)
+
+    def snapshot():
+        return estimator._attributes_at(problem, method.weights_now(history).copy())
+
+    reporter = fit.reporter(snapshot)
+    reporter.begin()
+    try:
+        result = method.solve(on_pass=reporter, history=history)
+    except BaseException:
+        if method.iterate is not None and method.fingerprint is not None:
+            # If not even a certificate can be had, as the structure's own code fails,
+            # what was before is restored.
+            _store(fit, problem, method, method.interrupted(history))
+        raise
+    is_optimal_at_zero = result.objective == 0.0 == result.n_iter
+    if is_optimal_at_zero and not structure.flat:
+        if not check_nothing_to_learn(problem):
+            raise ValueError(f"The objective is zero at zero weights: {wrong}")
+    _store(fit, problem, method, result)
+    reporter.end()
+    if result.status in ("stalled", "max_iter", "max_time"):
+        hint = estimator._convergence_hint(problem, result)
+        message = convergence_message(estimator, problem, result, method.name, hint)
+        warn_caller(message, ConvergenceWarning)
+
+
+def _store(fit, problem, method, result):
+    """Set the fitted attributes, and keep them."""
+    found = {
+        "objective_": float(result.objective),
+        "dual_objective_": float(result.dual_objective),
+        "dual_gap_": float(result.gap),
+        "n_iter_": result.n_iter,
+        "n_oracle_calls_": result.n_oracle_calls,
+        "history_": result.history,
+        **fit.estimator._attributes_at(problem, result.solution),
+        **method.resolved,
+    }
+    if method.count_queries is not None:
+        found["n_queries_"] = method.count_queries(result)
+    if method.fingerprint is not None:
+        state = {"weights": result.solution.copy()}
+        if method.iterate is not None:
+            state = method.iterate.get_state()
+        found["_dual_state"] = {"key": method.fingerprint, "state": state}
+    vars(fit.estimator).update(found)
+    fit.commit()

@@ -1,0 +1,118 @@
+"""The structure that a parameter names, or that the data call for."""
+
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from sklearn_structsvm._utils.borders import is_empty
+from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm._utils.labels import as_classes
+from sklearn_structsvm.structures import (
+    BinaryStructure,
+    ChainStructure,
+    GraphStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    PairwiseMultilabelStructure,
+    Structure,
+    TreeStructure,
+)
+
+# Structures that need no arguments, by the names that `structure` takes for them.
+STRUCTURES = {
+    "binary": BinaryStructure,
+    "chain": ChainStructure,
+    "graph": GraphStructure,
+    "multiclass": MulticlassStructure,
+    "multilabel": MultilabelStructure,
+    "pairwise": PairwiseMultilabelStructure,
+    "tree": TreeStructure,
+}
+StructureName = Literal[
+    "auto", "binary", "chain", "graph", "multiclass", "multilabel", "pairwise", "tree"
+]
+STRUCTURE_CONSTRAINT = [StrOptions({"auto", *STRUCTURES}), Structure]
+
+
+def named_structure(structure):
+    """The Structure that a `structure` parameter names, or None where data decide.
+
+    Tags are asked for before parameters are checked: a wrong name is None as well.
+    """
+    if not isinstance(structure, str):
+        return structure
+    return STRUCTURES[structure]() if structure in STRUCTURES else None
+
+
+def fresh(structure):
+    """One that is not fitted, once its parameters are seen to be sound."""
+    structure = clone(structure)
+    structure._check_parameters()
+    return structure
+
+
+def is_flat(structure):
+    """Whether a `structure` parameter means one row of X per example, so far known."""
+    structure = named_structure(structure)
+    # Of a damaged one the methods themselves tell.
+    return getattr(structure, "flat", True)
+
+
+def holds_sequences(X):
+    if isinstance(X, np.ndarray) and X.ndim != 1:
+        return X.ndim == 3
+    is_frame = hasattr(X, "iloc") and X.ndim != 1
+    if sparse.issparse(X) or is_frame or not hasattr(X, "__len__"):
+        return False
+    first = next((x for x in X if not is_empty(x)), None)
+    try:
+        return sparse.issparse(first) or np.ndim(first) == 2
+    except ValueError:  # a row of rows of different lengths
+        return False
+
+
+def infer_structure(X, y, classes):
+    """What structure="auto" stands for."""
+    if holds_sequences(X):
+        return ChainStructure()
+    kind = type_of_target(y, input_name="y")
+    if kind == "multilabel-indicator":
+        return MultilabelStructure()
+    if kind not in ("binary", "multiclass"):
+        check_classification_targets(y)
+        raise ValueError(
+            f"structure='auto' does not support y of type {kind!r}. Supported are "
+            "binary, multiclass and multilabel-indicator targets, and label sequences."
+        )
+    n_classes = len(np.unique(y) if classes is None else as_classes(classes))
+    return BinaryStructure() if n_classes <= 2 else MulticlassStructure()
+
+
+def wants_indicator(structure):
+    """Whether a named structure takes a column for an indicator of one label."""
+    return getattr(named_structure(structure), "multi_label", False)
+
+
+def class_options(estimator, structure):
+    """`classes` and `class_weight` for a structure that has classes, {} for others."""
+    options = {name: getattr(estimator, name) for name in ("classes", "class_weight")}
+    if structure.has_classes:
+        return options
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} cannot be used with {type(structure).__name__}; leave it at "
+                "None."
+            )
+    return {}
+
+
+def has_exact_steps(structure):
+    """Whether the best dual point of one example is known in closed form.
+
+    A subclass may have changed what is predicted, or what it costs.
+    """
+    return type(structure) in (BinaryStructure, MulticlassStructure, MultilabelStructure)

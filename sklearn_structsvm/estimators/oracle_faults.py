@@ -1,0 +1,53 @@
+"""What tells that an oracle, or a decoder of a user's structure, is wrong."""
+
+import numpy as np
+
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.loop import WRONG_ORACLE, WRONG_SUMS
+
+
+def wrong_words(*parts):
+    """What is wrong where a gap is below zero, by what the gap is made of.
+
+    Structures and losses of the library are not the user's to mend.
+    """
+    ours = __name__.partition(".")[0], "builtins"
+    packages = {type(part).__module__.partition(".")[0] for part in parts}
+    return WRONG_SUMS if packages.issubset(ours) else WRONG_ORACLE
+
+
+def check_nothing_to_learn(problem):
+    """What to tell where weights of zero are the optimum, and cost nothing.
+
+    Either no labeling has a loss, or the oracle missed those that do, as a user's may if
+    it took the least of the losses, zero, for the largest. But then it finds something
+    worse than the true labeling, whose value is 0, for other weights.
+
+    Returns
+    -------
+    bool
+        False where weights of zero do cost something.
+
+    Raises
+    ------
+    ValueError
+        Where it does.
+    """
+    oracle = problem.make_oracle()
+    joint = JointOracle(oracle, problem.weights)
+    wrong = wrong_words(problem.structure)
+    direction = np.random.default_rng(0).standard_normal(oracle.n_weights)
+    # Scores are to exceed losses, whatever the units of the features.
+    for scale in (0.0, 1.0, 1e4, 1e8):
+        value = joint.ask(scale * direction)
+        joint.forget()
+        if scale == 0.0 and value > 0.0:
+            return False
+        if wrong == WRONG_ORACLE and joint.lowest_gap < 0.0:
+            raise ValueError(f"The objective is zero at zero weights: {wrong}")
+    warn_caller(
+        "There is nothing to learn: every possible output of every example has loss 0.",
+        UserWarning,
+    )
+    return True

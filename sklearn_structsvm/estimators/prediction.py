@@ -1,0 +1,330 @@
+"""Predictions of the structured estimators, their weights given."""
+
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
+from sklearn_structsvm._utils.borders import check_integer, check_sparse, is_empty
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import available_if
+from sklearn_structsvm._utils.labels import refuse_missing, unseen_words
+from sklearn_structsvm._utils.pieces import item_pieces, mean_width, row_pieces, take_rows
+from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
+from sklearn_structsvm.estimators.base import require_y
+from sklearn_structsvm.estimators.coefficients import joined_weights
+from sklearn_structsvm.estimators.named_structures import is_flat, named_structure
+from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures.base import as_object_array
+from sklearn_structsvm.structures.validation import refuse_tokens
+
+# Types of rows that `predict` does not copy as a whole; what is none of them becomes the
+# first. They are converted piece by piece.
+ROW_TYPES = (
+    np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_
+)  # fmt: skip
+
+
+def structure_has(name):
+    """Whether an estimator's structure can answer `name`."""
+
+    def check(estimator):
+        structure = getattr(estimator, "structure_", None)
+        if structure is None:
+            structure = named_structure(estimator.structure)
+        # Of a damaged one the method itself tells.
+        return not isinstance(structure, Structure) or hasattr(structure, name)
+
+    return check
+
+
+class PredictionMixin:
+    """Predictions by `structure_`, with the weights of `coef_` and `intercept_`."""
+
+    structure_: Structure
+
+    @property
+    def _weights(self):
+        """w, once the state is seen to fit together: it may have been set by hand."""
+        self._check_fitted_structure()
+        return joined_weights(self.structure_, vars(self))
+
+    def _check_fitted_structure(self):
+        """ValueError where `structure_` was changed into what cannot predict."""
+        structure = self.structure_
+        if not isinstance(structure, Structure):
+            raise ValueError(
+                f"structure_ must be a Structure; got {structure!r}: it was changed "
+                "after fit."
+            )
+        try:
+            structure.check_fitted()
+        except AttributeError as error:
+            raise ValueError(
+                f"structure_ is not a fitted structure, {error}: it was changed after "
+                "fit."
+            ) from error
+
+    def _n_threads(self, X):
+        n_items = X.shape[0] if self.structure_.flat else len(X)
+        return count_threads(self.n_jobs, n_items)
+
+    @contextmanager
+    def _reading(self):
+        """w, for what looks for NaN in the few numbers that it makes of it.
+
+        Where it finds any, the error names the attribute. `_check_X` comes before.
+        """
+        w = joined_weights(self.structure_, vars(self), finite=False)
+        try:
+            yield w
+        except ValueError:
+            joined_weights(self.structure_, vars(self))
+            raise
+
+    def _check_X(self, X, *, takes_foreign=False):
+        """X as the structure takes it, of another library's arrays where it may be."""
+        if "structure_" not in vars(self):
+            check_is_fitted(self)
+        self._check_fitted_structure()
+        xp = foreign_namespace(X)
+        if xp is not None:
+            if not (takes_foreign and self.structure_.flat):
+                refuse_foreign(X=X)
+            return validate_data(self, X, reset=False, dtype=[xp.float64, xp.float32])
+        if self.structure_.flat:
+            refuse_tokens(X)
+            check_sparse(X)
+            return validate_data(
+                self, X, reset=False, accept_sparse="csr", dtype=list(ROW_TYPES)
+            )
+        if is_empty(X):
+            return []
+        return self.structure_.check_data(X)[0]
+
+    def _ask(self, X, call, nothing=None, y=None):
+        """call(X), piece by piece, and `nothing` where an example has nothing to label.
+
+        What is made of X, such as rows of float64 below one another, takes no more room
+        than for a piece.
+
+        Parameters
+        ----------
+        X, y : as of `_check_X`, and labels of it or None
+        call : callable
+            X, or X and y, of some examples, none of them empty -> an answer for each.
+        nothing : number or any other object
+        """
+        structure = self.structure_
+        if structure.flat:
+            return self._ask_rows(X, call, y)
+        places = [i for i, x in enumerate(X) if not structure._is_empty(x)]
+        sizes = [structure._n_entries(X[i]) for i in places]
+        pieces = item_pieces(sizes, count_threads(self.n_jobs, len(X)))
+        if len(pieces) == 1 and len(places) == len(X) > 0:
+            return call(X) if y is None else call(X, y)
+        answers = [nothing] * len(X)
+        for piece in pieces:
+            own = places[piece]
+            if not own:
+                continue
+            data = [[items[i] for i in own] for items in (X, y) if items is not None]
+            for i, answer in zip(own, call(*data), strict=True):
+                answers[i] = answer
+        if isinstance(nothing, float):
+            return np.array(answers, dtype=np.float64)
+        result = np.empty(len(X), dtype=object)
+        for i, answer in enumerate(answers):
+            result[i] = answer
+        return result
+
+    def _ask_rows(self, X, call, y):
+        if foreign_namespace(X) is not None:
+            return call(X)
+        n_rows = X.shape[0]
+        pieces = [slice(None)]
+        if self.structure_.has_classes:
+            # Scores take room as well.
+            width = mean_width(X) + 4 * len(self.structure_.classes_)
+            pieces = row_pieces(n_rows, width)
+        result = None
+        for piece in pieces:
+            rows = X if len(pieces) == 1 else take_rows(X, piece)
+            if sparse.issparse(rows):
+                rows = rows.astype(np.float64, copy=False)
+            else:
+                rows = np.require(rows, np.float64, "CA")
+            found = call(rows) if y is None else call(rows, y[piece])
+            if len(pieces) == 1:
+                return found
+            if result is None:
+                result = np.empty((n_rows, *found.shape[1:]), found.dtype)
+            result[piece] = found
+        return result
+
+    def _no_labels(self):
+        """The labeling of an example that has nothing to label."""
+        return getattr(self.structure_, "classes_", np.empty(0, dtype=object))[:0]
+
+    def _no_scores(self):
+        """Numbers for each class, of such an example."""
+        return np.empty((0, len(self.structure_.classes_)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the best output for each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, a label indicator matrix, or an object array with one labeling
+            per example. For a Dask collection the result is a lazy collection, and for a
+            list of delayed parts a list of delayed results.
+        """
+        if holds_dask(X):
+            check_is_fitted(self)
+            return map_lazily(self, "predict", X, self._empty_prediction())
+        X = self._check_X(X, takes_foreign=True)
+        n_threads = self._n_threads(X)
+        with self._reading() as w:
+            return self._ask(
+                X,
+                lambda X: self.structure_.decode_batch(X, w, n_threads),
+                self._no_labels(),
+            )
+
+    def _empty_prediction(self):
+        if not self.structure_.flat:
+            return np.empty(0, dtype=object)
+        X = np.zeros((1, self.n_features_in_))
+        return self.structure_.decode_batch(X, self._weights)[:0]
+
+    @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Compute the scores of the classes or labels (flat structures only).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Input data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
+            Scores. For two classes they are positive where ``classes_[1]`` is predicted.
+        """
+        X = self._check_X(X, takes_foreign=True)
+        structure, w = self.structure_, self._weights
+
+        def present(X):
+            return structure.present_scores(structure.decision_function(X, w))
+
+        return self._ask(X, present)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Score the predictions for X against y.
+
+        The score is the accuracy for flat structures (subset accuracy if there are
+        several labels), the accuracy per position for chains, and 1 minus the mean loss
+        for user-defined structures. Labels that were not seen in `fit` count as wrong,
+        and a warning lists them.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+            Test data.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the examples.
+
+        Returns
+        -------
+        score : float
+            Higher is better.
+        """
+        refuse_foreign(X=X, y=y, sample_weight=sample_weight)
+        y_pred = self.predict(X)
+        require_y(self, y)
+        if not self.structure_.flat:
+            _, y = self.structure_.check_data(X, y)
+        else:
+            check_sparse(y, "y")
+            refuse_missing(y)
+            y = y.toarray() if sparse.issparse(y) else y
+        unseen = self.structure_.unseen_labels(y)
+        if unseen:
+            warn_caller(unseen_words(unseen), UserWarning)
+        return self.structure_.score(y, y_pred, sample_weight=sample_weight)
+
+    @available_if(structure_has("k_best"))
+    def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k best labelings of each example, with their scores.
+
+        Available for chains, trees, and graphs without cycles.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Input data.
+        k : int, default=5
+            Number of labelings.
+
+        Returns
+        -------
+        labelings : ndarray of shape (n_samples,), dtype object
+            Item i has shape (m_i, T_i), with the best labeling first. m_i is k, or the
+            number of labelings if that is smaller.
+        scores : ndarray of shape (n_samples,), dtype object
+            Item i has shape (m_i,). The difference between the first two scores measures
+            how confident the prediction is.
+        """
+        check_integer("k", k, 1)
+        X = self._check_X(X)
+        with self._reading() as w:
+            pairs = self._ask(
+                X,
+                lambda X: [self.structure_.k_best(x, w, k) for x in X],
+                (self._no_labels()[np.newaxis], np.zeros(1)),
+            )
+        labelings, scores = np.empty((2, len(X)), dtype=object)
+        for i, pair in enumerate(pairs):
+            labelings[i], scores[i] = pair
+        return labelings, scores
+
+    @available_if(structure_has("max_marginals"))
+    def max_marginals(self, X: Any) -> np.ndarray:
+        """Compute max-marginals: the best score with each class at each position.
+
+        Available for chains, trees, and graphs without cycles.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Input data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), dtype object
+            Item i has shape (T_i, n_classes). The maximum of each row is the score of the
+            best labeling. Its distance to the second largest entry is the margin by which
+            the predicted label of that position wins.
+        """
+        X = self._check_X(X)
+        with self._reading() as w:
+            return self._ask(
+                X,
+                lambda X: as_object_array(
+                    [self.structure_.max_marginals(x, w) for x in X]
+                ),
+                self._no_scores(),
+            )

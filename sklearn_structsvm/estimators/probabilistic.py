@@ -1,0 +1,201 @@
+"""Predictions by the probabilities of a conditional random field."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_consistent_length
+
+from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
+from sklearn_structsvm._utils.borders import check_choice, check_sparse
+from sklearn_structsvm._utils.compat import available_if
+from sklearn_structsvm._utils.labels import refuse_missing
+from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.distributed.dask_workers import holds_dask
+from sklearn_structsvm.estimators.base import require_y
+from sklearn_structsvm.estimators.named_structures import named_structure
+from sklearn_structsvm.estimators.prediction import structure_has
+from sklearn_structsvm.estimators.structured import StructuredClassifier
+from sklearn_structsvm.structures.base import as_object_array
+
+DECODINGS = ("map", "mbr")
+
+
+class ProbabilisticClassifier(StructuredClassifier):
+    """Predictions by p(y | x) of a conditional random field, its weights given."""
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        structure = named_structure(self.structure)
+        if structure is None or structure.has_sums:
+            return
+        raise ValueError(
+            f"{type(self).__name__} needs a structure that can sum over all labelings: "
+            "ChainStructure, TreeStructure, BinaryStructure, MulticlassStructure or "
+            f"MultilabelStructure; got {self.structure!r}. For other structures use "
+            "BCFWClassifier."
+        )
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the output of each example according to `decoding`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
+            One row per example for flat structures. For others, a sequence with one item
+            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
+            chains.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, a label indicator matrix, or an object array with one labeling
+            per example. For a Dask collection the result is a lazy collection, and for a
+            list of delayed parts a list of delayed results.
+        """
+        check_choice("decoding", self.decoding, DECODINGS)
+        if self.decoding == "map" or holds_dask(X):
+            return super().predict(X)
+        X = self._check_X(X, takes_foreign=True)
+        structure, n_threads = self.structure_, self._n_threads(X)
+        with self._reading() as w:
+            return self._ask(
+                X,
+                lambda X: structure.least_costly(X, structure.marginals(X, w, n_threads)),
+                self._no_labels(),
+            )
+
+    def _marginals(self, X):
+        with self._reading() as w:
+            n_threads = self._n_threads(X)
+            return self._ask(
+                X,
+                lambda X: self.structure_.marginals(X, w, n_threads),
+                self._no_scores(),
+            )
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Compute the marginal probabilities of the classes.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Input data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
+            Probabilities of the classes, in the order of `classes_`, or of the presence
+            of each label. For chains and trees an object array of shape (n_samples,),
+            whose item i has shape (T_i, n_classes): the marginals at each position.
+
+        See Also
+        --------
+        cross_val_predict_proba : The same, by fits to other sequences.
+        """
+        return self._marginals(self._check_X(X, takes_foreign=True))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Compute the logarithms of the marginal probabilities.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Input data.
+
+        Returns
+        -------
+        ndarray
+            As for `predict_proba`, with -inf where a probability underflows to zero.
+        """
+        proba = self._marginals(self._check_X(X, takes_foreign=True))
+        with np.errstate(divide="ignore"):
+            if self.structure_.flat:
+                xp = foreign_namespace(proba)
+                return np.log(proba, out=proba) if xp is None else xp.log(proba)
+            return as_object_array([np.log(item) for item in proba])
+
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+        r"""Compute the log-likelihood of the whole labeling of each example.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+            Input data and labelings.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            :math:`\log p(y_i \mid x_i)`, and -inf for a labeling with a label that was
+            not seen in `fit`.
+        """
+        X = self._check_X(X)
+        refuse_foreign(y=y)
+        require_y(self, y)
+        if not self.structure_.flat:
+            _, y = self.structure_.check_data(X, y)
+        else:
+            check_sparse(y, "y")
+            refuse_missing(y)
+            y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+            check_consistent_length(X, y)
+        return self._log_probabilities(X, y)
+
+    def _log_probabilities(self, X, y):
+        n_threads, w = count_threads(self.n_jobs), self._weights
+        # There is one labeling of nothing.
+        return self._ask(
+            X,
+            lambda X, y: self.structure_.log_probabilities(X, y, w, n_threads),
+            nothing=0.0,
+            y=y,
+        )
+
+    def entropy(self, X: Any) -> np.ndarray:
+        r"""Compute the entropy of the predicted distribution of each example, in nats.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Input data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Entropies of :math:`p(y \mid x_i)`, from 0, if one labeling is certain, to the
+            logarithm of the number of labelings.
+        """
+        X = self._check_X(X)
+        n_threads, w = count_threads(self.n_jobs), self._weights
+        return self._ask(
+            X, lambda X: self.structure_.entropies(X, w, n_threads), nothing=0.0
+        )
+
+    @available_if(structure_has("k_best"))
+    def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k most probable labelings of each example, with their probabilities.
+
+        Parameters
+        ----------
+        X : sequence of n_samples examples
+            Sequences or trees, as in `fit`.
+        k : int, default=5
+            Number of labelings.
+
+        Returns
+        -------
+        labelings : ndarray of shape (n_samples,), dtype object
+            Item i has shape (m_i, T_i), with the most probable labeling first. m_i is k,
+            or the number of labelings if that is smaller.
+        probabilities : ndarray of shape (n_samples,), dtype object
+            Item i has shape (m_i,).
+        """
+        labelings, scores = super().predict_k_best(X, k)
+        X = self._check_X(X)
+        best = [items[0] for items in labelings]
+        logs = self._log_probabilities(X, best)
+        probabilities = [
+            np.exp(log + (values - values[0]))
+            for log, values in zip(logs, scores, strict=True)
+        ]
+        return labelings, as_object_array(probabilities)
