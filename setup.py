@@ -12,7 +12,7 @@ for yes:
 ``SKLEARN_STRUCTSVM_DEBUG``
     check every index of a view, and compile with assertions (``make debug``);
 ``SKLEARN_STRUCTSVM_SANITIZE``
-    let the compiler watch memory and undefined behaviour (``make sanitize``).
+    let the compiler watch memory and undefined behavior (``make sanitize``).
 """
 
 import os
@@ -59,16 +59,16 @@ if TRACE:
 # What keeps loops such as `m = x if x > m else m` from becoming vector code is errno,
 # floating-point traps and the sign of zero, on none of which a kernel relies. NaN and
 # infinity keep their meaning. MSVC knows none of these; its default is -O2 already.
-OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
+OPTIMIZE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
 # Python compiles without assertions unless it is told otherwise.
 if DEBUG:
-    OPTIMISE += ["-UNDEBUG"]
+    OPTIMIZE += ["-UNDEBUG"]
 # Kernels whose sums of two doubles know what rounding took: a compiler may not leave out
 # the rounding of a product that is added up at once.
 ROUNDED = ["sklearn_structsvm.solvers.qp._simplex_qp"]
 SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []
 if SANITIZE:
-    OPTIMISE = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS]
+    OPTIMIZE = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS]
 
 PROGRAM = "int main(void) { return 0; }\n"
 OPENMP_PROGRAM = """\
@@ -133,7 +133,7 @@ class BuildKernels(build_ext):
             self.parallel = True
 
     def build_extensions(self):
-        compile_args, link_args = self.optimise_flags(), [*SANITIZERS]
+        compile_args, link_args = self.optimize_flags(), [*SANITIZERS]
         openmp = None if NO_OPENMP else self.openmp_flags()
         if openmp is not None:
             compile_args += openmp[0]
@@ -146,10 +146,10 @@ class BuildKernels(build_ext):
             extension.extra_link_args += link_args
         super().build_extensions()
 
-    def optimise_flags(self):
+    def optimize_flags(self):
         if self.compiler.compiler_type == "msvc":
             return []
-        return [flag for flag in OPTIMISE if self.builds(PROGRAM, [flag], SANITIZERS)]
+        return [flag for flag in OPTIMIZE if self.builds(PROGRAM, [flag], SANITIZERS)]
 
     def openmp_flags(self):
         """Flags to compile and to link with OpenMP, or None."""

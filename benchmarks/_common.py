@@ -181,7 +181,7 @@ def save_figure(figure, axes, path):
     columns = min(len(labels), int(11 * figure.get_figwidth() / letters))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
     path.parent.mkdir(exist_ok=True, parents=True)
-    # With few colours, in a third of the bytes.
+    # With few colors, in a third of the bytes.
     from PIL import Image
 
     figure.savefig(path, dpi=140)

@@ -51,7 +51,7 @@ PEERS = {
 
 
 class Part(NamedTuple):
-    """Training or test examples: standardised features, labels, groups, probabilities."""
+    """Training or test examples: standardized features, labels, groups, probabilities."""
 
     X: np.ndarray
     y: np.ndarray
@@ -139,7 +139,7 @@ def coverage():
 
 
 def expected_confusion(part, probabilities, by_group=False):
-    """Confusion tensor (m, k, k) of a randomised classifier, m = 1 without groups.
+    """Confusion tensor (m, k, k) of a randomized classifier, m = 1 without groups.
 
     ``probabilities[x, j]`` is the chance that it predicts j.
     """
@@ -203,7 +203,7 @@ def fit_ours(split, metric, constraint=None, *, by_group=False, lmo="plugin", **
     """A `Run` of ComplexMetricClassifier, and the classifier.
 
     The seconds are without those of the probability model, which is given. For an LMO
-    that fits classifiers they are all, and the features are the standardised ones.
+    that fits classifiers they are all, and the features are the standardized ones.
     """
     plugin = lmo == "plugin"
     if plugin and split.n_classes == 2:

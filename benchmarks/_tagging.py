@@ -43,7 +43,7 @@ def read_sentences(path):
 
 
 def attributes(words, i):
-    """What a word and its neighbours look like."""
+    """What a word and its neighbors look like."""
     word, lower = words[i], words[i].lower()
     names = ["bias", f"word={lower}"]
     names += [f"suffix={lower[-size:]}" for size in (1, 2, 3)]

@@ -11,9 +11,9 @@ note their objective, at every tenth only. Written to figures/batch_KIND.png.
 Figures 1 to 4 of Saha et al. (2009), for binary losses: against iterations and against
 seconds, the best objective so far less the optimum, and the test accuracy of the weights
 that have it (of a9a's test set; of the others, of a fifth held out). ls-BMRM is there the
-variant that minimises between its last solution and the new plane, qp-BMRM the one that
-minimises over all planes, both without a line search of the objective; OCAS has it.
-Pragam-b has an intercept that is not regularised, and so an objective of its own.
+variant that minimizes between its last solution and the new plane, qp-BMRM the one that
+minimizes over all planes, both without a line search of the objective; OCAS has it.
+Pragam-b has an intercept that is not regularized, and so an objective of its own.
 LIBLINEAR is LinearSVC, a fit for each number of passes. pegasos-n takes subgradients of
 all rows, with the projection; pegasos-1 of one row drawn, without it, and is looked at
 now and then, uncharged for that: an iteration is n of its steps. Written to

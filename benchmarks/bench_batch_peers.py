@@ -1,6 +1,6 @@
 """Seconds of one fit to a true relative suboptimality of 1e-3: batch solvers and peers.
 
-All minimise lambda/2 |W|^2 + mean hinge without an intercept, so C = 1 / (lambda n), and
+All minimize lambda/2 |W|^2 + mean hinge without an intercept, so C = 1 / (lambda n), and
 with several classes the hinge of Crammer and Singer, by one thread.
 
 Ours: the seconds of a fit until `history_` has an objective within --rtol of the optimum

@@ -155,7 +155,7 @@ def plot_staleness(runs, curvatures, path):
         if name != "uniform":
             axes[0, 1].semilogx(rows[:, 0], rows[:, 2] / rows[:, 1])
         else:
-            # The colours are those of the panel before.
+            # The colors are those of the panel before.
             axes[0, 1].semilogx([], [], **style)
         if name in curvatures:
             factor = rows[:, 3] ** 3 / curvatures[name]
@@ -163,7 +163,7 @@ def plot_staleness(runs, curvatures, path):
     titles = ("(a) true gap", "(b) known / true gap", "(c) promised by Theorem 2")
     for ax, title in zip(axes[0], titles, strict=True):
         ax.set(title=title, xlabel="passes")
-    axes[0, 2].axhline(1.0, color="grey", linewidth=0.6)
+    axes[0, 2].axhline(1.0, color="gray", linewidth=0.6)
     save_figure(figure, axes, path)
 
 

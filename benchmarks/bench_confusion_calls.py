@@ -1,4 +1,4 @@
-"""Losses against calls of the linear minimisation oracle (the paper's Figures 10 to 12).
+"""Losses against calls of the linear minimization oracle (the paper's Figures 10 to 12).
 
 min_max, h_mean (Figures 10 and 11): losses after that many iterations of a solver, with
     one call of the oracle each. Training losses are the solvers' own, under the class

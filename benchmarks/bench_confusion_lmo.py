@@ -1,4 +1,4 @@
-"""Milliseconds of a linear minimisation over confusion tensors, and of its predictions.
+"""Milliseconds of a linear minimization over confusion tensors, and of its predictions.
 
 Beside each call stand the same steps in NumPy, and how often the probabilities could have
 been read meanwhile by one core (a BLAS dot product of them with themselves): no rule that

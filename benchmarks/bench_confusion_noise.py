@@ -10,7 +10,7 @@ plug-in: the most probable class.
 noise correction: Patrini et al. (2017), a logistic regression whose loss sees each label
     through a matrix of transitions, which is estimated from the plug-in rule's
     probabilities (at the most probable example of each class) or, for a bound, exact.
-H-mean, 0-1: that loss is minimised on the training labels, by column generation;
+H-mean, 0-1: that loss is minimized on the training labels, by column generation;
     "coverage": with every class predicted as often as it occurs, within 0.01. FW and
     SplitFW are the paper's solvers for the same.
 

@@ -1,7 +1,7 @@
 """Metrics without constraints on four multiclass sets (the paper's Tables 6 and 7).
 
 Test losses (mean ± standard deviation over the splits) of the expected confusion matrix
-of each randomised classifier; calls of the linear minimisation oracle until the gap is
+of each randomized classifier; calls of the linear minimization oracle until the gap is
 certified to be at most --tol (the most over the splits; a dash where it is not within
 --calls); median seconds of the fits, the class probabilities being given: one logistic
 regression behind StandardScaler for all. Seven tenths of each set are for training, drawn

@@ -47,7 +47,7 @@ OCR = {
     "ocr-small-scaled": ("small", "large"),
     "ocr-large": ("large", "small"),
 }
-# Those of CRFsuite's algorithms that minimise our objective, and those that do not.
+# Those of CRFsuite's algorithms that minimize our objective, and those that do not.
 LIKELIHOODS, OTHERS = ("lbfgs", "l2sgd"), ("ap", "pa", "arow")
 
 
@@ -163,8 +163,8 @@ def print_fits(name, problem, args, peers):
     for c2 in args.c2:
         rows += [own_row(problem, score, c2, s, args.repeats) for s in args.solvers]
         own_seconds[f"{c2:g}"] = rows[-len(args.solvers)][2]
-        penalised = [peer for peer in peers if peer.algorithm in LIKELIHOODS]
-        rows += peer_rows(penalised, problem, score, c2)
+        penalized = [peer for peer in peers if peer.algorithm in LIKELIHOODS]
+        rows += peer_rows(penalized, problem, score, c2)
     rows += peer_rows([p for p in peers if p.algorithm in OTHERS], problem, score, None)
     print(f"{name}: {len(problem[0])} sequences\n")
     # Those that have no c2 beside our slowest fit.

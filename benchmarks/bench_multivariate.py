@@ -91,7 +91,7 @@ METHODS = ("plug-in", "hinge", "hinge, moved", "trained")
 
 
 def rare(classes, y, y_test, args):
-    """The rarest classes that have enough rows to be learnt and tested."""
+    """The rarest classes that have enough rows to be learned and tested."""
     counts = [(np.sum(y == c), c) for c in classes if np.sum(y_test == c) > 0]
     enough = sorted(
         pair for pair in counts if args.least_positives <= pair[0] <= 0.5 * len(y)

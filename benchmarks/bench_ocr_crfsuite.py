@@ -62,7 +62,7 @@ def ours(X, y, X_test, y_test, args):
 
 
 def linear_svc(X, y, X_test, y_test):
-    """Row for the letters without their neighbours."""
+    """Row for the letters without their neighbors."""
     start = perf_counter()
     model = LinearSVC(random_state=0).fit(np.concatenate(X), np.concatenate(y))
     seconds = perf_counter() - start

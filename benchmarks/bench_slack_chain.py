@@ -1,6 +1,6 @@
 """What exact slack rescaling of chains costs beside margin rescaling, on OCR-small.
 
-Both minimise lambda/2 |w|^2 + mean hinge with the Hamming loss divided by the word's
+Both minimize lambda/2 |w|^2 + mean hinge with the Hamming loss divided by the word's
 length, by the same steps, sampling and gap checks. The gaps are of two objectives, so
 that a tenth of one is not a tenth of the other; each row has its objective beside it.
 

@@ -3,7 +3,7 @@
 Gap or uniform sampling, Frank-Wolfe or pairwise steps, with or without cache, on
 OCR-small and OCR-large. --sets conll: the sentences of CoNLL-2000. --sets shapes: in the
 size of HorseSeg-small, 147 generated images of shapes cut into at most 150 superpixels,
-with 500 random features of their noisy colours, 12 of pairs that touch, and minimum cuts
+with 500 random features of their noisy colors, 12 of pairs that touch, and minimum cuts
 for an oracle, which need bounds on the weights of pairs. A pass is n calls of the oracle,
 those of the gap checks included, which are a part of gap sampling.
 """
@@ -66,7 +66,7 @@ def load(name, data_home):
 
 
 def make_shapes(n_samples=147, n_features=500):
-    """Graphs of superpixels: random cosines of colours, and how alike pairs are."""
+    """Graphs of superpixels: random cosines of colors, and how alike pairs are."""
     data = make_segmentation(
         n_samples, shape=(48, 64), kind="shapes", size=10.0, noise=2.0,
         n_superpixels=150, random_state=0,
@@ -76,12 +76,12 @@ def make_shapes(n_samples=147, n_features=500):
     phases = rng.uniform(0.0, 2.0 * np.pi, n_features)
     widths = 2.0 ** np.arange(-5, 6)
     X = []
-    for colours, edges, *_ in data.X:
-        colours = colours[:, :3]
-        square = np.square(colours[edges[:, 0]] - colours[edges[:, 1]]).sum(axis=1)
+    for colors, edges, *_ in data.X:
+        colors = colors[:, :3]
+        square = np.square(colors[edges[:, 0]] - colors[edges[:, 1]]).sum(axis=1)
         alike = np.exp(-np.outer(square, widths))
         pairs = np.hstack([np.ones((len(edges), 1)), alike])
-        features = np.cos(colours @ frequencies + phases) * np.sqrt(2.0 / n_features)
+        features = np.cos(colors @ frequencies + phases) * np.sqrt(2.0 / n_features)
         X.append((features, edges, pairs))
     return X, data.y
 

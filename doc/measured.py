@@ -2,7 +2,7 @@
 
 ``python doc/measured.py`` writes the README's table from the results in
 ``benchmarks/results``. As an extension of Sphinx it draws the same for the landing page,
-and the timers over the commits for the page on benchmarks, in the page's own colours.
+and the timers over the commits for the page on benchmarks, in the page's own colors.
 """
 
 import json

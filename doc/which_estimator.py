@@ -1,4 +1,4 @@
-"""Draws "Which estimator?" as an SVG whose boxes are links, in the page's own colours."""
+"""Draws "Which estimator?" as an SVG whose boxes are links, in the page's own colors."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape

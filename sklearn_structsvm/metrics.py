@@ -1,4 +1,4 @@
-"""Scores, metrics and constraints: what to import for measuring and optimising.
+"""Scores, metrics and constraints: what to import for measuring and optimizing.
 
 The module has scores of label sequences, scores of labels that scikit-learn lacks, and
 the metrics and constraints that `ComplexMetricClassifier` takes. These can also be

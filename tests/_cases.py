@@ -36,7 +36,7 @@ few = settings(max_examples=8)
 
 LAMS = (0.0, 0.25, 1.0, 3.0)
 
-# Sums of a few quarters in another order, and thirds where losses are normalised.
+# Sums of a few quarters in another order, and thirds where losses are normalized.
 TOLERANCE = 1e-12
 
 NAMES = [
@@ -202,7 +202,7 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), dyadic=False, barred
 
 
 def candidate_points(oracle, i, w, one=1.0):
-    """Labelings of which one maximises loss · (one + score), scores and losses."""
+    """Labelings of which one maximizes loss · (one + score), scores and losses."""
     points = Probe(oracle, i, w).candidates(one)
     labels, scores, losses = zip(*points, strict=True) if points else ([], [], [])
     return np.array(labels), np.array(scores), np.array(losses)

@@ -181,7 +181,7 @@ class Programs:
     def solve(self, costs, pieces=None, relaxed=False):
         """(min, weights) of costs · α + max(pieces α) under the constraints.
 
-        With `relaxed` all may be exceeded by as much, which is minimised too, down to -1.
+        With `relaxed` all may be exceeded by as much, which is minimized too, down to -1.
         """
         n, has_v = len(self.tensors), pieces is not None
         while True:

@@ -102,7 +102,7 @@ def exact_segments(slopes, offsets, lower, upper):
 
 
 def exact_step(risk, Z, A, slope, curvature, largest=np.inf):
-    """The least minimiser of the risk along a line, in fractions; inf if none."""
+    """The least minimizer of the risk along a line, in fractions; inf if none."""
     jumps, rise = {}, Fraction(slope)
     for lines, z, a, p in zip(risk.listed, Z, A, risk.weights, strict=True):
         z, a = [Fraction(v) for v in z], [Fraction(v) for v in a]

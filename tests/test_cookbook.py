@@ -98,8 +98,8 @@ def test_what_is_accepted_is_right_more_often(run):
     assert found.gate.confusion_[:, 1].sum() >= 0.7 - 1e-9
 
 
-def test_odds_are_equalised_in_training_and_nearer_on_new_rows(run):
-    found = run("Fairness: equalised odds")
+def test_odds_are_equalized_in_training_and_nearer_on_new_rows(run):
+    found = run("Fairness: equalized odds")
     assert found.model.constraint_violation_ <= 1e-9
     assert found.difference < found.likely_difference - 0.1
     assert found.accuracy > found.likely_accuracy - 0.05

@@ -189,7 +189,7 @@ def test_it_reads_tokens_as_a_dict_vectorizer_does(form):
         )
         if not names:
             continue
-        # What it learnt is what scikit-learn's has.
+        # What it learned is what scikit-learn's has.
         (made,) = model.transform([train])
         assert model.transformer_.inverse_transform(made) == (
             vectorizer.inverse_transform(vectorizer.transform([d for _, d in sets[0]]))

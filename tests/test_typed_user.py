@@ -94,7 +94,7 @@ def is_array(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def test_the_estimator_is_what_fit_returns_and_tells_what_it_learnt() -> None:
+def test_the_estimator_is_what_fit_returns_and_tells_what_it_learned() -> None:
     X, y = make_chains(n_samples=8, random_state=new_seed())
     assert_type(X, list[Any])
     assert_type(y, list[np.ndarray])

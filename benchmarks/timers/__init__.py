@@ -72,7 +72,7 @@ def rows():
 
 
 @cache
-def labelled():
+def labeled():
     """Rows with some of twenty labels, and a classifier of their probabilities."""
     X, Y = make_multilabel_classification(2_000, n_classes=20, random_state=0)
     return X, Y, OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(X, Y)
@@ -114,7 +114,7 @@ FITS = {
 }
 PREFIT = {
     "ComplexMetricClassifier": (rows, {"metric": "g_mean"}),
-    "MultilabelMetricClassifier": (labelled, {"labels_per_row": 3}),
+    "MultilabelMetricClassifier": (labeled, {"labels_per_row": 3}),
 }
 
 
@@ -171,7 +171,7 @@ class Conll(_Times):
 
 
 class Lmo(_Times):
-    """The linear minimisation of ComplexMetricClassifier, 400,000 rows of 7 classes."""
+    """The linear minimization of ComplexMetricClassifier, 400,000 rows of 7 classes."""
 
     def setup(self):
         self.lmo, self.costs = lmo()

@@ -5,11 +5,11 @@ import matplotlib.pyplot as plt
 from sklearn_structsvm.solvers.blocks.acceleration import PATIENCE, RATIO, WORTH_IT
 from sklearn_structsvm.solvers.blocks.bcfw import PASSES_AT_HAND
 
-# Left, bottom, width and height, colour, and the words.
+# Left, bottom, width and height, color, and the words.
 BOXES = {
     "plain": (
         (0.0, 8.5, 10, 1.0, "#eeeeee"),
-        f"Plain passes, until {WORTH_IT} or more are foreseen; then a centre z = w and "
+        f"Plain passes, until {WORTH_IT} or more are foreseen; then a center z = w and "
         f"κ = {RATIO - 1:g} λ or more",
     ),
     "oracle": (
@@ -29,9 +29,9 @@ BOXES = {
         f"Corrective steps: {PASSES_AT_HAND} passes over the labelings at hand, "
         "without the oracle",
     ),
-    "centre": (
+    "center": (
         (0.0, 1.6, 4.7, 1.0, "#fbd9b0"),
-        "Every pass or two the centre moves on:\nz ← w + β (w - w at the last move)",
+        "Every pass or two the center moves on:\nz ← w + β (w - w at the last move)",
     ),
     "check": (
         (5.3, 1.6, 4.7, 1.0, "#d9d2e9"),

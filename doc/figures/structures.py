@@ -150,7 +150,7 @@ def draw_grid(ax):
             fontsize="small",
             bbox=NODE | {"facecolor": COLORS[label]},
         )
-    finish(ax, "grid: neighbouring pixels", check(model, x, y, nodes, edges))
+    finish(ax, "grid: neighboring pixels", check(model, x, y, nodes, edges))
 
 
 def draw_set(ax):

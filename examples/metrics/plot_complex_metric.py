@@ -12,7 +12,7 @@ of classes.
 
 # %%
 # The data are grades of a condition. They overlap, and the more severe grades are
-# rarer. In addition there is a rare condition that is easy to recognise.
+# rarer. In addition there is a rare condition that is easy to recognize.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,7 +65,7 @@ plt.show()
 
 # %%
 # Balanced weights treat rare classes as if they were frequent, but do not consider
-# which classes are hard. So "mild" and "moderate" have low recalls. Optimising the
+# which classes are hard. So "mild" and "moderate" have low recalls. Optimizing the
 # metric takes care of this.
 #
 # What the certificate says

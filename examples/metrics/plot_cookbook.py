@@ -142,7 +142,7 @@ predicted = model.predict(pixels_test)
 precision, recall = precision_score(y_test, predicted), recall_score(y_test, predicted)
 
 # %%
-# The grey background marks thresholds with too low a precision.
+# The gray background marks thresholds with too low a precision.
 
 likely = model.estimator_.predict(pixels_test)
 likely_precision = precision_score(y_test, likely)
@@ -224,7 +224,7 @@ TradeoffDisplay.from_estimator(
 plt.show()
 
 # %%
-# Fairness: equalised odds
+# Fairness: equalized odds
 # ------------------------
 # In both groups, the same share of the patients who get worse should be found, and the
 # same share of the others should be alarmed. The rule has thresholds for each group, so
@@ -253,7 +253,7 @@ likely_accuracy = accuracy_score(worse_test, likely)
 print(
     f"most probable   {likely_accuracy:.1%} right, odds differ by {likely_difference:.3f}"
 )
-print(f"equalised odds  {accuracy:.1%} right, odds differ by {difference:.3f}")
+print(f"equalized odds  {accuracy:.1%} right, odds differ by {difference:.3f}")
 fig, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
 AchievableSetDisplay.from_estimator(
     model, patients, worse, sensitive_features=group, path=False, ax=ax
@@ -287,11 +287,11 @@ likely_accuracy = accuracy_score(advanced, likely)
 print(
     f"most probable   {likely_accuracy:.1%} right, odds differ by {likely_difference:.3f}"
 )
-print(f"equalised odds  {accuracy:.1%} right, odds differ by {difference:.3f}")
+print(f"equalized odds  {accuracy:.1%} right, odds differ by {difference:.3f}")
 fig, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
 bars = ["recall", "false alarms"]
 for ax, labels, title in zip(
-    axes, (likely, predicted), ("most probable", "equalised odds"), strict=True
+    axes, (likely, predicted), ("most probable", "equalized odds"), strict=True
 ):
     for shift, value in ((-0.2, "one"), (0.2, "other")):
         rates = [labels[(sex == value) & (advanced == truth)].mean() for truth in (1, 0)]
@@ -305,7 +305,7 @@ plt.show()
 # %%
 # Ten groups, some of them small
 # ------------------------------
-# Is a letter a vowel, and is this recognised equally well at every position in the
+# Is a letter a vowel, and is this recognized equally well at every position in the
 # word? In training, the recall at each position can be brought within 0.05 of the
 # overall recall. But the recall on new rows cannot be known that precisely from about
 # fifty examples. ``constraint_confidence`` accounts for this: it tightens each
@@ -323,7 +323,7 @@ with warnings.catch_warnings(record=True) as caught:
 predicted = model.predict(images_test, sensitive_features=tenth_test)
 
 # %%
-# The grey bars show how far the recall of each position may differ from the overall
+# The gray bars show how far the recall of each position may differ from the overall
 # recall, by a bound that holds with a probability of 0.95. This is the slack that you
 # can promise. To promise less, merge groups or get more data.
 
@@ -377,10 +377,10 @@ plt.show()
 # %%
 # Trading accuracy for the worst class
 # ------------------------------------
-# The task is to recognise digits from a single row of pixels. One of the digits is
+# The task is to recognize digits from a single row of pixels. One of the digits is
 # hardly ever found. ``Recall(at_least=0.4)`` applies to all ten classes, and the error
-# rate is minimised under this constraint. ``metric="min_max"`` goes further: it
-# maximises the worst recall.
+# rate is minimized under this constraint. ``metric="min_max"`` goes further: it
+# maximizes the worst recall.
 
 row, row_test = pixels[:, 6:14], pixels_test[:, 6:14]
 model = ComplexMetricClassifier(metric="zero_one", constraints=Recall(at_least=0.4))

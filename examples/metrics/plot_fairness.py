@@ -68,7 +68,7 @@ for name, model in models.items():
 
 # %%
 # In training the constraint holds exactly, for the expected confusion matrix of the
-# randomised classifier. The bound holds for every classifier that meets the constraint
+# randomized classifier. The bound holds for every classifier that meets the constraint
 # and decides by these class probabilities, group by group. On new examples the
 # constraint holds up to sampling error.
 

@@ -2,7 +2,7 @@
 Image segmentation with a graph of pixels
 =========================================
 
-Of the pixels of noisy images 12% are told wrong one at a time, and 1% when neighbours
+Of the pixels of noisy images 12% are told wrong one at a time, and 1% when neighbors
 are taken into account. You will train a graph that ties each pixel to the four next to
 it, and compare it with a classifier of single pixels. Then the same is done with
 superpixels, patches of some five pixels each.
@@ -13,7 +13,7 @@ superpixels, patches of some five pixels each.
 # --------
 # An example is a tuple of the pixel features, with one row per pixel; the edges, with
 # two pixels per row; and the edge features. The first edge feature is always 1. The
-# second one says how similar the two colours are.
+# second one says how similar the two colors are.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,8 +43,8 @@ print(f"pixel error, one at a time: {error:.3f}")
 # %%
 # A graph of pixels
 # -----------------
-# With ``attractive=True``, equal labels of neighbours can be rewarded but never
-# penalised. The best labeling of a whole image is then a minimum cut of its graph,
+# With ``attractive=True``, equal labels of neighbors can be rewarded but never
+# penalized. The best labeling of a whole image is then a minimum cut of its graph,
 # which is found exactly in a millisecond. ``dual_gap_`` is a certificate: no weight
 # vector improves the objective by more than that.
 
@@ -76,22 +76,22 @@ plt.show()
 # %%
 # What was learned
 # ----------------
-# The weights come in parts. To see how much a pair of equal neighbours counts, compare
-# it with the information in the colour of a pixel: the spread of the difference of its
+# The weights come in parts. To see how much a pair of equal neighbors counts, compare
+# it with the information in the color of a pixel: the spread of the difference of its
 # two scores.
 
 parts = graph.structure_.weight_parts(graph.coef_)
 gain, gain_of_likeness = parts["transition"][:, 0, 0]
 scores = np.concatenate([x[0] for x in data.X[train]]) @ parts["emission"]
 spread = np.std(scores[:, 1] - scores[:, 0])
-print(f"each neighbour of the same label: {gain / spread:.2f} of the spread of a colour,")
-print(f"and for the same colour {gain_of_likeness / spread:.2f} more")
+print(f"each neighbor of the same label: {gain / spread:.2f} of the spread of a color,")
+print(f"and for the same color {gain_of_likeness / spread:.2f} more")
 
 # %%
 # Superpixels
 # -----------
 # Real images have many more pixels and are usually cut into patches first. A patch is a
-# node with the mean colour of its pixels. An item of ``y`` is then a pair of the labels
+# node with the mean color of its pixels. An item of ``y`` is then a pair of the labels
 # and the patch sizes, so an error costs as many pixels as the patch has.
 
 patches = make_segmentation(
@@ -102,8 +102,8 @@ print(f"pixel error: {1 - graph.score(patches.X[test], patches.y[test]):.3f}")
 
 fig, axes = plt.subplots(1, 4, figsize=(8, 1.8), layout="constrained")
 nodes, predicted = patches.nodes[20], graph.predict(patches.X[20:21])[0]
-image, colours = patches.images[20], patches.X[20][0][nodes]
-for ax, picture in zip(axes, (image, colours), strict=False):
+image, colors = patches.images[20], patches.X[20][0][nodes]
+for ax, picture in zip(axes, (image, colors), strict=False):
     ax.imshow((picture - picture.min()) / (picture.max() - picture.min()))
 axes[2].imshow(predicted[nodes], cmap="gray", vmin=0, vmax=1)
 axes[3].imshow(patches.labels[20], cmap="gray", vmin=0, vmax=1)

@@ -31,7 +31,7 @@ from sklearn_structsvm.structures import ChainStructure
 TEXT = """
 [NP The/DT ferry/NN] [VP leaves/VBZ] [PP at/IN] [NP noon/NN] ./. [NP She/PRP] [VP
 bought/VBD] [NP two/CD tickets/NNS] [PP for/IN] [NP the/DT crossing/NN] ./. [NP The/DT
-old/JJ harbour/NN] [VP was/VBD] [ADJP quiet/JJ] [PP in/IN] [NP the/DT morning/NN] ./.
+old/JJ harbor/NN] [VP was/VBD] [ADJP quiet/JJ] [PP in/IN] [NP the/DT morning/NN] ./.
 [NP A/DT gull/NN] [VP watched/VBD] [NP the/DT boats/NNS] [PP from/IN] [NP a/DT roof/NN]
 ./. [NP They/PRP] [VP had/VBD waited/VBN] [PP for/IN] [NP almost/RB three/CD hours/NNS]
 ./. [ADVP Slowly/RB] [NP the/DT fog/NN] [VP lifted/VBD] [PP from/IN] [NP the/DT bay/NN]
@@ -39,7 +39,7 @@ old/JJ harbour/NN] [VP was/VBD] [ADJP quiet/JJ] [PP in/IN] [NP the/DT morning/NN
 noon/NN] ./. [NP Fresh/JJ bread/NN and/CC coffee/NN] [VP were/VBD sold/VBN] [PP on/IN]
 [NP the/DT pier/NN] ./. [NP Children/NNS] [VP threw/VBD] [NP stones/NNS] [PP into/IN]
 [NP the/DT water/NN] ./. [NP The/DT wind/NN] [VP turned/VBD] [ADVP suddenly/RB] ./. [NP
-Our/PRP$ neighbour/NN] [VP keeps/VBZ] [NP bees/NNS] [PP behind/IN] [NP the/DT barn/NN]
+Our/PRP$ neighbor/NN] [VP keeps/VBZ] [NP bees/NNS] [PP behind/IN] [NP the/DT barn/NN]
 ./. [NP It/PRP] [VP is/VBZ] [ADJP very/RB cold/JJ] [PP in/IN] [NP the/DT mountains/NNS]
 ./. [NP The/DT train/NN] [PP to/TO] [NP the/DT north/NN] [VP was/VBD delayed/VBN] [ADVP
 again/RB] ./. [NP He/PRP] [VP wanted/VBD to/TO repair/VB] [NP the/DT broken/JJ clock/NN]

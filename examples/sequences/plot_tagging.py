@@ -75,7 +75,7 @@ print(list(zip(sentences[0], y[0], strict=True)))
 # --------
 # The features of a token are a dict, as in sklearn-crfsuite. Each value of a string is
 # a separate feature, numbers remain numbers, and a nested dict has the features of a
-# neighbour.
+# neighbor.
 
 
 def about(word):
@@ -130,7 +130,7 @@ print(f"above the optimum by at most {best['crf'].dual_gap_:.4f}")
 # ----------------
 # The left plot shows that inside tags follow tags of their own kind. The right plot
 # shows the features with the largest weights: endings that are typical for one kind of
-# name, neighbouring words, and capitals.
+# name, neighboring words, and capitals.
 
 display = ChainWeightsDisplay.from_estimator(best, n_features=18)
 plt.show()

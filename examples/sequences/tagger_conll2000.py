@@ -42,7 +42,7 @@ train, test = (
 # Features stay as they are
 # -------------------------
 # There is a dict for each token. Keep the function that you already have. This one uses
-# the word, its part of speech and two neighbours on each side.
+# the word, its part of speech and two neighbors on each side.
 
 
 def word2features(sentence, i):

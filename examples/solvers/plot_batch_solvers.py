@@ -71,7 +71,7 @@ for name, model in models.items():
 # --------------
 # The same estimators take a multilabel indicator matrix. Their hinge ranks every label
 # that an example has above every label that it does not have. ``threshold_`` says where
-# to cut the ranking. It is chosen to minimise the number of wrong labels in training.
+# to cut the ranking. It is chosen to minimize the number of wrong labels in training.
 
 X, Y = make_multilabel(n_samples=300, random_state=0)
 model = SubLBFGSClassifier(C=1.0).fit(X, Y)

@@ -49,7 +49,7 @@ def fit(**choices):
 # A plain Frank-Wolfe step mixes the new labeling into all previous ones, whose weights
 # shrink but never vanish. A *pairwise* step moves weight from the worst of them to the
 # new one. An *away* step takes weight from the worst one only. So both can drop bad
-# labelings. A *corrective* step optimises the weights of all stored labelings almost
+# labelings. A *corrective* step optimizes the weights of all stored labelings almost
 # exactly, and makes two passes over them before the oracle is called again. To reach a
 # small gap, all three need fewer passes. The price is that the labelings have to be
 # stored.
@@ -106,9 +106,9 @@ plt.show()
 # %%
 # Acceleration
 # ------------
-# Accelerated passes solve an easier problem, in which the weights are pulled towards a
-# moving centre (see :ref:`guide-acceleration`). They use each word once per pass,
-# because a new centre changes all gaps. With corrective steps this is the default.
+# Accelerated passes solve an easier problem, in which the weights are pulled toward a
+# moving center (see :ref:`guide-acceleration`). They use each word once per pass,
+# because a new center changes all gaps. With corrective steps this is the default.
 
 accelerated = {"sampling": "permuted", "acceleration": True}
 models["pairwise, accelerated"] = fit(step="pairwise", **accelerated)

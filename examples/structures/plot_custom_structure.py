@@ -53,7 +53,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 # Decoding is a linear assignment problem, which SciPy solves exactly. The loss is the
 # share of wrong pairs, which is also a sum over pairs. So for loss-augmented decoding,
 # we add the loss to the score of every pair that is not in the true matching, and call
-# the same solver. The maximiser must be exact. Otherwise the reported duality gap is
+# the same solver. The maximizer must be exact. Otherwise the reported duality gap is
 # invalid.
 
 

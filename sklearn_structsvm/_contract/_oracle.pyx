@@ -29,7 +29,7 @@ The solver calls, for block i and weights w:
 and, where it `has_marginals`,
 
 ``soft_oracle``  ν_i = Σ_y P(y) (μ(y) - μ(y_i)) for P(y) in proportion to
-                 exp(H(y) / temperature), with H what `max_oracle` maximises; the soft
+                 exp(H(y) / temperature), with H what `max_oracle` maximizes; the soft
                  maximum temperature · log(mean of exp(H(y) / temperature) over all y),
                  and Σ_y P(y) L_i(y); an infinite temperature makes P uniform, and the
                  soft maximum a mean

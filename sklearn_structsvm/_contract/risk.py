@@ -174,7 +174,7 @@ class Risk(ABC):
 
     @abstractmethod
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf):
-        """The step that minimises λ/2 ||w + η d||² + R(w + η d)."""
+        """The step that minimizes λ/2 ||w + η d||² + R(w + η d)."""
 
     def dual_form(self):
         """The planes of each loss, as solvers of the dual need them.

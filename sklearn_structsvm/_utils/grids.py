@@ -1,4 +1,4 @@
-"""Pixels and their neighbours."""
+"""Pixels and their neighbors."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ def grid_edges(shape: tuple[int, int], connectivity: Literal[4, 8] = 4) -> np.nd
     shape : tuple of two ints
         Number of rows and columns.
     connectivity : {4, 8}, default=4
-        Number of neighbours of a pixel. 8 includes diagonal neighbours.
+        Number of neighbors of a pixel. 8 includes diagonal neighbors.
 
     Returns
     -------

@@ -81,7 +81,7 @@ def total_weight(weights, name="sample_weight", *, item="sample"):
     return total
 
 
-def normalised_lambda(C, total):
+def normalized_lambda(C, total):
     """λ = 1 / (C Σ_i s_i).
 
     Raises

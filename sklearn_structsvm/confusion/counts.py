@@ -33,7 +33,7 @@ def confusion_tensor(
         True labels: strings, numbers or booleans.
     y_pred : array-like of shape (n,) or (n, k)
         Predicted labels. With `labels`, it may be the probability with which each of them
-        is predicted; the result is then the expectation for a randomised classifier.
+        is predicted; the result is then the expectation for a randomized classifier.
     labels : array-like of shape (k,) or None, default=None
         All classes, in the order of the rows and columns. None uses those that occur, in
         sorted order.

@@ -7,7 +7,7 @@ from sklearn_structsvm.confusion._expected_f import best_sizes
 
 
 def best_sets(rows, beta=1.0, only=0):
-    r"""Sets of labels that maximise the expected F-measure of each row.
+    r"""Sets of labels that maximize the expected F-measure of each row.
 
     .. math:: \max_{S} \; E \frac{(1 + \beta^2) |S \cap T|}{\beta^2 |T| + |S|}
 

@@ -128,7 +128,7 @@ def _measure(
 
     See Also
     --------
-    {kind.__name__} : The metric, for optimisation.
+    {kind.__name__} : The metric, for optimization.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def expected_cost_score(
 
     See Also
     --------
-    ExpectedCost : The metric, for optimisation, and its scorer.
+    ExpectedCost : The metric, for optimization, and its scorer.
     cost_loss : The same costs for all examples.
 
     Examples

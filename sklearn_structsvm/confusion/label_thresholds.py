@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 
 
 def best_threshold(eta, hits, weights, rest, metric, constraints=(), *, total, positives):
-    """The threshold above which predicting a label minimises ψ₂, by trying all.
+    """The threshold above which predicting a label minimizes ψ₂, by trying all.
 
     Parameters
     ----------

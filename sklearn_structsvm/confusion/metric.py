@@ -15,7 +15,7 @@ STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 class ConfusionMetric(Scored, BaseEstimator):
-    r"""Base class of metrics: a loss of the confusion matrix, to be minimised.
+    r"""Base class of metrics: a loss of the confusion matrix, to be minimized.
 
     Subclass it for a metric of your own. The loss :math:`\psi(C)` is a function of the
     confusion matrix C of shape (k, k), where :math:`C_{ij}` is the weighted fraction of
@@ -154,7 +154,7 @@ class ConfusionMetric(Scored, BaseEstimator):
     ) -> list[tuple[float, np.ndarray, np.ndarray]] | None:
         """Bound the loss from below by a weighted sum of ratios, or return None.
 
-        Minimising each term separately gives a lower bound on a loss that is not convex.
+        Minimizing each term separately gives a lower bound on a loss that is not convex.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class ConfusionMetric(Scored, BaseEstimator):
         """Mask (k, k) of the entries of C on which the loss depends; by default all.
 
         Other entries need not be counted (Narasimhan et al., JMLR 2024, section 7.2).
-        Loss matrices that are zero off the diagonal are k times cheaper to minimise.
+        Loss matrices that are zero off the diagonal are k times cheaper to minimize.
         """
         return np.ones((n_classes, n_classes), dtype=bool)
 

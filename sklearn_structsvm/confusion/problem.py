@@ -14,7 +14,7 @@ ROUNDING = 1e-14
 
 
 class ConfusionProblem:
-    """Minimise ψ(C) over the achievable confusion tensors C that meet the constraints.
+    """Minimize ψ(C) over the achievable confusion tensors C that meet the constraints.
 
     min ψ(C)  over C in 𝒞  with  <G[p], C> + h[p] <= 0 for all p and φ_q(C) <= 0 for all q
 
@@ -287,7 +287,7 @@ class ConfusionProblem:
         """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints.
 
         Of rates whose denominators vary, such as precision, that is the violation times
-        the denominator, which makes it convex: what solvers minimise. Where it is
+        the denominator, which makes it convex: what solvers minimize. Where it is
         positive, the violation is no less.
         """
         return self._largest(C, None)

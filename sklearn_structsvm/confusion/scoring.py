@@ -142,7 +142,7 @@ class Scored(DocumentedMixin):
         ----------
         response : {'predict', 'predict_proba'}, default='predict'
             Whether to count predicted labels or probabilities. With 'predict_proba', the
-            score of a randomised classifier is that of its expected confusion matrix
+            score of a randomized classifier is that of its expected confusion matrix
             rather than of one draw. Other classifiers are treated as if they drew labels
             from their probabilities.
 

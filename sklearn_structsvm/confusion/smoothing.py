@@ -1,4 +1,4 @@
-"""What to count as labels: those that there are, drawn towards what the scores say.
+"""What to count as labels: those that there are, drawn toward what the scores say.
 
 A rule is fitted to what it was counted on. The labels of few examples are noise, and the
 best rule for them is not that for new examples; probabilities are without this noise, but
@@ -101,7 +101,7 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRECISION):
 
 
 def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
-    """Hits of a label, drawn towards its probabilities by a sigmoid of its own.
+    """Hits of a label, drawn toward its probabilities by a sigmoid of its own.
 
     Where a probability is 0, the sigmoid says 0 as well. If all of them are, nothing is
     left, and a rule does not predict the label for all rows where it was never learned.

@@ -27,15 +27,15 @@ def make_segmentation(
     n_superpixels: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Generate noisy images in which neighbouring pixels tend to have the same label.
+    r"""Generate noisy images in which neighboring pixels tend to have the same label.
 
-    The colour of a pixel is the colour of its label plus noise,
+    The color of a pixel is the color of its label plus noise,
 
     .. math:: x_v \sim N(m_{y_v}, \text{noise}^2 I), \qquad m_k \sim N(0, I),
 
     with the same :math:`m_k` in all images. Labels are "blobs", where each pixel has the
     label of the largest of several smooth random fields, or "shapes", which are
-    overlapping discs and rectangles on a background of label 0. A model of the neighbours
+    overlapping discs and rectangles on a background of label 0. A model of the neighbors
     therefore beats one that labels each pixel separately, especially for large `noise`
     and `size`.
 
@@ -55,13 +55,13 @@ def make_segmentation(
         For "blobs", the standard deviation of the Gaussian filter that smooths the
         fields. For "shapes", their mean radius. In pixels.
     n_channels : int, default=3
-        Number of colour channels of a pixel.
+        Number of color channels of a pixel.
     noise : float, default=1.0
         Standard deviation of the noise of each channel.
     n_superpixels : int or None, default=None
-        None makes each pixel a node, with edges to its 4 neighbours. An int groups the
+        None makes each pixel a node, with edges to its 4 neighbors. An int groups the
         pixels into at most this many superpixels, by the nearest of as many random
-        points. A superpixel has the mean colour and the most frequent label of its
+        points. A superpixel has the mean color and the most frequent label of its
         pixels.
     random_state : int, RandomState instance or None, default=None
         Controls the random draws. Pass an int for reproducible output across calls.
@@ -74,7 +74,7 @@ def make_segmentation(
         - ``X``, a list of n_samples tuples in the format of `GraphStructure`: node
           features of shape (n_nodes, n_channels), edges of shape (n_edges, 2), and edge
           features of shape (n_edges, 2). The edge features are 1 and the similarity
-          exp(-d² / D), where d is the colour difference and D the mean of d² over the
+          exp(-d² / D), where d is the color difference and D the mean of d² over the
           image.
         - ``y``, a list of n_samples ndarrays of shape (n_nodes,), int64. With
           superpixels, a list of pairs of such an array and the number of pixels of each
@@ -115,10 +115,10 @@ def make_segmentation(
     if n_superpixels is not None:
         check_integer("n_superpixels", n_superpixels, 1, n_rows * n_columns)
     rng = check_random_state(random_state)
-    colours = rng.normal(size=(n_classes, n_channels))
+    colors = rng.normal(size=(n_classes, n_channels))
     draw = _blobs if kind == "blobs" else _shapes
     labels = np.array([draw(shape, n_classes, size, rng) for _ in range(n_samples)])
-    images = colours[labels] + noise * rng.normal(size=(*labels.shape, n_channels))
+    images = colors[labels] + noise * rng.normal(size=(*labels.shape, n_channels))
     nodes = np.broadcast_to(np.arange(n_rows * n_columns).reshape(shape), labels.shape)
     if n_superpixels is not None:
         nodes = np.array([_patches(shape, n_superpixels, rng) for _ in labels])
@@ -147,9 +147,9 @@ def _shapes(shape, n_classes, size, rng):
     labels = np.zeros(shape, dtype=np.int64)
     places = np.indices(shape)
     for label in np.repeat(np.arange(1, n_classes), SHAPES_PER_CLASS):
-        centre = rng.uniform(0, shape)
+        center = rng.uniform(0, shape)
         radii = size * rng.uniform(0.5, 1.5, size=2)
-        away = abs(places - centre[:, np.newaxis, np.newaxis])
+        away = abs(places - center[:, np.newaxis, np.newaxis])
         away /= radii[:, np.newaxis, np.newaxis]
         is_disc = rng.uniform() < 0.5
         reach = (away**2).sum(axis=0) if is_disc else away.max(axis=0)
@@ -173,7 +173,7 @@ def _edges_of(node):
 
 
 def _contrasts(features, edges):
-    """1, and how alike the colours of both ends are."""
+    """1, and how alike the colors of both ends are."""
     squares = ((features[edges[:, 0]] - features[edges[:, 1]]) ** 2).sum(axis=1)
     mean = squares.mean() if squares.any() else 1.0
     return np.column_stack([np.ones(len(edges)), np.exp(-squares / mean)])

@@ -23,7 +23,7 @@ def make_snakes(
     noise: float = 0.3,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Generate images of snakes whose parts are distinguished only by their neighbours.
+    """Generate images of snakes whose parts are distinguished only by their neighbors.
 
     A snake winds through the image from its head, part 1, to its tail, part `n_parts`.
     The background has label 0. A cell shows either background or one of four directions,
@@ -68,7 +68,7 @@ def make_snakes(
 
     See Also
     --------
-    make_segmentation : Images in which neighbouring pixels tend to be alike.
+    make_segmentation : Images in which neighboring pixels tend to be alike.
 
     References
     ----------

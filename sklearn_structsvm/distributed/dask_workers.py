@@ -215,7 +215,7 @@ class ClusterWorkers:
                     sleep(PAUSE)
                     continue
                 raise RuntimeError(
-                    f"The cluster has given up: {error} Either the fit was cancelled, or "
+                    f"The cluster has given up: {error} Either the fit was canceled, or "
                     "a worker was lost with rows that cannot be recomputed, such as "
                     "those of client.scatter."
                 ) from error

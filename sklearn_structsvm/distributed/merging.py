@@ -1,6 +1,6 @@
 """Sorted lists that lie in shards: summaries of each shard, and searches over their sum.
 
-A shard summarises its list as buckets of neighbours: the first and the last value and the
+A shard summarizes its list as buckets of neighbors: the first and the last value and the
 masses' sums. From the buckets of all shards follow bounds of the sum, and from those the
 few intervals that are worth a closer look. When every bucket left is a single value, the
 search is exact.
@@ -85,7 +85,7 @@ def search_line(pieces, slope, curvature, lower, upper):
         (lower, upper].
     slope, curvature : float
     lower, upper : float
-        That the least minimiser is known to lie between.
+        That the least minimizer is known to lie between.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def search_cut(entries):
 
 
 def _gaps(below, owner, first, last, masses):
-    """Bounds of the wrong weight for cuts between neighbouring values, and these."""
+    """Bounds of the wrong weight for cuts between neighboring values, and these."""
     found = [np.empty((4, 0))]
     for j, start in enumerate(below):
         inside = owner == j

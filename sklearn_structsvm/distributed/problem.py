@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_structsvm._utils.weights import normalised_lambda
+from sklearn_structsvm._utils.weights import normalized_lambda
 from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
 
@@ -54,7 +54,7 @@ class RemoteProblem:
             workers.release()
 
     def lam(self, C):
-        return normalised_lambda(C, self.total)
+        return normalized_lambda(C, self.total)
 
     def largest_feature(self):
         return self.largest

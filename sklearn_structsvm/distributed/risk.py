@@ -169,8 +169,8 @@ class DistributedRisk:
         Without a direction it is a plane to be used, and the question brings its gradient
         back as well.
         """
-        towards = None if along is None else along.origin
-        B = self._handle("plane", (Z.origin, towards), rtol)
+        toward = None if along is None else along.origin
+        B = self._handle("plane", (Z.origin, toward), rtol)
         handles = [Z] if along is None else [Z, along]
         offset, height, slope, gradient = self._ask(
             "plane",
@@ -214,7 +214,7 @@ class DistributedRisk:
         return [float(value) for value in values]
 
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
-        """The step that minimises λ/2 ||w + η d||² + R(w + η d), exactly.
+        """The step that minimizes λ/2 ||w + η d||² + R(w + η d), exactly.
 
         The sum's minimum is between the least and the largest of its terms' own minima,
         which the shards search for first. Then they list the breakpoints in between, or

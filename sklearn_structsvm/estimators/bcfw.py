@@ -39,7 +39,7 @@ class BCFWClassifier(StructuredClassifier):
     The structure defines the loss :math:`L` and the joint feature map :math:`\phi`. The
     solver works on the dual problem [1]_ and certifies its solution by the duality gap.
 
-    Results are reported for the normalised objective
+    Results are reported for the normalized objective
     :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
@@ -74,7 +74,7 @@ class BCFWClassifier(StructuredClassifier):
         - "exact" solves for them in closed form, all others fixed, as LIBLINEAR does [2]_
           [3]_. It is by far the fastest, and is available for binary, multiclass and
           multilabel structures.
-        - "corrective" keeps an active set of labelings per example and nearly optimises
+        - "corrective" keeps an active set of labelings per example and nearly optimizes
           over it, several times between two calls of the max-oracle.
         - "fw", "pairwise" and "away" are the plain, pairwise and away steps of [1]_.
           Pairwise and away steps keep the labelings that carry dual mass, and reach high
@@ -93,7 +93,7 @@ class BCFWClassifier(StructuredClassifier):
         otherwise.
     acceleration : bool or "auto", default="auto"
         Whether to accelerate the steps [4]_. Each pass then works on the objective plus a
-        proximal term, which attracts the weights to a moving centre. Acceleration needs
+        proximal term, which attracts the weights to a moving center. Acceleration needs
         far fewer passes if many are needed, as for a small `tol` or a large `C`, and the
         duality gap remains valid. "auto" starts it once at least a dozen more passes are
         expected, but never with `average`, ``algorithm="batch"``, or ``sampling="gap"``
@@ -156,7 +156,7 @@ class BCFWClassifier(StructuredClassifier):
     dual_gap_ : float
         Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Normalised objective at `coef_`, and a lower bound on its minimum.
+        Normalized objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
         Number of passes over the data.
     n_oracle_calls_ : int

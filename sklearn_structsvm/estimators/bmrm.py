@@ -43,12 +43,12 @@ class BMRMClassifier(BatchClassifier):
     - a structure: as in `BCFWClassifier`.
 
     Each iteration adds a cutting plane, which is a linear lower bound on the sum of the
-    losses, and minimises the regularized maximum of all planes [1]_. With a line search
+    losses, and minimizes the regularized maximum of all planes [1]_. With a line search
     [2]_ this is OCAS, for any of these losses. Over a structure it is SVMstruct [3]_,
-    with planes taken between the best weights so far and the minimiser, which needs a
+    with planes taken between the best weights so far and the minimizer, which needs a
     third of the oracle calls.
 
-    Results are reported for the normalised objective
+    Results are reported for the normalized objective
     :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
@@ -79,10 +79,10 @@ class BMRMClassifier(BatchClassifier):
         R is a structural hinge loss over the labelings of the whole sample [4]_. See the
         user guide.
     line_search : bool, default=True
-        Whether to search on the line towards the minimiser of the cutting planes, move to
+        Whether to search on the line toward the minimizer of the cutting planes, move to
         the minimum, and take the next plane a little beyond it. Not for structures.
     subproblem : {"qp", "line"}, default="qp"
-        Whether to minimise over all cutting planes, or only between the last solution and
+        Whether to minimize over all cutting planes, or only between the last solution and
         the new plane. "line" is cheaper per step and needs many more steps. Not for
         structures.
     formulation : {"one-slack", "n-slack"}, default="one-slack"
@@ -134,19 +134,19 @@ class BMRMClassifier(BatchClassifier):
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
         Intercepts (flat structures only). The losses "roc_auc", "break_even",
         "precision_at_k" and "recall_at_k" do not depend on an intercept. For them it is
-        set after training, to minimise the number of wrong labels or to predict k
+        set after training, to minimize the number of wrong labels or to predict k
         positives.
     classes_ : ndarray
         Class labels, for structures that have them.
     threshold_ : float
         For label ranking: labels whose score exceeds the threshold are predicted. It
-        minimises the number of wrong labels in training.
+        minimizes the number of wrong labels in training.
     structure_ : Structure
         The fitted structure, which turns scores into predictions.
     dual_gap_ : float
         Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Normalised objective at `coef_`, and a lower bound on its minimum.
+        Normalized objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
         Number of iterations.
     n_oracle_calls_ : int
@@ -162,7 +162,7 @@ class BMRMClassifier(BatchClassifier):
 
     See Also
     --------
-    SubLBFGSClassifier : Quasi-Newton steps, followed by stabilised bundle steps.
+    SubLBFGSClassifier : Quasi-Newton steps, followed by stabilized bundle steps.
     BCFWClassifier : Block-coordinate Frank-Wolfe, for structures too.
 
     References

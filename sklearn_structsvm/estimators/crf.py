@@ -50,7 +50,7 @@ class CRFClassifier(ProbabilisticClassifier):
     conditional random field for sequences, a tree-structured one for trees, and logistic
     regression for flat data.
 
-    Results are reported for the normalised objective :math:`\frac{\lambda}{2} \|w\|^2 -
+    Results are reported for the normalized objective :math:`\frac{\lambda}{2} \|w\|^2 -
     \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
@@ -149,7 +149,7 @@ class CRFClassifier(ProbabilisticClassifier):
     dual_gap_ : float
         Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Normalised objective at `coef_`, and a lower bound on its minimum.
+        Normalized objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
         Number of passes over the data or, for "lbfgs" and "newton", of steps.
     n_oracle_calls_ : int
@@ -168,7 +168,7 @@ class CRFClassifier(ProbabilisticClassifier):
     See Also
     --------
     CRFClassifierCV : Chooses C by cross-validation.
-    BCFWClassifier : Maximises margins rather than likelihood, for any structure.
+    BCFWClassifier : Maximizes margins rather than likelihood, for any structure.
     sklearn.linear_model.LogisticRegression : Flat data, with an unregularized intercept.
 
     Notes

@@ -82,7 +82,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     See Also
     --------
     CRFClassifier : The same model with a fixed C.
-    BCFWClassifierCV : Maximises margins rather than likelihood.
+    BCFWClassifierCV : Maximizes margins rather than likelihood.
 
     Notes
     -----

@@ -198,7 +198,7 @@ ROW_OPTIONS: dict[str, dict[str, str]] = {
     "BMRMClassifier": {
         **_RISKS,
         "line_search": "each point would cost a decoding",
-        "subproblem": "all planes are minimised over",
+        "subproblem": "all planes are minimized over",
         "warm_start": "cutting planes start from nothing",
     },
     "PragamClassifier": _RISKS,

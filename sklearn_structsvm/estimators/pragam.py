@@ -39,7 +39,7 @@ class PragamClassifier(BatchClassifier):
     :math:`1 / t^2` in the number of iterations t, while that of bundle methods decreases
     as :math:`1 / t` [1]_.
 
-    Results are reported for the normalised objective
+    Results are reported for the normalized objective
     :math:`\frac{\lambda}{2} \|W\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
@@ -105,13 +105,13 @@ class PragamClassifier(BatchClassifier):
         Class labels.
     threshold_ : float
         For several labels: labels whose score exceeds the threshold are predicted. It
-        minimises the number of wrong labels in training.
+        minimizes the number of wrong labels in training.
     structure_ : Structure
         The fitted structure, which turns scores into predictions.
     dual_gap_ : float
         Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Normalised objective at `coef_`, and a lower bound on its minimum.
+        Normalized objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
         Number of iterations.
     n_oracle_calls_ : int

@@ -17,7 +17,7 @@ from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.labels import encode, refuse_missing
 from sklearn_structsvm._utils.weights import (
     check_weights,
-    normalised_lambda,
+    normalized_lambda,
     total_weight,
 )
 from sklearn_structsvm.distributed.dask_workers import holds_dask
@@ -144,7 +144,7 @@ class LocalProblem:
     given : (X, y)
         The same with the examples that have nothing to label, which no fit is told of.
     risk : Risk or None
-        What a batch solver minimises, once it is made.
+        What a batch solver minimizes, once it is made.
     """
 
     structure: Structure
@@ -164,7 +164,7 @@ class LocalProblem:
         """Nothing is kept elsewhere."""
 
     def lam(self, C):
-        return normalised_lambda(C, self.total)
+        return normalized_lambda(C, self.total)
 
     def largest_feature(self):
         """The largest absolute value of a feature, as far as the structure knows."""

@@ -52,10 +52,10 @@ class SlackRescaledSSVM(StructuredClassifier):
     predicted. Slack rescaling can predict better where losses differ a lot, as in large
     label hierarchies. Rescaling the loss is equivalent to rescaling C.
 
-    The maximised function is a product, which standard decoders cannot maximise. One of
+    The maximized function is a product, which standard decoders cannot maximize. One of
     the searches of [1]_ finds the maximum with the structure's decoders.
 
-    Results are reported for the normalised objective
+    Results are reported for the normalized objective
     :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
     :math:`\lambda = 1 / (C \sum_i s_i)`.
 
@@ -164,7 +164,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         computed from the upper bounds of the searches, which are exact for "exact" and,
         within `search_rtol`, for "angular".
     objective_, dual_objective_ : float
-        Normalised objective at `coef_`, and a lower bound on its minimum. `objective_` is
+        Normalized objective at `coef_`, and a lower bound on its minimum. `objective_` is
         computed from the upper bounds of the searches, so it is never below the true
         value.
     n_iter_ : int

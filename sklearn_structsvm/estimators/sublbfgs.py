@@ -144,19 +144,19 @@ class SubLBFGSClassifier(BatchClassifier):
         Weights, with one row per class or label. Two classes share one row.
     intercept_ : ndarray of shape (`coef_.shape[0]`,)
         Intercepts. The losses "roc_auc", "break_even", "precision_at_k" and "recall_at_k"
-        do not depend on an intercept. For them it is set after training, to minimise the
+        do not depend on an intercept. For them it is set after training, to minimize the
         number of wrong labels or to predict k positives.
     classes_ : ndarray
         Class labels.
     threshold_ : float
         For several labels: labels whose score exceeds the threshold are predicted. It
-        minimises the number of wrong labels in training.
+        minimizes the number of wrong labels in training.
     structure_ : Structure
         The fitted structure, which turns scores into predictions.
     dual_gap_ : float
         Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`.
     objective_, dual_objective_ : float
-        Normalised objective at `coef_`, and a lower bound on its minimum.
+        Normalized objective at `coef_`, and a lower bound on its minimum.
     n_iter_ : int
         Number of steps, including passes in the dual.
     n_oracle_calls_ : int

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 class AchievableSetDisplay:
     """Plot of the set of achievable confusion matrices and of the best one.
 
-    The confusion matrices of all randomised classifiers based on given class
+    The confusion matrices of all randomized classifiers based on given class
     probabilities form a convex set 𝒞. The plot shows the projection of 𝒞 onto two entries
     of the matrix, by default the recalls of two classes. Its outline is computed by calls
-    of the linear minimisation oracle in many directions. The plot also shows
+    of the linear minimization oracle in many directions. The plot also shows
 
     - contours of the metric's score, if the two entries determine it: for two classes,
       one entry per label, over all examples. The contour of the mixture found is dashed,

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
 from sklearn_structsvm.plotting._common import NO_MATH, axes_or_new
 
-# Room for a row or a column of a heat map, for its axis and colour bar, and for a letter
+# Room for a row or a column of a heat map, for its axis and color bar, and for a letter
 # of a name, in inches.
 _CELL = 0.24
 _AROUND = 1.6

@@ -120,7 +120,7 @@ class ConvergenceDisplay:
             max-oracle.
         y : {"dual_gap", "objective"}, default="dual_gap"
             The duality gap, or the primal and dual objectives with the band between them,
-            which contains the optimum. All refer to the normalised objective.
+            which contains the optimum. All refer to the normalized objective.
         name : str, default=None
             Name in the legend. None uses that of the display.
         fill_between_kw : dict, default=None

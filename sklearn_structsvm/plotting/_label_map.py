@@ -34,8 +34,8 @@ class LabelMapDisplay:
     r"""Plot of the labelings of one example by margin and loss, with a search.
 
     A labeling y is drawn at its margin violation :math:`h(y) = 1 + f(y) - f(y_{true})`
-    and its loss :math:`g(y) = L(y_{true}, y)`. Slack rescaling maximises the product h g,
-    whose level curves are hyperbolas. Its oracles can only maximise :math:`h + \lambda
+    and its loss :math:`g(y) = L(y_{true}, y)`. Slack rescaling maximizes the product h g,
+    whose level curves are hyperbolas. Its oracles can only maximize :math:`h + \lambda
     g`, whose level curves are lines, over all labelings or over those between two rays
     from the origin (Figures 1, 5 and 6 of [1]_). Each query is drawn as such a line
     between its rays. A cross on the line marks the answer. No labeling between the rays

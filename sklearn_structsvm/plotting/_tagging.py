@@ -21,7 +21,7 @@ _AROUND = 1.6
 # In heights of a label: numbers stand above the middle of their cell by this, lines of
 # taggings below it, the best one lowest and the others this far apart.
 _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
-# Of the best labelings, as colours alone do not tell them apart.
+# Of the best labelings, as colors alone do not tell them apart.
 _LINES = "-", "--", ":", "-."
 
 if TYPE_CHECKING:

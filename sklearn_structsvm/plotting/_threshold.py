@@ -36,7 +36,7 @@ class ThresholdDisplay:
 
     For two classes. Precision and recall are those of the positive label of the metric,
     or else of the first constraint that has one, or else of the second class; the legend
-    names it. A vertical line marks the chosen threshold. The background is grey where a
+    names it. A vertical line marks the chosen threshold. The background is gray where a
     constraint is violated.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
@@ -72,7 +72,7 @@ class ThresholdDisplay:
     folds_ : matplotlib Line2D or None
         Ticks at `cv_thresholds`.
     violated_ : matplotlib PolyCollection or None
-        Grey background.
+        Gray background.
 
     See Also
     --------

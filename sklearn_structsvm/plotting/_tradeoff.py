@@ -32,7 +32,7 @@ class TradeoffDisplay:
     The upper plot shows the score on training and held-out examples, compared with the
     score without constraints. The lower plot shows the violation of the constraints. In
     training there is none, since the constraints hold exactly; on held-out examples it
-    reflects the estimation error. All values are expectations of the randomised
+    reflects the estimation error. All values are expectations of the randomized
     classifier.
 
     It is recommended to use :meth:`from_estimator` to create the display. All parameters

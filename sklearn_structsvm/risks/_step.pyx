@@ -148,7 +148,7 @@ cdef class LineSearch:
             kept += is_open
         self.m = kept
 
-    cdef double minimise(
+    cdef double minimize(
             self, double slope, double curvature, double largest, double first,
             double second) except *:
         """The exact minimum; the two steps, first < second, are tried first."""
@@ -264,13 +264,13 @@ cdef (double, double) guess(
     if mass == 0.0:
         return 0.0, start
     search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
-    second = search.minimise(slope, curvature, largest, 0.0, start)
+    second = search.minimize(slope, curvature, largest, 0.0, start)
     error = STANDARD_ERRORS * sqrt(search.square)
     start = second if 0.0 < second < INFINITY else start
     search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
-    first = search.minimise(slope + error, curvature, largest, 0.0, start)
+    first = search.minimize(slope + error, curvature, largest, 0.0, start)
     search = LineSearch(hinge, Z, along, rows, 1.0 / mass, n_threads)
-    second = search.minimise(
+    second = search.minimize(
         slope - error, curvature, largest, start, min(2.0 * start, largest))
     if not first < second < INFINITY:
         return 0.0, start
@@ -318,4 +318,4 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
     first, second = guess(
         hinge, Z, along, slope, curvature, largest, min(start, largest), n_threads)
     search = LineSearch(hinge, Z, along, np.arange(hinge.n_samples), 1.0, n_threads)
-    return search.minimise(slope, curvature, largest, first, second)
+    return search.minimize(slope, curvature, largest, first, second)

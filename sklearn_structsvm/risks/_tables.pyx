@@ -1,6 +1,6 @@
 """The confusion table of most violation: a loss of its counts, and sums of scores.
 
-f(o, i) + outer[o] + inner[i] is maximised over o = 0, ..., p and i = 0, ..., q, where
+f(o, i) + outer[o] + inner[i] is maximized over o = 0, ..., p and i = 0, ..., q, where
 
     f(o, i) = (num[0] + num[1] o + num[2] i) / (den[0] + den[1] o + den[2] i)
 

@@ -32,7 +32,7 @@ class HingeRisk(Risk):
         return out, self.hinge.plane(_scores(Z), along, rtol, out, self.n_threads)
 
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
-        """The step that minimises λ/2 ||w + η d||² + R(w + η d), exactly.
+        """The step that minimizes λ/2 ||w + η d||² + R(w + η d), exactly.
 
         It brackets the minimum, and selects among the breakpoints that are left, in time
         linear in the number of scores.

@@ -15,7 +15,7 @@ from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.risks._tables import best_table
 
-# Weights that were normalised and multiplied by their sum again are whole up to this.
+# Weights that were normalized and multiplied by their sum again are whole up to this.
 WHOLE = 1e-9
 
 # Rows that stand for so many are refused: each unit takes memory.
@@ -94,7 +94,7 @@ class SampleHinge(Risk):
         )
 
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
-        """The step that minimises λ/2 ||w + η d||² + R(w + η d), to rounding.
+        """The step that minimizes λ/2 ||w + η d||² + R(w + η d), to rounding.
 
         On the line R is convex and made of as many pieces as the order of the scores
         changes, up to the number of pairs: they are not listed. Each trial asks for the

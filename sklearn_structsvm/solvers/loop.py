@@ -30,8 +30,8 @@ ROUNDING_OF_TERMS = 1e-12
 WRONG_ORACLE = (
     "an oracle did not find the maximum that it was asked for. Of a structure, "
     "loss_augmented_decode (or constrained_decode, slack_augmented_decode) is no exact "
-    "maximiser, for example as it forgets the loss or takes argmin for argmax, or loss "
-    "and joint_feature are not those that it maximises; "
+    "maximizer, for example as it forgets the loss or takes argmin for argmax, or loss "
+    "and joint_feature are not those that it maximizes; "
     "sklearn_structsvm.structures.check_structure finds out which. Of a risk it is value "
     "or plane, of an LMO a classifier that is not the best."
 )
@@ -64,7 +64,7 @@ class SolverResult:
         The weights w, which may be an average of the iterates; or the classifiers of a
         mixture, with their probabilities and confusion tensors.
     objective, dual_objective, gap : float
-        Of the normalised problem, at `solution`; `gap` bounds the suboptimality.
+        Of the normalized problem, at `solution`; `gap` bounds the suboptimality.
     violation : float
         The largest violation of a constraint by `solution`; -inf without constraints.
     n_iter, n_oracle_calls : int

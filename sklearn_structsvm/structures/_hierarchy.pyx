@@ -11,7 +11,7 @@ over the children c.
 
 For `candidates` there is a front in the place of that maximum: those of the labelings
 of a subtree to which none is superior in both score and loss, and whose margin
-h = one + score and loss g can still be part of a maximiser of h g. They cannot where
+h = one + score and loss g can still be part of a maximizer of h g. They cannot where
 the rest of the forest leaves h < 0. Where that keeps many, it is said more sharply: h g
 <= K² / (4 λ) for the largest K = h + λ g that the rest admits (Choi, Meshi and Srebro
 2016, Lemma 5), and a labeling is known whose h g is larger.

@@ -1,6 +1,6 @@
 """Maximum flow, and with it a minimum cut, by incremental breadth-first search.
 
-Two trees grow towards each other over arcs of some capacity left: S from all nodes with
+Two trees grow toward each other over arcs of some capacity left: S from all nodes with
 excess to give, T from all that take it. A node's `distance` is that to its terminal, d in
 S and -d in T, and exact: a tree holds all nodes within its radius, and grows by all that
 are one arc farther. Where an arc leads from S to T, flow is sent along it and the two
@@ -122,7 +122,7 @@ cdef void join(
         tree.n_next += 1
 
 
-cdef inline double towards(
+cdef inline double toward(
         const Network* network, int sign, int slot) noexcept nogil:
     """What is left of the arc from the terminal's side, for an arc to it."""
     return network.capacity[network.mate[slot] if sign > 0 else slot]
@@ -139,7 +139,7 @@ cdef void grow(Search* search, Tree* tree, Tree* other) noexcept nogil:
         while slot < network.first[v + 1] and search.vertices[v].distance == at:
             w = network.head[slot]
             if (search.vertices[w].distance * tree.sign > 0
-                    or towards(network, -tree.sign, slot) <= 0.0):
+                    or toward(network, -tree.sign, slot) <= 0.0):
                 slot += 1
             elif search.vertices[w].distance == 0:
                 join(search, tree, w, network.mate[slot], tree.radius + 1)
@@ -171,7 +171,7 @@ cdef double least_left(
     """Of an amount, what goes through the branch from v to its terminal."""
     cdef int slot = search.vertices[v].parent
     while slot != ROOT:
-        amount = min(amount, towards(search.network, sign, slot))
+        amount = min(amount, toward(search.network, sign, slot))
         v = search.network.head[slot]
         slot = search.vertices[v].parent
     return min(amount, sign * search.network.excess[v])
@@ -228,7 +228,7 @@ cdef bint keep_distance(Search* search, Tree* tree, int v, int distance) noexcep
         return False
     for slot in range(vertex.current, network.first[v + 1]):
         if (search.vertices[network.head[slot]].distance == wanted
-                and towards(network, tree.sign, slot) > 0.0):
+                and toward(network, tree.sign, slot) > 0.0):
             vertex.parent = vertex.current = slot
             return True
     return False
@@ -243,7 +243,7 @@ cdef void move_away(Search* search, Tree* tree, int v, int limit) noexcept nogil
         distance = search.vertices[w].distance * tree.sign
         if distance <= 0:
             continue
-        if distance < nearest and towards(network, tree.sign, slot) > 0.0:
+        if distance < nearest and toward(network, tree.sign, slot) > 0.0:
             nearest = distance
             best = slot
         if search.vertices[w].parent == network.mate[slot]:

@@ -1,7 +1,7 @@
 """Labelings of a forest that slack rescaling must look at, exactly.
 
 With h(y) = one + f(y) - f(y_i) and the loss g(y) >= 0, both sums over nodes and edges,
-the maximiser of h g is on the Pareto front: for each value that the loss can have,
+the maximizer of h g is on the Pareto front: for each value that the loss can have,
 the best score. Dynamic programming finds it (Bauer, Görnitz, Biegler, Müller and
 Kloft 2014 for chains). Of each node v, and of all below it, the *rows*
 
@@ -16,7 +16,7 @@ losses: integer costs make few of them, at most 1 + the largest loss. What keeps
 number small for other costs, and for long chains, is that entries are dropped
 
 - where another one of the same label has no smaller loss and no smaller score;
-- where no labeling that they are a part of can be the maximiser: with K the largest
+- where no labeling that they are a part of can be the maximizer: with K the largest
   h + λ g of these, by max-sum messages from the rest of the forest,
   h g <= K² / (4 λ) (Lemma 5 of Choi, Meshi and Srebro 2016), and some labeling is
   known whose h g is larger; see `_pareto_bound`.
@@ -432,7 +432,7 @@ cdef bint of_one_size(const Forest* forest, double* largest) noexcept nogil:
 
 cdef int aim(
         const Forest* forest, double one, double largest, Plane* plane) except -1 nogil:
-    """Find the multiplier, and what to drop with it; or the maximiser at once."""
+    """Find the multiplier, and what to drop with it; or the maximizer at once."""
     cdef Py_ssize_t n = forest.n, k = forest.k
     cdef Head* head = <Head*> plane.scratch
     cdef Py_ssize_t rest = head.used
@@ -460,7 +460,7 @@ cdef int aim(
 
 cdef int forest_front(
         const Forest* forest, double one, double unit, Plane* plane) except -1 nogil:
-    """Fill the plane with labelings one of which maximises loss · (one + score).
+    """Fill the plane with labelings one of which maximizes loss · (one + score).
 
     Losses are `unit` times the sums of costs. The plane is empty where the maximum is
     0, that of the true labeling. RuntimeError where it would take too much memory.

@@ -79,7 +79,7 @@ cdef class Probe:
         return self.oracle.loss(self.i, &labels[0])
 
     def candidates(self, double one):
-        """Labelings of which one maximises loss · (one + score): a list of (labels,
+        """Labelings of which one maximizes loss · (one + score): a list of (labels,
         score, loss)."""
         cdef Plane plane = Plane(0, 0, NULL, NULL, 0, NULL)
         cdef int[::1] labels

@@ -1,6 +1,6 @@
 """The relaxation of labels with pairwise potentials, by maximum flow.
 
-Over indicators Y in {0, 1}^k, Σ_l q_l Y_l + Σ_e J_e Y_l Y_m is hard to maximise as soon
+Over indicators Y in {0, 1}^k, Σ_l q_l Y_l + Σ_e J_e Y_l Y_m is hard to maximize as soon
 as some J_e are negative. Its relaxation over the local polytope,
 
     max Σ_l q_l μ_l + Σ_e J_e p_e   over   max(0, μ_l + μ_m - 1) <= p_e <= min(μ_l, μ_m),

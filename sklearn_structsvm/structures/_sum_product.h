@@ -138,7 +138,7 @@ static ALWAYS_INLINE double eightfold_sum(ptrdiff_t k, const double *x)
 
 /* out[c] *= x[c], and then they are divided by their sum, which is returned. */
 FOR_EACH_WIDTH
-static double vector_multiply_normalised(ptrdiff_t k, const double *x, double *out)
+static double vector_multiply_normalized(ptrdiff_t k, const double *x, double *out)
 {
     for (ptrdiff_t c = 0; x != NULL && c < k; c++)
         out[c] *= x[c];

@@ -40,7 +40,7 @@ cdef extern from "structures/_sum_product.h" nogil:
     void vector_range(
         Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
     void vector_multiply(Py_ssize_t n, const double* x, double* out) noexcept
-    double vector_multiply_normalised(
+    double vector_multiply_normalized(
         Py_ssize_t k, const double* x, double* out) noexcept
     void vector_divide(Py_ssize_t k, const double* x, double* y) noexcept
     void vector_times(
@@ -136,7 +136,7 @@ cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcep
         row = room if nodes == NULL else nodes + v * k
         highest = maximum(k, theta)
         vector_exp(k, theta, highest, row)
-        total += highest + log(vector_multiply_normalised(k, NULL, row))
+        total += highest + log(vector_multiply_normalized(k, NULL, row))
     return total
 
 
@@ -179,7 +179,7 @@ cdef double sum_logarithms(
         if p == n:
             for c in range(k):
                 nodes[v * k + c] = exp(up[v * k + c])
-            vector_multiply_normalised(k, NULL, nodes + v * k)
+            vector_multiply_normalized(k, NULL, nodes + v * k)
             continue
         # Probabilities given the label of the parent sum to one whatever was rounded.
         fill(k, 0.0, nodes + v * k)
@@ -189,7 +189,7 @@ cdef double sum_logarithms(
             for c in range(k):
                 row[c] = up[v * k + c] + edge[c * k + q]
             vector_exp(k, row, maximum(k, row), row)
-            vector_multiply_normalised(k, NULL, row)
+            vector_multiply_normalized(k, NULL, row)
             for c in range(k):
                 value = nodes[p * k + q] * row[c]
                 nodes[v * k + c] += value
@@ -251,7 +251,7 @@ cdef double sum_product(
             if open_pairs != NULL and is_small(k, row, highest):
                 return sum_logarithms(forest, open_pairs, room, nodes, edges)
             vector_exp(k, row, highest, row)
-        total += highest + log(vector_multiply_normalised(k, before, row))
+        total += highest + log(vector_multiply_normalized(k, before, row))
         if p == n:
             continue
         vector_times(k, row, factor, message + v * k)
@@ -281,7 +281,7 @@ cdef double sum_product(
                     message[v * k + c] = 1.0
         vector_divide(k, nodes + p * k, message + v * k)
         vector_times(k, message + v * k, transposed, row)
-        vector_multiply_normalised(k, up + v * k, row)
+        vector_multiply_normalized(k, up + v * k, row)
     if edges != NULL:
         # Row-major C = UᵀR is column-major Cᵀ = RᵀU to BLAS.
         dgemm("N", "T", &m, &m, &inner, &one, message, &m, up, &m, &zero, edges, &m)

@@ -31,9 +31,9 @@ class Structure(DocumentedMixin, BaseEstimator):
     ``loss(y_true, y)``
         A float that is at least 0, and 0 for ``y == y_true``.
     ``decode(x, w)``
-        A maximiser of :math:`\langle w, \phi(x, y) \rangle` over y.
+        A maximizer of :math:`\langle w, \phi(x, y) \rangle` over y.
     ``loss_augmented_decode(x, y_true, w, lam=1.0)``
-        The max-oracle of training: a maximiser of
+        The max-oracle of training: a maximizer of
         :math:`\langle w, \phi(x, y) \rangle + \lambda \, L(y_{true}, y)` over y, for the
         loss L. It must be exact, or the reported duality gap is invalid.
 
@@ -43,8 +43,8 @@ class Structure(DocumentedMixin, BaseEstimator):
         The same maximum over labelings that satisfy two linear constraints, for angular
         search. See below.
     ``slack_augmented_decode(x, y_true, w, one=1.0)``
-        A maximiser of :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \phi(x, y) -
-        \phi(x, y_{true}) \rangle)` over y, if you know how to maximise this product. No
+        A maximizer of :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \phi(x, y) -
+        \phi(x, y_{true}) \rangle)` over y, if you know how to maximize this product. No
         search is then needed.
 
     `x` and `y` are the items of the X and y passed to `fit`, unchanged. `w` is read-only.
@@ -158,9 +158,9 @@ class Structure(DocumentedMixin, BaseEstimator):
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
     ) -> Any:
-        r"""Maximise score plus `lam` times loss: the λ-oracle.
+        r"""Maximize score plus `lam` times loss: the λ-oracle.
 
-        In the notation of slack rescaling it maximises h(y) + lam · g(y), where
+        In the notation of slack rescaling it maximizes h(y) + lam · g(y), where
         :math:`h(y) = 1 + \langle w, \phi(x, y) - \phi(x, y_{true}) \rangle` and
         :math:`g(y) = L(y_{true}, y)`. With ``lam=1`` it is the max-oracle of margin
         rescaling.
@@ -180,7 +180,7 @@ class Structure(DocumentedMixin, BaseEstimator):
         strict_alpha: bool = False,
         strict_beta: bool = True,
     ) -> Any:
-        """Maximise h + `lam` g subject to β h < g ≤ α h; None if this is infeasible.
+        """Maximize h + `lam` g subject to β h < g ≤ α h; None if this is infeasible.
 
         This is the constrained λ-oracle of Choi, Meshi and Srebro (AISTATS 2016), eq.
         (8), with h and g as in `loss_augmented_decode`. `strict_alpha` makes the right
@@ -194,9 +194,9 @@ class Structure(DocumentedMixin, BaseEstimator):
     def slack_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, one: float = 1.0
     ) -> Any:
-        r"""Maximise the slack-rescaled violation directly, without a search.
+        r"""Maximize the slack-rescaled violation directly, without a search.
 
-        The maximised function is
+        The maximized function is
         :math:`L(y_{true}, y) \, (\mathrm{one} + \langle w, \phi(x, y) -
         \phi(x, y_{true}) \rangle)`.
         """
@@ -306,7 +306,7 @@ class Structure(DocumentedMixin, BaseEstimator):
             )
 
     def _fitted_shapes(self):
-        """Names and shapes of the numbers that `fit` learnt."""
+        """Names and shapes of the numbers that `fit` learned."""
         return {}
 
     def _count_weights(self):

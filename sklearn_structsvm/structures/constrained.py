@@ -148,7 +148,7 @@ def in_angle(h, g, alpha, beta, strict_alpha=False, strict_beta=True):
     leaves it out. With α infinite the right inequality reads h >= 0, and h > 0 where
     it is strict: the g-axis is the ray of slope ∞. The paper leaves this open, and
     its Lemmas 7 to 10 hold either way, since Φ = h g is 0 on the axis: Lemma 8 is
-    about labelings of larger Φ, and no maximiser is lost or won there. For the same
+    about labelings of larger Φ, and no maximizer is lost or won there. For the same
     reason h <= 0 with finite α, where only g = h = 0 (or α = 0) can satisfy both,
     follows the inequalities as they stand.
 

@@ -50,7 +50,7 @@ class GraphStructure(NodeStructure):
     The decoder depends on the graph:
 
     - Forests are decoded exactly, by max-sum in :math:`O(T k^2)` for k classes.
-    - Two labels are decoded by maximum flow [1]_. This is exact if neighbours attract:
+    - Two labels are decoded by maximum flow [1]_. This is exact if neighbors attract:
       t(0, 0) + t(1, 1) scores at least as much as t(0, 1) + t(1, 0) on every edge.
       `attractive` constrains the weights accordingly. Otherwise the relaxation over the
       local polytope is solved, by roof duality.
@@ -72,7 +72,7 @@ class GraphStructure(NodeStructure):
     transition : {"potts", "symmetric", "directed"} or False, default="potts"
         What an edge sees of the labels at its ends. False means a model without edges.
     attractive : bool, default=False
-        Whether to bound the weights so that neighbours attract: the weights of pairs of
+        Whether to bound the weights so that neighbors attract: the weights of pairs of
         equal labels are at least 0 and, for "symmetric" and "directed", all others are at
         most 0. Edge features must then be nonnegative. Supported by estimators that take
         `coef_bounds` and by regularization paths.
@@ -83,7 +83,7 @@ class GraphStructure(NodeStructure):
           them, so that `dual_gap_` is valid for the labelings as well. The gap cannot
           become smaller than the remaining difference between bound and labeling.
         - "expansion" is the fastest. It finds labelings that cannot be improved by
-          changing any set of nodes to one label (if neighbours attract), and a valid but
+          changing any set of nodes to one label (if neighbors attract), and a valid but
           loose upper bound.
         - "lp" solves the relaxation, so training can reach any `tol`. A call takes some
           hundred times as long as one of "messages", and needs HiGHS
@@ -392,12 +392,12 @@ class GraphStructure(NodeStructure):
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
     ) -> Any:
-        """Maximise score plus `lam` times loss over labelings or over a relaxation.
+        """Maximize score plus `lam` times loss over labelings or over a relaxation.
 
         Returns
         -------
         ndarray of shape (T,), or (T k + m k²,)
-            Labels or, if the maximiser over the local polytope is fractional, the weights
+            Labels or, if the maximizer over the local polytope is fractional, the weights
             of the labels of each node, followed by those of the pairs of labels of each
             edge.
         """

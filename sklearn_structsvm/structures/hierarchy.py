@@ -242,7 +242,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
     ) -> Any:
-        """Maximise score plus `lam` times loss; with "lp" over all vectors z."""
+        """Maximize score plus `lam` times loss; with "lp" over all vectors z."""
         x = np.reshape(x, (1, -1)) if not sparse.issparse(x) else x
         if self.inference_ == "tree":
             oracle = self._compiled_oracle(x, np.asarray([y_true]))

@@ -250,7 +250,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
     ) -> Any:
-        """Maximise score plus `lam` times loss over label sets or over the relaxation.
+        """Maximize score plus `lam` times loss over label sets or over the relaxation.
 
         A labeling of the relaxation has shape (k + n_pairs,): the weights of the labels,
         and for each pair the weight of both being present.
@@ -272,7 +272,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         strict_alpha: bool = False,
         strict_beta: bool = True,
     ) -> Any:
-        """Maximise h + `lam` g subject to β h < g ≤ α h; None if this is infeasible.
+        """Maximize h + `lam` g subject to β h < g ≤ α h; None if this is infeasible.
 
         Enumeration covers all label sets with the requested strictness. The relaxation
         has infinitely many labelings, of which none may be the best strictly between the

@@ -248,7 +248,7 @@ class Polytope:
 
 
 def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
-    """argmax h(z) + lam g(z) over β h(z) <= g(z) <= α h(z), by maximising alone.
+    """argmax h(z) + lam g(z) over β h(z) <= g(z) <= α h(z), by maximizing alone.
 
     For a polytope of which `maximize` is the linear oracle, with h(z) = h·z + h0,
     g(z) = g·z + g0 >= 0 and α >= β. In the plane of h and g it is a convex polygon, and
@@ -308,7 +308,7 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
 
 
 def maximize_product(maximize, h, h0, g, g0):
-    """argmax h(z) g(z) over the points of a polytope with h(z) > 0, by maximising alone.
+    """argmax h(z) g(z) over the points of a polytope with h(z) > 0, by maximizing alone.
 
     Arguments as for `maximize_between`. The polygon in the plane of h and g is convex,
     so that the best point is on the edge at which a hyperbola touches it. Of two corners

@@ -89,7 +89,7 @@ def test_of_equal_thresholds_the_highest_is_taken():
     assert loss == 1.0
 
 
-def test_thresholds_between_neighbouring_numbers_keep_them_apart():
+def test_thresholds_between_neighboring_numbers_keep_them_apart():
     low = 0.3
     high = np.nextafter(low, 1.0)
     eta = np.array([high, low])

@@ -73,7 +73,7 @@ def test_a_metric_of_groups_gets_the_sums_over_each_group(cells):
     assert problem.pieces() is None and problem.ratio() is None
 
 
-def test_a_metric_of_groups_is_minimised(cells):
+def test_a_metric_of_groups_is_minimized(cells):
     problem = make_problem(WorstGroup(), cells)
     result = run_column_generation(problem, tol=1e-4)
     assert result.status == "converged"

@@ -294,7 +294,7 @@ def test_groups_are_kept_from_a_predict_that_does_not_take_them(data):
         assert found == -parity(y, model.predict(X), sensitive_features=groups)
 
 
-def test_probabilities_are_scored_as_a_randomised_classifier(data):
+def test_probabilities_are_scored_as_a_randomized_classifier(data):
     X, y, groups, weights = data
     model = LogisticRegression().fit(X[y == "y"][:5].repeat(2, 0), ["n", "y"] * 5)
     model.fit(X, y)

@@ -102,7 +102,7 @@ def test_full_dependence_makes_every_label_determine_the_next():
     assert all(a != b for a, b in pairs)
 
 
-def test_no_dependence_makes_neighbours_independent():
+def test_no_dependence_makes_neighbors_independent():
     _, y = make_chains(
         1000, n_classes=3, dependence=0.0, min_length=10, random_state=new_seed(0)
     )

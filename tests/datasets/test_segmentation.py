@@ -45,7 +45,7 @@ def test_patches_are_means_majorities_and_sizes_of_their_pixels(n):
         assert ((edge_features >= 0) & (edge_features <= 1)).all()
 
 
-def test_less_noise_makes_colours_of_labels():
+def test_less_noise_makes_colors_of_labels():
     data = make_segmentation(noise=0.0, random_state=new_seed(0), **SIZES)
     for image, labels in zip(data.images, data.labels, strict=True):
         for label in np.unique(labels):

@@ -40,7 +40,7 @@ def test_cells_show_where_the_next_part_is(shape, n_parts):
             assert back == image.reshape(-1, 5)[b, 1 + (way + 2) % 4]
 
 
-def test_parts_are_told_apart_by_their_neighbours_alone():
+def test_parts_are_told_apart_by_their_neighbors_alone():
     data = make_snakes(60, random_state=new_seed(0))
     y = np.concatenate(data.y[40:])
     found = {}

@@ -113,8 +113,8 @@ def test_a_divided_risk_has_the_values_and_planes_of_the_whole(kind, layout, los
         moved = divided.moved(there, along, 0.25)
         assert divided.value(moved) == pytest.approx(risk.value(Z + 0.25 * D), rel=1e-13)
         planes = []
-        for towards, whole in ((None, None), (along, D)):
-            B, offset = divided.plane(there, towards)
+        for toward, whole in ((None, None), (along, D)):
+            B, offset = divided.plane(there, toward)
             A, known = risk.plane(Z, whole)
             assert offset == pytest.approx(known, abs=1e-13)
             np.testing.assert_allclose(
@@ -221,7 +221,7 @@ def test_buckets_lead_to_the_exact_minimum(problem, resolution):
 
     assert found == upper or right(found) >= -1e-10
     assert found == 0.0 or left(found) <= 1e-10
-    # The least of all minimisers: before it, the function falls.
+    # The least of all minimizers: before it, the function falls.
     if found > 0.0:
         assert right(found * (1.0 - 1e-9) - 1e-9) < 0.0
 
@@ -270,7 +270,7 @@ SOLVERS = {
         risk, 0.01, hybrid=True, line_search="wolfe", tol=1e-10
     ),
     "bmrm": lambda risk: run_bmrm(risk, 0.01, tol=1e-10),
-    "minimisers": lambda risk: run_bmrm(risk, 0.1, line_search=False, tol=1e-5),
+    "minimizers": lambda risk: run_bmrm(risk, 0.1, line_search=False, tol=1e-5),
 }
 
 

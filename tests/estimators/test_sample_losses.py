@@ -106,7 +106,7 @@ def test_predictions_are_the_first_k_rows(make):
             assert model.predict(X).sum() == count
         np.testing.assert_array_equal(scores > 0, model.predict(X))
         np.testing.assert_allclose(scores, X @ model.coef_[0] + model.intercept_)
-        # The threshold is not part of what is minimised.
+        # The threshold is not part of what is minimized.
         bare = make(**options, fit_intercept=False).fit(X, y)
         np.testing.assert_array_equal(bare.coef_, model.coef_)
         assert bare.intercept_ == 0.0

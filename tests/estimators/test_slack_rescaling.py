@@ -157,7 +157,7 @@ exact_searches = pytest.mark.parametrize(
         (kind, search)
         for kind in WRITTEN
         for search in ("angular", "exact")
-        # A structure in Python that cannot maximise the product.
+        # A structure in Python that cannot maximize the product.
         if (kind, search) != ("custom", "exact")
     ],
 )

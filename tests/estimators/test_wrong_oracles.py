@@ -43,7 +43,7 @@ class TakesTheLeast(PythonMulticlass):
 
 
 class HasIntegerFeatures(PythonMulticlass):
-    """What it maximises has the features as they are."""
+    """What it maximizes has the features as they are."""
 
     def joint_feature(self, x, y):
         phi = np.zeros((self.n_classes, len(x)), dtype=int)

@@ -124,7 +124,7 @@ def test_dual_objective_of_zero_leaves_the_log_axis_without_stretching_it():
     assert display.ax_.get_yscale() == "log"
     bottom, top = display.ax_.get_ylim()
     assert 0.1 < bottom < 0.3 and 1.0 < top < 2.0
-    # Drawn towards the bottom: not a hole in the line and the band.
+    # Drawn toward the bottom: not a hole in the line and the band.
     assert -np.inf < display.ax_.transData.transform([0.0, 0.0])[1] < 0
 
 

@@ -73,7 +73,7 @@ def test_sweep_finds_what_a_wrong_answer_hides():
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
 
     def point_of(direction):
-        if np.ptp(direction) < 1e-9:  # towards (1, 1), which is not found there
+        if np.ptp(direction) < 1e-9:  # toward (1, 1), which is not found there
             return square[1]
         # Of equal ones along an axis, the corners on the lower axes.
         return square[np.argmax(square @ (direction - 1e-6))]

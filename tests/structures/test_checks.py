@@ -22,7 +22,7 @@ COSTS = np.array([1.0, 0.5, 2.0])
 
 
 class Bits(Structure):
-    """Three bits that like to be equal to their neighbours; all are gone through."""
+    """Three bits that like to be equal to their neighbors; all are gone through."""
 
     def __init__(self, costs=COSTS):
         self.costs = costs

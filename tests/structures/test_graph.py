@@ -228,7 +228,7 @@ def test_it_is_what_training_takes_it_for(case):
 
 
 def attracting(case):
-    """The case's weights, turned to where neighbours attract."""
+    """The case's weights, turned to where neighbors attract."""
     lower, upper = clone(case.structure).set_params(attractive=True).fit(
         case.X, case.y, classes=case.structure.classes_
     ).weight_bounds() or (-np.inf, np.inf)
@@ -336,10 +336,10 @@ def test_iterates_of_forests_are_those_of_the_textbook(kind, present):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_optimum_where_neighbours_attract_is_that_of_all_labelings(kind):
+def test_the_optimum_where_neighbors_attract_is_that_of_all_labelings(kind):
     """By cutting planes over the list, where the bounds do not bind."""
     X, y = random_graphs()
-    # Neighbours are alike.
+    # Neighbors are alike.
     y = [np.sort(y_i) for y_i in y]
     structure = GraphStructure(transition=kind, attractive=True)
     model = BCFWClassifier(structure, C=0.02, tol=1e-8, max_iter=10**5, random_state=0)
@@ -489,7 +489,7 @@ def test_searches_by_messages_bound_all_labelings(search, inference):
 @given(graph_cases(k=3))
 @some
 def test_no_change_of_any_nodes_to_one_label_gains_after_expansion(case):
-    """Where neighbours attract."""
+    """Where neighbors attract."""
     structure = clone(case.structure).set_params(
         inference="expansion", transition="potts"
     )
@@ -789,7 +789,7 @@ def test_a_hundred_thousand_nodes_are_trained_on():
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])
-def test_grid_edges_are_those_of_neighbours(connectivity):
+def test_grid_edges_are_those_of_neighbors(connectivity):
     edges = grid_edges((3, 4), connectivity)
     places = np.array(list(product(range(3), range(4))))
     pairs = {

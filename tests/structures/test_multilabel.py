@@ -9,7 +9,7 @@ X = np.zeros((2, 1))
 Y = np.array([[1, 0, 1], [0, 0, 1]])
 
 
-def test_a_normalised_loss_is_the_share_of_wrong_labels():
+def test_a_normalized_loss_is_the_share_of_wrong_labels():
     structure = MultilabelStructure(normalize_loss=True).fit(X, Y)
     assert structure.loss(Y[0], [0, 0, 1]) == pytest.approx(1 / 3)
     assert MultilabelStructure().fit(X, Y).loss(Y[0], [0, 1, 0]) == 3.0

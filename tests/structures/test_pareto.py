@@ -1,4 +1,4 @@
-"""Candidates of slack rescaling: a maximiser of loss · (one + score) is among them."""
+"""Candidates of slack rescaling: a maximizer of loss · (one + score) is among them."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -183,7 +183,7 @@ def in_given_order(model, instance, labels):
 
 @pytest.mark.parametrize("costs", COSTS)
 @pytest.mark.parametrize("kind", ["chain", "tree", "multilabel", "multiclass", "binary"])
-def test_a_maximiser_over_all_labelings_is_among_the_candidates(kind, costs):
+def test_a_maximizer_over_all_labelings_is_among_the_candidates(kind, costs):
     @settings(max_examples=150)
     @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.3, 5.0]))
     def check(seed, one):

@@ -436,7 +436,7 @@ def test_poses_in_parts_have_the_optimum_of_poses_in_memory():
     model = BCFWClassifier(
         structure, step="corrective", C=0.1, tol=1e-5, max_iter=10**4, random_state=0
     )
-    # The unit is learnt from the first part.
+    # The unit is learned from the first part.
     X, y = X + X, y + y
     far = clone(model).fit(*[bag.from_sequence(items, npartitions=2) for items in (X, y)])
     assert_same_optimum(far, clone(model).fit(X, y), 0.1 * len(X))

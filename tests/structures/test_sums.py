@@ -157,7 +157,7 @@ def long_chain(T, k, scale, rng):
     return structure, theta, transition, y, w
 
 
-def normalised(scores):
+def normalized(scores):
     """Scores less the logarithm of the sum of their exponentials, and that."""
     highest = scores.max()
     log_z = highest + np.log(np.exp(scores - highest).sum())
@@ -173,14 +173,14 @@ def by_logarithms(theta, transition):
             pairs = forward[t - 1][:, np.newaxis] + transition
             highest = pairs.max(axis=0)
             forward[t] += highest + np.log(np.exp(pairs - highest).sum(axis=0))
-        forward[t], part = normalised(forward[t])
+        forward[t], part = normalized(forward[t])
         log_z += part
     for t in range(T - 2, -1, -1):
         pairs = transition + theta[t + 1] + backward[t + 1]
         highest = pairs.max(axis=1)
         sums = np.exp(pairs - highest[:, np.newaxis]).sum(axis=1)
-        backward[t] = normalised(highest + np.log(sums))[0]
-    marginals = [np.exp(normalised(row)[0]) for row in forward + backward]
+        backward[t] = normalized(highest + np.log(sums))[0]
+    marginals = [np.exp(normalized(row)[0]) for row in forward + backward]
     return log_z, np.array(marginals)
 
 

@@ -346,7 +346,7 @@ def test_a_length_without_labeling_is_refused_by_the_name_of_its_item():
 def tagged(n, rng, n_features=4, noise=1.5):
     """Sentences whose tags are hard to tell apart, but spell chunks."""
     tags = ["O", "B-x", "I-x", "B-y", "I-y"]
-    centres = rng.standard_normal((5, n_features))
+    centers = rng.standard_normal((5, n_features))
     X, y = [], []
     for _ in range(n):
         labels = []
@@ -357,7 +357,7 @@ def tagged(n, rng, n_features=4, noise=1.5):
             else:
                 start = 1 if kind == 1 else 3
                 labels += [start] + [start + 1] * rng.integers(0, 3)
-        X.append(centres[labels] + noise * rng.standard_normal((len(labels), n_features)))
+        X.append(centers[labels] + noise * rng.standard_normal((len(labels), n_features)))
         y.append(np.array(tags)[labels])
     return X, y, tags
 

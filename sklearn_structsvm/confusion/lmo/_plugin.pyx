@@ -152,7 +152,7 @@ cdef class PluginBlocks:
     cdef readonly Py_ssize_t n_classes
     cdef readonly bint single
     cdef Py_ssize_t n_rows, n_cells
-    cdef bint weighted, labelled
+    cdef bint weighted, labeled
     cdef Py_ssize_t itemsize, n_blocks
     cdef object data_keep, weights_keep, own_weights_keep
     cdef const char* data
@@ -177,7 +177,7 @@ cdef class PluginBlocks:
         self.single = P.dtype == np.float32
         self.itemsize = P.dtype.itemsize
         self.order = order
-        self.weighted, self.labelled = weights is not None, labels is not None
+        self.weighted, self.labeled = weights is not None, labels is not None
         self._cut(np.diff(ends, prepend=0), ends, cells, labels)
         data = _aligned(self.starts[self.n_blocks] * self.n_classes, P.dtype)
         bad = np.full(self.n_blocks, -1, dtype=np.intp)
@@ -300,7 +300,7 @@ cdef class PluginBlocks:
         cdef const unsigned char[::1] separable
         cdef double[:, ::1] tallies
         cdef double[:, :, ::1] C
-        if not self.labelled:
+        if not self.labeled:
             raise ValueError("Labels are counted only where y was given.")
         self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)

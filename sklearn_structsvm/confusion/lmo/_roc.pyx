@@ -15,7 +15,7 @@ ctypedef fused real:
 
 
 cdef real _between(real low, real high, bint want_low) noexcept nogil:
-    """A number midway, or the wanted end where the numbers are neighbours."""
+    """A number midway, or the wanted end where the numbers are neighbors."""
     cdef real middle = low + (high - low) / 2
     if want_low:
         return middle if low <= middle < high else low

@@ -1,4 +1,4 @@
-"""The base class of linear minimisation oracles."""
+"""The base class of linear minimization oracles."""
 
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from sklearn_structsvm.confusion.lmo.arguments import as_cells
 
 
 class LMO(BaseEstimator):
-    r"""Base class of linear minimisation oracles (LMOs).
+    r"""Base class of linear minimization oracles (LMOs).
 
     Subclass it for an oracle of your own. For any loss tensor L, an oracle finds a
     classifier with a small cost :math:`\langle L, C \rangle`, where C is the confusion

@@ -79,8 +79,8 @@ class CostLMO:
             self.expected = np.einsum("ri,rij->rj", self.P, costs)
         else:
             self.expected = np.einsum("ri,rij->rj", self.P, self.mean_costs[self.cells])
-        realised = costs_of_labels(costs, self.y)
-        self.costs = {"labels": realised, "probabilities": self.expected}
+        realized = costs_of_labels(costs, self.y)
+        self.costs = {"labels": realized, "probabilities": self.expected}
         of_each = self.costs[self.counted]
         self.cost_range = (
             float(self.weights @ of_each.min(axis=1)),

@@ -1,7 +1,7 @@
 """The plug-in rule: the oracle over a sample, and what its classifiers predict.
 
 Algorithms 9 and 10 of Narasimhan et al.: for a loss tensor L (m, k, k), the classifier
-that minimises <L, C> given a model of the class probabilities η predicts, for an x of
+that minimizes <L, C> given a model of the class probabilities η predicts, for an x of
 cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). L is all that it is known by.
 
 Algorithm 10 takes the group a = A(x) to be a function of x. Where it is not, and may not
@@ -195,7 +195,7 @@ class PluginLMO(LMO):
         return clone(self)
 
     def mixture_confusion(self, Ls, weights, counted=None):
-        """Confusion tensor of a randomised classifier: the mean of those of its parts.
+        """Confusion tensor of a randomized classifier: the mean of those of its parts.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ def predict_plugin(probabilities, L, cells=None, *, n_groups=1, n_threads=1):
 
 
 def mixture_proba(probabilities, Ls, weights, cells=None, *, n_groups=1, n_threads=1):
-    """How probable each prediction of a randomised plug-in classifier is.
+    """How probable each prediction of a randomized plug-in classifier is.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Two classes: exact linear minimisation over all thresholds, one for each cell."""
+"""Two classes: exact linear minimization over all thresholds, one for each cell."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Linear minimisation by refitting a classifier for each loss tensor."""
+"""Linear minimization by refitting a classifier for each loss tensor."""
 
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ NEGLIGIBLE = 1e-10
 
 
 class WeightedLMO(LMO):
-    r"""Linear minimisation oracle that refits a classifier with sample weights.
+    r"""Linear minimization oracle that refits a classifier with sample weights.
 
     Predicting j for an example of weight s and label i in cell a saves :math:`s (\max_c
     L_{aic} - L_{aij})` compared with the worst prediction. The classifier is fitted to
@@ -102,7 +102,7 @@ class WeightedLMO(LMO):
                 X = _safe_indexing(self.X_, rows)
             codes = np.searchsorted(found, labels)
             fitted = fit_weighted(clone(self.estimator_), X, codes, weights)
-            classifier = RelabelledClassifier(fitted, found)
+            classifier = RelabeledClassifier(fitted, found)
             self.n_fits_ += 1
         predicted = self.predict(classifier, self.X_, self.cells_)
         return self.count(predicted), classifier
@@ -131,7 +131,7 @@ class ConstantClassifier:
         return np.full(n, self.label, dtype=np.intp)
 
 
-class RelabelledClassifier:
+class RelabeledClassifier:
     """A classifier fitted to 0, 1, ..., which some libraries insist on.
 
     Parameters

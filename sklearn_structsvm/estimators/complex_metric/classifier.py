@@ -18,7 +18,7 @@ from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS, Trained
 class ComplexMetricClassifier(TrainedMixture):
     r"""Classifier for any metric of the confusion matrix, under constraints.
 
-    Over all randomised classifiers h it solves
+    Over all randomized classifiers h it solves
 
     .. math:: \min_h \; \psi(C[h]) \quad \text{s.t.} \quad \phi_q(C[h]) \le 0
 
@@ -32,10 +32,10 @@ class ComplexMetricClassifier(TrainedMixture):
     loss matrix L, the best decision is the plug-in rule :math:`\arg\min_j \sum_i
     \eta_i(x) L_{ij}`. Other metrics need a mixture of such rules, each with its own loss
     matrix. The solver finds the loss matrices and the mixture by calls of a linear
-    minimisation oracle (LMO). It also finds a lower bound on :math:`\psi` that holds for
+    minimization oracle (LMO). It also finds a lower bound on :math:`\psi` that holds for
     every classifier based on these probabilities.
 
-    The result is a randomised classifier: rule t decides with probability
+    The result is a randomized classifier: rule t decides with probability
     ``mixture_weights_[t]``. It is deterministic if a single rule is optimal, as for sums
     of costs.
 
@@ -89,7 +89,7 @@ class ComplexMetricClassifier(TrainedMixture):
           classes it counts labels that are smoothed over examples with similar
           probabilities, and finds the best threshold (per group) for them. For more
           classes it counts probabilities, after it has calibrated them and moved them
-          towards the labels, see `label_factors_`. Sample weights are treated as numbers
+          toward the labels, see `label_factors_`. Sample weights are treated as numbers
           of examples in both. With `group_blind`, `constraint_confidence`, or costs that
           are known in training only, labels of two classes are counted as they are.
     group_blind : bool, default=False
@@ -164,7 +164,7 @@ class ComplexMetricClassifier(TrainedMixture):
         Correction of the calibrated probabilities by ``confusion="auto"``, in training
         and prediction (``lmo="plugin"`` only). Row b applies if the rule of balanced
         costs predicts b: the probability of class i is multiplied by entry [b, i], then
-        all are normalised. None if the probabilities are used as they are: for two
+        all are normalized. None if the probabilities are used as they are: for two
         classes, with `group_blind`, and for other values of `confusion`.
     metric_ : ConfusionMetric
         The metric :math:`\psi`, bound to these classes.

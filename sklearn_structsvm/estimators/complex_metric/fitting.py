@@ -40,7 +40,7 @@ from sklearn_structsvm.estimators.complex_metric.pairs import (
     for_pairs,
     group_labels,
 )
-from sklearn_structsvm.estimators.complex_metric.predicting import RandomisedClassifier
+from sklearn_structsvm.estimators.complex_metric.predicting import RandomizedClassifier
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     class_probabilities,
@@ -127,8 +127,8 @@ OPTIONS = {
 ROUNDING = 1e-12
 
 
-class TrainedMixture(Thresholds, RandomisedClassifier):
-    """A randomised classifier with a `_fit` to (X, y, weights, groups, metadata).
+class TrainedMixture(Thresholds, RandomizedClassifier):
+    """A randomized classifier with a `_fit` to (X, y, weights, groups, metadata).
 
     Attributes
     ----------

@@ -144,7 +144,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
     average : {"macro", "micro"}
     constraints : sequence of Constraint
     shrink : bool, default=False
-        Whether labels that are counted are drawn towards the probabilities, those of few
+        Whether labels that are counted are drawn toward the probabilities, those of few
         rows most.
 
     Returns
@@ -199,7 +199,7 @@ def _columns(rows, weights, truth):
 
 
 def _shrunk(columns):
-    """`_columns` whose hits are drawn towards sigmoids of η, which are alike by prior."""
+    """`_columns` whose hits are drawn toward sigmoids of η, which are alike by prior."""
     sigmoids = _fit_sigmoids(columns)
     found = []
     for column, sigmoid in zip(columns, sigmoids.values, strict=True):

@@ -216,7 +216,7 @@ class MultilabelMetricClassifier(
     scikit-learn's ``zero_division=0``.
 
     `predict` decides for each row independently. `predict_batch` decides for many rows
-    jointly, to optimise the expected metric.
+    jointly, to optimize the expected metric.
 
     References
     ----------
@@ -555,7 +555,7 @@ class MultilabelMetricClassifier(
     def predict_batch(
         self, X: Any, sample_weight: ArrayLike | None = None, **params: Any
     ) -> Any:
-        """Predict the labels of many rows jointly, to optimise the expected metric.
+        """Predict the labels of many rows jointly, to optimize the expected metric.
 
         The rule found by `fit` is not used. Thresholds, or sets of `labels_per_row`
         labels, are chosen anew from the probabilities of these rows, as if they were

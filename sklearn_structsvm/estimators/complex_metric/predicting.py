@@ -72,7 +72,7 @@ def _is_multi_class(metric):
     return True
 
 
-class RandomisedClassifier(
+class RandomizedClassifier(
     AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
     BaseEstimator,
 ):  # fmt: skip

@@ -48,7 +48,7 @@ class RowHash:
 def row_uniforms(X, seed=0):
     """A number for each row of X that looks drawn from [0, 1) but is always the same.
 
-    With it a randomised classifier predicts deterministically: equal rows get equal
+    With it a randomized classifier predicts deterministically: equal rows get equal
     predictions, in whatever batch and order they come, while over many different rows
     each part of the mixture is used as often as its weight says (Cotter, Gupta and
     Narasimhan, 2019).

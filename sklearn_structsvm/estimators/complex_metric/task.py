@@ -89,7 +89,7 @@ class CellFinder:
 
 @dataclass
 class Task:
-    """What is to be minimised over which examples.
+    """What is to be minimized over which examples.
 
     Attributes
     ----------

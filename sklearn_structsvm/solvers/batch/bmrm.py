@@ -1,11 +1,11 @@
-"""Bundle methods for regularised risk minimisation, with a line search or without."""
+"""Bundle methods for regularized risk minimization, with a line search or without."""
 
 import numpy as np
 
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes, make_bundle
 from sklearn_structsvm.solvers.loop import run_passes
 
-# Where on the way from the best point to the bundle's minimiser the line search's next
+# Where on the way from the best point to the bundle's minimizer the line search's next
 # plane is taken. OCAS has 0.1; on a9a and letter, with λ of 1e-3 to 1e-5, this takes half
 # to 0.8 of the iterations to a gap of 1e-3, and half or twice of it is no better.
 CUT_AT = 0.01
@@ -39,11 +39,11 @@ def run_bmrm(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² + R(w), R a convex risk that gives planes below itself.
+    """Minimize λ/2 ||w||² + R(w), R a convex risk that gives planes below itself.
 
     An iteration makes one product X W, one Xᵀ B and one column of the bundle's Gram
     matrix. With `line_search`, the best point moves to the minimum of the objective on
-    the line to the bundle's minimiser [2]_ (for any risk that can search a line, so for
+    the line to the bundle's minimizer [2]_ (for any risk that can search a line, so for
     multiclass and multilabel losses too), and the plane is taken a little beyond.
     Structures, of which only a max-oracle is known, are served by `run_cutting_plane`.
 
@@ -53,17 +53,17 @@ def run_bmrm(
     lam : float
         λ > 0.
     line_search : bool
-        False takes the planes at the bundle's minimisers, the method of [1]_.
+        False takes the planes at the bundle's minimizers, the method of [1]_.
     subproblem : {"qp", "line"}
-        The bundle is minimised exactly, or only between its last solution and the new
+        The bundle is minimized exactly, or only between its last solution and the new
         plane: one step in one variable, which is all that the analysis of [1]_ needs
         (Theorem 5 of [3]_), and no planes are kept.
     cut_at : float or None
         In (0, 1]: with `line_search`, the plane is taken at (1 - cut_at) times the best
-        point plus cut_at times the bundle's minimiser. 0.1 makes the method OCAS. None:
+        point plus cut_at times the bundle's minimizer. 0.1 makes the method OCAS. None:
         0.01, or 0.1 for many features of which few are in a row.
     w0 : ndarray of shape (risk.n_weights,) or None
-        Where to start: by default at the bundle's minimiser, zero where it is empty.
+        Where to start: by default at the bundle's minimizer, zero where it is empty.
     bundle : Bundle or None
         Planes below the risk that are known already, for the same λ; more are added.
     tol : float
@@ -127,7 +127,7 @@ def run_bmrm(
         cut_at = default_cut(risk) if cut_at is None else cut_at
         method = _LineSearch(risk, lam, bundle, w0, cut_at)
     else:
-        method = _Minimisers(risk, lam, bundle, w0)
+        method = _Minimizers(risk, lam, bundle, w0)
     return run_passes(
         lambda deadline: "stalled" if method.improve() else None,
         lambda done: (method.row(tol), method.weights),
@@ -140,14 +140,14 @@ def run_bmrm(
 
 
 def default_cut(risk):
-    """Where on the way to the bundle's minimiser to take the next plane."""
+    """Where on the way to the bundle's minimizer to take the next plane."""
     return CUT_LONG_AT if has_long_planes(risk) else CUT_AT
 
 
 class MeanPlane:
     """A bundle of one plane, the weighted mean of all that were added.
 
-    The weight of each new one maximises the dual, λ min_w ½ ||w||² + ⟨a, w⟩ + b, on the
+    The weight of each new one maximizes the dual, λ min_w ½ ||w||² + ⟨a, w⟩ + b, on the
     segment between the two, in closed form: coordinate ascent on the bundle's dual with
     the coordinate of the steepest slope.
 
@@ -187,8 +187,8 @@ class MeanPlane:
         )
 
 
-class _Minimisers:
-    """Planes at the minimisers of the bundle, and the best of these points."""
+class _Minimizers:
+    """Planes at the minimizers of the bundle, and the best of these points."""
 
     def __init__(self, risk, lam, bundle, w0):
         self.risk, self.lam, self.bundle = risk, lam, bundle
@@ -205,7 +205,7 @@ class _Minimisers:
         return float(0.5 * self.lam * w @ w + self.risk.value(scores))
 
     def cut(self, scores):
-        """Add the plane at a point, and move the bundle's minimiser."""
+        """Add the plane at a point, and move the bundle's minimizer."""
         B, offset = self.risk.plane(scores, out=self.B)
         self.bundle.cut(self.risk, B, offset)
         self.bundle.solve()
@@ -237,8 +237,8 @@ class _Minimisers:
         }
 
 
-class _LineSearch(_Minimisers):
-    """The best point on the line to each minimiser, and planes a little beyond."""
+class _LineSearch(_Minimizers):
+    """The best point on the line to each minimizer, and planes a little beyond."""
 
     def __init__(self, risk, lam, bundle, w0, cut_at):
         super().__init__(risk, lam, bundle, w0)

@@ -29,7 +29,7 @@ def run_lbfgs(
     on_pass=None,
     history=None,
 ):
-    """Minimise P(w) = λ/2 ||w||² + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
+    """Minimize P(w) = λ/2 ||w||² + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
 
     P is strongly convex, and so never more than ||∇P(w)||² / 2λ above its minimum. That
     is the duality gap, too, at the distributions that w gives: their dual point has the
@@ -83,7 +83,7 @@ def run_lbfgs(
     )
 
 
-class RegularisedLogLoss:
+class RegularizedLogLoss:
     """P at a point.
 
     Attributes
@@ -148,7 +148,7 @@ class LBFGSSteps(RestartedSteps):
     """
 
     def __init__(self, oracle, weights, lam, n_threads=1, w0=None, squares=None):
-        self.objective = RegularisedLogLoss(oracle, weights, lam, n_threads, w0)
+        self.objective = RegularizedLogLoss(oracle, weights, lam, n_threads, w0)
         self.inverse = LimitedMemory(oracle.n_weights, BUFFER)
         squares = np.zeros(oracle.n_weights) if squares is None else squares
         self.scales = np.sqrt(lam / (lam + squares))

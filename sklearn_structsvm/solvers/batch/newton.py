@@ -47,7 +47,7 @@ def run_newton(
     on_pass=None,
     history=None,
 ):
-    """Minimise P(w) = λ/2 ||w||² + R(w) for a logistic risk R.
+    """Minimize P(w) = λ/2 ||w||² + R(w) for a logistic risk R.
 
     Directions solve the Newton equations by conjugate gradients, no more exactly than
     is of use [1]_, preconditioned: with few dense features by the inverse of the

@@ -1,4 +1,4 @@
-"""Orthant-wise quasi-Newton methods for the L1-regularised logistic loss."""
+"""Orthant-wise quasi-Newton methods for the L1-regularized logistic loss."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def run_owlqn(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ ||w||₁ + R(w) for the logistic risk, with a certificate.
+    """Minimize λ ||w||₁ + R(w) for the logistic risk, with a certificate.
 
     Steps of LBFGS that stay in one orthant each, where ||w||₁ is linear [1]_.
 

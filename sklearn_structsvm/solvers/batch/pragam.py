@@ -47,7 +47,7 @@ def run_pragam(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² + Σ_i p_i max_y Δ_iy + ⟨β_iy, Wᵀx_i⟩ with its dual.
+    """Minimize λ/2 ||w||² + Σ_i p_i max_y Δ_iy + ⟨β_iy, Wᵀx_i⟩ with its dual.
 
     The primal-adjoint method of [1]_: a smoothed primal value stays below the dual one
     while the smoothing μ_k D falls as 4 L D / ((k + 1) (k + 2)), which bounds the gap of
@@ -66,7 +66,7 @@ def run_pragam(
     lam : float
         λ > 0.
     fit_intercept : bool
-        Add an intercept b to the scores that is not regularised (Pragam-b); for binary
+        Add an intercept b to the scores that is not regularized (Pragam-b); for binary
         losses, whose dual has Σ_i p_i y_i α_i = 0 then.
     lipschitz : float or None
         L; None estimates it as it goes (Nesterov's adaptive scheme [2]_). One that
@@ -131,7 +131,7 @@ def make_dual(risk, fit_intercept=False):
     kind, arrays = risk.dual_form()
     if fit_intercept and kind != "box":
         raise ValueError(
-            "An intercept that is not regularised needs a binary loss, with one score "
+            "An intercept that is not regularized needs a binary loss, with one score "
             f"per example; this risk has {risk.n_scores}. A constant feature serves all."
         )
     return {"box": Box, "simplex": Classes, "pairs": Pairs}[kind](
@@ -187,7 +187,7 @@ class Box:
         return abs(intercept) * missing if missing <= ROUNDING else np.inf
 
     def primal(self, scores):
-        """R at the scores, and the intercept that minimises it."""
+        """R at the scores, and the intercept that minimizes it."""
         if not self.fit_intercept:
             return self.risk.value(scores), None
         # Slopes in b rise from -(weight of the positive) where a margin is met.

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
 # A bundle reads every plane it has twice an iteration, for its Gram matrix and for its
-# minimiser. With about this many of them that takes longer than two products with X where
+# minimizer. With about this many of them that takes longer than two products with X where
 # rows have fewer entries, relative to the number of features, than one in as many.
 TYPICAL_PLANES = 50
 
@@ -49,7 +49,7 @@ class ProductBundle(Bundle):
 
     ⟨a_j, a_i⟩ = ⟨X a_j, B_i⟩, and of the entries of B_i, those of a hinge, few are not
     zero: a plane's row of the Gram matrix takes a product with X and these entries, and
-    no plane is stored. So does the minimiser: w = -Xᵀ (Σ α_j B_j) / λ.
+    no plane is stored. So does the minimizer: w = -Xᵀ (Σ α_j B_j) / λ.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class Objective(ABC):
         """Go to w + η p and take the subgradient that is steepest along p there.
 
         Any other could equal the last one, as in the paper's toy example, and then
-        nothing is learnt of the curvature: ⟨s, y⟩ would be zero.
+        nothing is learned of the curvature: ⟨s, y⟩ would be zero.
         """
 
 
@@ -122,7 +122,7 @@ def update_pair(inverse, step, change):
 def descent_direction(
     objective, multiply, *, tol=DIRECTION_TOL, max_directions, patience=PATIENCE
 ):
-    """Minimise the model ½ pᵀ B⁻¹ p + sup ⟨g, p⟩ over directions p, approximately.
+    """Minimize the model ½ pᵀ B⁻¹ p + sup ⟨g, p⟩ over directions p, approximately.
 
     Algorithm 2: each round takes in the subgradient that is steepest along p, and moves
     to the best convex combination of p and -B times that subgradient.
@@ -165,7 +165,7 @@ def descent_direction(
         rise = slope + square
         curvature = float(g @ mapped) + 2.0 * slope + square
         if not rise > 0.0:
-            # g adds nothing: p is the model's minimiser.
+            # g adds nothing: p is the model's minimizer.
             break
         share = min(1.0, rise / curvature) if curvature > 0.0 else 1.0
         mean = (1.0 - share) * mean + share * g

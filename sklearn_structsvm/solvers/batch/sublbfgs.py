@@ -1,4 +1,4 @@
-"""subLBFGS on regularised risks, with a certificate, and its hybrids."""
+"""subLBFGS on regularized risks, with a certificate, and its hybrids."""
 
 import numpy as np
 
@@ -71,9 +71,9 @@ class RegularizedRisk(Objective):
         self.n_planes = self.n_sums = 0
         # Labels that are tied, as all but the true one are at zero, are drawn for each
         # example: near the mean of the subgradients, and not at one of its extremes.
-        self._relinearise(risk.random_scores())
+        self._relinearize(risk.random_scores())
 
-    def _relinearise(self, along):
+    def _relinearize(self, along):
         self.coef, self.offset = self.risk.plane(self.scores, along)
         self.plane = self.risk.gradient(self.coef)
         self.n_planes += 1
@@ -129,7 +129,7 @@ class RegularizedRisk(Objective):
     def move(self, direction, step):
         self._set_direction(direction)
         self._step(step)
-        self._relinearise(self.along)
+        self._relinearize(self.along)
 
     def _step(self, step):
         """Move along the last direction; returns ||w||²."""
@@ -148,8 +148,8 @@ class RegularizedRisk(Objective):
         self.scores = self.risk.scores(self.weights, out=self.scores)
         self.n_sums = 0
 
-    def move_towards(self, target):
-        """Minimise over the line to the target; returns the step, 1 at the target.
+    def move_toward(self, target):
+        """Minimize over the line to the target; returns the step, 1 at the target.
 
         Only the value is renewed: `plane` and `gradient` stay those of before.
         """
@@ -184,7 +184,7 @@ def run_sublbfgs(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² + R(w) with a certificate.
+    """Minimize λ/2 ||w||² + R(w) with a certificate.
 
     Algorithms 1 and 2 of [1]_. Each iteration's subgradient is a plane below R, and the
     best lower bound by all of them is the certificate. With `hybrid`, the method goes
@@ -369,7 +369,7 @@ class _Certified:
         """One iteration of line-search BMRM, from the best point."""
         objective, bundle = self.objective, self.bundle
         before = objective.value, self.dual_objective
-        step = objective.move_towards(bundle.weights)
+        step = objective.move_toward(bundle.weights)
         B, offset = objective.cut(self.cut_at * (1.0 - step))
         bundle.cut(objective.risk, B, offset)
         bundle.solve()

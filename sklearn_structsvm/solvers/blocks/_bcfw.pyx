@@ -176,9 +176,9 @@ cdef class BlockFrankWolfe(BlockDual):
             &self.second[0], norm)
 
     cdef double step(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
-        """One step on block i (Algorithms 1 to 5 in one), towards its best labeling.
+        """One step on block i (Algorithms 1 to 5 in one), toward its best labeling.
 
-        Or towards the best of those at hand, and the oracle is not asked. Returns the
+        Or toward the best of those at hand, and the oracle is not asked. Returns the
         gap of the block with respect to the labeling chosen.
         """
         cdef Corners* corners = NULL
@@ -350,7 +350,7 @@ cdef class BlockFrankWolfe(BlockDual):
             corners.alpha[s] += gamma
 
     def run_at_hand(self, const Py_ssize_t[::1] blocks):
-        """Steps as those of `run`, towards labelings at hand, without asking the oracle.
+        """Steps as those of `run`, toward labelings at hand, without asking the oracle.
 
         Returns
         -------

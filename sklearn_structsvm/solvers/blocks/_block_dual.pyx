@@ -582,7 +582,7 @@ cdef class BlockDual(ProximalIterate):
                     self.oracle.direction(i, 1.0, 0, NULL, NULL, &self.first[0], NULL)
                     self.oracle.scatter(i, -self.p[i] / self.lam, &self.first[0],
                                         &self.v[0])
-        self.draw_to_centre()
+        self.draw_to_center()
 
     def set_lambda(self, double lam):
         """Change λ and κ with it, the dual point staying as it is."""

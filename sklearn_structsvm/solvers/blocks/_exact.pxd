@@ -28,7 +28,7 @@ cdef class ExactAscent(ProximalIterate):
     cdef readonly Py_ssize_t n_held_bytes
     cdef double entries_per_step, entries
 
-    cdef Py_ssize_t maximise(
+    cdef Py_ssize_t maximize(
         self, Py_ssize_t i, const double* theta, double* delta, double* gap
         ) noexcept nogil
     cdef double hinge_and_gap(

@@ -82,7 +82,7 @@ cdef class ExactAscent(ProximalIterate):
 
     # ------------------------------------------------------------------ steps
 
-    cdef Py_ssize_t maximise(
+    cdef Py_ssize_t maximize(
             self, Py_ssize_t i, const double* theta, double* delta, double* gap
             ) noexcept nogil:
         """Move ν_i to its best point, by `delta`; `gap` is g_i / p_i before.
@@ -104,13 +104,13 @@ cdef class ExactAscent(ProximalIterate):
         return 0.0
 
     cdef void step(self, Py_ssize_t i) noexcept nogil:
-        """Maximise over block i."""
+        """Maximize over block i."""
         cdef double* theta = &self.work[0]
         cdef double* delta = theta + self.k
         cdef double gap
         cdef Py_ssize_t n_changed
         rows_scores(&self.rows.view, i, &self.w[0], self.k, theta)
-        n_changed = self.maximise(i, theta, delta, &gap)
+        n_changed = self.maximize(i, theta, delta, &gap)
         if n_changed:
             rows_add(&self.rows.view, i, -self.p[i] / self.proximal_lam(), delta,
                      n_changed, &self.changed[0], self.k, &self.w[0])
@@ -298,7 +298,7 @@ cdef class ExactAscent(ProximalIterate):
         """B, offset and Xᵀ B of the plane below the risk that the dual point is.
 
         Σ_i p_i Σ_y α_i(y) H_i(y), which is at most R(w) = Σ_i p_i max_y H_i(y), and
-        whose minimum with the regulariser is the dual objective.
+        whose minimum with the regularizer is the dual objective.
         """
         B = np.asarray(self.p)[:, np.newaxis] * np.asarray(self.nu)
         return B, self.loss, -self.lam * self.image_of_dual()
@@ -411,7 +411,7 @@ cdef class ExactAscent(ProximalIterate):
                 i = blocks[b]
                 rows_add(&self.rows.view, i, -self.p[i] / self.lam, &self.nu[i, 0],
                          self.k, &self.changed[0], self.k, &self.w[0])
-        self.draw_to_centre()
+        self.draw_to_center()
 
     def get_state(self):
         """The dual point, picklable, as plain steps of `BlockFrankWolfe` have it.

@@ -47,7 +47,7 @@ cdef class LabelAscent(ExactAscent):
         self.costs = costs
         self.n_held_bytes = (self.k + 7) // 8
 
-    cdef Py_ssize_t maximise(
+    cdef Py_ssize_t maximize(
             self, Py_ssize_t i, const double* theta, double* delta, double* gap
             ) noexcept nogil:
         cdef Py_ssize_t c, n_changed = 0
@@ -204,10 +204,10 @@ cdef class ClassAscent(ExactAscent):
         self.costs = costs
         self.n_held_bytes = sizeof(unsigned short)
 
-    cdef Py_ssize_t maximise(
+    cdef Py_ssize_t maximize(
             self, Py_ssize_t i, const double* theta, double* delta, double* gap
             ) noexcept nogil:
-        """α maximises ⟨H, α⟩ - β/2 ‖α - old α‖² over the simplex.
+        """α maximizes ⟨H, α⟩ - β/2 ‖α - old α‖² over the simplex.
 
         So α(c) = max(0, level - behind(c)) / β, where behind(c) is what H + β old α lacks
         there to its maximum, and the level is such that α sums to 1.

@@ -6,7 +6,7 @@ cdef class ProximalIterate:
     cdef public object best_weights
     # v, and w = clip(v), which without bounds is the same array.
     cdef double[::1] v, w
-    # The centre z, and w at the last centre; empty as long as κ is 0.
+    # The center z, and w at the last center; empty as long as κ is 0.
     cdef double[::1] z, w_before
     # Which pages of the weights its steps have changed; kept by parts, see `_parts`.
     cdef unsigned char[::1] pages

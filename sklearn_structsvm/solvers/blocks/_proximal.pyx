@@ -1,4 +1,4 @@
-r"""Weights of a dual point, drawn towards a centre: what accelerated block steps move.
+r"""Weights of a dual point, drawn toward a center: what accelerated block steps move.
 
 A dual point α of
 
@@ -6,7 +6,7 @@ A dual point α of
 
 has u = Aα = -(1/λ) Σ_i p_i (joint feature of ν_i), the loss ℓ = Σ_i p_i ℓ_i and the dual
 objective D(α) = ℓ + min_w λ/2 ‖w‖² - λ ⟨u, w⟩, whose minimum is at c = clip(u). The same
-α is a dual point of the proximal problem P(w) + κ/2 ‖w - z‖² with a centre z, where with
+α is a dual point of the proximal problem P(w) + κ/2 ‖w - z‖² with a center z, where with
 λ' = λ + κ the weights that belong to it are
 
     v = (λ u + κ z) / λ',    w = clip(v).
@@ -33,8 +33,8 @@ at this w and at any other, with D(α) - λ/2 ‖w‖² = Σ m_i - `proximal_gap
 is linear in ρ: where both ends are ε-optimal, all λ in between are.
 
 *Acceleration* (Lin, Mairal and Harchaoui, "A universal catalyst for first-order
-optimization", NeurIPS 2015) moves the centre: with q = λ / λ' and w' the weights at the
-last centre, to y = w + β (w - w'), β = (1 - √q) / (1 + √q).
+optimization", NeurIPS 2015) moves the center: with q = λ / λ' and w' the weights at the
+last center, to y = w + β (w - w'), β = (1 - √q) / (1 + √q).
 """
 import numpy as np
 
@@ -134,7 +134,7 @@ cdef class ProximalIterate:
         """Take Aα from elsewhere."""
         check_shape("u", u, self.v.shape[0])
         np.asarray(self.v)[...] = u
-        self.draw_to_centre()
+        self.draw_to_center()
 
     def advance(self, const double[::1] delta, double gamma):
         """Move the weights to v + γ δ."""
@@ -155,10 +155,10 @@ cdef class ProximalIterate:
             return 0.0
         return min(gain / (lam * norm), 1.0) if norm > 0.0 else 1.0
 
-    # ------------------------------------------------------------------ centre
+    # ------------------------------------------------------------------ center
 
     def set_kappa(self, double kappa):
-        """Change κ, α and the centre staying as they are; the first centre is w."""
+        """Change κ, α and the center staying as they are; the first center is w."""
         if self.kappa == 0.0:
             self.z = np.array(self.w)
             self.w_before = np.array(self.w)
@@ -166,9 +166,9 @@ cdef class ProximalIterate:
         self.kappa = kappa
         if kappa == 0.0:
             self.z = self.w_before = np.zeros(0)
-        self.draw_to_centre()
+        self.draw_to_center()
 
-    def draw_to_centre(self):
+    def draw_to_center(self):
         """v = (λ u + κ z) / λ' where v is u, and w."""
         if self.kappa > 0.0:
             v = np.asarray(self.v)
@@ -177,7 +177,7 @@ cdef class ProximalIterate:
         self._clip()
 
     def extrapolate(self, double beta):
-        """Move the centre to w + β (w - w')."""
+        """Move the center to w + β (w - w')."""
         cdef double share = self.kappa / self.proximal_lam(), w, y
         cdef Py_ssize_t j
         with nogil:
@@ -195,7 +195,7 @@ cdef class ProximalIterate:
         if self.best_weights is not None:
             state["best"] = np.array(self.best_weights)
         if self.kappa > 0.0:
-            state["centre"] = (self.kappa / self.lam, np.array(self.z),
+            state["center"] = (self.kappa / self.lam, np.array(self.z),
                                np.array(self.w_before))
         return state
 
@@ -205,14 +205,14 @@ cdef class ProximalIterate:
         if "best" in state:
             self.best_weights = np.array(self.v)
             restore("best", self.best_weights, state["best"])
-        if "centre" not in state:
+        if "center" not in state:
             return
-        ratio, z, w_before = as_tuple("centre", state["centre"], 3)
+        ratio, z, w_before = as_tuple("center", state["center"], 3)
         ratio = float(as_floats("The proximal term", ratio))
         if not 0.0 < ratio < np.inf:
             raise ValueError(f"The proximal term must be positive; got {ratio!r} λ.")
         self.z, self.w_before = np.array(self.v), np.array(self.v)
-        restore("centre", self.z, z)
+        restore("center", self.z, z)
         restore("weights before", self.w_before, w_before)
         self.kappa = ratio * self.lam
-        self.draw_to_centre()
+        self.draw_to_center()

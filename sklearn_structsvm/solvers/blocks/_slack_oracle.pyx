@@ -24,7 +24,7 @@ cdef enum:
 cdef class SlackOracle(BlockOracle):
     """The most violating labelings of slack rescaling, found by a search.
 
-    ``max_oracle`` with another `lam` than 1 maximises L(y) (lam + f(y) - f(y_i)).
+    ``max_oracle`` with another `lam` than 1 maximizes L(y) (lam + f(y) - f(y_i)).
     Where the search is not exact, ``upper_bound`` says how large the maximum can be.
 
     Parameters

@@ -1,9 +1,9 @@
 """Five searches for the most violating labeling of slack rescaling.
 
 Every labeling y of a block is a point of the plane, h(y) = one + f(y) - f(y_i) and
-g(y) = L_i(y) >= 0, and the most violating one maximises Φ = h g. The paper has one = 1;
+g(y) = L_i(y) >= 0, and the most violating one maximizes Φ = h g. The paper has one = 1;
 another constant is what a solver gets that scales its weights. At the true labeling g
-and Φ are 0, so that Φ* >= 0. Oracles maximise h + λ g, over all labelings or between
+and Φ are 0, so that Φ* >= 0. Oracles maximize h + λ g, over all labelings or between
 two rays.
 
 Whatever λ was asked, K(λ) = max_y h + λ g bounds Φ* by the largest (K - λ g) g with g

@@ -20,8 +20,8 @@ STEADY = 0.65
 RATIO = 10.0
 LARGEST_RATIO_OF_EXACT_STEPS = 100.0
 
-# Where the gap has not fallen to this share in as many moves of the centre, the proximal
-# problems were not solved well enough for so far a centre.
+# Where the gap has not fallen to this share in as many moves of the center, the proximal
+# problems were not solved well enough for so far a center.
 PROGRESS = 0.9
 PATIENCE = 12
 
@@ -40,7 +40,7 @@ SETTLED = 0.003
 
 
 class Acceleration:
-    """Moves the centre of an iterate between passes, once it is worth it.
+    """Moves the center of an iterate between passes, once it is worth it.
 
     Nothing here reads a clock: the same passes are always followed by the same moves.
 
@@ -50,7 +50,7 @@ class Acceleration:
     tol : float
         The duality gap that is wanted.
     passes_per_step : int
-        Passes between two moves of the centre, at first.
+        Passes between two moves of the center, at first.
     largest_ratio : float
         Of λ' / λ.
     on_trial : bool
@@ -124,7 +124,7 @@ class Acceleration:
         return 0.5 * pace * np.log(gap / self.tol)
 
     def start(self):
-        """Take the weights for the first centre."""
+        """Take the weights for the first center."""
         foreseen = self.foreseen if self.n_passes else 0.0
         ratio = np.clip(np.sqrt(RATIO * foreseen), RATIO, self.largest_ratio)
         self.iterate.set_kappa((ratio - 1.0) * self.iterate.lam)
@@ -147,7 +147,7 @@ class Acceleration:
         return made >= TRIAL and gap > due
 
     def _guard(self):
-        """Draw the centre nearer, or solve its problem better, where the gap stands."""
+        """Draw the center nearer, or solve its problem better, where the gap stands."""
         gap = self.iterate.known_gap
         if gap <= PROGRESS * self.least_gap:
             self.least_gap, self.n_waited = gap, 0

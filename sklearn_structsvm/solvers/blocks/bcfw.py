@@ -166,7 +166,7 @@ def run_bcfw(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+    """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
     Algorithms 1 to 5, 8 and 9 of [1]_, in any combination, and with the acceleration of
     [2]_.
@@ -180,7 +180,7 @@ def run_bcfw(
         accelerated, or may come to be; else "gap".
     acceleration : {"auto", True, False}
         Whether steps are accelerated. "auto": once many passes are foreseen, but not with
-        sampling="gap", whose draws do not reach the blocks that a new centre changes;
+        sampling="gap", whose draws do not reach the blocks that a new center changes;
         with algorithm="batch"; or with an average. Where still too many are, planes have
         turns, see `planes`.
     at_once : bool

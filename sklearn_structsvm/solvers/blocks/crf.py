@@ -33,7 +33,7 @@ def run_crf(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
+    """Minimize λ/2 ||w||² - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def run_crf(
         How the blocks of a pass are drawn. "auto": "permuted".
     acceleration : {"auto", True, False}
         "auto": once many passes are foreseen, but not with sampling="gap", whose draws do
-        not reach the blocks that a new centre changes. True: from the first pass on.
+        not reach the blocks that a new center changes. True: from the first pass on.
     n_threads : int
         For the gap checks; and with sampling="permuted" for the steps, of an oracle that
         is thread-safe, where a pass has enough of them.

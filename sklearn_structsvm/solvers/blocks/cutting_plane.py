@@ -19,7 +19,7 @@ VIOLATION_SHARE = 0.5
 # missing, more would be lost on them.
 INNER_SHARE = 0.3
 
-# The least share of the way from the best point to the program's minimiser at which a
+# The least share of the way from the best point to the program's minimizer at which a
 # plane is taken, in the one-slack form. It doubles where the point taken became the best
 # one, and is halved where not.
 SHORTEST_STEP = 0.1
@@ -52,7 +52,7 @@ def run_cutting_plane(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+    """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
     Each round asks the oracle for the most violating labeling of every example, and
     solves the problem anew over the labelings found so far: with a working set for each
@@ -221,7 +221,7 @@ class _JointPlanes:
     ----------
     weights : ndarray of shape (d,)
         Where the oracle is asked: a `step` from the best point, `center`, to the bundle's
-        minimiser. A plane there that does not cut the minimiser off lies on a line along
+        minimizer. A plane there that does not cut the minimizer off lies on a line along
         which the objective falls from the best point on, at least as steeply as to the
         dual value there, so that one of the two moves.
     """
@@ -268,7 +268,7 @@ class _JointPlanes:
             return True
         else:
             self.step = 1.0
-        # Of the minimiser itself the bundle knows whether it is cut off.
+        # Of the minimizer itself the bundle knows whether it is cut off.
         self.weights = bundle.weights
         if self.step < 1.0:
             self.weights = self.center + self.step * (bundle.weights - self.center)

@@ -28,7 +28,7 @@ def run_exact(
     on_pass=None,
     history=None,
 ):
-    """Minimise what `run_bcfw` does, each step being the best for its example.
+    """Minimize what `run_bcfw` does, each step being the best for its example.
 
     The dual coordinate descent of [1]_ and, for several classes, of [2]_.
 

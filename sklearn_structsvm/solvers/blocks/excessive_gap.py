@@ -56,7 +56,7 @@ def run_excessive_gap(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+    """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
     The gap falls as 4 L D / ((k + 1) (k + 2)), or twice that as L is estimated, where
     L = Σ_i p_i r_i² / (4 λ) with r_i the largest distance between joint features

@@ -209,7 +209,7 @@ class _SearchedCuts:
         self.at_best = self.ascent.scores(weights, self.n_threads)
 
     def take(self, w, place):
-        """Search from W towards w; the plane, held at this place."""
+        """Search from W toward w; the plane, held at this place."""
         ascent, lam = self.ascent, self.ascent.lam
         scores = ascent.scores(w, self.n_threads)
         change, along = w - self.best, scores - self.at_best

@@ -83,7 +83,7 @@ class Team:
 
     def make_pass(self, rng, deadline=np.inf):
         """One pass, in a random order of each part; cut short after the deadline."""
-        # The whole may have moved meanwhile, to another centre.
+        # The whole may have moved meanwhile, to another center.
         self.joint.refresh()
         self.run([rng.permutation(part.active_blocks) for part in self.parts], deadline)
 

@@ -24,7 +24,7 @@ def run_sgd(
     on_pass=None,
     history=None,
 ):
-    """Minimise λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
+    """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
     The subgradient method of [1]_ on one example at a time, with the steps 1 / (λ t) of
     [2]_ and the weighted average of the iterates of [3]_.

@@ -83,8 +83,8 @@ def find_most_violating(
         Weight vector.
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
         "angular" (Algorithm 2) and "exact" always find the maximum. The others may miss
-        it (Theorem 1): "bisecting" is Algorithm 1, "binary" minimises the bound of
-        Lemma 1, and "sarawagi" minimises the bound of [2]_ for the given `slack`.
+        it (Theorem 1): "bisecting" is Algorithm 1, "binary" minimizes the bound of
+        Lemma 1, and "sarawagi" minimizes the bound of [2]_ for the given `slack`.
     rtol : float, default=0.0
         Stop once the violation is at least (1 - rtol) times the largest.
     max_queries : int, default=1000

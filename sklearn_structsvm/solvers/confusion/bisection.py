@@ -37,7 +37,7 @@ def run_bisection(
     on_pass=None,
     history=None,
 ):
-    """Minimise ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
+    """Minimize ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
 
     Algorithms 4 and 8 of [1]_ (Bisection and ConBisection): ψ(C) < γ for some C that
     meets the constraints if and only if the least <A - γ B, C> over these C is negative,
@@ -110,7 +110,7 @@ def run_bisection(
     )
 
 
-class LinearisedProblem:
+class LinearizedProblem:
     """A problem with its constraints, of the linear metric <L, C> instead.
 
     Parameters
@@ -214,7 +214,7 @@ class _Search:
             return weights, least, True
         tol = INNER_SHARE * self.tol * max(self.below[0], self.tol)
         found = self.inner(
-            LinearisedProblem(self.problem, L),
+            LinearizedProblem(self.problem, L),
             tol=tol,
             max_iter=self.inner_max_iter,
             max_time=incumbent.seconds_left,

@@ -173,7 +173,7 @@ def label_losses(coefficients, hits, predicted):
 
 
 def mean_loss(coefficients, sets):
-    """What `run_block_ascent` minimises."""
+    """What `run_block_ascent` minimizes."""
     return float(label_losses(coefficients, sets.hits, sets.predicted).mean())
 
 

@@ -79,8 +79,8 @@ def ratio_bound(level, q, below):
     return level + q / (high if q >= 0.0 else max(low, LEAST_DENOMINATOR * high))
 
 
-def minimise_ratio(problem, A, B, *, tol):
-    """Minimise <A, C> / <B, C> over 𝒞.
+def minimize_ratio(problem, A, B, *, tol):
+    """Minimize <A, C> / <B, C> over 𝒞.
 
     The oracle is asked for the least <A - γ B, C>, γ the least ratio so far, until it
     finds none that is less [1]_.
@@ -292,7 +292,7 @@ def bound_without_constraints(problem, tol):
     ratio = ratio_form(problem)
     if ratio is None or linear_range(problem, ratio[1])[0] > 0.0:
         return -np.inf, 0
-    found = minimise_ratio(problem, *ratio, tol=tol)
+    found = minimize_ratio(problem, *ratio, tol=tol)
     return found.bound, found.n_calls
 
 
@@ -317,7 +317,7 @@ def bound_by_terms(problem, tol):
         return -np.inf, 0
     total, n_calls = 0.0, 0
     for weight, A, B in terms:
-        found = minimise_ratio(problem, A, B, tol=tol)
+        found = minimize_ratio(problem, A, B, tol=tol)
         total += weight * found.bound
         n_calls += found.n_calls
     return total, n_calls

@@ -58,7 +58,7 @@ def run_column_generation(
     on_pass=None,
     history=None,
 ):
-    """Minimise ψ over the achievable confusion tensors that meet the constraints.
+    """Minimize ψ over the achievable confusion tensors that meet the constraints.
 
     Each iteration solves the master problem, the best mixture of the classifiers found so
     far, and asks the oracle for the best classifier for the loss that its multipliers
@@ -78,7 +78,7 @@ def run_column_generation(
 
     A metric that is neither convex nor a ratio is followed downhill, from each of the
     first few classifiers, until the slope promises less than `tol`: "stationary". Its
-    bound is that of its ratios, each minimised on its own, well below its minimum where
+    bound is that of its ratios, each minimized on its own, well below its minimum where
     the ratios disagree; -inf if it has none.
 
     Parameters
@@ -193,7 +193,7 @@ class _Search:
             self.sharpness = min(self.sharpness, SHARPEST)
         if not self.bounds.known and self.go_on_from(C, index, low):
             return "stationary"
-        self.optimise(CENTRAL * self.sharpness)
+        self.optimize(CENTRAL * self.sharpness)
         return None
 
     def go_on_from(self, C, index, low):
@@ -223,7 +223,7 @@ class _Search:
         self.master.start_at(index)
         self.note()
 
-    def optimise(self, sharpness):
+    def optimize(self, sharpness):
         """Solve the master problem, note the mixture, and choose what to price next."""
         gap = min(self.gap, 1.0)
         for _ in range(self.rounds):
@@ -266,12 +266,12 @@ class _Finishing(Incumbent):
         self.search = search
 
     def finish(self):
-        self.search.optimise(1.0 / max(FINAL * self.tol, 1.0 / SHARPEST))
+        self.search.optimize(1.0 / max(FINAL * self.tol, 1.0 / SHARPEST))
         super().finish()
 
 
 class ViolationProblem:
-    """Minimise the largest of a problem's conditions, a convex function.
+    """Minimize the largest of a problem's conditions, a convex function.
 
     These are <G[p] - level D[p], C> + h[p] and φ_q(C) - level: none is positive where no
     violation is larger than `level`. At level 0 the largest is the excess.
@@ -302,7 +302,7 @@ class ViolationProblem:
         return float(max([*linear, *bent]))
 
     def violation(self, C):
-        """-inf: there is no constraint but what is minimised."""
+        """-inf: there is no constraint but what is minimized."""
         return -np.inf
 
     excess = violation
@@ -355,8 +355,8 @@ def least_violated(problem, bound, max_time=None):
     deadline = np.inf if max_time is None else perf_counter() + max_time
     tol = PRECISION * bound
 
-    def minimise(tries_constants=False):
-        return _minimise_violation(
+    def minimize(tries_constants=False):
+        return _minimize_violation(
             problem,
             0.0,
             deadline,
@@ -368,10 +368,10 @@ def least_violated(problem, bound, max_time=None):
     def is_short(found):
         return found.objective > max(tol, MET) and found.status != "max_time"
 
-    found = minimise()
+    found = minimize()
     if not problem.exact and is_short(found):
         # Such an oracle may come near to none that treats groups alike.
-        before, found = found.n_oracle_calls, minimise(tries_constants=True)
+        before, found = found.n_oracle_calls, minimize(tries_constants=True)
         found = replace(found, n_oracle_calls=found.n_oracle_calls + before)
     violation = problem.violation(found.solution.confusion)
     if problem.exact:
@@ -400,7 +400,7 @@ def _violation_range(problem, low, high, deadline):
     """
     while high - low > PRECISION * high and perf_counter() < deadline:
         level = 0.5 * (low + high)
-        found = _minimise_violation(problem, level, deadline, lambda low, high: low > MET)
+        found = _minimize_violation(problem, level, deadline, lambda low, high: low > MET)
         violation = problem.violation(found.solution.confusion)
         is_proof = found.dual_objective > MET
         if not is_proof and violation >= high:
@@ -410,7 +410,7 @@ def _violation_range(problem, low, high, deadline):
     return low, high
 
 
-def _minimise_violation(
+def _minimize_violation(
     problem, level, deadline, is_enough, tol=MET, tries_constants=False
 ):
     """The `SolverResult` of a `ViolationProblem`, ended early at 0 or where enough."""

@@ -6,7 +6,7 @@ from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.slack_variables import (
     MetricLagrangian,
-    MetricMinimiser,
+    MetricMinimizer,
     check_convex,
 )
 
@@ -31,7 +31,7 @@ def run_ellipsoid(
     on_pass=None,
     history=None,
 ):
-    """Minimise a convex ψ over the achievable confusion tensors, smooth or not.
+    """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
 
     Algorithms 3 and 7 of [1]_ (Ellipsoid and ConEllipsoid): the ellipsoid method for the
     maximum of the dual function
@@ -46,7 +46,7 @@ def run_ellipsoid(
     a multiple of the identity but in one direction, in O(d²), so that B Bᵀ is positive
     definite whatever the rounding, which the product of Algorithm 3(a), line 7, with its
     roots and inverses, is not. Of that algorithm, t = 1 / (d + 1) is the shift of the
-    centre in units of the half axis, and the half space kept is (x - c)ᵀ w >= 0: with w a
+    center in units of the half axis, and the half space kept is (x - c)ᵀ w >= 0: with w a
     supergradient of f at c that is where f can be larger; w = -c keeps the ball
     (Algorithm 3, line 6, where λ and A are those of the step before: the ones with a
     tilde), and w = (0, max(-μ, 0)) keeps μ >= 0. With d = 1 the divisor b of line 5 is 0;
@@ -109,7 +109,7 @@ def run_ellipsoid(
 
 
 class Ellipsoid:
-    """{centre + B u : |u| <= 1} in d dimensions.
+    """{center + B u : |u| <= 1} in d dimensions.
 
     Parameters
     ----------
@@ -124,15 +124,15 @@ class Ellipsoid:
     >>> ellipsoid = Ellipsoid(2, 1.0)
     >>> ellipsoid.cut(np.array([1.0, 0.0]))
     True
-    >>> ellipsoid.centre.round(3).tolist()
+    >>> ellipsoid.center.round(3).tolist()
     [0.333, 0.0]
     """
 
     def __init__(self, d, radius):
-        self.centre, self.B = np.zeros(d), radius * np.eye(d)
+        self.center, self.B = np.zeros(d), radius * np.eye(d)
 
     def cut(self, w, depth=0.0):
-        """Become the smallest ellipsoid around what has (x - centre)·w >= depth.
+        """Become the smallest ellipsoid around what has (x - center)·w >= depth.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Ellipsoid:
         share, d = depth / length, len(w)
         shift = (1.0 + d * share) / (d + 1.0)
         toward = self.B @ along
-        self.centre = self.centre + shift * toward
+        self.center = self.center + shift * toward
         if d == 1:
             self.B *= 0.5 * (1.0 - share)
             return True
@@ -171,7 +171,7 @@ class _Search:
     def __init__(self, problem, radius, deep_cuts, tol, recombine_interval):
         self.incumbent = Incumbent(problem, tol, least_violated, recombines=True)
         self.lagrangian = MetricLagrangian(problem)
-        self.slack = MetricMinimiser(self.lagrangian, tol)
+        self.slack = MetricMinimizer(self.lagrangian, tol)
         self.coordinates = self.lagrangian.coordinates
         self.n = self.coordinates.n
         self.ellipsoid = Ellipsoid(self.n + self.lagrangian.n_multipliers, radius)
@@ -192,8 +192,8 @@ class _Search:
         return None if went_on else "stalled"
 
     def outside(self):
-        """The cut back to the ball and to μ >= 0, where the centre is out of them."""
-        x = self.ellipsoid.centre
+        """The cut back to the ball and to μ >= 0, where the center is out of them."""
+        x = self.ellipsoid.center
         size = float(np.linalg.norm(x))
         if size > self.radius:
             return -x, size * (size - self.radius)
@@ -204,12 +204,12 @@ class _Search:
         return None, 0.0
 
     def supergradient(self):
-        """Of the dual function at the centre; and how much of it is needed for more."""
+        """Of the dual function at the center; and how much of it is needed for more."""
         self.t += 1
-        x = self.ellipsoid.centre
+        x = self.ellipsoid.center
         multipliers, mu = x[: self.n], x[self.n :]
         C, _, _, least = self.incumbent.ask(self.coordinates.loss(multipliers))
-        self.xi, value, low = self.slack.minimise(
+        self.xi, value, low = self.slack.minimize(
             multipliers, mu, self.xi, enough=self.best - least
         )
         self.incumbent.note_dual(least + low)

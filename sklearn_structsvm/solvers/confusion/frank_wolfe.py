@@ -13,7 +13,7 @@ from sklearn_structsvm.solvers.confusion.pruning import best_weights
 # Accuracy of line searches, in the step.
 STEP_ACCURACY = 1e-6
 
-# Share of the gap to which "fully_corrective" optimises the weights: optimised further,
+# Share of the gap to which "fully_corrective" optimizes the weights: optimized further,
 # they take twice the calls on abalone.
 CORRECTIVE = 0.5
 
@@ -34,7 +34,7 @@ def run_frank_wolfe(
     on_pass=None,
     history=None,
 ):
-    """Minimise a smooth metric ψ over the achievable confusion tensors.
+    """Minimize a smooth metric ψ over the achievable confusion tensors.
 
     Algorithm 1 of [1]_: the oracle's answer C̃ to the loss ∇ψ(C) is mixed into C, and
     <∇ψ(C), C - C̃> bounds how far ψ(C) is from its minimum, if ψ is convex. A ratio of
@@ -54,7 +54,7 @@ def run_frank_wolfe(
     step : {"line_search", "paper", "away", "pairwise", "fully_corrective"}
         "paper": 2 / (t + 1), which takes O(1 / ε) calls (Theorem 12). "line_search": the
         best step. "away" and "pairwise": also moves weight off the classifier that is
-        worst for the gradient [2]_, with which the gap falls much faster towards the end.
+        worst for the gradient [2]_, with which the gap falls much faster toward the end.
         "fully_corrective": the best mixture of all classifiers found so far.
     tol : float
         Stop where value - bound is at most this.
@@ -155,7 +155,7 @@ class _FrankWolfe:
         return best_weights(self.problem, self.columns, tol=tol, weights=start)[0]
 
     def stepped(self, index, slopes):
-        """The weights after a step towards a column, away from one, or both."""
+        """The weights after a step toward a column, away from one, or both."""
         to = np.zeros_like(self.weights)
         to[index] = 1.0
         if self.step == "paper":

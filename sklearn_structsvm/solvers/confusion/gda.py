@@ -35,14 +35,14 @@ def run_gda(
     on_pass=None,
     history=None,
 ):
-    """Minimise a convex ψ over the achievable confusion tensors, smooth or not.
+    """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
 
     Algorithms 2 and 6 of [1]_ (GDA and ConGDA). With slack variables ξ = C for ψ and the
     constraints φ to be functions of, the Lagrangian
 
         ψ(ξ) + <λ, C - ξ> + Σ_k μ_k φ_k(ξ)
 
-    is minimised over achievable C by a call of the oracle with the loss λ, gradient steps
+    is minimized over achievable C by a call of the oracle with the loss λ, gradient steps
     are made in ξ and in the multipliers, and these are projected onto {|λ| <= radius} and
     {μ >= 0, Σ μ <= radius}. The classifiers' average comes within ε of the best in
     O(1 / ε²) calls (Theorems 13 and 17).
@@ -55,7 +55,7 @@ def run_gda(
     For any ξ the tangent of ψ + Σ μ φ there is below ψ where the constraints are met, so
     that with its slope G, min over 𝒞 of <λ, C> plus min over all C of those row sums of
     <G - λ, C>, and the tangent's offset, bounds ψ at no further call. Now and then the
-    weights of the classifiers found are optimised, and the multipliers of that give a
+    weights of the classifiers found are optimized, and the multipliers of that give a
     bound for one more call.
 
     Parameters

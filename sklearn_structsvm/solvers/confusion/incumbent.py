@@ -18,11 +18,11 @@ from sklearn_structsvm.solvers.confusion.pruning import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# Columns that `recombine` optimises over; beyond, those of the best mixture and the
+# Columns that `recombine` optimizes over; beyond, those of the best mixture and the
 # latest stay.
 MAX_COLUMNS = 100
 
-# Weights are optimised to this share of the gap.
+# Weights are optimized to this share of the gap.
 SHARE = 0.1
 
 # The iterations between two recombinations are at least this share of those made.
@@ -40,7 +40,7 @@ class Incumbent:
         (problem, bound, max_time) -> SolverResult: what to do where no classifier seems
         to meet the constraints; `least_violated`.
     recombines : bool
-        Whether to optimise over all classifiers once more at the end.
+        Whether to optimize over all classifiers once more at the end.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Incumbent:
         return True
 
     def recombine(self):
-        """Optimise over the columns, and bound what no other column can beat."""
+        """Optimize over the columns, and bound what no other column can beat."""
         if len(self.columns) > MAX_COLUMNS:
             mixture, n = self.best, len(self.columns)
             self.keep(np.arange(n - MAX_COLUMNS // 2, n))

@@ -42,7 +42,7 @@ class InfeasibleConstraintError(ValueError):
 
 @dataclass
 class Mixture:
-    """A randomised classifier.
+    """A randomized classifier.
 
     Attributes
     ----------

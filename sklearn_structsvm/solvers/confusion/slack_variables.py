@@ -197,7 +197,7 @@ class MetricLagrangian:
         return value + float(mu @ self.constraints(xi))
 
 
-class MetricMinimiser:
+class MetricMinimizer:
     """min over ξ in Z of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ), the second half of the dual.
 
     By linear programs where ψ is a maximum of linear functions, and by ones that take the
@@ -229,8 +229,8 @@ class MetricMinimiser:
         if not self.exact_pieces:
             self.slopes, self.offsets = self.slopes[-MAX_CUTS:], self.offsets[-MAX_CUTS:]
 
-    def minimise(self, multipliers, mu, xi, enough=-np.inf):
-        """From ξ: the minimiser, the value there, and a lower bound of the minimum.
+    def minimize(self, multipliers, mu, xi, enough=-np.inf):
+        """From ξ: the minimizer, the value there, and a lower bound of the minimum.
 
         Where the value is below `enough` by far, that is all that is asked of it.
         """
@@ -252,13 +252,13 @@ class MetricMinimiser:
         return best[1], best[0], low
 
     def _curved_step(self, multipliers, mu, xi, slopes):
-        """Towards the minimiser of the quadratic model, as far as the value falls."""
+        """Toward the minimizer of the quadratic model, as far as the value falls."""
         Q = self._curvature(xi, mu, whole=True)
         target, _ = self._program(slopes - multipliers - Q @ xi, Q, xi, pieces=False)
         return self._fall(multipliers, mu, xi, target)
 
     def _piecewise_step(self, multipliers, mu, xi):
-        """The minimiser where ψ is its tangents; a lower bound if all else is linear."""
+        """The minimizer where ψ is its tangents; a lower bound if all else is linear."""
         rows, p = self.lagrangian.rows, len(self.lagrangian.ends)
         c, Q = mu[:p] @ rows - multipliers, None
         if mu[p:].any():

@@ -37,7 +37,7 @@ def run_split_fw(
     on_pass=None,
     history=None,
 ):
-    """Minimise a smooth metric ψ under convex constraints, by splitting.
+    """Minimize a smooth metric ψ under convex constraints, by splitting.
 
     Algorithm 5 of [1]_ (SplitFW): min ψ(C) + ψ(F) with C = F, C achievable and F in the
     set ℱ of tensors that meet the constraints, by Frank-Wolfe steps in both for the
@@ -110,7 +110,7 @@ class _SplitFrankWolfe:
         minorant = tangent_minorant(self.problem, self.problem.uniform, 1.0)
         C, *_ = self.incumbent.certify(minorant)
         self.c = self.coordinates.of(C)
-        self.f, _ = self.feasible.minimise(np.zeros(self.coordinates.n))
+        self.f, _ = self.feasible.minimize(np.zeros(self.coordinates.n))
         self.multipliers = np.zeros(self.coordinates.n)
 
     def move(self):
@@ -140,7 +140,7 @@ class _SplitFrankWolfe:
             constants += h + z.constant(G)
         a, b = slopes[0] + pull, slopes[1] - pull
         C, _, _, least = self.incumbent.ask(z.loss(a))
-        to_f, least_f = self.feasible.minimise(b)
+        to_f, least_f = self.feasible.minimize(b)
         if problem.convex:
             self.incumbent.note_dual(0.5 * (least + least_f + constants))
         return z.of(C), to_f
@@ -182,7 +182,7 @@ class FeasibleRows:
     """ℱ: the z in Z (see `Coordinates`) that meet a problem's constraints.
 
     Convex constraints that are not linear are given by tangents, which are kept: what is
-    minimised over is a polyhedron around ℱ that closes in on it, so that the minimum is
+    minimized over is a polyhedron around ℱ that closes in on it, so that the minimum is
     never above that over ℱ.
 
     Parameters
@@ -199,7 +199,7 @@ class FeasibleRows:
         self.rows = [z.slopes(row) for row in G]
         self.ends = [-float(end) - z.constant(row) for row, end in zip(G, h, strict=True)]
 
-    def minimise(self, slopes):
+    def minimize(self, slopes):
         """The point of ℱ where slopes · z is least, and that minimum.
 
         Raises

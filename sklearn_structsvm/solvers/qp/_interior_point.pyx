@@ -132,7 +132,7 @@ cdef class InteriorPoint:
             if self.n_steps == MAX_STEPS:
                 break
             last = self.residual
-            if not self._factorise():
+            if not self._factorize():
                 break
             step = self._way(floor, &near, &far)
             for i in range(self.n):
@@ -182,7 +182,7 @@ cdef class InteriorPoint:
             largest = fmax(largest, fabs(self.primal[i]))
         self.residual = fmax(largest, fabs(self.total))
 
-    cdef bint _factorise(self) noexcept nogil:
+    cdef bint _factorize(self) noexcept nogil:
         """Of Q + Dᵀ (y / s) D + diag(z / x) + stiffness a aᵀ, and its solution for a.
 
         A step's way along a is known, so the last term changes the level alone. It is as

@@ -348,7 +348,7 @@ def weighted_quantile(values, weights, double level):
 
     The largest value where no sum is that large. With the kinks of a convex, piecewise
     linear function and the jumps of its slope there, and level = minus its first slope,
-    this is a minimiser.
+    this is a minimizer.
 
     Parameters
     ----------

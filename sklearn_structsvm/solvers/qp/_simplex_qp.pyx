@@ -3,9 +3,9 @@
     min over α in Δ of  ½ αᵀ G α - bᵀ α,        G = A Aᵀ positive semidefinite,
 
 the dual of a model made of planes (the rows of A, with offsets b). Wolfe's active set
-method [1]_ with a linear term: α is the minimiser over the affine hull of its support,
+method [1]_ with a linear term: α is the minimizer over the affine hull of its support,
 whose rows of A are affinely independent; the variable along which the objective falls
-most steeply enters, and those that the way to the next minimiser empties leave.
+most steeply enters, and those that the way to the next minimizer empties leave.
 
 Affine independence of rows is linear independence of their differences a_j - a_r from
 one of them, the reference, and these are held with the Cholesky factor of their Gram
@@ -69,7 +69,7 @@ cdef double SHORTER = 0.25
 # Entries of the gradient are known up to this multiple of the rounding of their terms.
 cdef double ROUNDING = 8.0
 
-# Steps of iterative refinement on one support. The first one is the minimiser already,
+# Steps of iterative refinement on one support. The first one is the minimizer already,
 # up to rounding that a nearly singular factor has blown up.
 cdef int MAX_REFINEMENTS = 10
 
@@ -404,7 +404,7 @@ cdef class SimplexQP:
         return shares
 
     def solve(self):
-        """The minimiser, from the last one on.
+        """The minimizer, from the last one on.
 
         Returns
         -------
@@ -481,7 +481,7 @@ cdef class SimplexQP:
         return best
 
     cdef void _hold(self, Py_ssize_t reference) noexcept nogil:
-        """Factorise the support anew, the reference in it."""
+        """Factorize the support anew, the reference in it."""
         cdef Py_ssize_t j
         for j in range(self.size):
             self.held[j] = False
@@ -682,7 +682,7 @@ cdef class SimplexQP:
         wide_set(self.step, 0, sum_)
 
     cdef void _settle(self) noexcept nogil:
-        """Minimise over the affine hull of the support, shrinking it on the way."""
+        """Minimize over the affine hull of the support, shrinking it on the way."""
         cdef Py_ssize_t k, j, out
         cdef double slope, length
         cdef wide sum_
@@ -723,7 +723,7 @@ cdef class SimplexQP:
         self._update_gradient()
 
     cdef void _newton_step(self) noexcept nogil:
-        """step = the way to the minimiser over the affine hull of the support."""
+        """step = the way to the minimizer over the affine hull of the support."""
         cdef Py_ssize_t k
         cdef wide first = wide_get(self.grad, self.support[0])
         cdef wide_vector x = self._tail(self.step)

@@ -25,7 +25,7 @@ class Bundle:
     """min_w λ/2 ||w||² + max_j ⟨a_j, w⟩ + b_j, solved exactly through its dual.
 
     With planes (a_j, b_j) that nowhere exceed a convex risk, the minimum is a lower bound
-    of the regularised risk's. The dual is a `SimplexQP` with G = A Aᵀ / λ, and
+    of the regularized risk's. The dual is a `SimplexQP` with G = A Aᵀ / λ, and
     w = -Aᵀα / λ. Where features are not scaled, so that doubles lose the value, both are
     computed with twice the digits from then on.
 
@@ -47,12 +47,12 @@ class Bundle:
     alpha : ndarray of shape (m,)
         Dual variables, of the last call of `solve`.
     weights : ndarray of shape (d,)
-        Its minimiser, zero before the first one.
+        Its minimizer, zero before the first one.
     dual_objective : float
         Its minimum, from α by the definition of the dual: a lower bound whatever the
         quadratic program's accuracy.
     slack : float
-        max_j ⟨a_j, w⟩ + b_j at the minimiser; computed when asked for.
+        max_j ⟨a_j, w⟩ + b_j at the minimizer; computed when asked for.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class Bundle:
         self.add(risk.gradient(B) if plane is None else plane, offset)
 
     def solve(self):
-        """Move to the minimiser; planes that were idle for long are dropped."""
+        """Move to the minimizer; planes that were idle for long are dropped."""
         self.alpha, _, _ = self.qp.solve()
         if self.qp.is_rough:
             self._refine()

@@ -38,7 +38,7 @@ class QPSolution:
 
 
 def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
-    """Minimise ½ xᵀQx + cᵀx over x >= 0 with aᵀx = 1 and D x <= b.
+    """Minimize ½ xᵀQx + cᵀx over x >= 0 with aᵀx = 1 and D x <= b.
 
     Mehrotra's predictor-corrector method [1]_ with a centrality corrector [3]_, from any
     point. It stops in the middle of the central path where `tol` is large: the

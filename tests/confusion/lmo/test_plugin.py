@@ -324,7 +324,7 @@ class TestReducedCosts:
     """Costs are k multiplications a row where they can be, and right where not."""
 
     @pytest.mark.parametrize("k", [1, 2, 3, 4, 9])
-    def test_sums_of_rows_columns_and_a_diagonal_are_recognised(self, k):
+    def test_sums_of_rows_columns_and_a_diagonal_are_recognized(self, k):
         rng = new_rng(k)
         rows, columns, diagonal = 10.0 ** rng.uniform(-2, 2, (3, 50, k))
         L = rows[:, :, None] - columns[:, None, :] + diagonal[:, :, None] * np.eye(k)

@@ -30,7 +30,7 @@ def samples(draw):
     rng = new_rng(draw(st.integers(0, 2**32 - 1)))
     n, m = draw(st.integers(1, 14)), draw(st.integers(1, 4))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    kind = draw(st.sampled_from(["different", "tied", "neighbours"]))
+    kind = draw(st.sampled_from(["different", "tied", "neighbors"]))
     if kind == "different":
         scores = rng.random(n).astype(dtype)
     elif kind == "tied":

@@ -52,7 +52,7 @@ def average(of_each, weights):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_known_costs_are_minimised_row_by_row(k):
+def test_known_costs_are_minimized_row_by_row(k):
     X, y, weights, costs = data(0, k)
     model, P = prefit(X, y, metric="expected_cost")
     model.fit(X, y, weights, costs=costs)
@@ -116,22 +116,22 @@ def thresholds(scores, rows, y, costs, weights):
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_costs_of_labels_are_minimised_by_a_rule_of_features(seed, k):
+def test_costs_of_labels_are_minimized_by_a_rule_of_features(seed, k):
     X, y, weights, costs = data(seed, k)
-    realised = costs[np.arange(len(y)), y]
+    realized = costs[np.arange(len(y)), y]
     model, P = prefit(X, y, metric="expected_cost")
-    model.fit(X, y, weights, costs=realised)
+    model.fit(X, y, weights, costs=realized)
     found = expected_cost_score(
-        y, model.predict(X), costs=realised, sample_weight=weights
+        y, model.predict(X), costs=realized, sample_weight=weights
     )
     if k == 2:
         # The best of all thresholds.
-        every = thresholds(P[:, 1], np.arange(len(y)), y, realised, weights)
-        sums = [average(realised[np.arange(len(y)), g], weights) for g in every]
+        every = thresholds(P[:, 1], np.arange(len(y)), y, realized, weights)
+        sums = [average(realized[np.arange(len(y)), g], weights) for g in every]
         assert found == pytest.approx(min(sums)) == model.objective_
         assert model.dual_objective_ == pytest.approx(min(sums))
     else:
-        means = [np.average(realised[y == i], 0, weights[y == i]) for i in range(k)]
+        means = [np.average(realized[y == i], 0, weights[y == i]) for i in range(k)]
         loss = P @ np.array(means)
         np.testing.assert_array_equal(model.predict(X), loss.argmin(axis=1))
         assert model.objective_ == pytest.approx(average(loss.min(axis=1), weights))
@@ -233,19 +233,19 @@ def test_known_costs_with_constraints_end_at_the_optimum_of_a_program(seed, k, s
 @pytest.mark.parametrize("grouped", [False, True])
 def test_thresholds_for_costs_with_constraints_are_those_of_a_program(grouped):
     X, y, weights, costs = data(7, 2, n=40)
-    realised = costs[np.arange(len(y)), y]
+    realized = costs[np.arange(len(y)), y]
     group = new_rng(8).integers(2, size=len(y)) * grouped
     constraints = (
         [Recall(at_least=0.7, per_group=True)] if grouped else Recall(at_least=0.7)
     )
     model, P = prefit(X, y, metric="expected_cost", constraints=constraints)
-    model.fit(X, y, weights, costs=realised, sensitive_features=group)
+    model.fit(X, y, weights, costs=realized, sensitive_features=group)
     w = weights / weights.sum()
     objective, positive, cells = [], [], []
     for a in np.unique(group):
         rows = np.flatnonzero(group == a)
-        for guess in thresholds(P[:, 1], rows, y, realised, weights):
-            objective.append(w[rows] @ realised[rows, guess])
+        for guess in thresholds(P[:, 1], rows, y, realized, weights):
+            objective.append(w[rows] @ realized[rows, guess])
             is_positive = w[rows] * (y[rows] == 1)
             positive.append(is_positive @ guess / is_positive.sum())
             cells.append(a)

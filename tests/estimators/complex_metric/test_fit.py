@@ -144,7 +144,7 @@ class TestCertificate:
         assert model.dual_objective_ <= best + 1e-12
         assert -1e-12 <= best - model.dual_objective_ <= 5e-3
 
-    def test_a_metric_that_is_not_convex_has_no_small_gap_but_is_optimised(self):
+    def test_a_metric_that_is_not_convex_has_no_small_gap_but_is_optimized(self):
         X, y, model = fitted_to(3, "mcc")
         assert model.dual_gap_ > 1e-3
         plain = ComplexMetricClassifier(metric="zero_one").fit(X, y)
@@ -204,7 +204,7 @@ class TestCertificate:
             model.set_params(max_time=1e-9).fit(X, y)
         assert limits[1] == 0.0
         # A bound from one iteration is a bound, of what the probabilities say as they
-        # are; "auto" may move them towards the labels.
+        # are; "auto" may move them toward the labels.
         options = {"confusion": "probabilities", "tol": 1e-6}
         best = ComplexMetricClassifier(metric="h_mean", **options).fit(X, y)
         assert model.dual_objective_ <= best.objective_
@@ -391,7 +391,7 @@ class TestPositiveLabel:
             )
         assert fits == []
 
-    def test_the_label_that_is_named_is_the_one_that_is_optimised(self):
+    def test_the_label_that_is_named_is_the_one_that_is_optimized(self):
         X, y, _ = make_data(2)
         fraud = np.array(["ok", "fraud"])[y]
         plain = ComplexMetricClassifier(metric="f1").fit(X, y)

@@ -196,7 +196,7 @@ def test_the_optimum_of_three_classes_and_groups_in_the_square():
     cells = cells_of(Q, weights, 3, 3)
     y, groups = np.arange(len(X)) % 3, np.arange(len(X)) // 3 % 3
     model = exact_fit(Q, y, groups, "min_max", fair, weights)
-    # The worst recall of all randomised rules, the share of each prediction at each node
+    # The worst recall of all randomized rules, the share of each prediction at each node
     # and the loss for variables.
     n, shares = len(X), weights / weights.sum()
     of_rows = np.einsum("r,rq,jl->rjql", shares, Q, np.eye(3)).reshape(n * 3, 9, 3)

@@ -33,7 +33,7 @@ def mixture():
     return X, y, model
 
 
-def assert_realised(predicted, P, y):
+def assert_realized(predicted, P, y):
     """The labels have the confusion matrix of P, but for what draws would leave."""
     k = P.shape[1]
     labels = np.eye(k)[y]
@@ -130,7 +130,7 @@ class TestHash:
             model = ComplexMetricClassifier(estimator, "min_max", cv=None)
             P = model.fit(X[:2000], y[:2000]).predict_proba(X)
             assert len(np.unique(P, axis=0)) <= most
-            assert_realised(model.predict(X), P, y)
+            assert_realized(model.predict(X), P, y)
         # Where nothing is known, all recalls are the same.
         np.testing.assert_allclose(P, 1.0 / k, atol=0.01)
 
@@ -167,7 +167,7 @@ class TestHash:
         X, y, _ = make_data(4, n=20000)
         frozen = FrozenEstimator(LogisticRegression().fit(X[:1000], y[:1000]))
         model = ComplexMetricClassifier(frozen, "min_max").fit(X[:1000], y[:1000])
-        assert_realised(model.predict(X), model.predict_proba(X), y)
+        assert_realized(model.predict(X), model.predict_proba(X), y)
 
     def test_equal_rows_stay_together_when_hashed_and_not_when_drawn(self, mixture):
         X, _, model = mixture

@@ -101,7 +101,7 @@ def rates(tp, fp, n_positive, n):
 def best_by_program(name, constraint, y, scores):
     """The best rate of all mixtures of thresholds, by linear programs.
 
-    A ratio is maximised by bisection over programs that ask whether it can be reached.
+    A ratio is maximized by bisection over programs that ask whether it can be reached.
     """
     cuts = np.concatenate([[-np.inf], np.unique(scores)])
     above = scores[None] > cuts[:, None]

@@ -24,7 +24,7 @@ class Hadamard:
 
     Theorems 6 and 7 of Saha et al. The matrix (14) is not quite what their proofs need:
     its columns come in pairs a, -a, on which the method ends after two planes. With
-    orthonormal columns and the zero plane, R is not negative, and at the minimiser over
+    orthonormal columns and the zero plane, R is not negative, and at the minimizer over
     some columns the others are at zero, which is all that the proofs use.
     """
 
@@ -66,7 +66,7 @@ def test_the_gap_on_the_hadamard_instance_is_what_theory_says(lam, last):
     t = result.history["n_oracle_calls"]
     np.testing.assert_array_equal(t, np.arange(1, d // 2))
     np.testing.assert_allclose(result.history["dual_gap"], 0.5 / (lam * t), rtol=1e-10)
-    # Theorem 7: that is the suboptimality of the minimisers, too.
+    # Theorem 7: that is the suboptimality of the minimizers, too.
     w = bundle.weights
     value = 0.5 * lam * w @ w + risk.value(risk.scores(w, np.empty((1, d))))
     assert value == pytest.approx(0.5 / (lam * t[-1]), rel=1e-10)
@@ -172,7 +172,7 @@ def test_an_iteration_makes_one_product_with_the_features_and_one_with_their_tra
 
 
 @pytest.mark.parametrize("cut_at", [0.1, 0.01])
-def test_each_plane_of_the_line_search_cuts_the_minimiser_off(cut_at):
+def test_each_plane_of_the_line_search_cuts_the_minimizer_off(cut_at):
     risk, lam = random_batch("multiclass").risk, 0.01
     cuts = []
 
@@ -185,7 +185,7 @@ def test_each_plane_of_the_line_search_cuts_the_minimiser_off(cut_at):
     bundle = Watched(risk.n_weights, lam)
     run_bmrm(risk, lam, cut_at=cut_at, bundle=bundle, tol=1e-6)
     assert len(cuts) > 20
-    # The last minimiser may be the optimum, which nothing cuts off.
+    # The last minimizer may be the optimum, which nothing cuts off.
     assert min(cuts[:-1]) > 0.0
 
 
@@ -320,7 +320,7 @@ def test_a_bundle_at_another_lambda_is_the_one_that_is_made_there():
     assert Bundle(5, 0.5).at(0.1).slack == -np.inf
 
 
-def test_the_mean_plane_maximises_the_dual_on_the_segment():
+def test_the_mean_plane_maximizes_the_dual_on_the_segment():
     rng = new_rng(0)
     for _ in range(50):
         lam = 10.0 ** rng.uniform(-2, 2)

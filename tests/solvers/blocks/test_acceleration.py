@@ -27,7 +27,7 @@ FLAT = [pair for pair in PRESENTED if pair[0] not in ("chain", "custom")]
 
 
 def wander(solver, seed=0):
-    """Passes with centres that no one would choose."""
+    """Passes with centers that no one would choose."""
     rng = new_rng(seed)
     for blocks in np.split(visits(solver.oracle.n_blocks, passes=18), 9):
         yield
@@ -151,8 +151,8 @@ def test_few_passes_are_not_accelerated_and_many_are():
         BCFWClassifier(C=C, tol=tol, warm_start=True, random_state=0).fit(X, y)
         for C, tol in ((1e-4, 0.1), (1.0, 1e-4))
     )
-    assert "centre" not in few._dual_state["state"]
-    assert "centre" in many._dual_state["state"]
+    assert "center" not in few._dual_state["state"]
+    assert "center" in many._dual_state["state"]
 
 
 class Scripted:
@@ -203,7 +203,7 @@ def test_what_acceleration_does_not_go_with_has_none(options):
     )
     with pytest.warns(UserWarning, match="gap"):
         model.fit(X, y)
-    assert "centre" not in model._dual_state["state"]
+    assert "center" not in model._dual_state["state"]
 
 
 @pytest.mark.parametrize("step", ["exact", "corrective", "pairwise", "fw"])
@@ -215,7 +215,7 @@ def test_a_warm_start_goes_on_at_the_weights(step):
         C=10.0, step=step, acceleration=True, tol=1e-2, max_iter=2000, warm_start=True,
         random_state=0,
     ).fit(X, y)  # fmt: skip
-    assert "centre" in model._dual_state["state"]
+    assert "center" in model._dual_state["state"]
     gap, coef = model.dual_gap_, model.coef_.copy()
     model.set_params(max_iter=1, tol=2 * gap).fit(X, y)
     # The first check is of the weights that the last fit ended with.
@@ -223,7 +223,7 @@ def test_a_warm_start_goes_on_at_the_weights(step):
     assert model.dual_gap_ == pytest.approx(gap, rel=1e-6)
     np.testing.assert_allclose(model.coef_, coef, rtol=0, atol=1e-9)
     # A state as it was before there was acceleration begins at its dual point.
-    del model._dual_state["state"]["centre"]
+    del model._dual_state["state"]["center"]
     model.set_params(max_iter=10**4, tol=0.5 * gap).fit(X, y)
     assert model.dual_gap_ <= 0.5 * gap
 
@@ -231,14 +231,14 @@ def test_a_warm_start_goes_on_at_the_weights(step):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda ratio, z, w: (ratio, z[:-1], w), "centre must have shape"),
+        (lambda ratio, z, w: (ratio, z[:-1], w), "center must have shape"),
         (lambda ratio, z, w: (ratio, z, w[:, np.newaxis]), "weights before"),
-        (lambda ratio, z, w: (ratio, np.full_like(z, np.nan), w), "centre"),
+        (lambda ratio, z, w: (ratio, np.full_like(z, np.nan), w), "center"),
         (lambda ratio, z, w: (-1.0, z, w), "proximal term must be positive"),
         (lambda ratio, z, w: (np.nan, z, w), "proximal term must be finite"),
     ],
 )
-def test_a_damaged_centre_is_refused(damage, message):
+def test_a_damaged_center_is_refused(damage, message):
     problem = random_problem("chain")
     solver = problem.solver(LAM, step="pairwise")
     solver.set_kappa(9 * LAM)
@@ -250,7 +250,7 @@ def test_a_damaged_centre_is_refused(damage, message):
     np.testing.assert_allclose(other.weights, solver.weights, rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match=message):
         problem.solver(LAM, step="pairwise").set_state(
-            state | {"centre": damage(*state["centre"])}
+            state | {"center": damage(*state["center"])}
         )
 
 

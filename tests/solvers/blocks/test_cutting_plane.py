@@ -292,7 +292,7 @@ def test_a_cache_of_labelings_saves_calls_of_the_oracle():
 
 
 def rounds_without_damping(problem, lam, tol):
-    """The one-slack form of Joachims et al.: planes at the minimisers."""
+    """The one-slack form of Joachims et al.: planes at the minimizers."""
     oracle, best, n_rounds = problem.make_oracle(), np.inf, 0
     joint = JointOracle(oracle, problem.listed.uniform)
     bundle = Bundle(oracle.n_weights, lam)

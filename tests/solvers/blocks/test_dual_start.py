@@ -60,7 +60,7 @@ def test_the_plane_lies_below_the_risk_and_has_the_dual_objective(k, layout):
         B, offset, plane = start.plane()
         np.testing.assert_allclose(risk.gradient(B), plane, atol=1e-13)
         row, weights = start.check()
-        # Where the plane and the regulariser are least together.
+        # Where the plane and the regularizer are least together.
         w = -plane / lam
         dual = offset + plane @ w + 0.5 * lam * w @ w
         assert row["dual_objective"] == pytest.approx(dual, abs=1e-13)

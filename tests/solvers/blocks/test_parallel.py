@@ -28,11 +28,11 @@ STEPS = ["pairwise", "away", "corrective"]
 
 
 def proximal_dual(problem, solver, p, lower, upper):
-    """D' of the proximal problem, from α, up to what depends on the centre alone."""
+    """D' of the proximal problem, from α, up to what depends on the center alone."""
     v, loss = problem.listed.dual_point(explicit_alpha(problem, solver), solver.lam, p)
     lam = solver.lam + solver.kappa
-    _, centre, _ = solver.primal_state().get("centre", (0.0, 0.0, 0.0))
-    v = (solver.lam * v + solver.kappa * centre) / lam
+    _, center, _ = solver.primal_state().get("center", (0.0, 0.0, 0.0))
+    v = (solver.lam * v + solver.kappa * center) / lam
     return dual_of_box(v, loss, lam, lower, upper)
 
 

@@ -208,7 +208,7 @@ def test_several_classes_give_the_crammer_singer_machine_of_liblinear(C, interce
     )
 
 
-def test_labels_without_normalisation_are_one_binary_problem_each():
+def test_labels_without_normalization_are_one_binary_problem_each():
     rng = new_rng(0)
     X, Y = rng.standard_normal((40, 4)), rng.integers(2, size=(40, 3))
     shared = {"C": 0.3, "tol": 1e-9, "step": "pairwise", "max_iter": 10**5}

@@ -174,7 +174,7 @@ def test_fitting_again_may_change_c_and_the_sample_weights(step):
     assert -1e-10 <= primal - optimum(problem, lam, p) <= model.dual_gap_ <= 1e-2
 
 
-def test_a_warm_start_saves_passes_at_a_neighbouring_c():
+def test_a_warm_start_saves_passes_at_a_neighboring_c():
     problem = random_problem("chain")
     model = classifier(problem, step="pairwise", tol=1e-4).fit(problem.X, problem.y)
     warm = model.set_params(C=2.1).fit(problem.X, problem.y).n_iter_

@@ -191,6 +191,6 @@ def test_the_corners_of_a_hull_are_least_for_every_slope():
         for slope in [*rng.normal(size=50), 0.0, 1e3, -1e3]:
             costs = y + slope * x
             assert costs[corners].min() == pytest.approx(costs.min(), abs=1e-9)
-        # None is above the line between its neighbours.
+        # None is above the line between its neighbors.
         slopes = np.diff(y[corners])[:-1] * np.diff(x[corners])[1:]
         assert np.all(slopes <= np.diff(y[corners])[1:] * np.diff(x[corners])[:-1])

@@ -86,7 +86,7 @@ def test_all_solvers_agree_within_their_gaps(solver, metric):
 
 
 @pytest.mark.parametrize("solver", ["gda", "ellipsoid"])
-def test_metrics_that_are_not_smooth_are_minimised_too(solver):
+def test_metrics_that_are_not_smooth_are_minimized_too(solver):
     for seed in range(3):
         problem = finite_problem(new_rng(seed), "min_max")
         result = FREE[solver](problem, tol=TOL, max_iter=3000)
@@ -238,7 +238,7 @@ def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
     assert result.objective == min(problem.value(C) for C in problem.oracle.tensors)
     problem = finite_problem(new_rng(0), "macro_f1")
     result = run_frank_wolfe(problem, tol=1e-4)
-    # Steps towards a stationary point may be too many, where nothing is convex.
+    # Steps toward a stationary point may be too many, where nothing is convex.
     assert result.status in ("stationary", "converged", "max_iter")
     check_result(result, problem, 1e-4)
 
@@ -419,16 +419,16 @@ def test_the_ellipsoid_keeps_what_the_cut_leaves_and_shrinks(d, seed, share):
     ellipsoid = Ellipsoid(d, 3.0)
     for _ in range(4):
         w = rng.normal(size=d)
-        centre, B = ellipsoid.centre, ellipsoid.B.copy()
+        center, B = ellipsoid.center, ellipsoid.B.copy()
         depth = share * float(np.linalg.norm(B.T @ w))
         u = rng.normal(size=(500, d))
         u *= (rng.random((500, 1)) ** (1.0 / d)) / np.linalg.norm(
             u, axis=1, keepdims=True
         )
-        points = centre + u @ B.T
-        kept = points[(points - centre) @ w >= depth]
+        points = center + u @ B.T
+        kept = points[(points - center) @ w >= depth]
         assert ellipsoid.cut(w, depth)
-        inside = np.linalg.solve(ellipsoid.B, (kept - ellipsoid.centre).T)
+        inside = np.linalg.solve(ellipsoid.B, (kept - ellipsoid.center).T)
         assert (np.linalg.norm(inside, axis=0) <= 1.0 + 1e-9).all()
         shrunk = abs(np.linalg.det(ellipsoid.B)) / abs(np.linalg.det(B))
         assert shrunk <= np.exp(-0.5 / d) + 1e-12
@@ -466,8 +466,8 @@ def test_all_pieces_of_a_metric_are_kept_whatever_their_number(monkeypatch):
     monkeypatch.setattr(slack_variables, "MAX_CUTS", 2)
     problem = finite_problem(new_rng(0), "min_max", n_classes=4)
     lagrangian = slack_variables.MetricLagrangian(problem)
-    minimiser = slack_variables.MetricMinimiser(lagrangian, TOL)
-    assert len(minimiser.offsets) == len(problem.pieces()[1]) == 4
+    minimizer = slack_variables.MetricMinimizer(lagrangian, TOL)
+    assert len(minimizer.offsets) == len(problem.pieces()[1]) == 4
 
 
 @pytest.mark.parametrize("shape", [(1, 4, ()), (2, 2, [EqualOpportunity(slack=0.1)])])

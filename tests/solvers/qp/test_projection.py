@@ -230,7 +230,7 @@ def test_what_cannot_be_projected_is_refused(change, message):
 
 @settings(max_examples=200)
 @given(st.integers(1, 30), st.integers(0, 10**6))
-def test_a_weighted_quantile_minimises_the_weighted_distances(n, seed):
+def test_a_weighted_quantile_minimizes_the_weighted_distances(n, seed):
     rng = new_rng(seed)
     values, weights = rng.integers(-3, 4, n).astype(float), rng.integers(0, 3, n)
     weights[0] = 1

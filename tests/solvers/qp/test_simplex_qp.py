@@ -197,7 +197,7 @@ def bundle_method(risk, lam, n_rounds, **options):
 
 
 @pytest.mark.parametrize("lam", [1e-3, 0.1, 10.0])
-def test_a_bundle_closes_the_gap_of_a_regularised_risk(lam):
+def test_a_bundle_closes_the_gap_of_a_regularized_risk(lam):
     risk = Risk()
     bundle, values = bundle_method(risk, lam, 150)
     w = bundle.weights
