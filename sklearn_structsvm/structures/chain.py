@@ -138,6 +138,19 @@ class ChainStructure(ForestStructure):
         parents[offsets[:-1]] = -1
         return parents, offsets
 
+    def _order(self, x):
+        return slice(None), None
+
+    def _edges(self, x):
+        return slice(None, -1), slice(1, None)
+
+    def _bias_nodes(self, x):
+        return {
+            "bias": slice(None),
+            "first_bias": slice(0, 1),
+            "last_bias": slice(-1, None),
+        }
+
     def _refuse_impossible(self, X):
         tables.check_lengths(self.allowed_, [x.shape[0] for x in X])
 
@@ -147,46 +160,3 @@ class ChainStructure(ForestStructure):
         return as_object_array(
             [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         )
-
-    def joint_feature(self, x: Any, y: Any) -> Any:
-        (x,), (y,) = self.check_data([x], [y])
-        k = len(self.classes_)
-        one_hot = np.eye(k)[self._encode([y])]
-        parts = []
-        if self.emission:
-            parts.append(x.T @ one_hot)
-        if self.bias:
-            parts.append(one_hot.sum(axis=0))
-        if self.first_bias:
-            parts.append(one_hot[0])
-        if self.last_bias:
-            parts.append(one_hot[-1])
-        if self.transition:
-            parts.append(one_hot[:-1].T @ one_hot[1:])
-        return np.concatenate([np.ravel(part) for part in parts])
-
-    def potentials(self, x: Any, w: np.ndarray) -> Any:
-        """Compute the scores of labels and of transitions.
-
-        The score of a labeling is the sum of ``theta[t, y[t]]`` over positions t, plus
-        the sum of ``transitions[y[t-1], y[t]]``. `transitions` is None if the model has
-        none.
-
-        Returns
-        -------
-        theta : ndarray of shape (T, n_classes)
-            Scores of the labels at each position.
-        transitions : ndarray of shape (n_classes, n_classes) or None
-            Scores of the transitions.
-        """
-        parts = self.weight_parts(w)
-        theta = np.zeros((x.shape[0], len(self.classes_)))
-        if self.emission:
-            theta += x @ parts["emission"]
-        if self.bias:
-            theta += parts["bias"]
-        if self.first_bias:
-            theta[0] += parts["first_bias"]
-        if self.last_bias:
-            theta[-1] += parts["last_bias"]
-        return theta, parts.get("transition")

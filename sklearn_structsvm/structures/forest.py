@@ -16,9 +16,8 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 class ForestStructure(NodeStructure):
     """Labels of nodes that depend on one another along the edges of a forest.
 
-    A subclass says what the forest is by `_forest` and `_from_the_roots`, which of its
-    labels may not be by `_allowed`, and makes oracles, for `y` None such as only decode
-    and sum.
+    A subclass defines the forest by `_forest`, `_order` and `_edges`, the allowed pairs
+    of labels by `_allowed`, and makes oracles; if `y` is None, these only decode and sum.
     """
 
     # What `transitions` can forbid: a first label, a pair, and a last label.
@@ -26,6 +25,17 @@ class ForestStructure(NodeStructure):
 
     def _forest(self, X):
         """Parents of all nodes of all examples, -1 for roots, and their bounds."""
+        raise NotImplementedError
+
+    def _order(self, x):
+        """An index of the nodes, parents first, and their parents in this order.
+
+        The parents are None for a chain.
+        """
+        raise NotImplementedError
+
+    def _edges(self, x):
+        """Indices of the parents, and of the nodes that have these parents."""
         raise NotImplementedError
 
     def _allowed(self):
@@ -133,7 +143,7 @@ class ForestStructure(NodeStructure):
         truth = self._truth(X, y)
         costs = self.label_costs_[truth] * self._unit(len(truth))
         more = lam * costs.max(axis=1).sum()
-        order, theta, transition, parents = self._from_the_roots(X[0], w, more)
+        order, theta, transition, parents = self._topological_potentials(X[0], w, more)
         found = constrained_argmax(
             theta, transition, costs[order], truth[order],
             lam, alpha, beta, strict_alpha, strict_beta, parents=parents,
@@ -142,16 +152,42 @@ class ForestStructure(NodeStructure):
             return None
         labels = np.empty_like(found)
         labels[order] = found
-        # What is forbidden is worse than all else: found where nothing else is in the
-        # angle.
+        # Forbidden labelings score lowest: one is found only if no allowed one is
+        # feasible.
         return None if self._impossible(X, labels)[0] else self.classes_[labels]
 
-    def _from_the_roots(self, x, w, more=0.0):
-        """As of a `NodeStructure`, with what is forbidden worse than all else.
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        (x,), (y,) = self.check_data([x], [y])
+        nodes = np.eye(len(self.classes_))[self._encode([y])]
+        parents, children = self._edges(x)
+        return self._join_parts(x, nodes, nodes[parents].T @ nodes[children])
 
-        Labelings may differ by `more` in some other score that is added.
+    def potentials(self, x: Any, w: np.ndarray) -> Any:
+        """Compute the scores of labels and of transitions.
+
+        The score of a labeling is the sum of ``theta[v, y[v]]`` over nodes v, plus the
+        sum of ``transitions[y[u], y[v]]`` over nodes v with a previous position, or a
+        parent, u. `transitions` is None if the model has none.
+
+        Returns
+        -------
+        theta : ndarray of shape (T, n_classes)
+            Scores of the labels at each node.
+        transitions : ndarray of shape (n_classes, n_classes) or None
+            Scores of the transitions.
         """
-        order, theta, transition, parents = super()._from_the_roots(x, w)
+        (x,), _ = self._checked([x])
+        parts = self.weight_parts(w)
+        return self._node_scores(x, parts), parts.get("transition")
+
+    def _topological_potentials(self, x, w, more=0.0):
+        """Forbidden labelings score lower than all others, even by `more` than that.
+
+        `more` is the largest difference of any other score that is added to these.
+        """
+        order, parents = self._order(x)
+        theta, transition = self.potentials(x, w)
+        theta = theta[order]
         if self.allowed_ is not None:
             self._check_possible([x])
             theta, transition = tables.barred(

@@ -5,27 +5,33 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import as_features
-from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.columns import largest_entry, n_entries
 from sklearn_structsvm._utils.compat import Options, StrOptions
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._graph import GraphOracle
-from sklearn_structsvm.structures.base import as_list, as_object_array
-from sklearn_structsvm.structures.nodes import NodeStructure
-from sklearn_structsvm.structures.polytope import Polytope, load_highs
+from sklearn_structsvm.structures.base import as_object_array
+from sklearn_structsvm.structures.graph_data import (
+    check_graph_labels,
+    check_graphs,
+    pair_weights,
+    rooted_forest,
+    split_weights,
+)
+from sklearn_structsvm.structures.graph_relaxation import (
+    best_point,
+    half_integral_point,
+    rounded_labels,
+)
+from sklearn_structsvm.structures.nodes import NodeStructure, places_in
+from sklearn_structsvm.structures.polytope import load_highs
 
 TRANSITIONS = ("potts", "symmetric", "directed")
 INFERENCES = ("auto", "messages", "expansion", "lp")
-# Weights of a vertex this close to 0 and 1 are of a labeling.
-INTEGRAL = 1e-9
-# A label is changed only for a gain beyond the rounding of sums.
-ROUNDING = 1e-13
 
 
 class GraphStructure(NodeStructure):
@@ -207,30 +213,13 @@ class GraphStructure(NodeStructure):
         return max(super()._largest_feature(X), of_edges)
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
-        X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
-        words = {"part": "[0]", "place": "node"}
-        features = validation.check_items(
-            [x[0] for x in X], getattr(self, "n_features_in_", None), kind="graph",
-            **words,
-        )  # fmt: skip
-        edges = [
-            _check_edges(x[1], item.shape[0], i)
-            for i, (x, item) in enumerate(zip(X, features, strict=True))
-        ]
-        edge_features = _check_edge_features(
-            [x[2] for x in X], edges, getattr(self, "n_edge_features_", None)
+        X = check_graphs(
+            X,
+            getattr(self, "n_features_in_", None),
+            getattr(self, "n_edge_features_", None),
+            attractive=self.attractive,
         )
-        if self.attractive:
-            _check_not_negative(edge_features)
-        X = list(zip(features, edges, edge_features, strict=True))
-        if y is None:
-            return X, None
-        labels, weights = zip(*map(_split, as_list(y, "y")), strict=True)
-        labels = validation.check_labels(list(labels), features, **words)
-        return X, [
-            own if w is None else (own, _check_weights(w, len(own), i))
-            for i, (own, w) in enumerate(zip(labels, weights, strict=True))
-        ]
+        return X, None if y is None else check_graph_labels(y, X)
 
     def fit(
         self,
@@ -244,46 +233,31 @@ class GraphStructure(NodeStructure):
         self.n_edge_features_ = X[0][2].shape[1]
         super().fit(X, y, classes=classes, class_weight=class_weight)
         self.has_cycles_ = bool(self.transition) and any(
-            parents is None for parents in map(_parents, X)
+            forest is None for forest in map(rooted_forest, X)
         )
-        self.inference_ = self._settle_inference()
+        self.inference_ = self._resolve_inference()
         if self.inference_ == "lp":
             load_highs()
         self._polytopes: dict[Any, Any] = {}
         return self
 
-    def _settle_inference(self):
-        """How graphs such as those of `fit` are decoded."""
+    def _resolve_inference(self):
+        """How the graphs of `fit` are decoded."""
         if not self.has_cycles_:
             return "forest"
         if len(self.classes_) == 2:
             return "flow"
         return "messages" if self.inference == "auto" else self.inference
 
-    def _parts(self):
-        k = len(self.classes_)
-        parts = [("emission", (self.n_features_in_, k)), ("bias", (k,))]
-        shape = (self.n_edge_features_, self._pair_of.max() + 1)
-        parts += [("transition", shape)]
-        return [(name, shape) for name, shape in parts if getattr(self, name)]
+    def _transition_shape(self):
+        return self.n_edge_features_, self._pair_of.max() + 1
 
     def _fitted_shapes(self):
         return super()._fitted_shapes() | {"n_edge_features_": ()}
 
     @property
     def _pair_of(self):
-        """The weight of each pair of labels, shape (k, k); -1 for none."""
-        k = len(self.classes_)
-        if not self.transition:
-            return np.full((k, k), -1, dtype=np.intc)
-        if self.transition == "potts":
-            return (np.eye(k) - 1).astype(np.intc)
-        if self.transition == "symmetric":
-            places = np.zeros((k, k), dtype=np.intc)
-            upper = np.triu_indices(k)
-            places[upper] = places.T[upper] = np.arange(len(upper[0]))
-            return places
-        return np.arange(k * k, dtype=np.intc).reshape(k, k)
+        return pair_weights(self.transition, len(self.classes_))
 
     def weight_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Bounds of the weights if `attractive`, otherwise None.
@@ -335,7 +309,7 @@ class GraphStructure(NodeStructure):
         """Whether no graph needs a linear program."""
         if len(self.classes_) == 2 or not self.transition or self.inference != "lp":
             return True
-        return all(_parents(x) is not None for x in X)
+        return all(rooted_forest(x) is not None for x in X)
 
     def _graph_oracle(self, X, y, relaxed):
         if not self.transition:
@@ -349,7 +323,7 @@ class GraphStructure(NodeStructure):
             as_features(edge_rows),
             edge_offsets,
             np.concatenate(edges).astype(np.intc),
-            list(map(_parents, X)),
+            list(map(rooted_forest, X)),
             self._encode(y, offsets),
             self.label_costs_,
             np.concatenate([self._node_weights(y_i) for y_i in y]),
@@ -361,13 +335,13 @@ class GraphStructure(NodeStructure):
 
     def _node_weights(self, y):
         """What an error at each node adds to the loss."""
-        labels, weights = _split(y)
+        labels, weights = split_weights(y)
         weights = np.ones(len(labels)) if weights is None else weights
         total = weights.sum()
         return weights / total if self.normalize_loss and total > 0 else weights
 
     def joined_labels(self, y: Any) -> np.ndarray:
-        return super().joined_labels([_split(y_i)[0] for y_i in y])
+        return super().joined_labels([split_weights(y_i)[0] for y_i in y])
 
     def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         compiled = [self._is_compiled([x]) for x in X]
@@ -384,6 +358,10 @@ class GraphStructure(NodeStructure):
                 for x, is_easy in zip(X, compiled, strict=True)
             ]
         )
+
+    def _rounded(self, x, w):
+        theta, tables = self.potentials(x, w)
+        return self.classes_[rounded_labels(theta, tables, x[1])]
 
     def decode(self, x: Any, w: np.ndarray) -> Any:
         (x,), _ = self.check_data([x])
@@ -406,7 +384,8 @@ class GraphStructure(NodeStructure):
             theta, tables = self.potentials(x, w)
             costs = self._node_weights(y_true)[:, np.newaxis]
             theta += lam * costs * self.label_costs_[self._encode([y_true])]
-            return self._best_point(x, theta, tables, self._polytopes)
+            point = best_point(theta, tables, x[1], self._polytopes)
+            return point if _is_point(point) else self.classes_[point]
         oracle = self._graph_oracle([x], [y_true], relaxed=True)
         return self._named(oracle.decode(w, lam), x)
 
@@ -414,19 +393,14 @@ class GraphStructure(NodeStructure):
         """Joint feature vector; `y` may also be a point of the relaxation."""
         (x,), _ = self.check_data([x])
         nodes, pairs = self._marginals(x, y)
-        features, _, edge_features = x
-        parts = []
-        if self.emission:
-            parts.append(features.T @ nodes)
-        if self.bias:
-            parts.append(nodes.sum(axis=0))
+        transition = None
         if self.transition:
             places = self._pair_of.ravel()
             seen = np.zeros((len(pairs), places.max() + 1))
             for pair in np.flatnonzero(places >= 0):
                 seen[:, places[pair]] += pairs[:, pair]
-            parts.append(edge_features.T @ seen)
-        return np.concatenate([np.ravel(part) for part in parts])
+            transition = x[2].T @ seen
+        return self._join_parts(x, nodes, transition)
 
     def loss(self, y_true: Any, y: Any) -> float:
         """Sum of the label costs, each multiplied by the weight of its node.
@@ -435,7 +409,7 @@ class GraphStructure(NodeStructure):
         """
         truth = self._encode([y_true])
         costs = self._node_weights(y_true)[:, np.newaxis] * self.label_costs_[truth]
-        labels = _split(y)[0]
+        labels = split_weights(y)[0]
         if _is_point(labels):
             if len(labels) < costs.size:
                 raise ValueError(f"A point of {len(labels)} weights is too short.")
@@ -449,7 +423,7 @@ class GraphStructure(NodeStructure):
 
     def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Accuracy over nodes, weighted by node weights and sample weights."""
-        pairs = [_split(y_i) for y_i in y]
+        pairs = [split_weights(y_i) for y_i in y]
         weights = [np.ones(len(labels)) if w is None else w for labels, w in pairs]
         if sample_weight is not None:
             weights = [w * s for w, s in zip(weights, sample_weight, strict=True)]
@@ -472,29 +446,23 @@ class GraphStructure(NodeStructure):
             Scores of the label pairs of each edge, indexed by the labels of the first and
             the second end.
         """
-        ((features, edges, edge_features),), _ = self.check_data([x])
+        (x,), _ = self.check_data([x])
         parts, k = self.weight_parts(w), len(self.classes_)
-        theta = np.zeros((features.shape[0], k))
-        if self.emission:
-            theta += features @ parts["emission"]
-        if self.bias:
-            theta += parts["bias"]
+        theta = self._node_scores(x, parts)
         if not self.transition:
-            return theta, np.zeros((len(edges), k, k))
+            return theta, np.zeros((len(x[1]), k, k))
         flat = parts["transition"].reshape(self.n_edge_features_, -1)
-        return theta, (edge_features @ flat).reshape(-1, k, k)
+        return theta, (x[2] @ flat).reshape(-1, k, k)
 
-    def _from_the_roots(self, x, w):
+    def _topological_potentials(self, x, w):
         edges = x[1] if self.transition else x[1][:0]
-        forest = _parents((x[0], edges))
+        forest = rooted_forest((x[0], edges))
         if forest is None:
             raise ValueError(
                 "The graph has a cycle. The k best labelings and max-marginals are "
                 "available for forests only."
             )
         order, above, leading = forest[:, ::-1]
-        place = np.full(len(order) + 1, -1)
-        place[order] = np.arange(len(order))
         theta, tables = self.potentials(x, w)
         transition = None
         if len(edges):
@@ -504,13 +472,13 @@ class GraphStructure(NodeStructure):
                 tables[leading],
                 tables[leading].swapaxes(1, 2),
             )
-        return order, theta[order], transition, place[above]
+        return order, theta[order], transition, places_in(order, above)
 
     def _marginals(self, x, y):
         """Weights of the labels of nodes, (T, k), and of pairs of edges, (m, k²)."""
         features, edges, _ = x
         T, m, k = features.shape[0], len(edges), len(self.classes_)
-        labels = _split(y)[0]
+        labels = split_weights(y)[0]
         if _is_point(labels):
             as_floats("y", labels, T * k + m * k * k)
             return labels[: T * k].reshape(T, k), labels[T * k :].reshape(m, k * k)
@@ -520,212 +488,13 @@ class GraphStructure(NodeStructure):
         return np.eye(k)[codes], np.eye(k * k)[pairs]
 
     def _named(self, decoded, x):
-        """A labeling of the oracle, or a point where it is half integral."""
+        """A labeling of the oracle, or a point if it is half integral."""
         T = x[0].shape[0]
-        half = decoded[:T] == 2
-        if len(self.classes_) != 2 or len(decoded) == T or not half.any():
+        if len(self.classes_) != 2 or len(decoded) == T or not (decoded[:T] == 2).any():
             return self.classes_[decoded[:T]]
-        nodes = np.where(half[:, np.newaxis], 0.5, np.eye(3)[decoded[:T], :2])
-        first, second = nodes[x[1]].swapaxes(0, 1)
-        pairs = first[:, :, np.newaxis] * second[:, np.newaxis]
-        both = half[x[1]].all(axis=1)
-        agree = decoded[T:].astype(bool)
-        pairs[both & agree] = np.eye(2) / 2
-        pairs[both & ~agree] = (1 - np.eye(2)) / 2
-        return np.append(nodes, pairs)
-
-    def _best_point(self, x, theta, tables, polytopes):
-        """A labeling, or a point of the local polytope of the largest score."""
-        if not np.any(tables):
-            # Nodes that do not depend on one another, as where all weights are zero: of
-            # this a simplex method would take long, as many points are the best.
-            return self.classes_[theta.argmax(axis=1)]
-        T, edges = len(theta), x[1]
-        key = (T, edges.tobytes())
-        if key not in polytopes:
-            polytopes[key] = local_polytope(T, edges, len(self.classes_))
-        z = polytopes[key].maximize(np.append(theta, tables))
-        nodes = z[: theta.size].reshape(theta.shape)
-        if (np.abs(z - np.round(z)) <= INTEGRAL).all():
-            return self.classes_[nodes.argmax(axis=1)]
-        return z
-
-    def _rounded(self, x, w):
-        """Labels of the largest weight, each then changed while that gains."""
-        theta, tables = self.potentials(x, w)
-        point = self._best_point(x, theta, tables, {})
-        nodes, _ = self._marginals(x, point)
-        labels, edges = nodes.argmax(axis=1), x[1]
-        around = [[] for _ in theta]
-        for e, (a, b) in enumerate(edges.tolist()):
-            around[a].append((tables[e], b))
-            around[b].append((tables[e].T, a))
-        least = ROUNDING * (np.abs(theta).sum() + np.abs(tables).sum())
-        has_gained = True
-        while has_gained:
-            has_gained = False
-            for v, own in enumerate(theta):
-                scores = own + sum(table[:, labels[u]] for table, u in around[v])
-                best = scores.argmax()
-                if scores[best] > scores[labels[v]] + least:
-                    labels[v], has_gained = best, True
-        return self.classes_[labels]
-
-
-def local_polytope(T, edges, k):
-    """Marginals of T nodes and of their edges that agree, k labels each.
-
-    Of z = (μ_v(a), μ_e(a, b)) in [0, 1] with Σ_a μ_v(a) = 1, Σ_b μ_e(a, b) = μ_u(a) and
-    Σ_a μ_e(a, b) = μ_v(b) for each edge e = (u, v).
-
-    Returns
-    -------
-    Polytope
-    """
-    m = len(edges)
-    one, each = np.ones((1, k)), sparse.csr_array(sparse.eye(k))
-    sums = sparse.kron(sparse.csr_array(sparse.eye(T)), one)
-    rows, b = [sparse.hstack([sums, sparse.csr_array((T, m * k * k))])], [np.ones(T)]
-    if m:
-        for end, marginal in (
-            (edges[:, 0], sparse.kron(each, one)),
-            (edges[:, 1], sparse.kron(one, each)),
-        ):
-            chosen = sparse.csr_array((np.ones(m), (np.arange(m), end)), shape=(m, T))
-            of_edges = sparse.kron(sparse.csr_array(sparse.eye(m)), marginal)
-            rows.append(sparse.hstack([-sparse.kron(chosen, each), of_edges]))
-            b.append(np.zeros(m * k))
-    A, b = sparse.vstack(rows), np.concatenate(b)
-    return Polytope(A, b, n_equations=len(b))
-
-
-def _split(y):
-    """Labels and weights of an item of y; None for no weights."""
-    if isinstance(y, (tuple, list)) and len(y) == 2 and np.ndim(y[0]) == 1:
-        return y[0], y[1]
-    return y, None
+        return half_integral_point(decoded, T, x[1])
 
 
 def _is_point(y):
-    """Whether it is a point of the relaxation, not labels."""
+    """Whether y is a point of the relaxation instead of labels."""
     return isinstance(y, np.ndarray) and y.dtype.kind == "f"
-
-
-def _as_parts(x, i):
-    """x as (features, edges, edge features or None)."""
-    if not isinstance(x, (tuple, list)) or len(x) not in (2, 3):
-        size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
-        raise ValueError(
-            f"X[{i}] must be a tuple (features, edges) or (features, edges, "
-            f"edge_features); got {type(x).__name__}{size}."
-        )
-    return (*x, None)[:3]
-
-
-def _check_edges(edges, n_nodes, i):
-    """Edges as an array of shape (m, 2), once they are seen to be of this many nodes."""
-    name = f"X[{i}][1]"
-    edges = as_array(name, edges)
-    if edges.size == 0:
-        return np.empty((0, 2), dtype=np.intp)
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must hold two integers, the nodes of an edge, in each row; got an "
-            f"array of shape {edges.shape} and type {edges.dtype}."
-        )
-    bad = np.flatnonzero(((edges < 0) | (edges >= n_nodes)).any(axis=1))
-    if len(bad):
-        raise ValueError(
-            f"{name} has the edge {tuple(edges[bad[0]].tolist())}; the nodes of "
-            f"X[{i}][0] are 0 to {n_nodes - 1}."
-        )
-    bad = np.flatnonzero(edges[:, 0] == edges[:, 1])
-    if len(bad):
-        raise ValueError(
-            f"{name} has an edge from node {edges[bad[0], 0]} to itself: leave it out."
-        )
-    return np.ascontiguousarray(edges, dtype=np.intp)
-
-
-def _check_edge_features(given, edges, n_features):
-    """Features of the edges of each graph: ones where none are given."""
-    has_features = given[0] is not None
-    for i, item in enumerate(given):
-        if (item is not None) != has_features:
-            raise ValueError(
-                f"Either all graphs must have edge features, or none; X[{i}] has "
-                f"{'none' if item is None else 'some'}, and X[0] has "
-                f"{'some' if has_features else 'none'}."
-            )
-    if not has_features:
-        if n_features not in (None, 1):
-            raise ValueError(
-                f"The edges of X have no features, but had {n_features} in fit."
-            )
-        return [np.ones((len(own), 1)) for own in edges]
-    some = [i for i, own in enumerate(edges) if len(own)]
-    checked = iter(())
-    if some:
-        words = {"part": "[2]", "kind": "graph", "place": "edge"}
-        checked = iter(
-            validation.check_items([given[i] for i in some], n_features, **words)
-        )
-    result = []
-    for i, own in enumerate(edges):
-        item = next(checked) if len(own) else None
-        if item is not None and item.shape[0] != len(own):
-            raise ValueError(
-                f"X[{i}][2] has {item.shape[0]} rows for the {len(own)} edges of "
-                f"X[{i}][1]."
-            )
-        result.append(item)
-    known = [item.shape[1] for item in result if item is not None]
-    width = known[0] if known else n_features or np.shape(given[0])[-1]
-    is_sparse = any(sparse.issparse(item) for item in result)
-    none = sparse.csr_array((0, width)) if is_sparse else np.empty((0, width))
-    return [none if item is None else item for item in result]
-
-
-def _check_not_negative(edge_features):
-    for i, item in enumerate(edge_features):
-        values = item.data if sparse.issparse(item) else item
-        if (values < 0).any():
-            raise ValueError(
-                f"X[{i}][2] has the value {values[values < 0].flat[0]}: with "
-                "attractive=True the features of edges must be >= 0."
-            )
-
-
-def _check_weights(weights, n_nodes, i):
-    weights = as_floats(f"y[{i}][1]", weights, n_nodes)
-    if (weights < 0).any():
-        raise ValueError(f"y[{i}][1] has the weight {weights.min()}; weights are >= 0.")
-    return weights
-
-
-def _parents(x):
-    """What `GraphOracle` needs of a forest, or None where the graph has a cycle."""
-    T, edges = x[0].shape[0], x[1]
-    if len(edges) >= T:
-        return None
-    around = sparse.csr_array(
-        (
-            np.ones(2 * len(edges)),
-            (np.r_[edges[:, 0], edges[:, 1]], np.r_[edges[:, 1], edges[:, 0]]),
-        ),
-        shape=(T, T),
-    )
-    n_parts, part = connected_components(around, directed=False)
-    if len(edges) != T - n_parts:
-        return None
-    edge_of = {}
-    for e, (a, b) in enumerate(edges.tolist()):
-        edge_of[a, b] = edge_of[b, a] = e
-    order, parent = [], np.full(T, -1)
-    for root in np.unique(part, return_index=True)[1]:
-        own, above = breadth_first_order(around, root, directed=False)
-        order.append(own)
-        parent[own[1:]] = above[own[1:]]
-    order = np.concatenate(order)[::-1]
-    edge = [edge_of[v, p] if p >= 0 else -1 for v, p in enumerate(parent.tolist())]
-    return np.stack([order, parent[order], np.array(edge)[order]])

@@ -106,8 +106,11 @@ class NodeStructure(Structure):
         k = len(self.classes_)
         parts = [("emission", (self.n_features_in_, k))]
         parts += [(name, (k,)) for name in self._biases]
-        parts += [("transition", (k, k))]
+        parts += [("transition", self._transition_shape())]
         return [(name, shape) for name, shape in parts if getattr(self, name)]
+
+    def _transition_shape(self):
+        return len(self.classes_), len(self.classes_)
 
     def weight_parts(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """Split the weight vector into its named parts.
@@ -152,21 +155,43 @@ class NodeStructure(Structure):
         one = np.full(k, 1.0 / k)
         return np.concatenate([sizes.get(name, one) for name, _ in self._parts()])
 
+    def _bias_nodes(self, x):
+        """By the name of each bias, an index of the nodes at which it counts."""
+        return {"bias": slice(None)}
+
+    def _join_parts(self, x, nodes, transition):
+        """The joint feature, from the marginals of the nodes and the last part."""
+        parts = {"emission": self._features(x).T @ nodes, "transition": transition}
+        for name, at in self._bias_nodes(x).items():
+            parts[name] = nodes[at].sum(axis=0)
+        return np.concatenate([np.ravel(parts[name]) for name, _ in self._parts()])
+
+    def _node_scores(self, x, parts):
+        """Scores of the labels of each node, shape (T, k), from the parts of w."""
+        features = self._features(x)
+        theta = np.zeros((features.shape[0], len(self.classes_)))
+        if self.emission:
+            theta += features @ parts["emission"]
+        for name, at in self._bias_nodes(x).items():
+            if name in parts:
+                theta[at] += parts[name]
+        return theta
+
     def decode(self, x: Any, w: np.ndarray) -> Any:
         return self._compiled_decode([x], w)[0]
 
-    def _order(self, x):
-        """An order of the nodes, parents first, and their parents in it.
+    def _topological_potentials(self, x, w):
+        """The potentials with parents before their children, as `_k_best` takes them.
 
-        As `_k_best` takes them; here those of a chain.
+        Returns
+        -------
+        order : ndarray of shape (T,), or slice
+            The nodes in this order, as an index.
+        theta : ndarray of shape (T, k)
+        transition : ndarray of shape (k, k) or (T, k, k), or None
+        parents : ndarray of shape (T,), or None for a chain
         """
-        return slice(None), None
-
-    def _from_the_roots(self, x, w):
-        """The same, and potentials in between."""
-        order, parents = self._order(x)
-        theta, transition = self.potentials(x, w)
-        return order, theta[order], transition, parents
+        raise NotImplementedError
 
     def k_best(self, x: Any, w: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the k best labelings of one example and their scores.
@@ -179,7 +204,7 @@ class NodeStructure(Structure):
         scores : ndarray of shape (m,)
             Scores in decreasing order.
         """
-        order, theta, transition, parents = self._from_the_roots(x, w)
+        order, theta, transition, parents = self._topological_potentials(x, w)
         found, scores = k_best(theta, transition, k, parents)
         labels = np.empty_like(found)
         labels[:, order] = found
@@ -188,7 +213,7 @@ class NodeStructure(Structure):
 
     def max_marginals(self, x: Any, w: np.ndarray) -> np.ndarray:
         """Compute the best score with each class at each node: (T, n_classes)."""
-        order, *potentials = self._from_the_roots(x, w)
+        order, *potentials = self._topological_potentials(x, w)
         found = max_marginals(*potentials)
         result = np.empty_like(found)
         result[order] = found
@@ -256,3 +281,10 @@ def depths_of(parents):
             [children[starts[v + 1] : starts[v + 2]] for v in level.tolist()]
         )
     return depths
+
+
+def places_in(order, nodes):
+    """Places of nodes in an order of all of them; -1 stays -1."""
+    places = np.full(len(order) + 1, -1)
+    places[order] = np.arange(len(order))
+    return places[nodes]

@@ -170,7 +170,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         self._roof = RoofDuality(k, self.pairs_)
         if self.inference_ == "lp":
             load_highs()
-            self._polytope = local_polytope(k, self.pairs_)
+            self._polytope = pairwise_polytope(k, self.pairs_)
 
     @property
     def _k(self):
@@ -398,7 +398,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return self._labels(truth ^ (best >> np.arange(self._k) & 1))[0]
 
 
-def local_polytope(k, pairs):
+def pairwise_polytope(k, pairs):
     """max(0, μ_l + μ_m - 1) <= p <= min(μ_l, μ_m) over z = (μ, p) in [0, 1]^(k + m).
 
     Parameters

@@ -13,7 +13,7 @@ from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
 from sklearn_structsvm.structures.base import as_list, as_object_array
 from sklearn_structsvm.structures.forest import ForestStructure
-from sklearn_structsvm.structures.nodes import depths_of
+from sklearn_structsvm.structures.nodes import depths_of, places_in
 
 
 class TreeStructure(ForestStructure):
@@ -179,48 +179,15 @@ class TreeStructure(ForestStructure):
             allowed=self.allowed_,
         )
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
-        ((features, parents),), (y,) = self.check_data([x], [y])
-        one_hot = np.eye(len(self.classes_))[self._encode([y])]
-        child = parents >= 0
-        parts = []
-        if self.emission:
-            parts.append(features.T @ one_hot)
-        if self.bias:
-            parts.append(one_hot.sum(axis=0))
-        if self.root_bias:
-            parts.append(one_hot[~child].sum(axis=0))
-        if self.transition:
-            parts.append(one_hot[parents[child]].T @ one_hot[child])
-        return np.concatenate([np.ravel(part) for part in parts])
-
-    def potentials(self, x: Any, w: np.ndarray) -> Any:
-        """Compute the scores of labels and of transitions.
-
-        The score of a labeling is the sum of ``theta[v, y[v]]`` over nodes v, plus the
-        sum of ``transitions[y[parent(v)], y[v]]`` over nodes v that are no roots.
-        `transitions` is None if the model has none.
-
-        Returns
-        -------
-        theta : ndarray of shape (T, n_classes)
-            Scores of the labels at each node.
-        transitions : ndarray of shape (n_classes, n_classes) or None
-            Scores of the transitions.
-        """
-        ((features, parents),), _ = self._checked([x])
-        parts = self.weight_parts(w)
-        theta = np.zeros((len(parents), len(self.classes_)))
-        if self.emission:
-            theta += features @ parts["emission"]
-        if self.bias:
-            theta += parts["bias"]
-        if self.root_bias:
-            theta[parents < 0] += parts["root_bias"]
-        return theta, parts.get("transition")
-
     def _order(self, x):
         return _depth_first(np.asarray(x[1]))
+
+    def _edges(self, x):
+        children = x[1] >= 0
+        return x[1][children], children
+
+    def _bias_nodes(self, x):
+        return {"bias": slice(None), "root_bias": x[1] < 0}
 
     def _split_nodes(self, X, rows):
         """An oracle's rows tree by tree, those of the nodes in their given order."""
@@ -301,10 +268,7 @@ def _deepest_first(X, offsets):
     parents = np.empty(offsets[-1], dtype=np.intp)
     for (_, given), start, stop in zip(X, offsets[:-1], offsets[1:], strict=True):
         own = np.argsort(-depths_of(given), kind="stable")
-        # One more place, so that the parent -1 of a root stays what it is.
-        place = np.full(stop - start + 1, -1)
-        place[own] = np.arange(stop - start)
-        parents[start:stop] = place[given[own]]
+        parents[start:stop] = places_in(own, given[own])
         order[start:stop] = own + start
     return order, parents
 
@@ -324,9 +288,7 @@ def _depth_first(parents):
     while stack:
         order.append(stack.pop())
         stack += sorted(children[order[-1]], key=lambda v: -sizes[v])
-    place = np.full(len(parents) + 1, -1)
-    place[order] = np.arange(len(parents))
-    return np.array(order), place[parents[order]]
+    return np.array(order), places_in(order, parents[order])
 
 
 def _put_back(labels, order):

@@ -52,7 +52,7 @@ from sklearn_structsvm.structures import (
 )
 from sklearn_structsvm.structures._graph import GraphOracle
 from sklearn_structsvm.structures._probe import Probe
-from sklearn_structsvm.structures.graph import local_polytope
+from sklearn_structsvm.structures.graph_relaxation import local_polytope
 from sklearn_structsvm.structures.polytope import Polytope
 
 KINDS = ["potts", "symmetric", "directed"]

@@ -36,7 +36,7 @@ from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import MultilabelStructure, PairwiseMultilabelStructure
 from sklearn_structsvm.structures._qpbo import RoofDuality
 from sklearn_structsvm.structures.constrained import in_angle
-from sklearn_structsvm.structures.pairwise import local_polytope
+from sklearn_structsvm.structures.pairwise import pairwise_polytope
 
 RELAXED = ["roof", "lp"]
 
@@ -245,7 +245,7 @@ def random_energy(k, seed, integers=False):
 
 
 def value_of_relaxation(q, J, pairs):
-    polytope = local_polytope(len(q), pairs)
+    polytope = pairwise_polytope(len(q), pairs)
     c = np.append(q, J)
     A = polytope.A if len(polytope.b) else None
     b = polytope.b if len(polytope.b) else None
@@ -349,7 +349,7 @@ def reference_between(structure, x, truth, w, lam, alpha, beta):
     """max h + λ g over the local polytope between two rays, by linprog; or None."""
     k, pairs = Y_columns(structure), structure.pairs_
     (h, h0), (g, g0) = affine_margin_and_loss(structure, x, truth, w)
-    polytope = local_polytope(k, pairs)
+    polytope = pairwise_polytope(k, pairs)
     rows, limits = [beta * h - g], [g0 - beta * h0]
     rows.append(-h if alpha == np.inf else g - alpha * h)
     limits.append(h0 if alpha == np.inf else alpha * h0 - g0)

@@ -1,0 +1,187 @@
+"""Graphs as users pass them, checked, and as `GraphOracle` takes them."""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm.structures import validation
+from sklearn_structsvm.structures.base import as_list
+
+# How errors name the features of nodes.
+NODE_WORDS = {"part": "[0]", "place": "node"}
+
+
+def check_graphs(X, n_features=None, n_edge_features=None, *, attractive=False):
+    """X as a list of tuples (features, edges, edge features).
+
+    Raises
+    ------
+    ValueError
+        Naming the item: see `validation.check_items` for the features. Edges must be
+        pairs of different nodes. Either all graphs have edge features or none, one row
+        for each edge, and nonnegative if `attractive`.
+    """
+    X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
+    features = validation.check_items(
+        [x[0] for x in X], n_features, kind="graph", **NODE_WORDS
+    )
+    edges = [
+        _check_edges(x[1], item.shape[0], i)
+        for i, (x, item) in enumerate(zip(X, features, strict=True))
+    ]
+    edge_features = _check_edge_features([x[2] for x in X], edges, n_edge_features)
+    if attractive:
+        _check_not_negative(edge_features)
+    return list(zip(features, edges, edge_features, strict=True))
+
+
+def check_graph_labels(y, X):
+    """Labels of graphs that `check_graphs` returned, with weights if y has them."""
+    labels, weights = zip(*map(split_weights, as_list(y, "y")), strict=True)
+    labels = validation.check_labels(list(labels), [x[0] for x in X], **NODE_WORDS)
+    return [
+        own if w is None else (own, _check_weights(w, len(own), i))
+        for i, (own, w) in enumerate(zip(labels, weights, strict=True))
+    ]
+
+
+def split_weights(y):
+    """Labels and node weights of an item of y; None for no weights."""
+    if isinstance(y, (tuple, list)) and len(y) == 2 and np.ndim(y[0]) == 1:
+        return y[0], y[1]
+    return y, None
+
+
+def pair_weights(transition, k):
+    """The weight of each pair of k labels, shape (k, k), as an index; -1 for none."""
+    if not transition:
+        return np.full((k, k), -1, dtype=np.intc)
+    if transition == "potts":
+        return (np.eye(k) - 1).astype(np.intc)
+    if transition == "symmetric":
+        places = np.zeros((k, k), dtype=np.intc)
+        upper = np.triu_indices(k)
+        places[upper] = places.T[upper] = np.arange(len(upper[0]))
+        return places
+    return np.arange(k * k, dtype=np.intc).reshape(k, k)
+
+
+def rooted_forest(x):
+    """An item of the `parents` of a `GraphOracle`: None if the graph has a cycle."""
+    T, edges = x[0].shape[0], x[1]
+    if len(edges) >= T:
+        return None
+    around = sparse.csr_array(
+        (
+            np.ones(2 * len(edges)),
+            (np.r_[edges[:, 0], edges[:, 1]], np.r_[edges[:, 1], edges[:, 0]]),
+        ),
+        shape=(T, T),
+    )
+    n_parts, part = connected_components(around, directed=False)
+    if len(edges) != T - n_parts:
+        return None
+    edge_of = {}
+    for e, (a, b) in enumerate(edges.tolist()):
+        edge_of[a, b] = edge_of[b, a] = e
+    order, parent = [], np.full(T, -1)
+    for root in np.unique(part, return_index=True)[1]:
+        own, above = breadth_first_order(around, root, directed=False)
+        order.append(own)
+        parent[own[1:]] = above[own[1:]]
+    order = np.concatenate(order)[::-1]
+    edge = [edge_of[v, p] if p >= 0 else -1 for v, p in enumerate(parent.tolist())]
+    return np.stack([order, parent[order], np.array(edge)[order]])
+
+
+def _as_parts(x, i):
+    """The tuple (features, edges, edge features or None)."""
+    if not isinstance(x, (tuple, list)) or len(x) not in (2, 3):
+        size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
+        raise ValueError(
+            f"X[{i}] must be a tuple (features, edges) or (features, edges, "
+            f"edge_features); got {type(x).__name__}{size}."
+        )
+    return (*x, None)[:3]
+
+
+def _check_edges(edges, n_nodes, i):
+    """Edges as an array of shape (m, 2); ValueError unless they join n_nodes nodes."""
+    name = f"X[{i}][1]"
+    edges = as_array(name, edges)
+    if edges.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must hold two integers, the nodes of an edge, in each row; got an "
+            f"array of shape {edges.shape} and type {edges.dtype}."
+        )
+    bad = np.flatnonzero(((edges < 0) | (edges >= n_nodes)).any(axis=1))
+    if len(bad):
+        raise ValueError(
+            f"{name} has the edge {tuple(edges[bad[0]].tolist())}; the nodes of "
+            f"X[{i}][0] are 0 to {n_nodes - 1}."
+        )
+    bad = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if len(bad):
+        raise ValueError(
+            f"{name} has an edge from node {edges[bad[0], 0]} to itself: leave it out."
+        )
+    return np.ascontiguousarray(edges, dtype=np.intp)
+
+
+def _check_edge_features(given, edges, n_features):
+    """Features of the edges of each graph; ones if no graph has any."""
+    has_features = given[0] is not None
+    for i, item in enumerate(given):
+        if (item is not None) != has_features:
+            raise ValueError(
+                f"Either all graphs must have edge features, or none; X[{i}] has "
+                f"{'none' if item is None else 'some'}, and X[0] has "
+                f"{'some' if has_features else 'none'}."
+            )
+    if not has_features:
+        if n_features not in (None, 1):
+            raise ValueError(
+                f"The edges of X have no features, but had {n_features} in fit."
+            )
+        return [np.ones((len(own), 1)) for own in edges]
+    some = [i for i, own in enumerate(edges) if len(own)]
+    checked = iter(())
+    if some:
+        words = {"part": "[2]", "kind": "graph", "place": "edge"}
+        checked = iter(
+            validation.check_items([given[i] for i in some], n_features, **words)
+        )
+    result = []
+    for i, own in enumerate(edges):
+        item = next(checked) if len(own) else None
+        if item is not None and item.shape[0] != len(own):
+            raise ValueError(
+                f"X[{i}][2] has {item.shape[0]} rows for the {len(own)} edges of "
+                f"X[{i}][1]."
+            )
+        result.append(item)
+    known = [item.shape[1] for item in result if item is not None]
+    width = known[0] if known else n_features or np.shape(given[0])[-1]
+    is_sparse = any(sparse.issparse(item) for item in result)
+    none = sparse.csr_array((0, width)) if is_sparse else np.empty((0, width))
+    return [none if item is None else item for item in result]
+
+
+def _check_not_negative(edge_features):
+    for i, item in enumerate(edge_features):
+        values = item.data if sparse.issparse(item) else item
+        if (values < 0).any():
+            raise ValueError(
+                f"X[{i}][2] has the value {values[values < 0].flat[0]}: with "
+                "attractive=True the features of edges must be >= 0."
+            )
+
+
+def _check_weights(weights, n_nodes, i):
+    weights = as_floats(f"y[{i}][1]", weights, n_nodes)
+    if (weights < 0).any():
+        raise ValueError(f"y[{i}][1] has the weight {weights.min()}; weights are >= 0.")
+    return weights
