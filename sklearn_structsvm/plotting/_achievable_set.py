@@ -1,4 +1,4 @@
-"""The achievable confusion matrices in a plane, and what a solver finds among them."""
+"""The achievable confusion matrices in a plane, and the best one found by a solver."""
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -9,14 +9,16 @@ from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
+    Display,
     axes_or_new,
     full_names,
+    legend_prefix,
     show_legend_below,
 )
 from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
 from sklearn_structsvm.plotting._plane import ConfusionPlane
 
-# The axes end this much beyond the largest coordinates.
+# Margin of the axes, as a share of the largest coordinates.
 _MARGIN = 0.03
 
 _SET_STYLE = {"alpha": 0.12, "linewidth": 0, "zorder": 0.5}
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class AchievableSetDisplay:
+class AchievableSetDisplay(Display):
     """Plot of the set of achievable confusion matrices and of the best one.
 
     The confusion matrices of all randomized classifiers based on given class
@@ -117,8 +119,6 @@ class AchievableSetDisplay:
     ('Recall of 0', 'Recall of 1')
     """
 
-    ax_: "Axes"
-
     def __init__(
         self,
         *,
@@ -180,7 +180,7 @@ class AchievableSetDisplay:
         """
         ax = axes_or_new(ax, "AchievableSetDisplay.plot")
         name = self.name if name is None else name
-        prefix = "" if name is None else f"{name}, "
+        prefix = legend_prefix(name)
         marks = {"color": _MARK_COLOR, **full_names(mark_kw or {})}
         self._draw_sets(ax, name, prefix, full_names(line_kw))
         self._draw_contours(ax, {**_CONTOUR_STYLE, **(contour_kw or {})}, marks)
@@ -191,11 +191,9 @@ class AchievableSetDisplay:
         ax.set(xlim=(left, right), ylim=(bottom, top))
         ax.set_xlabel(x_name, **NO_MATH)
         ax.set_ylabel(y_name, **NO_MATH)
-        # Below the axes: the set may reach any corner of them.
+        # Below the axes, because the set may fill any corner of them.
         show_legend_below(ax)
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
+        return self._finish(ax)
 
     def _draw_sets(self, ax, name, prefix, style):
         outline = np.asarray(self.achievable, dtype=np.float64)
@@ -238,7 +236,7 @@ class AchievableSetDisplay:
             "solver's path",
             **{"linestyle": "-", "linewidth": 1.0, "marker": ".", "zorder": 3, **style},
         )
-        # One classifier is the mixture itself.
+        # A single classifier is the mixture itself.
         several = np.size(self.classifiers) > 2
         self.classifiers_ = draw(
             self.classifiers if several else None,
@@ -409,7 +407,7 @@ class AchievableSetDisplay:
 
     @classmethod
     def _of(cls, sample, plane, confusions, weights, path, name, contours=True):
-        """A display of a sample, and of a mixture of classifiers with `confusions`."""
+        """Display of a sample and of a mixture of the classifiers with `confusions`."""
         feasible = found = classifiers = None
         if sample.task.constraints:
             feasible = plane.feasible(sample.lmo, sample.task.constraints)

@@ -1,6 +1,6 @@
-"""Weights of a chain: what follows on what, and which features speak for a label."""
+"""Weights of a chain: transitions, and the features with the largest weights."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,19 +8,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
-from sklearn_structsvm.plotting._common import NO_MATH, axes_or_new
+from sklearn_structsvm.plotting._common import NO_MATH, Display, axes_or_new
 
-# Room for a row or a column of a heat map, for its axis and color bar, and for a letter
-# of a name, in inches.
+# In inches: a row or column of a heat map, its axis and color bar, a letter of a name.
 _CELL = 0.24
 _AROUND = 1.6
 _LETTER = 0.08
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-
-class ChainWeightsDisplay:
+class ChainWeightsDisplay(Display):
     """Heat maps of transition weights and of the largest feature weights.
 
     The left map shows the score of each label (column) after each label (row). The right
@@ -69,8 +65,6 @@ class ChainWeightsDisplay:
     >>> [image.get_array().shape for image in display.images_]
     [(3, 3), (5, 3)]
     """
-
-    ax_: "Axes"
 
     def __init__(
         self,
@@ -190,12 +184,10 @@ class ChainWeightsDisplay:
             axes.set_yticks(range(len(rows)), map(str, rows), **NO_MATH)
             axes.tick_params(labelsize="small")
             axes.set(xlabel="Label", ylabel=row_name, title=title)
-            # As high as the cells, where these are squares.
+            # As high as the map if its cells are squares.
             axes.figure.colorbar(image, ax=axes, shrink=len(rows) / tallest)
             self.images_.append(image)
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
-        return self
+        return self._finish(self.axes_[0])
 
     def _names(self, emission):
         if self.feature_names is None:
@@ -224,7 +216,7 @@ class ChainWeightsDisplay:
 
 
 def _names_before_the_end(pipeline):
-    """Names of what the last step is handed, None where some step does not tell."""
+    """Names of the features of the last step; None if some step has no names."""
     try:
         return pipeline[:-1].get_feature_names_out()
     except AttributeError:  # as of a FeatureHasher
@@ -232,7 +224,7 @@ def _names_before_the_end(pipeline):
 
 
 def _heaviest(emission, n_features):
-    """Features by their largest absolute weight, grouped by the label that has it."""
+    """The features with the largest absolute weights, grouped by label."""
     label = np.abs(emission).argmax(axis=1)
     weight = emission[np.arange(len(emission)), label]
     # Stable, so that equal weights are shown in the order of the features.

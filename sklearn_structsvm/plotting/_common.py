@@ -1,20 +1,35 @@
-"""What the displays share."""
+"""Shared by all displays: axes, legends, bands."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-# The band is seen through, so that several of them can overlap.
-BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
+# Bands are transparent, so that several of them can overlap.
+_BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
 
-# Labels of the data are drawn as they are, and "a$^$b" is no formula.
+# For labels of the data: "a$^$b" is not a formula.
 NO_MATH: dict[str, Any] = {"parse_math": False}
 
-# A legend below the axes is this many of its font's sizes below them: in points, so that
-# the x label has its room whatever the size of the axes.
+# Distance of a legend below the axes, in font sizes: it leaves room for the x label in
+# axes of any size.
 _LEGEND_BELOW = 4.5
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Display:
+    """Base class of the displays."""
+
+    ax_: "Axes"
+    figure_: Any
+
+    def _finish(self, ax: "Axes") -> Self:
+        """Store the axes drawn into, and return the display."""
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def axes_or_new(ax, caller):
-    """`ax`, or the axes of a new figure; ImportError where matplotlib is missing."""
+    """`ax`, or the axes of a new figure; ImportError if matplotlib is missing."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -34,8 +49,22 @@ def full_names(line_kw):
     return cbook.normalize_kwargs(line_kw, Line2D)
 
 
+def band(ax, x, low, high, color, fill_between_kw):
+    """A transparent band between two curves."""
+    style = {"color": color, **_BAND_STYLE, **(fill_between_kw or {})}
+    return ax.fill_between(x, low, high, **style)
+
+
+def legend_prefix(name):
+    """Start of the legend's entries for the lines of one display."""
+    return "" if name is None else f"{name}, "
+
+
 def show_legend(ax, labels_of_data=(), **legend_kw):
-    """A legend where there is something to tell apart."""
+    """A legend, if anything in the axes has a label.
+
+    Entries among `labels_of_data` are not read as formulas.
+    """
     if ax.get_legend_handles_labels()[0]:
         for text in ax.legend(**legend_kw).get_texts():
             if text.get_text() in labels_of_data:
@@ -43,7 +72,7 @@ def show_legend(ax, labels_of_data=(), **legend_kw):
 
 
 def show_legend_below(ax):
-    """A legend below the axes, for what fills all of them."""
+    """A legend below the axes, for plots that fill all of them."""
     show_legend(
         ax,
         loc="upper center",

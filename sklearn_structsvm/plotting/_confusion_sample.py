@@ -18,7 +18,7 @@ from sklearn_structsvm.estimators.complex_metric.task import (
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.loop import History
 
-# A metric for where none is asked for: `make_task` wants one.
+# `make_task` needs a metric even if the user asked for none.
 _ANY_METRIC = "zero_one"
 
 
@@ -43,13 +43,13 @@ class ConfusionSample:
 
     @classmethod
     def of_estimator(cls, estimator, X, y, sample_weight, sensitive_features):
-        """That of a fitted ComplexMetricClassifier on any examples.
+        """The sample of a fitted ComplexMetricClassifier and any examples.
 
         Raises
         ------
         NotFittedError
         TypeError
-            For other estimators, and where `lmo` is not "plugin".
+            For other estimators, and if `lmo` is not "plugin".
         """
         check_is_fitted(estimator)
         mixture = getattr(estimator, "mixture_", None)
@@ -92,7 +92,7 @@ class ConfusionSample:
 
     @classmethod
     def of_predictions(cls, y_true, y_proba, problem, metadata, confusion):
-        """That of labels and probabilities, without an estimator.
+        """The sample of given labels and probabilities, without an estimator.
 
         Parameters
         ----------
@@ -102,8 +102,8 @@ class ConfusionSample:
         Raises
         ------
         ValueError
-            For probabilities that do not fit the labels, and for what metric or
-            constraints refuse.
+            If the probabilities do not match the labels, or the metric or a constraint
+            refuses the data.
         """
         (metric, constraints), (labels, sample_weight, groups) = problem, metadata
         y = column_or_1d(y_true)
@@ -136,15 +136,15 @@ class ConfusionSample:
         return self.lmo.confusion(np.broadcast_to(1.0 - np.eye(k), self.cells.shape))
 
     def solve(self, solver, options):
-        """The mixture that a solver finds, and the confusion tensors on its way.
+        """The mixture that a solver finds, and the confusion tensors of its iterates.
 
         Returns
         -------
         confusions : ndarray of shape (n_mixture, m, k, k)
-            Of its classifiers; empty where none meets the constraints.
+            One per classifier; empty if no classifier meets the constraints.
         weights : ndarray of shape (n_mixture,)
         path : list of ndarray of shape (m, k, k)
-            One for each row of the history.
+            One per row of the history, and the final one.
         """
         history, path = History(), []
 

@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.plotting._common import (
-    BAND_STYLE,
+    Display,
     axes_or_new,
+    band,
     full_names,
+    legend_prefix,
     show_legend,
 )
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     r"""Plot of the duality gap, or of primal and dual objective, during a fit.
 
     Each gap check computes the primal objective P and the dual objective D, which enclose
@@ -84,8 +86,6 @@ class ConvergenceDisplay:
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
     ('Time (s)', 'Duality gap')
     """
-
-    ax_: "Axes"
 
     def __init__(
         self, *, history: Mapping[str, ArrayLike], name: str | None = None
@@ -153,18 +153,16 @@ class ConvergenceDisplay:
         style = {"marker": ".", **full_names(line_kw)}
         label = style.pop("label", self.name if name is None else name)
         self.fill_between_ = self.not_positive_ = None
-        # Nothing but zeros, of a problem without losses, has no logarithmic axis.
+        # Without losses all objectives are 0, which a logarithmic axis cannot show.
         if y == "dual_gap" or values["objective"].max() > 0:
             ax.set_yscale("log", nonpositive="clip")
         if y == "dual_gap":
             self._plot_gap(ax, values, x, label, style)
         else:
-            self._plot_objectives(ax, values, x, label, style, fill_between_kw or {})
+            self._plot_objectives(ax, values, x, label, style, fill_between_kw)
         ax.set(xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
         show_legend(ax)
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
+        return self._finish(ax)
 
     def _plot_gap(self, ax, values, x, label, style):
         gap = values["dual_gap"]
@@ -192,7 +190,7 @@ class ConvergenceDisplay:
             )
 
     def _plot_objectives(self, ax, values, x, label, style, fill_between_kw):
-        prefix = "" if label is None else f"{label}, "
+        prefix = legend_prefix(label)
         primal, dual = (values[key] for key in _OBJECTIVES)
         upper = ax.plot(values[x], primal, label=f"{prefix}primal (upper bound)", **style)
         color = upper[0].get_color()
@@ -203,9 +201,7 @@ class ConvergenceDisplay:
             **{"color": color, "linestyle": "--", **style},
         )
         self.lines_ = upper + lower
-        self.fill_between_ = ax.fill_between(
-            values[x], dual, primal, **{"color": color, **BAND_STYLE, **fill_between_kw}
-        )
+        self.fill_between_ = band(ax, values[x], dual, primal, color, fill_between_kw)
 
     @classmethod
     def from_history(
@@ -296,7 +292,7 @@ class ConvergenceDisplay:
 
 
 def _checked(history, keys):
-    """The entries under `keys` as float arrays of one length, at least one."""
+    """The entries under `keys` as nonempty float arrays of equal length."""
     if not isinstance(history, Mapping):
         raise TypeError(f"history must be a dict of arrays; got {history!r}.")
     values = {}

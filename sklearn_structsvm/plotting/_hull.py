@@ -1,34 +1,34 @@
-"""A convex set in the plane, found through its support function."""
+"""Outlines of convex sets in the plane, computed from their support function."""
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-# The first directions: of the axes, counterclockwise.
+# First directions: those of the axes, counterclockwise.
 _FIRST = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 
-# Slopes of the directions of a sweep in each quadrant: decimal logarithms.
+# A sweep has these directions in each quadrant: decimal logarithms of their slopes.
 _SLOPES = np.linspace(-2.5, 2.5, 201)
 
-# Points nearer to each other than this share of the set's size are one.
+# Points count as one if their distance is below this share of the set's size.
 _SAME = 1e-9
 
 
 def convex_outline(support, *, tol=1e-3, max_calls=400):
-    """Vertices of a polygon within a convex set that is all of the set but for `tol`.
+    """Vertices of a polygon inside a convex set that covers the set up to `tol`.
 
-    Where the direction normal to an edge finds a point beyond it, that point becomes a
-    vertex; where it finds none, the edge is one of the set. So a polygon is found
-    exactly, with two calls for each of its vertices, and any other set to `tol`.
+    Each edge is tested in the direction of its normal. If the set has a point beyond the
+    edge, that point becomes a vertex; if not, the edge is final. A polygon is thus found
+    exactly, with two calls per vertex, and any other set up to `tol`.
 
     Parameters
     ----------
     support : callable
-        Direction d (2,) -> the point (2,) of the set where <d, point> is largest.
+        Maps a direction d (2,) to the point (2,) of the set with the largest <d, point>.
     tol : float, default=1e-3
-        No point of the set is further than this beyond an edge, as a share of the set's
-        larger side, unless `max_calls` was reached.
+        Largest distance of a point of the set from the polygon, as a share of the set's
+        larger side. It is not guaranteed if `max_calls` is reached.
     max_calls : int, default=400
-        Of `support`.
+        Maximum number of calls of `support`.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def convex_outline(support, *, tol=1e-3, max_calls=400):
     points = _without_repeats(points, _SAME * size)
     if len(points) < 2:
         return np.array(points)
-    # Whether the edge from a point to the next one may have something beyond it.
+    # Whether the set may have a point beyond the edge from each vertex to the next.
     is_open = [True] * len(points)
     while any(is_open) and n_calls < max_calls:
         refined, still_open = [], []
@@ -70,15 +70,15 @@ def convex_outline(support, *, tol=1e-3, max_calls=400):
 
 
 def swept_outline(point_of):
-    """Vertices of the convex hull of the points that many directions lead to.
+    """Vertices of the convex hull of the points found in many directions.
 
-    For what is no support function, only nearly so: then a direction may lead to a point
-    that is within the hull, and the next one to it beyond.
+    For a function that is only approximately a support function: the point found in one
+    direction may be inside the hull of those found in neighboring directions.
 
     Parameters
     ----------
     point_of : callable
-        Direction d (2,) -> a point (2,).
+        Maps a direction d (2,) to a point (2,).
 
     Returns
     -------
@@ -98,7 +98,7 @@ def swept_outline(point_of):
 
 
 def _beyond(support, p, q, tol):
-    """A point of the set that is more than `tol` to the right of p -> q, or None."""
+    """A point of the set more than `tol` to the right of the edge p -> q, or None."""
     along = q - p
     outward = np.array([along[1], -along[0]]) / np.hypot(*along)
     r = np.asarray(support(outward), dtype=np.float64)
@@ -106,7 +106,7 @@ def _beyond(support, p, q, tol):
 
 
 def _without_repeats(points, tol):
-    """Points in order, without those that are close to one before."""
+    """Points in order, without those closer than `tol` to an earlier one."""
     kept = []
     for point in points:
         if all(np.abs(point - other).max() > tol for other in kept):

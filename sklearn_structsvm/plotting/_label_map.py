@@ -1,4 +1,4 @@
-"""The labelings of one example as slack rescaling's search sees them."""
+"""All labelings of one example in the plane of slack rescaling's search."""
 
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, check_sparse
-from sklearn_structsvm.plotting._common import axes_or_new, show_legend_below
+from sklearn_structsvm.plotting._common import Display, axes_or_new, show_legend_below
 from sklearn_structsvm.solvers.blocks._slack_oracle import points_of
 from sklearn_structsvm.solvers.blocks.slack_search import (
     SearchName,
@@ -17,20 +17,20 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
     find_most_violating,
 )
 
-# Points of the curve on which all labelings are as violating as the one found.
+# Number of points of the curve g h = const through the labeling found.
 _N_CURVE = 200
-# The axes end this much beyond the outermost point.
+# The axes are this many times as long as the outermost point needs.
 _MARGIN = 1.08
-# Below the axis g = 0, for the true labeling to be seen as a whole.
+# Share of the height below g = 0, so that the mark of the true labeling is not cut.
 _BELOW = 0.04
-# The first query is drawn as pale as this, the last one opaque.
+# Opacity of the first query; the last one is opaque.
 _PALEST = 0.35
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class LabelMapDisplay:
+class LabelMapDisplay(Display):
     r"""Plot of the labelings of one example by margin and loss, with a search.
 
     A labeling y is drawn at its margin violation :math:`h(y) = 1 + f(y) - f(y_{true})`
@@ -94,7 +94,6 @@ class LabelMapDisplay:
     (32, 2)
     """
 
-    ax_: "Axes"
     true_: Any
     found_: Any
 
@@ -257,14 +256,12 @@ class LabelMapDisplay:
             xlabel="Margin violation h = 1 + f(y) - f(y_true)",
             ylabel="Loss g = L(y_true, y)",
         )
-        # Below the axes: lines and curve run through all of their corners.
+        # Below the axes: the lines and the curve cross all corners of the axes.
         show_legend_below(ax)
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
+        return self._finish(ax)
 
     def _draw_queries(self, ax, right, top, name):
-        """Lines of equal h + λ g within their angles, answers, and the angles' sides."""
+        """Per query: its angle, its answer, the line of equal h + λ g through the answer."""
         self.lines_, self.answers_, self.rays_ = [], [], []
         trace = self.result.trace
         if trace is None:
@@ -314,8 +311,8 @@ def _one_example(structure, x, y):
 
 
 def _all_labelings(structure, X, oracle, most):
-    """Every labeling of X[0], block 0, as the oracle encodes it; None for too many."""
-    if not oracle.thread_safe:  # A structure in Python: it alone knows its labelings.
+    """All labelings of X[0] as the oracle encodes them; None if they are too many."""
+    if not oracle.thread_safe:  # Only a structure in Python knows its labelings.
         return None
     n_labels = len(oracle.decode(np.zeros(oracle.n_weights)))
     n_values = 2
@@ -332,7 +329,7 @@ def _all_labelings(structure, X, oracle, most):
 
 
 def _line_in_angle(lam, highest, alpha, beta, top):
-    """Ends of the line h + lam g = highest between the rays, below `top` if vertical."""
+    """Ends of the line h + lam g = highest between two rays; `top` ends vertical ones."""
     ends = []
     for slope in (beta, alpha):
         if not np.isfinite(slope):

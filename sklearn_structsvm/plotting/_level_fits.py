@@ -1,4 +1,4 @@
-"""Fits at several levels of a constraint, and what they reach on held-out examples."""
+"""Cross-validated fits at several levels of a constraint."""
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -11,7 +11,7 @@ from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
-# A parity between groups has both parameters, and `bound` says which of them counts.
+# A parity between groups has both parameters; its `bound` says which one it uses.
 _NOT_USED_WITH = {"slack": "ratio", "ratio": "difference"}
 
 MEASURES = ("train_scores", "test_scores", "train_violations", "test_violations")
@@ -23,18 +23,18 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
     Parameters
     ----------
     estimator : ComplexMetricClassifier
-        Cloned.
+        It is cloned, not changed.
     param_name : str or sequence of str
-        Of the constraints, as `get_params` has it.
+        Parameters of the constraints, as named by `get_params`.
     weights, groups : array-like of shape (n,) or None
         `sample_weight` and `sensitive_features`.
 
     Returns
     -------
     results : dict of ndarray of shape (n_levels, n_splits)
-        `MEASURES`; NaN where no classifier meets the constraints.
+        One array per name in `MEASURES`; NaN if no classifier meets the constraints.
     unconstrained : ndarray of shape (n_splits,)
-        Held-out scores of fits without constraints.
+        Held-out scores without constraints.
     """
     constraints = [_at_level(estimator, param_name, level) for level in levels]
     for name, data in (("X", X), ("y", y), ("sample_weight", weights)):
@@ -55,7 +55,7 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
 
 
 def _at_level(estimator, param_name, level):
-    """Copies of the constraints, at a level."""
+    """Copies of the constraints with `param_name` set to `level`."""
     names = [param_name] if isinstance(param_name, str) else list(param_name)
     model = clone(estimator)
     known = model.get_params()
@@ -76,7 +76,7 @@ def _at_level(estimator, param_name, level):
 
 
 class _Part:
-    """The rows of a split's part."""
+    """Training or test rows of a split, with their metadata."""
 
     def __init__(self, X, y, weights, groups, rows):
         self.X, self.y = _safe_indexing(X, rows), _safe_indexing(y, rows)
@@ -112,15 +112,15 @@ def _fit_split(estimator, constraints, train, test):
 
 
 def _score(model, part):
-    """Of the expected confusion matrix."""
+    """Score of the expected confusion matrix."""
     scorer = model.metric_.scorer(response="predict_proba")
     return scorer(model, part.X, part.y, **part.metadata)
 
 
 def _violation(model, constraints, part):
-    """The largest of the constraints, of the expected confusion matrix.
+    """Largest violation of a constraint by the expected confusion matrix.
 
-    NaN where the part has no example of a group that a constraint names.
+    NaN if the part has no example of a group that a constraint names.
     """
     try:
         return max(
@@ -130,5 +130,5 @@ def _violation(model, constraints, part):
             for constraint in constraints
         )
     except ValueError:
-        # The fit would not be here if the constraints made no sense for what it was to.
+        # The constraints are valid, or the fit would have failed: a group is missing.
         return np.nan

@@ -9,9 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_floats, check_choice
 from sklearn_structsvm.plotting._common import (
-    BAND_STYLE,
+    Display,
     axes_or_new,
+    band,
     full_names,
+    legend_prefix,
     show_legend,
 )
 from sklearn_structsvm.solvers.blocks.path import RegularizationPath
@@ -23,14 +25,14 @@ _PATH_Y_LABELS = {
 }
 _KINDS = ("score", *_PATH_Y_LABELS)
 
-# Paths of many coefficients leave no room for the legend inside the axes.
+# The paths of many coefficients fill the axes, so their legend is beside them.
 _BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class RegularizationPathDisplay:
+class RegularizationPathDisplay(Display):
     r"""Plot of cross-validated scores against C, or of a regularization path.
 
     A path has breakpoints :math:`\lambda_0 > \lambda_1 > \dots` and weights :math:`w^j`
@@ -103,8 +105,6 @@ class RegularizationPathDisplay:
     ['mean ± std over 2 folds', 'chosen C = 1']
     """
 
-    ax_: "Axes"
-
     def __init__(
         self,
         *,
@@ -175,7 +175,7 @@ class RegularizationPathDisplay:
         if self.kind == "score":
             if score_name is None:
                 score_name = "Score" if self.score_name is None else self.score_name
-            self._plot_scores(ax, params, values, label, style, fill_between_kw or {})
+            self._plot_scores(ax, params, values, label, style, fill_between_kw)
             ax.set(xlabel="Regularization parameter C", ylabel=score_name)
         else:
             draw = self._plot_gaps if self.kind == "gap" else self._plot_steps
@@ -192,26 +192,19 @@ class RegularizationPathDisplay:
                 ylabel=_PATH_Y_LABELS[self.kind],
             )
         show_legend(ax, **(_BESIDE if self.kind == "coefs" else {}))
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
+        return self._finish(ax)
 
     def _plot_scores(self, ax, Cs, scores, label, style, fill_between_kw):
         order = np.argsort(Cs)
         Cs, scores = Cs[order], scores[order]
         mean, std = scores.mean(axis=1), scores.std(axis=1)
         folds = f"mean ± std over {scores.shape[1]} folds"
-        prefix = "" if label is None else f"{label}, "
+        prefix = legend_prefix(label)
         self.lines_ = ax.plot(
             Cs, mean, **{"marker": ".", "label": prefix + folds, **style}
         )
         color = self.lines_[0].get_color()
-        self.fill_between_ = ax.fill_between(
-            Cs,
-            mean - std,
-            mean + std,
-            **{"color": color, **BAND_STYLE, **fill_between_kw},
-        )
+        self.fill_between_ = band(ax, Cs, mean - std, mean + std, color, fill_between_kw)
         if self.reference is not None:
             self.reference_ = ax.axvline(
                 self.reference,
@@ -221,7 +214,7 @@ class RegularizationPathDisplay:
             )
 
     def _plot_gaps(self, ax, lambdas, gaps, label, style):
-        # Not joined: between two breakpoints the gap grows up to ε.
+        # Points without a line: between two breakpoints the gap grows up to ε.
         self.lines_ = ax.plot(
             lambdas,
             gaps,
@@ -235,19 +228,19 @@ class RegularizationPathDisplay:
                 linestyle="--",
                 label=rf"$\varepsilon$ = {self.reference:.3g}",
             )
-        # Seen against zero, the gaps and ε can be compared.
+        # An axis from 0 on shows how large the gaps are relative to ε.
         if ax.get_ylim()[0] > 0:
             ax.set_ylim(bottom=0)
 
     def _plot_steps(self, ax, lambdas, values, label, style):
-        # In decreasing λ each value holds from its breakpoint up to the next one. A
-        # single point makes no line.
+        # As λ decreases, each value holds from its breakpoint to the next one. A single
+        # breakpoint has no line, so it gets a marker.
         marker = "." if len(lambdas) == 1 else "none"
         style = {"drawstyle": "steps-post", "marker": marker, **style}
         if self.kind == "norm":
             self.lines_ = ax.plot(lambdas, values, label=label, **style)
             return
-        prefix = "" if label is None else f"{label}, "
+        prefix = legend_prefix(label)
         self.lines_ = []
         for column, values_of_one in enumerate(values.T):
             index = column if self.coef_indices is None else self.coef_indices[column]
@@ -360,11 +353,11 @@ class RegularizationPathDisplay:
         if kind == "gap":
             values, reference = path.gaps, path.eps
         elif kind == "norm":
-            # Unlike np.linalg.norm, without a second array of shape (J, d).
+            # np.linalg.norm would allocate a second array of shape (J, d).
             values = np.sqrt(np.einsum("jd,jd->j", path.coefs, path.coefs))
         else:
             coefs = np.asarray(path.coefs)
-            # Unlike the maximum of np.abs(coefs), again without such an array.
+            # np.abs(coefs) would allocate such an array, too.
             largest = np.maximum(coefs.max(axis=0), -coefs.min(axis=0))
             indices = np.argsort(-largest, kind="stable")[:n_coefs]
             values = coefs[:, indices]
@@ -380,7 +373,7 @@ class RegularizationPathDisplay:
 
 
 def _require(obj, attributes, name, wanted):
-    """TypeError, naming what is missing, where an object is of the wrong kind."""
+    """Raise a TypeError that names the first missing attribute, if there is one."""
     for attribute in attributes:
         if not hasattr(obj, attribute):
             raise TypeError(
@@ -389,7 +382,7 @@ def _require(obj, attributes, name, wanted):
 
 
 def _checked(kind, param_range, values):
-    """Float arrays of the shapes that `kind` asks for."""
+    """Both as float arrays, whose shapes must match `kind`."""
     params = as_floats("param_range", param_range, "n_params")
     values = np.asarray(values, dtype=np.float64)
     if not params.size:

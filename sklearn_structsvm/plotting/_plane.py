@@ -1,4 +1,4 @@
-"""Confusion tensors seen in a plane of two of their entries."""
+"""Projection of confusion tensors onto two of their entries."""
 
 import numpy as np
 
@@ -8,15 +8,15 @@ from sklearn_structsvm.plotting._hull import convex_outline, swept_outline
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
-# Points to a side at which a metric is evaluated for its contours.
+# Contours of a metric: its values on a grid of this many points a side.
 _N_GRID = 81
 
-# How exactly outlines are found, as a share of the set's larger side: less than a pixel;
-# about a pixel where each point takes a program of its own.
+# Accuracy of outlines, as a share of the set's larger side: less than a pixel, or about
+# a pixel if each point takes a program of its own.
 OUTLINE_TOL = 1e-3
 FEASIBLE_TOL = 5e-3
 
-# The tolerance and the most iterations of these programs: a tenth of what is seen.
+# Limits of these programs: a tenth of the accuracy that is visible.
 _PROGRAM_TOL = 5e-4
 _PROGRAM_ITER = 200
 
@@ -30,9 +30,10 @@ class ConfusionPlane:
     entries : pair, each a label or a pair (label, prediction), or None
         A label stands for its diagonal entry; None for the first two labels.
     normalize : bool
-        Divide by the row sum: recalls, and shares of a label's examples.
+        Whether to divide by the row sum, so that entries are shares of a label's
+        examples, such as recalls.
     group : group or None
-        Count the examples of this group only.
+        Count only the examples of this group.
 
     Attributes
     ----------
@@ -40,12 +41,12 @@ class ConfusionPlane:
         The coordinates of C are <U[0], C> and <U[1], C>.
     names : list of two str
     limits : ndarray of shape (2,)
-        What the coordinates cannot be above.
+        Upper bounds of the coordinates.
 
     Raises
     ------
     ValueError
-        For entries, labels or groups that are not there, or without examples.
+        For entries, labels or groups that do not exist or have no examples.
     """
 
     def __init__(self, cells, entries=None, *, normalize=True, group=None):
@@ -75,7 +76,7 @@ class ConfusionPlane:
         return flat @ self.U.reshape(2, -1).T
 
     def achievable(self, lmo):
-        """Outline of the confusion tensors of an LMO's classifiers and their mixtures."""
+        """Outline of the confusion tensors of all mixtures of an LMO's classifiers."""
 
         def support(direction):
             C, _, _ = lmo(-np.tensordot(direction, self.U, axes=1))
@@ -86,7 +87,7 @@ class ConfusionPlane:
         return swept_outline(support)
 
     def feasible(self, lmo, constraints):
-        """Outline of those that meet constraints; without rows where none does."""
+        """Outline of those that meet the constraints; without rows if none does."""
 
         def support(direction):
             L = -np.tensordot(direction, self.U, axes=1)
@@ -102,9 +103,9 @@ class ConfusionPlane:
             return np.empty((0, 2))
 
     def scores(self, metric):
-        """A metric over the plane, where two coordinates determine the confusion matrix.
+        """A metric over the plane, or None if the coordinates do not determine it.
 
-        So they do for two classes with one coordinate of each label.
+        They do for two classes, with one coordinate per label and without groups.
 
         Returns
         -------
@@ -134,7 +135,7 @@ class ConfusionPlane:
 
 
 class _Linear(ConfusionMetric):
-    """What `_LinearProblem` says of its function; it has the values itself."""
+    """Properties of the objective of `_LinearProblem`, which computes its values."""
 
     convex = True
     smooth = True
@@ -142,7 +143,7 @@ class _Linear(ConfusionMetric):
 
 
 class _LinearProblem(ConfusionProblem):
-    """min <L, C> under constraints, for an L of all cells."""
+    """min <L, C> under constraints, L of shape (m, k, k): one loss matrix per cell."""
 
     def __init__(self, L, lmo, cells, constraints):
         super().__init__(_Linear(), lmo, cells, constraints)
@@ -162,7 +163,7 @@ class _LinearProblem(ConfusionProblem):
 
 
 def _read_entries(entries, cells):
-    """Two pairs of indices (label, prediction)."""
+    """Indices (label, prediction) of both entries."""
     if isinstance(entries, str) or not hasattr(entries, "__len__") or len(entries) != 2:
         raise ValueError(
             f"entries must be two labels or pairs (label, prediction); got {entries!r}."

@@ -9,26 +9,31 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
-from sklearn_structsvm.plotting._common import NO_MATH, axes_or_new, show_legend_below
+from sklearn_structsvm.plotting._common import (
+    NO_MATH,
+    Display,
+    axes_or_new,
+    show_legend_below,
+)
 
-# Probabilities below this are not written into their cells.
+# Cells with a smaller probability stay empty.
 _WRITTEN = 0.01
-# Width of a position and height of a label or a legend's line, in inches, and what there
-# is around them.
+# In inches: the width of a position, the height of a label (or of a line of the legend),
+# and the margin around all of them.
 _POSITION = 0.75
 _LABEL = 0.42
 _AROUND = 1.6
-# In heights of a label: numbers stand above the middle of their cell by this, lines of
-# taggings below it, the best one lowest and the others this far apart.
+# In heights of a label: numbers are this far above the middle of their cell; the line of
+# the best labeling is this far below it; the next lines follow above, this far apart.
 _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
-# Of the best labelings, as colors alone do not tell them apart.
+# Line styles of the labelings: colors alone do not tell them apart.
 _LINES = "-", "--", ":", "-."
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class TaggingDisplay:
+class TaggingDisplay(Display):
     """Plot of one sequence: label probabilities and the most probable labelings.
 
     Columns are positions, rows are labels, and darker cells are more probable. Lines show
@@ -81,9 +86,6 @@ class TaggingDisplay:
     >>> len(display.lines_), display.image_.get_array().shape == (3, len(X[0]))
     (2, True)
     """
-
-    ax_: "Axes"
-    figure_: Any
 
     def __init__(
         self,
@@ -186,10 +188,10 @@ class TaggingDisplay:
                 f"got {len(tokens)}."
             )
         rows = [[labels.tolist().index(y) for y in tagging] for tagging in self.taggings]
-        self.ax_ = axes_or_new(ax, "TaggingDisplay.plot")
-        self.figure_ = self.ax_.figure
-        if ax is None:
-            self.figure_.set_size_inches(
+        is_new, ax = ax is None, axes_or_new(ax, "TaggingDisplay.plot")
+        figure: Any = ax.figure
+        if is_new:
+            figure.set_size_inches(
                 _POSITION * n_positions + _AROUND,
                 _LABEL * len(labels) + _AROUND,
             )
@@ -199,18 +201,16 @@ class TaggingDisplay:
             "vmax": 1.0,
             "aspect": "auto",
         }
-        self.image_ = self.ax_.imshow(proba.T, **style | imshow_kw)
+        self.image_ = ax.imshow(proba.T, **style | imshow_kw)
         self.text_ = np.full(proba.T.shape, None)
         for t, j in np.argwhere(proba >= _WRITTEN):
             cell = f"{proba[t, j]:.2f}"
             color = "white" if proba[t, j] > 0.5 else "black"
-            text = self.ax_.text(
-                t, j - _ABOVE, cell, ha="center", va="center", color=color
-            )
+            text = ax.text(t, j - _ABOVE, cell, ha="center", va="center", color=color)
             self.text_[j, t] = text
         self.lines_ = []
         for rank, (row, p) in enumerate(zip(rows, self.tagging_proba, strict=True)):
-            (line,) = self.ax_.plot(
+            (line,) = ax.plot(
                 range(n_positions),
                 np.array(row) + _BELOW - _APART * rank,
                 color=f"C{rank + 1}",
@@ -219,9 +219,9 @@ class TaggingDisplay:
                 label=f"p = {p:.3f}",
             )
             self.lines_.append(line)
-        self.ax_.set_xticks(range(n_positions), map(str, tokens), **NO_MATH)
-        self.ax_.set_yticks(range(len(labels)), map(str, labels), **NO_MATH)
-        self.ax_.set(xlim=(-0.5, n_positions - 0.5), ylim=(len(labels) - 0.5, -0.5))
-        self.figure_.colorbar(self.image_, ax=self.ax_, label="Probability of the label")
-        show_legend_below(self.ax_)
-        return self
+        ax.set_xticks(range(n_positions), map(str, tokens), **NO_MATH)
+        ax.set_yticks(range(len(labels)), map(str, labels), **NO_MATH)
+        ax.set(xlim=(-0.5, n_positions - 0.5), ylim=(len(labels) - 0.5, -0.5))
+        figure.colorbar(self.image_, ax=ax, label="Probability of the label")
+        show_legend_below(ax)
+        return self._finish(ax)

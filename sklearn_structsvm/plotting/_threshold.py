@@ -1,4 +1,4 @@
-"""What a threshold of two classes does: precision, recall, metric, constraints."""
+"""Precision, recall, metric and constraints against the threshold of two classes."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -16,22 +16,23 @@ from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
+    Display,
     axes_or_new,
     full_names,
     show_legend,
 )
 
-# More thresholds than this are not told apart on a screen.
+# A screen does not resolve more thresholds than this.
 MOST_THRESHOLDS = 500
 
-# Where a constraint is violated.
+# Background of thresholds that violate a constraint.
 SHADE: dict[str, Any] = {"color": "0.5", "alpha": 0.2, "linewidth": 0}
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class ThresholdDisplay:
+class ThresholdDisplay(Display):
     """Plot of precision, recall and a metric against the decision threshold.
 
     For two classes. Precision and recall are those of the positive label of the metric,
@@ -92,8 +93,6 @@ class ThresholdDisplay:
     True
     """
 
-    ax_: "Axes"
-
     def __init__(
         self,
         *,
@@ -141,36 +140,35 @@ class ThresholdDisplay:
                     f"scores[{name!r}] must have shape {thresholds.shape}; got "
                     f"{values.shape}."
                 )
-        self.ax_ = axes_or_new(ax, "ThresholdDisplay.plot")
-        self.figure_ = self.ax_.figure
+        ax = axes_or_new(ax, "ThresholdDisplay.plot")
         style = full_names(line_kw)
         self.lines_ = [
-            self.ax_.plot(thresholds, values, **{"label": name, **style})[0]
+            ax.plot(thresholds, values, **{"label": name, **style})[0]
             for name, values in curves.items()
         ]
         self.violated_ = self.chosen_ = self.folds_ = None
-        across = self.ax_.get_xaxis_transform()
+        across = ax.get_xaxis_transform()
         if self.violated is not None and np.any(self.violated):
-            self.violated_ = self.ax_.fill_between(
+            self.violated_ = ax.fill_between(
                 thresholds, 0.0, 1.0, where=np.asarray(self.violated, dtype=bool),
                 transform=across, label="constraint violated", **SHADE,
             )  # fmt: skip
         if self.threshold is not None and np.isfinite(self.threshold):
-            self.chosen_ = self.ax_.axvline(
+            self.chosen_ = ax.axvline(
                 self.threshold, color="0.2", linestyle="--", label="chosen"
             )
         if self.cv_thresholds is not None:
             known = np.ravel(self.cv_thresholds)
             known = known[np.isfinite(known)]
-            (self.folds_,) = self.ax_.plot(
+            (self.folds_,) = ax.plot(
                 known, np.zeros(len(known)), transform=across, clip_on=False,
                 color="0.2", marker="|", linestyle="none", label="by each fold",
             )  # fmt: skip
         what = "" if self.label is None else f" of {self.label!r}"
-        self.ax_.set_xlabel(f"Threshold of the probability{what}", **NO_MATH)
-        self.ax_.set_ylabel("Score")
-        show_legend(self.ax_, curves, fontsize="small")
-        return self
+        ax.set_xlabel(f"Threshold of the probability{what}", **NO_MATH)
+        ax.set_ylabel("Score")
+        show_legend(ax, curves, fontsize="small")
+        return self._finish(ax)
 
     @classmethod
     def from_estimator(

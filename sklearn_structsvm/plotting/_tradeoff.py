@@ -1,7 +1,7 @@
-"""What a constraint costs: metric and violation against the constraint's level."""
+"""The price of a constraint: metric and violation against its level."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.plotting._common import (
-    BAND_STYLE,
+    Display,
     axes_or_new,
+    band,
     full_names,
+    legend_prefix,
     show_legend,
 )
 from sklearn_structsvm.plotting._level_fits import MEASURES, fit_at_levels
@@ -19,14 +21,11 @@ from sklearn_structsvm.plotting._level_fits import MEASURES, fit_at_levels
 # Height of the scores' axes relative to that of the violations'.
 _HEIGHTS = (3, 2)
 
-# How a metric of costs, of which less is better, stands on the axis.
+# Prefix of metrics of which less is better: the axis shows their negative.
 _MINUS = "Minus "
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-
-class TradeoffDisplay:
+class TradeoffDisplay(Display):
     """Plot of the metric and the constraint violation against the constraint level.
 
     The upper plot shows the score on training and held-out examples, compared with the
@@ -94,7 +93,6 @@ class TradeoffDisplay:
     ['Score', 'Violation (≤ 0: met)']
     """
 
-    ax_: "Axes"
     lines_: list[Any]
     fill_betweens_: list[Any]
 
@@ -156,32 +154,31 @@ class TradeoffDisplay:
             If matplotlib is not installed.
         """
         levels, results = self._checked()
-        self.axes_ = _two_axes(ax)
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
+        self.axes_ = scores_ax, violations_ax = _two_axes(ax)
         style = full_names(line_kw)
         name = style.pop("label", self.name if name is None else name)
-        prefix = "" if name is None else f"{name}, "
-        band = {**BAND_STYLE, **(fill_between_kw or {})}
+        prefix = legend_prefix(name)
         self.lines_, self.fill_betweens_ = [], []
-        self._draw(self.ax_, levels, results, "scores", prefix, style, band)
-        self._draw_references(levels, results, prefix)
+        self._draw(scores_ax, levels, results, "scores", prefix, style, fill_between_kw)
+        self._draw_references(scores_ax, levels, results, prefix)
         level_name = "Level of the constraint"
         level_name = level_name if self.level_name is None else self.level_name
-        self.ax_.set(ylabel="Score" if self.score_name is None else self.score_name)
-        show_legend(self.ax_, fontsize="small")
-        lowest, violations_ax = self.ax_, self.axes_[1]
+        scores_ax.set(ylabel="Score" if self.score_name is None else self.score_name)
+        show_legend(scores_ax, fontsize="small")
+        lowest = scores_ax
         if violations_ax is not None:
             lowest = violations_ax
-            self._draw(lowest, levels, results, "violations", prefix, style, band)
+            self._draw(
+                lowest, levels, results, "violations", prefix, style, fill_between_kw
+            )
             lowest.axhline(0.0, color="0.3", linewidth=0.8, zorder=1)
             lowest.set(ylabel="Violation (≤ 0: met)")
         lowest.set(xlabel=level_name)
-        return self
+        return self._finish(scores_ax)
 
-    def _draw(self, ax, levels, results, what, prefix, style, band):
-        """Means over the splits: held-out ones with a band, and in training dashed."""
-        color = None if ax is self.ax_ else self.lines_[0].get_color()
+    def _draw(self, ax, levels, results, what, prefix, style, fill_between_kw):
+        """Means over the splits: solid with a band if held out, dashed in training."""
+        color = self.lines_[0].get_color() if self.lines_ else None
         for part, label, linestyle in (
             ("test", "held out", "-"),
             ("train", "training", "--"),
@@ -189,7 +186,7 @@ class TradeoffDisplay:
             values = results.get(f"{part}_{what}")
             if values is None:
                 continue
-            # A level that some split cannot reach has no mean over all of them.
+            # NaN, thus a gap in the line, if no classifier meets the level in some split.
             mean = values.mean(axis=1)
             defaults = {"marker": ".", "linestyle": linestyle, "color": color}
             defaults["label"] = prefix + label
@@ -198,17 +195,15 @@ class TradeoffDisplay:
             if part == "test" and values.shape[1] > 1:
                 std = values.std(axis=1)
                 self.fill_betweens_.append(
-                    ax.fill_between(
-                        levels, mean - std, mean + std, **{"color": color, **band}
-                    )
+                    band(ax, levels, mean - std, mean + std, color, fill_between_kw)
                 )
 
-    def _draw_references(self, levels, results, prefix):
-        """The score without constraints, and the levels that cannot be reached."""
+    def _draw_references(self, ax, levels, results, prefix):
+        """The score without constraints, and marks at levels that cannot be met."""
         self.reference_ = self.infeasible_ = None
         color = self.lines_[0].get_color()
         if self.unconstrained_scores is not None:
-            self.reference_ = self.ax_.axhline(
+            self.reference_ = ax.axhline(
                 np.mean(self.unconstrained_scores),
                 color=color,
                 linestyle=":",
@@ -216,11 +211,11 @@ class TradeoffDisplay:
             )
         missing = np.isnan(results["test_scores"]).any(axis=1)
         if missing.any():
-            # On the lower edge of the axes, whatever their range.
-            (self.infeasible_,) = self.ax_.plot(
+            # In units of the axes: on the lower edge whatever the range of the scores.
+            (self.infeasible_,) = ax.plot(
                 levels[missing],
                 np.zeros(missing.sum()),
-                transform=self.ax_.get_xaxis_transform(),
+                transform=ax.get_xaxis_transform(),
                 clip_on=False,
                 color=color,
                 marker="^",
@@ -229,7 +224,7 @@ class TradeoffDisplay:
             )
 
     def _checked(self):
-        """Levels in order, and the results of shape (n_levels, n_splits) by name."""
+        """Sorted levels, and a dict of results of shape (n_levels, n_splits)."""
         levels = np.asarray(self.levels, dtype=np.float64)
         if levels.ndim != 1 or not levels.size:
             raise ValueError(
@@ -343,7 +338,7 @@ class TradeoffDisplay:
 
 
 def _two_axes(ax):
-    """Axes for scores and violations, shape (2,); of a new figure for None."""
+    """Axes for scores and violations, shape (2,); a new figure if `ax` is None."""
     if ax is None:
         figure = axes_or_new(None, "TradeoffDisplay.plot").figure
         figure.clear()
@@ -357,13 +352,13 @@ def _two_axes(ax):
 
 
 def _level_name(param_name):
-    """Label of an axis with the levels of parameters."""
+    """Axis label for the levels of a parameter, or of several."""
     names = [param_name] if isinstance(param_name, str) else param_name
     return ", ".join(dict.fromkeys(name.rpartition("__")[2] for name in names))
 
 
 def _name_of(metric):
-    """Label of an axis with a metric's score."""
+    """Axis label for the score of a metric."""
     name = metric if isinstance(metric, str) else metric.__name__
     name = name.replace("_", " ").capitalize()
     metric = METRICS[metric]() if isinstance(metric, str) else metric
