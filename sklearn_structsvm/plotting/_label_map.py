@@ -261,7 +261,7 @@ class LabelMapDisplay(Display):
         return self._finish(ax)
 
     def _draw_queries(self, ax, right, top, name):
-        """Per query: its angle, its answer, the line of equal h + λ g through the answer."""
+        """Per query: its angle, its answer, and the line of equal h + λ g through it."""
         self.lines_, self.answers_, self.rays_ = [], [], []
         trace = self.result.trace
         if trace is None:
