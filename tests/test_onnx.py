@@ -556,7 +556,9 @@ def test_an_unfitted_and_a_damaged_classifier_are_refused():
 
 def test_without_skl2onnx_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
-    monkeypatch.delitem(sys.modules, "sklearn_structsvm.onnx")
+    for name in list(sys.modules):
+        if name.startswith("sklearn_structsvm.onnx"):
+            monkeypatch.delitem(sys.modules, name)
     module = importlib.import_module("sklearn_structsvm.onnx")
     with pytest.raises(ImportError, match=r"sklearn-structsvm\[onnx\]"):
         module.register_converters()

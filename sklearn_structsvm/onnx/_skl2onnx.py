@@ -1,0 +1,37 @@
+"""All imports from skl2onnx, an optional package; some of the names are private.
+
+If it cannot be imported, the error is `MISSING`, and the other names do not exist.
+"""
+
+MISSING: ImportError | None = None
+try:
+    from skl2onnx import update_registered_converter
+    from skl2onnx._parse import (
+        _parse_sklearn,
+        _parse_sklearn_classifier,
+        _parse_sklearn_simple_model,
+    )
+    from skl2onnx.algebra import onnx_ops
+    from skl2onnx.common.data_types import (
+        Int64TensorType,
+        StringTensorType,
+        guess_numpy_type,
+        guess_proto_type,
+    )
+    from skl2onnx.common.utils_classifier import get_label_classes
+except ImportError as error:
+    MISSING = error
+
+__all__ = [
+    "MISSING",
+    "Int64TensorType",
+    "StringTensorType",
+    "_parse_sklearn",
+    "_parse_sklearn_classifier",
+    "_parse_sklearn_simple_model",
+    "get_label_classes",
+    "guess_numpy_type",
+    "guess_proto_type",
+    "onnx_ops",
+    "update_registered_converter",
+]
