@@ -101,11 +101,11 @@ def merged(replies):
 
 
 class BlockShard:
-    """A part: its examples, and where their dual variables are.
+    """A part of the examples, with their dual variables.
 
-    Where it is copied, as to another worker, its dual variables go along, and it says so
-    with its next reply. Where it was lost and is made anew, it begins with all dual mass
-    on the true labelings, and says so too.
+    A copy, as on another worker, has the dual variables too. A part that was lost and is
+    made anew begins with all dual mass on the true labelings. Both say so in their next
+    reply.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class DistributedBlocks(ProximalIterate):
         return reply.hinge, reply.vector, reply.loss
 
     def mix(self, shares, u):
-        """As of `BlockDual`; of a part that is new nothing is mixed."""
+        """Same as for `BlockDual`; parts that are new mix nothing."""
         reply = self._tell(mix, u, self.lam, shares=shares)
         self._miss_no_part(reply)
         self.set_dual_image(u)
@@ -316,5 +316,5 @@ class DistributedBlocks(ProximalIterate):
         return self.dual_value(self.loss)
 
     def plane(self):
-        """As of `ExactAscent`; its coefficients are not here."""
+        """Same as for `ExactAscent`, but without coefficients."""
         return None, self.loss, -self.lam * self.image_of_dual()

@@ -17,7 +17,7 @@ from sklearn_structsvm.distributed.shard import answer
 # scheduler that has more of them in its tasks than ten times this warns.
 LARGE = 2**20
 
-# How many replies are merged where they are, before they come here.
+# How many replies workers merge into one before they come here.
 FAN_IN = 8
 
 # Where they are lost with a worker they are sent again, after this many seconds: by then,
@@ -111,7 +111,7 @@ def n_places():
 
 
 def start_workers(delayed):
-    """Compute them where they shall stay: with the workers if there is a client."""
+    """Compute them, with the workers if there is a client, and leave them there."""
     client = _client()
     if client is None:
         return LocalWorkers(list(import_dask().compute(*delayed)))
@@ -163,13 +163,13 @@ class LocalWorkers:
         """Look again where the shards are, after some were lost."""
 
     def ask(self, question):
-        """The merged reply to a `Question`; None where one lacks rows."""
+        """The merged reply to a `Question`; None if a shard lacks rows."""
         return self.tell(answer, question, merge)
 
     def tell(self, function, message, merge):
         """What the function makes of each shard and the message, merged.
 
-        It may change the shard, which is asked where it is.
+        It may change the shard, and runs on its worker.
         """
         return merge([function(shard, message) for shard in self.shards])
 

@@ -33,7 +33,7 @@ class RiskReply:
 
 
 def merge(replies):
-    """One reply for several; None where one of them is."""
+    """One reply for several; None if one of them is."""
     if any(reply is None for reply in replies):
         return None
     lows, highs = zip(*(reply.span for reply in replies), strict=True)

@@ -31,7 +31,7 @@ class RemoteProblem:
     """
 
     is_remote = True
-    # That of the one example.
+    # The weight of the one example.
     weights = np.ones(1)
     risk = None
 
@@ -60,7 +60,7 @@ class RemoteProblem:
         return self.largest
 
     def make_oracle(self):
-        """That of one example."""
+        """The oracle of one example, as the structure's oracles are."""
         return self.structure.make_oracle(*self.example)
 
     def make_iterate(self, lam, steps, rng=None, state=None):

@@ -42,7 +42,7 @@ class Origin:
     ----------
     key : int
     kind, number, vector
-        As of a `Recipe`.
+        See `Recipe`.
     parents : tuple of Origin or None
     shortcut : (Handle, Handle, float) or None
         What all shards can make the rows of, as they have it still, until they have done
@@ -203,7 +203,7 @@ class DistributedRisk:
         return B.products[Z.key]
 
     def dual_values(self, pairs):
-        """Of each pair of coefficients and a scale; -inf where a mean was lost."""
+        """Of each pair of coefficients and a scale; -inf if a mean was lost."""
         try:
             arguments = [(B.key, scale) for B, scale in pairs]
             values = self._ask("dual_values", [B for B, _ in pairs], arguments).sums

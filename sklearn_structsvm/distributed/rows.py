@@ -29,7 +29,7 @@ from sklearn_structsvm.distributed.steps import Examples
 
 @dataclass
 class Chunk:
-    """Some rows as they were checked; X is None where there are none."""
+    """Some rows as they were checked; X is None if there are none."""
 
     X: object
     y: np.ndarray
@@ -46,7 +46,7 @@ class RowSummary:
     largest : float
         The largest absolute value in X.
     n_columns : int or None
-        Of y, where it is 2-D.
+        Of y, if it is 2-D.
     labels : ndarray
         The distinct ones, in ascending order; of an indicator its distinct entries.
     counts, weights : ndarray

@@ -30,7 +30,7 @@ class Recipe:
     number : float
         Step, share, tolerance or seed.
     vector : ndarray or None
-        Of "linear"; None where the shard is thought to have the rows.
+        Of "linear"; None if the shard should have the rows already.
     """
 
     kind: str
@@ -109,7 +109,7 @@ class Shard:
         self.kept_pieces = self.kept_entries = None
 
     def __getstate__(self):
-        # Risks and rows are made anew where the shard goes.
+        # Another worker makes the risks and rows anew.
         names = ("kind", "options", "n_weights", "chunks")
         return {name: vars(self)[name] for name in names}
 
@@ -127,7 +127,7 @@ class Shard:
         return sum(sizes)
 
     def answer(self, question):
-        """The `RiskReply`, or None where rows cannot be made from what came along."""
+        """The `RiskReply`, or None if rows cannot be made from what came along."""
         for key in self.rows.keys() - set(question.live):
             del self.rows[key]
         self.recipes = question.recipes

@@ -89,7 +89,7 @@ class ExactSteps:
     bounds = None
 
     def start(self, examples, lam, state=None):
-        """As of `BlockSteps`."""
+        """Same as for `BlockSteps`."""
         ascent = make_ascent(examples, lam)
         if state is not None:
             ascent.set_state(state)

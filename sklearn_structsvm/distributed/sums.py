@@ -44,7 +44,7 @@ class SumShard:
 
 
 def log_loss(shard, point):
-    """That of the part at a point, and its gradient."""
+    """The log-loss of the part at a point, and its gradient."""
     examples = shard.examples
     if shard.oracle is None:
         shard.oracle = examples.structure.make_oracle(examples.X, examples.y)
@@ -54,7 +54,7 @@ def log_loss(shard, point):
 
 
 def mean_squares(shard, point):
-    """That of the structure, of the part."""
+    """The structure's mean squares of the part's features."""
     examples = shard.examples
     return examples.structure._mean_squares(examples.X, examples.weights)
 
@@ -80,10 +80,10 @@ class DistributedSums:
         self.n_blocks, self.n_weights = n_blocks, n_weights
 
     def log_loss(self, weights, w, n_threads=1):
-        """As of `BlockOracle`; the weights of the examples are with the parts."""
+        """Same as for `BlockOracle`; the weights of the examples are with the parts."""
         return self.workers.tell(log_loss, Point(w, n_threads), summed)
 
     def mean_squares(self):
-        """As of the structure, of all parts."""
+        """The structure's mean squares of all features."""
         nothing = Point(np.zeros(0), 1)
         return self.workers.tell(mean_squares, nothing, sum)

@@ -142,7 +142,7 @@ class FitProgress:
 
     @classmethod
     def of_fit(cls, estimator, data, n_parts):
-        """That of a whole fit, which has at most so many parts."""
+        """The progress of a whole fit, which has at most so many parts."""
         context = estimator._init_callback_context(max_subtasks=n_parts)
         if not getattr(estimator, "_skl_callbacks", None):
             context = None

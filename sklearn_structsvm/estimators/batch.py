@@ -214,7 +214,7 @@ class BatchClassifier(StructuredClassifier):
         return found | {"threshold_": structure.threshold_}
 
     def _threshold_intercept(self, problem, weights):
-        """What an order of the scores leaves open: where the positive class begins."""
+        """The intercept, a threshold, that a loss of the order of scores leaves open."""
         if not (loss_of(self).is_order and problem.structure.bias_):
             return {}
         risk = problem.risk

@@ -94,7 +94,7 @@ class CrossValidatedMixin:
         raise NotImplementedError
 
     def _keep_gaps(self, gaps_path):
-        """Make the gaps of the folds an attribute, where they are known."""
+        """Make the gaps of the folds an attribute, if they are known."""
 
     @with_callbacks
     def fit(
@@ -197,7 +197,13 @@ class CrossValidatedMixin:
         return params, weights if takes_weights else {}
 
     def _scores_and_gaps(self, problem, Cs, paths):
-        """Of each C and fold, NaN where a path was cut short; error where all were."""
+        """Of each C and fold, NaN after a path was cut short.
+
+        Raises
+        ------
+        ValueError
+            If a path has no score at all.
+        """
         scores_path, gaps_path = np.full((2, len(Cs), len(paths)), np.nan)
         for k, path in enumerate(paths):
             scores_path[: len(path.scores), k] = path.scores

@@ -1,4 +1,4 @@
-"""How a problem is solved, and how a fit runs that and stores what it finds."""
+"""How a problem is solved: the solver, its options, and what becomes of its result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,8 +30,8 @@ class Method:
     certify : callable or None
         () -> what `History.note` takes, about the iterate.
     fingerprint : str or None
-        As of `WarmStart`. A run that is interrupted then leaves the estimator as far as
-        the iterate got.
+        See `WarmStart`. With it, a run that is interrupted leaves the estimator as far
+        as the iterate got.
     resolved : dict
         What "auto" stands for, by the names of fitted attributes.
     count_queries : callable or None

@@ -38,7 +38,7 @@ STRUCTURE_CONSTRAINT = [StrOptions({"auto", *STRUCTURES}), Structure]
 
 
 def named_structure(structure):
-    """The Structure that a `structure` parameter names, or None where data decide.
+    """The Structure that a `structure` parameter names, or None if the data decide.
 
     Tags are asked for before parameters are checked: a wrong name is None as well.
     """

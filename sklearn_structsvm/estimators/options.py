@@ -206,9 +206,9 @@ ROW_OPTIONS: dict[str, dict[str, str]] = {
 
 
 def check_needs(estimator):
-    """ValueError where a parameter of an estimator needs another value of a second one.
+    """ValueError if a parameter of an estimator needs another value of a second one.
 
-    Whatever the data are: what depends on them is said where they are known.
+    What depends on the data is checked later, once they are known.
     """
     kind = _named_in(NEEDS, estimator)
     if kind is None:

@@ -8,7 +8,7 @@ from sklearn_structsvm.solvers.loop import WRONG_ORACLE, WRONG_SUMS
 
 
 def wrong_words(*parts):
-    """What is wrong where a gap is below zero, by what the gap is made of.
+    """What is wrong if a gap is below zero, by what the gap is made of.
 
     Structures and losses of the library are not the user's to mend.
     """
@@ -18,7 +18,7 @@ def wrong_words(*parts):
 
 
 def check_nothing_to_learn(problem):
-    """What to tell where weights of zero are the optimum, and cost nothing.
+    """Warn that there is nothing to learn, if weights of zero cost nothing.
 
     Either no labeling has a loss, or the oracle missed those that do, as a user's may if
     it took the least of the losses, zero, for the largest. But then it finds something
@@ -27,12 +27,12 @@ def check_nothing_to_learn(problem):
     Returns
     -------
     bool
-        False where weights of zero do cost something.
+        False if weights of zero do cost something.
 
     Raises
     ------
     ValueError
-        Where it does.
+        If the oracle missed them.
     """
     oracle = problem.make_oracle()
     joint = JointOracle(oracle, problem.weights)

@@ -55,7 +55,7 @@ class PredictionMixin:
         return joined_weights(self.structure_, vars(self))
 
     def _check_fitted_structure(self):
-        """ValueError where `structure_` was changed into what cannot predict."""
+        """ValueError if `structure_` was changed into something that cannot predict."""
         structure = self.structure_
         if not isinstance(structure, Structure):
             raise ValueError(
@@ -88,7 +88,7 @@ class PredictionMixin:
             raise
 
     def _check_X(self, X, *, takes_foreign=False):
-        """X as the structure takes it, of another library's arrays where it may be."""
+        """X as the structure takes it; another library's arrays stay what they are."""
         if "structure_" not in vars(self):
             check_is_fitted(self)
         self._check_fitted_structure()
@@ -108,10 +108,9 @@ class PredictionMixin:
         return self.structure_.check_data(X)[0]
 
     def _ask(self, X, call, nothing=None, y=None):
-        """call(X), piece by piece, and `nothing` where an example has nothing to label.
+        """call(X), piece by piece, and `nothing` for examples with nothing to label.
 
-        What is made of X, such as rows of float64 below one another, takes no more room
-        than for a piece.
+        Copies of X, such as contiguous rows of float64, take room for one piece only.
 
         Parameters
         ----------

@@ -234,7 +234,7 @@ def without_empty(structure, X, y, sample_weight=None):
 
 
 def _check_class_weight(structure, class_weight):
-    """ValueError where no class has a weight."""
+    """ValueError if no class has a weight."""
     if isinstance(class_weight, dict) and structure.has_classes:
         if all(class_weight.get(label, 1.0) == 0.0 for label in structure.classes_):
             raise ValueError("class_weight must not be zero for every class.")
@@ -253,9 +253,9 @@ def example_weights(structure, X, y, sample_weight):
 
 
 def check_scale(estimator, problem, C=None):
-    """ValueError where squares of the features, or of the weights, overflow.
+    """ValueError if squares of the features, or of the weights, overflow.
 
-    `C` is the largest that is tried, where that is not the estimator's.
+    `C` is the largest that is tried, if that is not the estimator's.
     """
     largest = problem.largest_feature()
     length = largest * sqrt(problem.structure.n_weights_)

@@ -1,4 +1,4 @@
-"""What to do where a fit is not within its tolerance: the one place that words it."""
+"""What to do if a fit is not within its tolerance: the one place that words it."""
 
 from itertools import islice
 from math import ceil
@@ -28,7 +28,7 @@ MOST_ITEMS = 1000
 # Names that are listed.
 MOST_NAMES = 3
 
-# A forecast is believed after so many passes. More passes are advised where it is of no
+# A forecast is believed after so many passes. More passes are advised if it is of no
 # more than so many times those that were made, or of few.
 FIRST_FORECAST = 20
 MOST_MORE = 2.0
@@ -95,7 +95,7 @@ def cut_words(estimator, problem, *ways):
 
 
 def scaling_words(estimator, problem):
-    """A sentence about the features; empty where there is nothing to do about them."""
+    """A sentence about the features, or '' if they need nothing."""
     found = _columns_of(problem)
     if found is None:
         # Of examples that are elsewhere, or whose features their structure alone knows.
@@ -197,7 +197,7 @@ def _of_sublbfgs(estimator, problem):
     if estimator.penalty == "l1":
         return ""
     if estimator.solver in ("sublbfgs", "subbfgs"):
-        # It says so where it doubts the gap.
+        # Its `_convergence_hint` says so.
         return ""
     return f"BMRMClassifier, {CUTTING_PLANES}"
 
@@ -225,7 +225,7 @@ WAYS = {
 
 
 def _share_left(result, tol):
-    """Passes that seem to be left, by those made; None where too little is known."""
+    """Passes that seem to be left, by those made; None if too little is known."""
     rows = [
         {"dual_gap": gap, "n_iter": n_iter}
         for gap, n_iter in zip(
@@ -246,7 +246,7 @@ def _in_all(result, more):
 
 
 def _columns_of(problem):
-    """Sizes, means and spreads of the columns; None where they are not known."""
+    """Sizes, means and spreads of the columns; None if they are not known."""
     if problem.is_remote:
         return None
     X, structure = problem.X, problem.structure
@@ -269,7 +269,7 @@ def _scaler(problem):
 
 
 class _Names:
-    """The columns by name, where they have names."""
+    """The columns, by name if they have names."""
 
     def __init__(self, estimator, n_columns):
         names = getattr(estimator, "feature_names_in_", None)

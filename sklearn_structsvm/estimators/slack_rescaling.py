@@ -309,7 +309,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         wrap = as_it_is
         if self.rescaling == "slack":
             wrap = partial(
-                _searching,
+                _slack_oracle,
                 search=self.search,
                 rtol=self.search_rtol,
                 max_queries=self.max_queries,
@@ -379,7 +379,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         )
 
 
-def _searching(oracle, search, rtol, max_queries, name):
+def _slack_oracle(oracle, search, rtol, max_queries, name):
     """The oracle that finds most violated outputs by the oracle of a structure."""
     check_search(oracle, search, name)
     return SlackOracle(oracle, search, rtol, max_queries)

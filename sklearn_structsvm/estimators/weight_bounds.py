@@ -9,7 +9,7 @@ def check_bounds(coef_bounds, structure):
     Returns
     -------
     tuple of two ndarrays, or None
-        None where there are neither.
+        None if there are neither.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def check_bounds(coef_bounds, structure):
 
 
 def refuse_bounds(structure, what):
-    """ValueError where a structure bounds its weights, for what does not keep to that."""
+    """ValueError if a structure bounds its weights, for a method that cannot."""
     if structure.weight_bounds() is not None:
         raise ValueError(
             f"{type(structure).__name__} bounds its weights, which {what} does not "
