@@ -8,7 +8,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.counts import make_cells
-from sklearn_structsvm.estimators.complex_metric.fitting import find_solver
 from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
 from sklearn_structsvm.estimators.complex_metric.task import (
     Task,
@@ -16,6 +15,7 @@ from sklearn_structsvm.estimators.complex_metric.task import (
     read_constraints,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.named import find_solver
 from sklearn_structsvm.solvers.loop import History
 
 # `make_task` needs a metric even if the user asked for none.
@@ -152,9 +152,11 @@ class ConfusionSample:
             if history.solution is not None and len(history.rows) > len(path):
                 path.append(history.solution.confusion)
 
-        _, run = find_solver(solver, self.problem.constrained)
+        _, solver_class = find_solver(solver, self.problem.constrained)
         try:
-            result = run(self.problem, on_pass=look, history=history, **options)
+            result = solver_class.run(
+                self.problem, on_pass=look, history=history, **options
+            )
         except InfeasibleConstraintError:
             return [], [], path
         mixture = result.solution

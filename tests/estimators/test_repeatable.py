@@ -27,8 +27,8 @@ from sklearn_structsvm.datasets import (
     make_multilabel,
     make_poses,
 )
-from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.metrics import DemographicParity
+from sklearn_structsvm.solvers.confusion.named import SOLVERS
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,

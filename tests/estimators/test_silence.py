@@ -25,8 +25,8 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
-from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.metrics import EqualizedOdds
+from sklearn_structsvm.solvers.confusion.named import SOLVERS
 from sklearn_structsvm.structures import (
     GraphStructure,
     HierarchicalStructure,

@@ -12,7 +12,8 @@ from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rates import RateConstraint
-from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS, TrainedMixture
+from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
+from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 
 class ComplexMetricClassifier(TrainedMixture):

@@ -1,7 +1,6 @@
 """How a mixture is trained: from data to an oracle, and from its solver to a fit."""
 
 from dataclasses import replace
-from numbers import Real
 from time import perf_counter
 
 import numpy as np
@@ -55,73 +54,9 @@ from sklearn_structsvm.estimators.complex_metric.thresholds import (
     Thresholds,
     fold_thresholds,
 )
-from sklearn_structsvm.solvers.confusion import bisection, frank_wolfe, split_fw
-from sklearn_structsvm.solvers.confusion.bisection import run_bisection
-from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
-from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
-from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
-from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
-from sklearn_structsvm.solvers.confusion.split_fw import run_split_fw
+from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
 from sklearn_structsvm.solvers.loop import History
-
-# Name: the functions without and with constraints.
-SOLVERS = {
-    "column_generation": (run_column_generation, run_column_generation),
-    "frank_wolfe": (run_frank_wolfe, run_split_fw),
-    "gda": (run_gda, run_gda),
-    "ellipsoid": (run_ellipsoid, run_ellipsoid),
-    "bisection": (run_bisection, run_bisection),
-}
-
-# What solver="auto" stands for. Section 8.6 of the paper has Frank-Wolfe for smooth
-# metrics, the ellipsoid for few classes and GDA for all else; column generation reaches a
-# gap of 1e-3 in fewer calls than each of them on every data set tried.
-AUTO = "column_generation"
-
-
-def _one_of(names):
-    return lambda value: isinstance(value, str) and value in names, f"one of {names}"
-
-
-def _is_positive(value):
-    return isinstance(value, Real) and 0.0 < value < np.inf
-
-
-def _are_positive(values):
-    return np.ndim(values) == 1 and len(values) > 0 and all(map(_is_positive, values))
-
-
-INTEGER = int, np.integer
-NUMBER = _is_positive, "a positive number"
-NUMBERS = _are_positive, "positive numbers"
-TWO = lambda values: _are_positive(values) and len(values) == 2, "two positive numbers"
-COUNT = lambda value: isinstance(value, INTEGER) and value > 0, "a positive integer"
-TRUTH = lambda value: isinstance(value, (bool, np.bool_)), "True or False"
-
-# The `solver_options` of a function: what says whether a value is one, and in words.
-OPTIONS = {
-    run_column_generation: {},
-    run_frank_wolfe: {"step": _one_of(frank_wolfe.STEPS)},
-    run_split_fw: {
-        "step": _one_of(split_fw.STEPS),
-        "penalty": NUMBER,
-        "dual_steps": NUMBERS,
-        "recombine_interval": COUNT,
-    },
-    run_gda: {
-        "step_sizes": TWO,
-        "radius": NUMBER,
-        "average": TRUTH,
-        "recombine_interval": COUNT,
-    },
-    run_ellipsoid: {"radius": NUMBER, "deep_cuts": TRUTH, "recombine_interval": COUNT},
-    run_bisection: {
-        "step": _one_of(bisection.STEPS),
-        "inner": _one_of(tuple(bisection.INNER)),
-        "inner_max_iter": COUNT,
-    },
-}
 
 # A share of the predictions below this is what sums of weights leave of zero.
 ROUNDING = 1e-12
@@ -210,7 +145,8 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
     def _check_combination(self, labels):
         """Error for parameters that contradict each other or the number of labels."""
         constraints = read_constraints(self.constraints)
-        check_options(self.solver_options or {}, self.solver, bool(constraints))
+        _, solver = find_solver(self.solver, bool(constraints))
+        solver.check_options(self.solver_options or {})
         kind = type_of_target(labels)
         if kind != "binary" and not get_tags(self).classifier_tags.multi_class:
             raise ValueError(
@@ -349,7 +285,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
             names = oracle.task.cells.group_names
             found = found | {"constraint_bounds_": [b.by_group(names) for b in bounds]}
         history = History()
-        name, run = find_solver(self.solver, problem.constrained)
+        name, solver = find_solver(self.solver, problem.constrained)
         found = found | {"solver_": name}
 
         def snapshot():
@@ -358,7 +294,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         reporter = PassReporter(FitProgress.of_fit(self, data, self.max_iter), snapshot)
         reporter.begin()
         try:
-            result = run(
+            result = solver.run(
                 problem,
                 tol=self.tol,
                 max_iter=self.max_iter,
@@ -421,30 +357,6 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
 def _feature_attributes(model):
     names = ("n_features_in_", "feature_names_in_")
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
-
-
-def find_solver(name, constrained):
-    """The name that "auto" stands for, and its function with constraints or without."""
-    name = AUTO if name == "auto" else name
-    return name, SOLVERS[name][constrained]
-
-
-def check_options(options, solver, constrained):
-    """Error for options, or values of them, that the solver does not take."""
-    name, run = find_solver(solver, constrained)
-    known = OPTIONS[run]
-    where = f"solver={name!r}" + (" with constraints" if constrained else "")
-    for option, value in options.items():
-        if option not in known:
-            takes = f"the options {sorted(known)}" if known else "no options"
-            raise TypeError(
-                f"solver_options has {option!r}, but {where} accepts {takes}."
-            )
-        is_right, words = known[option]
-        if not is_right(value):
-            raise ValueError(
-                f"solver_options[{option!r}] of {where} must be {words}; got {value!r}."
-            )
 
 
 def warn_of_shortfall(estimator, result):

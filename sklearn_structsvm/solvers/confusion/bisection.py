@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.confusion.bounds import (
     denominator_range,
     linear_range,
@@ -15,99 +14,18 @@ from sklearn_structsvm.solvers.confusion.column_generation import (
 from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.mixture import MET
+from sklearn_structsvm.solvers.confusion.solver import (
+    COUNT,
+    ConfusionSolver,
+    Option,
+    choice,
+)
 
 # Solvers of the linear problem of each iteration with constraints.
 INNER = {"column_generation": run_column_generation, "gda": run_gda}
 
-STEPS = ("bisection", "dinkelbach")
-
 # Accuracy of the inner problems: the ratio is then known to this share of `tol`.
 INNER_SHARE = 0.25
-
-
-def run_bisection(
-    problem,
-    *,
-    step="bisection",
-    inner="column_generation",
-    inner_max_iter=1000,
-    tol=1e-3,
-    max_iter=100,
-    max_time=None,
-    on_pass=None,
-    history=None,
-):
-    """Minimize ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
-
-    Algorithms 4 and 8 of [1]_ (Bisection and ConBisection): ψ(C) < γ for some C that
-    meets the constraints if and only if the least <A - γ B, C> over these C is negative,
-    which without constraints is one call of the oracle, and a linear problem with them.
-
-    Lines 7 and 8 of Algorithm 8 are the wrong way round for the classifiers: as its
-    proof (Lemma 47) has it, the new one is kept where ψ(C) <= γ, and becomes the upper
-    end, and where ψ(C) > γ the old one stays and γ becomes the lower end. The ends start
-    not at 0 and 1 but at the least and the largest ratio of its parts that row sums
-    allow, within which ψ is whatever its range.
-
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        Whose `ratio` is not None.
-    step : {"bisection", "dinkelbach"}
-        γ halves the interval that the minimum is in, or is the least ratio so far, which
-        converges in a few calls.
-    inner : {"column_generation", "gda"}
-        Solves the problems with constraints. The paper has "gda", ConGDA.
-    inner_max_iter : int
-        Iterations of each of these.
-    tol : float
-        Stop where value - bound is at most this.
-    max_iter : int
-        Values of γ.
-    max_time, on_pass, history
-        As for `run_frank_wolfe`.
-
-    Returns
-    -------
-    SolverResult
-        Whose solution is a `Mixture`.
-
-    Raises
-    ------
-    ValueError
-        If the metric is no ratio of linear functions, or an option is unknown.
-
-    References
-    ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.bisection import run_bisection
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("micro_f1", probabilities)
-    >>> result = run_bisection(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
-    """
-    check_choice("step", step, STEPS)
-    check_choice("inner", inner, INNER)
-    if problem.ratio() is None:
-        raise ValueError(
-            "solver='bisection' requires a ratio of linear functions, and "
-            f"{problem.metric!r} is not one. Use 'column_generation'."
-        )
-    search = _Search(problem, step, INNER[inner], inner_max_iter, tol)
-    return search.incumbent.run(
-        search.move,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
 
 
 class LinearizedProblem:
@@ -153,12 +71,61 @@ class LinearizedProblem:
         return None
 
 
-class _Search:
-    """The interval that the minimum is in: above `low`, and below the best mixture."""
+class Bisection(ConfusionSolver):
+    """Minimize ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
 
-    def __init__(self, problem, step, inner, inner_max_iter, tol):
-        self.problem, self.step, self.tol = problem, step, tol
-        self.inner, self.inner_max_iter = inner, inner_max_iter
+    Algorithms 4 and 8 of [1]_ (Bisection and ConBisection): ψ(C) < γ for some C that
+    meets the constraints if and only if the least <A - γ B, C> over these C is negative,
+    which without constraints is one call of the oracle, and a linear problem with them.
+
+    Lines 7 and 8 of Algorithm 8 are the wrong way round for the classifiers: as its
+    proof (Lemma 47) has it, the new one is kept where ψ(C) <= γ, and becomes the upper
+    end, and where ψ(C) > γ the old one stays and γ becomes the lower end. The ends start
+    not at 0 and 1 but at the least and the largest ratio of its parts that row sums
+    allow, within which ψ is whatever its range.
+
+    Parameters
+    ----------
+    step : {"bisection", "dinkelbach"}
+        γ halves the interval that the minimum is in, or is the least ratio so far, which
+        converges in a few calls.
+    inner : {"column_generation", "gda"}
+        Solves the problems with constraints. The paper has "gda", ConGDA.
+    inner_max_iter : int
+        Iterations of each of these.
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.confusion.bisection import run_bisection
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> problem = ConfusionProblem.from_probabilities("micro_f1", probabilities)
+    >>> result = run_bisection(problem, tol=1e-3)
+    >>> result.status, result.gap <= 1e-3
+    ('converged', True)
+    """
+
+    CALLED = "solver='bisection'"
+    MAX_ITER = 100
+    OPTIONS = {
+        "step": choice("bisection", "bisection", "dinkelbach"),
+        "inner": choice("column_generation", *INNER),
+        "inner_max_iter": Option(1000, COUNT),
+    }
+
+    def __init__(self, problem, tol, max_iter, options):
+        super().__init__(problem, tol, max_iter, options)
+        if problem.ratio() is None:
+            raise ValueError(
+                f"{self.CALLED} requires a ratio of linear functions, and "
+                f"{problem.metric!r} is not one. Use 'column_generation'."
+            )
         self.incumbent = Incumbent(problem, tol, least_violated)
         self.A, self.B = problem.ratio()
         self.below = denominator_range(problem, self.B)
@@ -213,7 +180,7 @@ class _Search:
             weights[index] = 1.0
             return weights, least, True
         tol = INNER_SHARE * self.tol * max(self.below[0], self.tol)
-        found = self.inner(
+        found = INNER[self.inner](
             LinearizedProblem(self.problem, L),
             tol=tol,
             max_iter=self.inner_max_iter,
@@ -229,3 +196,6 @@ class _Search:
         weights = np.zeros(len(incumbent.columns))
         np.add.at(weights, places, found.solution.weights)
         return weights, found.dual_objective, found.status != "max_iter"
+
+
+run_bisection = Bisection.run

@@ -13,6 +13,7 @@ from sklearn_structsvm.solvers.confusion.master import (
     make_master,
 )
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
 # The master problem is solved to the gap over this: multipliers from the middle of its
 # central path swing less from one iteration to the next than those of its corners. On
@@ -49,15 +50,7 @@ PRECISION = 1e-2
 MAX_CALLS = 200
 
 
-def run_column_generation(
-    problem,
-    *,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
-    on_pass=None,
-    history=None,
-):
+class ColumnGeneration(ConfusionSolver):
     """Minimize ψ over the achievable confusion tensors that meet the constraints.
 
     Each iteration solves the master problem, the best mixture of the classifiers found so
@@ -81,33 +74,6 @@ def run_column_generation(
     bound is that of its ratios, each minimized on its own, well below its minimum where
     the ratios disagree; -inf if it has none.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    tol : float
-        Stop where value - bound is at most this and the constraints are met.
-    max_iter : int
-    max_time : float or None
-        Seconds.
-    on_pass : callable or None
-        Called after each iteration with its number, the last row of the history (a dict)
-        and whether the run ends here anyway; a true answer ends it.
-    history : History or None
-        To be filled: a row for each iteration, about the best mixture so far. "dual_gap"
-        is inf while that violates a constraint.
-
-    Returns
-    -------
-    SolverResult
-        Whose solution is a `Mixture`.
-        Of the best mixture, which has at most one classifier more than ψ and the
-        constraints have arguments.
-
-    Raises
-    ------
-    InfeasibleConstraintError
-        If no classifier meets the constraints. The message has the smallest violation.
-
     References
     ----------
     .. [1] Gondzio, Gonzalez-Brevis, Munari, "New developments in the primal-dual column
@@ -128,21 +94,12 @@ def run_column_generation(
     >>> result.status, result.gap <= 1e-3
     ('converged', True)
     """
-    search = _Search(problem, tol)
-    return search.incumbent.run(
-        search.move,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
 
+    CALLED = "solver='column_generation'"
+    MAX_ITER = 1000
 
-class _Search:
-    """The master problem over what has been gathered, and what to ask next."""
-
-    def __init__(self, problem, tol):
-        self.problem, self.tol = problem, tol
+    def __init__(self, problem, tol, max_iter, options):
+        super().__init__(problem, tol, max_iter, options)
         self.incumbent = _Finishing(self, problem, tol)
         self.columns, self.bounds = self.incumbent.columns, self.incumbent.bounds
         self.master = make_master(problem, self.columns)
@@ -415,7 +372,7 @@ def _minimize_violation(
 ):
     """The `SolverResult` of a `ViolationProblem`, ended early at 0 or where enough."""
     left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
-    return run_column_generation(
+    return ColumnGeneration.run(
         ViolationProblem(problem, level, tries_constants),
         tol=tol,
         max_iter=MAX_CALLS,
@@ -424,3 +381,6 @@ def _minimize_violation(
             row["objective"] <= 0.0 or is_enough(row["dual_objective"], row["objective"])
         ),
     )
+
+
+run_column_generation = ColumnGeneration.run

@@ -9,103 +9,13 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     MetricMinimizer,
     check_convex,
 )
-
-# Radius of the first ellipsoid, a ball. Slopes of metrics by rates are at most 1, the
-# G-mean's aside, and multipliers of constraints seldom above 10; 1000, as in the paper's
-# experiments, takes more iterations to shrink.
-RADIUS = 100.0
-
-# Iterations between two mixtures with a bound.
-RECOMBINE_INTERVAL = 25
-
-
-def run_ellipsoid(
-    problem,
-    *,
-    radius=RADIUS,
-    deep_cuts=True,
-    tol=1e-3,
-    max_iter=5000,
-    max_time=None,
-    recombine_interval=RECOMBINE_INTERVAL,
-    on_pass=None,
-    history=None,
-):
-    """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
-
-    Algorithms 3 and 7 of [1]_ (Ellipsoid and ConEllipsoid): the ellipsoid method for the
-    maximum of the dual function
-
-        f(λ, μ) = min over 𝒞 of <λ, C> + min over ξ of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ),
-
-    whose values are lower bounds, and the best mixture of the classifiers that its
-    evaluations found. O(d² log(d / ε)) calls of the oracle (Theorems 14 and 18), d the
-    number of rates that matter (see `Coordinates`) and of constraints.
-
-    The ellipsoid is kept as {c + B u : |u| <= 1}. A step multiplies B by a matrix that is
-    a multiple of the identity but in one direction, in O(d²), so that B Bᵀ is positive
-    definite whatever the rounding, which the product of Algorithm 3(a), line 7, with its
-    roots and inverses, is not. Of that algorithm, t = 1 / (d + 1) is the shift of the
-    center in units of the half axis, and the half space kept is (x - c)ᵀ w >= 0: with w a
-    supergradient of f at c that is where f can be larger; w = -c keeps the ball
-    (Algorithm 3, line 6, where λ and A are those of the step before: the ones with a
-    tilde), and w = (0, max(-μ, 0)) keeps μ >= 0. With d = 1 the divisor b of line 5 is 0;
-    an interval is halved instead.
-
-    Here ξ is in {C >= 0 with the problem's row sums}, smaller than the paper's simplex.
-    Iterations that cut for the ball or for μ >= 0 call no oracle.
-
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        Of a convex metric.
-    radius : float
-        a; the multipliers at the optimum must be in this ball. 2 L in theory, L a
-        Lipschitz constant of ψ, plus (L + 1) / r with constraints that can be met with r
-        to spare.
-    deep_cuts : bool
-        Cut off all where f is known to be below its best value, and not only half of the
-        ellipsoid.
-    tol, max_iter, max_time, on_pass, history
-        As for `run_frank_wolfe`; `max_iter` counts all iterations.
-    recombine_interval : int
-        Iterations between two recombinations at first; there are fewer later.
-
-    Returns
-    -------
-    SolverResult
-        Whose solution is a `Mixture`.
-
-    Raises
-    ------
-    ValueError
-        If the metric is not convex.
-
-    References
-    ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("q_mean", probabilities)
-    >>> result = run_ellipsoid(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
-    """
-    check_convex(problem, "ellipsoid")
-    search = _Search(problem, radius, deep_cuts, tol, recombine_interval)
-    return search.incumbent.run(
-        search.move,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
+from sklearn_structsvm.solvers.confusion.solver import (
+    NUMBER,
+    RECOMBINE_INTERVAL,
+    TRUTH,
+    ConfusionSolver,
+    Option,
+)
 
 
 class Ellipsoid:
@@ -165,18 +75,79 @@ class Ellipsoid:
         return True
 
 
-class _Search:
-    """The ellipsoid around the best multipliers, and the supergradients that cut it."""
+class EllipsoidMethod(ConfusionSolver):
+    """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
 
-    def __init__(self, problem, radius, deep_cuts, tol, recombine_interval):
+    Algorithms 3 and 7 of [1]_ (Ellipsoid and ConEllipsoid): the ellipsoid method for the
+    maximum of the dual function
+
+        f(λ, μ) = min over 𝒞 of <λ, C> + min over ξ of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ),
+
+    whose values are lower bounds, and the best mixture of the classifiers that its
+    evaluations found. O(d² log(d / ε)) calls of the oracle (Theorems 14 and 18), d the
+    number of rates that matter (see `Coordinates`) and of constraints.
+
+    The ellipsoid is kept as {c + B u : |u| <= 1}. A step multiplies B by a matrix that is
+    a multiple of the identity but in one direction, in O(d²), so that B Bᵀ is positive
+    definite whatever the rounding, which the product of Algorithm 3(a), line 7, with its
+    roots and inverses, is not. Of that algorithm, t = 1 / (d + 1) is the shift of the
+    center in units of the half axis, and the half space kept is (x - c)ᵀ w >= 0: with w a
+    supergradient of f at c that is where f can be larger; w = -c keeps the ball
+    (Algorithm 3, line 6, where λ and A are those of the step before: the ones with a
+    tilde), and w = (0, max(-μ, 0)) keeps μ >= 0. With d = 1 the divisor b of line 5 is 0;
+    an interval is halved instead.
+
+    Here ξ is in {C >= 0 with the problem's row sums}, smaller than the paper's simplex.
+    Iterations that cut for the ball or for μ >= 0 call no oracle.
+
+    Parameters
+    ----------
+    radius : float
+        a; the multipliers at the optimum must be in this ball. 2 L in theory, L a
+        Lipschitz constant of ψ, plus (L + 1) / r with constraints that can be met with r
+        to spare.
+    deep_cuts : bool
+        Cut off all where f is known to be below its best value, and not only half of the
+        ellipsoid.
+    recombine_interval : int
+        Iterations between two recombinations at first; there are fewer later.
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
+    >>> from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
+    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
+    >>> problem = ConfusionProblem.from_probabilities("q_mean", probabilities)
+    >>> result = run_ellipsoid(problem, tol=1e-3)
+    >>> result.status, result.gap <= 1e-3
+    ('converged', True)
+    """
+
+    CALLED = "solver='ellipsoid'"
+    OPTIONS = {
+        # Slopes of metrics by rates are at most 1, the G-mean's aside, and multipliers of
+        # constraints seldom above 10; 1000, as in the paper's experiments, takes more
+        # iterations to shrink.
+        "radius": Option(100.0, NUMBER),
+        "deep_cuts": Option(True, TRUTH),
+        "recombine_interval": RECOMBINE_INTERVAL,
+    }
+
+    def __init__(self, problem, tol, max_iter, options):
+        super().__init__(problem, tol, max_iter, options)
+        check_convex(problem, "ellipsoid")
         self.incumbent = Incumbent(problem, tol, least_violated, recombines=True)
         self.lagrangian = MetricLagrangian(problem)
         self.slack = MetricMinimizer(self.lagrangian, tol)
         self.coordinates = self.lagrangian.coordinates
         self.n = self.coordinates.n
-        self.ellipsoid = Ellipsoid(self.n + self.lagrangian.n_multipliers, radius)
-        self.radius, self.deep_cuts = radius, deep_cuts
-        self.recombine_interval = recombine_interval
+        self.ellipsoid = Ellipsoid(self.n + self.lagrangian.n_multipliers, self.radius)
         self.xi = self.coordinates.of(problem.uniform)
         self.best = -np.inf
         self.t = 0
@@ -217,3 +188,6 @@ class _Search:
         away = self.coordinates.of(C) - self.xi
         w = np.concatenate([away, self.lagrangian.constraints(self.xi)])
         return w, max(self.best - (least + value), 0.0)
+
+
+run_ellipsoid = EllipsoidMethod.run

@@ -3,14 +3,14 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.master import START_SHARE
 from sklearn_structsvm.solvers.confusion.pruning import best_weights
+from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver, choice
 
-# Accuracy of line searches, in the step.
+# Accuracy of line searches, relative to the longest step.
 STEP_ACCURACY = 1e-6
 
 # Share of the gap to which "fully_corrective" optimizes the weights: optimized further,
@@ -19,21 +19,10 @@ CORRECTIVE = 0.5
 
 # How much smaller that share is with each answer of the oracle that is known already: the
 # value may be near the best while the bound that its slope gives is not.
-FINER = 0.1
-
-STEPS = ("paper", "line_search", "away", "pairwise", "fully_corrective")
+FINER_CORRECTIVE = 0.1
 
 
-def run_frank_wolfe(
-    problem,
-    *,
-    step="line_search",
-    tol=1e-3,
-    max_iter=5000,
-    max_time=None,
-    on_pass=None,
-    history=None,
-):
+class FrankWolfe(ConfusionSolver):
     """Minimize a smooth metric ψ over the achievable confusion tensors.
 
     Algorithm 1 of [1]_: the oracle's answer C̃ to the loss ∇ψ(C) is mixed into C, and
@@ -49,32 +38,11 @@ def run_frank_wolfe(
 
     Parameters
     ----------
-    problem : ConfusionProblem
-        Without constraints; `run_split_fw` is for those.
     step : {"line_search", "paper", "away", "pairwise", "fully_corrective"}
         "paper": 2 / (t + 1), which takes O(1 / ε) calls (Theorem 12). "line_search": the
         best step. "away" and "pairwise": also moves weight off the classifier that is
         worst for the gradient [2]_, with which the gap falls much faster toward the end.
         "fully_corrective": the best mixture of all classifiers found so far.
-    tol : float
-        Stop where value - bound is at most this.
-    max_iter : int
-        Calls of the oracle, the first one aside.
-    max_time : float or None
-        Seconds.
-    on_pass : callable or None
-        As for `run_column_generation`.
-    history : History or None
-
-    Returns
-    -------
-    SolverResult
-        Whose solution is a `Mixture`.
-
-    Raises
-    ------
-    ValueError
-        If the problem has constraints, or there is no such step.
 
     References
     ----------
@@ -94,24 +62,18 @@ def run_frank_wolfe(
     >>> result.status, result.gap <= 1e-3
     ('converged', True)
     """
-    if problem.constrained:
-        raise ValueError("run_frank_wolfe has no constraints: run_split_fw has.")
-    check_choice("step", step, STEPS)
-    search = _FrankWolfe(problem, step, tol)
-    return search.incumbent.run(
-        search.move,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
 
+    CALLED = "solver='frank_wolfe'"
+    OPTIONS = {
+        "step": choice(
+            "line_search", "paper", "line_search", "away", "pairwise", "fully_corrective"
+        )
+    }
 
-class _FrankWolfe:
-    """The iterate, as weights of the columns, and its moves."""
-
-    def __init__(self, problem, step, tol):
-        self.problem, self.step, self.tol = problem, step, tol
+    def __init__(self, problem, tol, max_iter, options):
+        super().__init__(problem, tol, max_iter, options)
+        if problem.constrained:
+            raise ValueError("run_frank_wolfe has no constraints: run_split_fw has.")
         self.incumbent = Incumbent(problem, tol, least_violated)
         self.columns = self.incumbent.columns
         self.n_steps = 0
@@ -134,7 +96,7 @@ class _FrankWolfe:
         n_new = len(self.columns) - len(self.weights)
         self.weights = np.append(self.weights, np.zeros(n_new))
         # Where no classifier is new, the weights of those known are not good enough.
-        self.share = CORRECTIVE if n_new else FINER * self.share
+        self.share = CORRECTIVE if n_new else FINER_CORRECTIVE * self.share
         value = self.problem.value(self.C)
         if not self.incumbent.bounds.known and value - low <= self.tol:
             return "stationary"
@@ -175,7 +137,7 @@ class _FrankWolfe:
                 rest = 1.0 - self.weights[worst]
                 way = self.weights - off
                 longest = self.weights[worst] / rest if rest > 0.0 else 0.0
-        share = self.best_step(way, longest)
+        share = self.line_search(way, longest)
         weights = self.weights + share * way
         if share == longest:
             # What rounding leaves of the weight that is used up.
@@ -183,7 +145,7 @@ class _FrankWolfe:
             weights[weights < STEP_ACCURACY**2] = 0.0
         return np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum()
 
-    def best_step(self, way, longest):
+    def line_search(self, way, longest):
         """The step in [0, longest] that makes ψ least; its ends are tried too."""
         if longest <= 0.0:
             return 0.0
@@ -192,10 +154,17 @@ class _FrankWolfe:
         def value(share):
             return self.problem.value(self.C + share * along)
 
-        found = minimize_scalar(
-            value,
-            bounds=(0.0, longest),
-            method="bounded",
-            options={"xatol": STEP_ACCURACY * longest},
-        )
-        return min((found.x, longest), key=value)
+        return min((best_step(value, longest), longest), key=value)
+
+
+def best_step(value, longest=1.0):
+    """The step inside [0, longest] that makes value(step) least."""
+    return minimize_scalar(
+        value,
+        bounds=(0.0, longest),
+        method="bounded",
+        options={"xatol": STEP_ACCURACY * longest},
+    ).x
+
+
+run_frank_wolfe = FrankWolfe.run

@@ -9,32 +9,17 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     check_convex,
     project_corner,
 )
-
-# Steps η of the slack variables and η' of the multipliers. The paper chooses both from
-# 0.001, 0.01 and 0.1 by the training objective; of the nine pairs these reach a gap of
-# 1e-3 first, or nearly, on most of its data sets and metrics.
-STEP_SIZES = (0.1, 0.1)
-
-# Radius of the balls that the multipliers are kept in.
-RADIUS = 100.0
-
-# Iterations between two mixtures with a bound.
-RECOMBINE_INTERVAL = 25
+from sklearn_structsvm.solvers.confusion.solver import (
+    NUMBER,
+    RECOMBINE_INTERVAL,
+    TRUTH,
+    TWO_NUMBERS,
+    ConfusionSolver,
+    Option,
+)
 
 
-def run_gda(
-    problem,
-    *,
-    step_sizes=STEP_SIZES,
-    radius=RADIUS,
-    tol=1e-3,
-    max_iter=5000,
-    max_time=None,
-    recombine_interval=RECOMBINE_INTERVAL,
-    average=False,
-    on_pass=None,
-    history=None,
-):
+class GDA(ConfusionSolver):
     """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
 
     Algorithms 2 and 6 of [1]_ (GDA and ConGDA). With slack variables ξ = C for ψ and the
@@ -60,31 +45,17 @@ def run_gda(
 
     Parameters
     ----------
-    problem : ConfusionProblem
-        Of a convex metric.
     step_sizes : (float, float)
         Of ξ, and of λ and μ.
     radius : float
         2 L (1 + 1 / r) and 2 / r in theory, L a Lipschitz constant and r how much the
         constraints can be met with to spare.
-    tol, max_iter, max_time, on_pass, history
-        As for `run_frank_wolfe`.
     recombine_interval : int
         Iterations between two recombinations at first; there are fewer later.
     average : bool
         Return the average of all classifiers, as the algorithms do, and not their best
         mixture, which meets the constraints (section 8.2). That no classifier meets them
         is not found out then.
-
-    Returns
-    -------
-    SolverResult
-        Whose solution is a `Mixture`.
-
-    Raises
-    ------
-    ValueError
-        If the metric is not convex.
 
     References
     ----------
@@ -102,26 +73,26 @@ def run_gda(
     >>> result.status, result.gap <= 1e-3
     ('converged', True)
     """
-    check_convex(problem, "gda")
-    search = _GDA(problem, step_sizes, radius, tol, recombine_interval, average)
-    return search.incumbent.run(
-        search.move,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
 
+    CALLED = "solver='gda'"
+    OPTIONS = {
+        # The paper chooses both from 0.001, 0.01 and 0.1 by the training objective; of
+        # the nine pairs these reach a gap of 1e-3 first, or nearly, on most of its data
+        # sets and metrics.
+        "step_sizes": Option((0.1, 0.1), TWO_NUMBERS),
+        "radius": Option(100.0, NUMBER),
+        "average": Option(False, TRUTH),
+        "recombine_interval": RECOMBINE_INTERVAL,
+    }
 
-class _GDA:
-    """The slack variables, the multipliers, and their steps."""
-
-    def __init__(self, problem, step_sizes, radius, tol, recombine_interval, average):
+    def __init__(self, problem, tol, max_iter, options):
+        super().__init__(problem, tol, max_iter, options)
+        check_convex(problem, "gda")
         self.lagrangian = MetricLagrangian(problem)
         self.coordinates = self.lagrangian.coordinates
-        self.incumbent = Incumbent(problem, tol, least_violated, recombines=not average)
-        self.step_sizes, self.radius = step_sizes, radius
-        self.recombine_interval, self.average = recombine_interval, average
+        self.incumbent = Incumbent(
+            problem, tol, least_violated, recombines=not self.average
+        )
         self.xi = self.coordinates.of(problem.uniform)
         self.mu = np.zeros(self.lagrangian.n_multipliers)
         # Any multipliers may come first; those at the minimum are the slopes there.
@@ -155,3 +126,6 @@ def onto_ball(x, radius):
     """The nearest point of norm at most `radius`."""
     size = np.linalg.norm(x)
     return x if size <= radius else radius / size * x
+
+
+run_gda = GDA.run

@@ -1,42 +1,25 @@
 """Frank-Wolfe for smooth confusion metrics under convex constraints, by splitting."""
 
 import numpy as np
-from scipy.optimize import linprog, minimize_scalar
+from scipy.optimize import linprog
 
-from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
+from sklearn_structsvm.solvers.confusion.frank_wolfe import best_step
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.mixture import MET
 from sklearn_structsvm.solvers.confusion.slack_variables import Coordinates
-
-# Accuracy of line searches, in the step.
-STEP_ACCURACY = 1e-6
-
-# The weight ζ of the quadratic penalty and the schedule of dual steps η over thirds of
-# the iterations: what the paper's experiments have (appendix B.1).
-PENALTY = 10.0
-DUAL_STEPS = (0.5, 0.1, 0.001)
-
-# Iterations between two mixtures that meet the constraints.
-RECOMBINE_INTERVAL = 25
-
-STEPS = ("line_search", "paper")
+from sklearn_structsvm.solvers.confusion.solver import (
+    NUMBER,
+    NUMBERS,
+    RECOMBINE_INTERVAL,
+    ConfusionSolver,
+    Option,
+    choice,
+)
 
 
-def run_split_fw(
-    problem,
-    *,
-    step="line_search",
-    penalty=PENALTY,
-    dual_steps=DUAL_STEPS,
-    tol=1e-3,
-    max_iter=5000,
-    max_time=None,
-    recombine_interval=RECOMBINE_INTERVAL,
-    on_pass=None,
-    history=None,
-):
+class SplitFrankWolfe(ConfusionSolver):
     """Minimize a smooth metric ψ under convex constraints, by splitting.
 
     Algorithm 5 of [1]_ (SplitFW): min ψ(C) + ψ(F) with C = F, C achievable and F in the
@@ -56,51 +39,32 @@ def run_split_fw(
 
     Parameters
     ----------
-    problem : ConfusionProblem
     step : {"line_search", "paper"}
         Line 7 of the algorithm, or 2 / (t + 2) as in the paper's experiments.
     penalty : float
         ζ.
     dual_steps : tuple of float
         η in each part of the `max_iter` iterations; divided by the iteration.
-    tol, max_iter, max_time, on_pass, history
-        As for `run_frank_wolfe`.
     recombine_interval : int
         Iterations between two prunings at first; there are fewer later.
-
-    Returns
-    -------
-    SolverResult
-        Whose solution is a `Mixture`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such step.
 
     References
     ----------
     .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
        multiclass algorithms for complex metrics and constraints", 2022.
     """
-    check_choice("With constraints, step", step, STEPS)
-    search = _SplitFrankWolfe(problem, step, penalty, dual_steps, max_iter, tol)
-    search.recombine_interval = recombine_interval
-    return search.incumbent.run(
-        search.move,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
 
+    CALLED = "solver='frank_wolfe' with constraints"
+    OPTIONS = {
+        "step": choice("line_search", "line_search", "paper"),
+        # What the paper's experiments have (appendix B.1).
+        "penalty": Option(10.0, NUMBER),
+        "dual_steps": Option((0.5, 0.1, 0.001), NUMBERS),
+        "recombine_interval": RECOMBINE_INTERVAL,
+    }
 
-class _SplitFrankWolfe:
-    """C and F in coordinates, their multipliers, and their moves."""
-
-    def __init__(self, problem, step, penalty, dual_steps, max_iter, tol):
-        self.problem, self.step, self.penalty = problem, step, penalty
-        self.dual_steps, self.max_iter = dual_steps, max_iter
+    def __init__(self, problem, tol, max_iter, options):
+        super().__init__(problem, tol, max_iter, options)
         self.incumbent = Incumbent(problem, tol, least_violated, recombines=True)
         self.feasible = FeasibleRows(problem, self.incumbent.check_feasible)
         self.coordinates = self.feasible.coordinates
@@ -120,7 +84,7 @@ class _SplitFrankWolfe:
         to_c, to_f = self.targets()
         share = 2.0 / (self.t + 2.0)
         if self.step == "line_search":
-            share = self.best_step(to_c - self.c, to_f - self.f)
+            share = self.line_search(to_c - self.c, to_f - self.f)
         self.c = self.c + share * (to_c - self.c)
         self.f = self.f + share * (to_f - self.f)
         part = len(self.dual_steps) * (self.t - 1) // self.max_iter
@@ -145,7 +109,7 @@ class _SplitFrankWolfe:
             self.incumbent.note_dual(0.5 * (least + least_f + constants))
         return z.of(C), to_f
 
-    def best_step(self, along_c, along_f):
+    def line_search(self, along_c, along_f):
         """Line 7: the step in [0, 1] that makes the augmented Lagrangian least."""
         z, apart, along = self.coordinates, self.c - self.f, along_c - along_f
 
@@ -158,13 +122,7 @@ class _SplitFrankWolfe:
                 + 0.5 * self.penalty * (off @ off)
             )
 
-        found = minimize_scalar(
-            lagrangian,
-            bounds=(0.0, 1.0),
-            method="bounded",
-            options={"xatol": STEP_ACCURACY},
-        )
-        return found.x
+        return best_step(lagrangian)
 
 
 # A convex constraint is violated by at most this where its tangents are enough of them.
@@ -237,3 +195,6 @@ class FeasibleRows:
                 f"The linear program of the constraints failed: {result.message}"
             )
         return result.x
+
+
+run_split_fw = SplitFrankWolfe.run

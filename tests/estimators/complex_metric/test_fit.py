@@ -3,7 +3,7 @@
 import copy
 import pickle
 import warnings
-from inspect import signature
+from itertools import chain
 
 import joblib
 import numpy as np
@@ -36,7 +36,6 @@ from sklearn_structsvm.confusion import METRICS, ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
 from sklearn_structsvm.estimators.complex_metric import oracles, thresholds
-from sklearn_structsvm.estimators.complex_metric.fitting import OPTIONS, SOLVERS
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.metrics import (
     Churn,
@@ -52,6 +51,7 @@ from sklearn_structsvm.metrics import (
 )
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 CONVEX = [name for name in OF_CONFUSION if getattr(METRICS[name], "convex", False)]
 RATIOS = ["micro_f1", "kappa"]
@@ -846,17 +846,9 @@ class TestSolvers:
             model.fit(X, y)
         assert fits == []
 
-    @pytest.mark.parametrize("run", OPTIONS)
-    def test_what_an_option_is_by_default_may_be_said(self, run):
-        by_estimator = {"problem", "tol", "max_iter", "max_time", "on_pass", "history"}
-        options = {
-            name: parameter.default
-            for name, parameter in signature(run).parameters.items()
-            if name not in by_estimator
-        }
-        assert options.keys() == OPTIONS[run].keys()
-        for name, (is_right, _) in OPTIONS[run].items():
-            assert is_right(options[name])
+    @pytest.mark.parametrize("solver", dict.fromkeys(chain(*SOLVERS.values())))
+    def test_what_an_option_is_by_default_may_be_said(self, solver):
+        solver.check_options({k: option.default for k, option in solver.OPTIONS.items()})
 
 
 class TestRefusals:

@@ -5,9 +5,9 @@ from _confusion_problems import check_result
 from _random_confusion import OF_CONFUSION, Programs, random_problem
 from _seeds import new_rng
 
-from sklearn_structsvm.estimators.complex_metric.fitting import SOLVERS
 from sklearn_structsvm.solvers.confusion.bounds import denominator_range
 from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 TOL = 1e-3
 
@@ -29,8 +29,9 @@ def check_solver(solver, problem, max_iter):
     programs = Programs(problem)
     excess, nearest = programs.least_excess()
     try:
-        run = SOLVERS[solver][problem.constrained]
-        result = run(problem, tol=TOL, max_iter=max_iter)
+        result = SOLVERS[solver][problem.constrained].run(
+            problem, tol=TOL, max_iter=max_iter
+        )
     except InfeasibleConstraintError as error:
         assert excess > 0.0
         tensors = [*problem.oracle.tensors, nearest]

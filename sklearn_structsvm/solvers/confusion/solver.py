@@ -1,0 +1,165 @@
+"""Shared by the solvers of confusion problems: their options, and how they are run."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Kind(NamedTuple):
+    """Which values an option may have: what says so, and in words."""
+
+    is_right: Any
+    words: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a solver: what it is by default, and which values it may have."""
+
+    default: Any
+    kind: Kind
+
+
+def _is_positive(value):
+    return isinstance(value, Real) and 0.0 < value < np.inf
+
+
+def _are_positive(values):
+    return np.ndim(values) == 1 and len(values) > 0 and all(map(_is_positive, values))
+
+
+def _is_count(value):
+    return isinstance(value, (int, np.integer)) and value > 0
+
+
+NUMBER = Kind(_is_positive, "a positive number")
+NUMBERS = Kind(_are_positive, "positive numbers")
+TWO_NUMBERS = Kind(lambda v: _are_positive(v) and len(v) == 2, "two positive numbers")
+COUNT = Kind(_is_count, "a positive integer")
+TRUTH = Kind(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
+
+
+def choice(default, *names):
+    """The option of one of the names."""
+
+    def is_right(value):
+        return isinstance(value, str) and value in names
+
+    return Option(default, Kind(is_right, f"one of {names}"))
+
+
+# Of solvers that now and then optimize the weights of what they have found: iterations
+# between two such mixtures at first; they become fewer.
+RECOMBINE_INTERVAL = Option(25, COUNT)
+
+
+class ConfusionSolver:
+    """A solver of confusion problems: `run` repeats its `move`.
+
+    A subclass makes an `Incumbent`, and tells it what its moves find.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    tol : float
+    max_iter : int
+    options : dict
+        Values of `OPTIONS`, all of which become attributes.
+
+    Attributes
+    ----------
+    CALLED : str
+        What errors call it.
+    MAX_ITER : int
+        `max_iter` of `run` by default.
+    OPTIONS : dict of {str: Option}
+    incumbent : Incumbent
+    """
+
+    CALLED: str
+    MAX_ITER = 5000
+    OPTIONS: dict[str, Option] = {}
+
+    def __init__(self, problem, tol, max_iter, options):
+        self.problem, self.tol, self.max_iter = problem, tol, max_iter
+        for name, option in self.OPTIONS.items():
+            setattr(self, name, options.get(name, option.default))
+
+    def move(self):
+        """One iteration; None, or the status that ends the run."""
+        raise NotImplementedError
+
+    @classmethod
+    def check_options(cls, options):
+        """Error for options, or values of them, that the solver does not take."""
+        for name, value in options.items():
+            if name not in cls.OPTIONS:
+                known = sorted(cls.OPTIONS)
+                takes = f"the options {known}" if known else "no options"
+                raise TypeError(
+                    f"solver_options has {name!r}, but {cls.CALLED} accepts {takes}."
+                )
+            is_right, words = cls.OPTIONS[name].kind
+            if not is_right(value):
+                raise ValueError(
+                    f"solver_options[{name!r}] of {cls.CALLED} must be {words}; "
+                    f"got {value!r}."
+                )
+
+    @classmethod
+    def run(
+        cls,
+        problem,
+        *,
+        tol=1e-3,
+        max_iter=None,
+        max_time=None,
+        on_pass=None,
+        history=None,
+        **options,
+    ):
+        """Solve a problem.
+
+        Parameters
+        ----------
+        problem : ConfusionProblem
+        tol : float
+            Stop where value - bound is at most this and the constraints are met.
+        max_iter : int or None
+            `MAX_ITER` by default.
+        max_time : float or None
+            Seconds.
+        on_pass : callable or None
+            Called after each iteration with its number, the last row of the history (a
+            dict) and whether the run ends here anyway; a true answer ends it.
+        history : History or None
+            To be filled: a row for each iteration, about the best mixture so far.
+            "dual_gap" is inf while that violates a constraint.
+        **options
+            Those of the solver.
+
+        Returns
+        -------
+        SolverResult
+            Whose solution is a `Mixture`.
+
+        Raises
+        ------
+        InfeasibleConstraintError
+            If no classifier meets the constraints. The message has the smallest
+            violation.
+        TypeError, ValueError
+            For options that it does not take, and problems that it is not for.
+        """
+        cls.check_options(options)
+        max_iter = cls.MAX_ITER if max_iter is None else max_iter
+        solver = cls(problem, tol, max_iter, options)
+        return solver.incumbent.run(
+            solver.move,
+            max_iter=max_iter,
+            max_time=max_time,
+            on_pass=on_pass,
+            history=history,
+        )
