@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from contextlib import contextmanager
 from time import monotonic, sleep
 
 import pytest
@@ -14,20 +15,24 @@ distributed = pytest.importorskip("distributed")
 PATIENCE = 300.0
 
 
-def start_cluster():
+@contextmanager
+def start_client():
+    """A client that is current where the block says so."""
     dask.config.set(
         {
             "distributed.comm.timeouts.connect": PATIENCE,
             "distributed.comm.timeouts.tcp": PATIENCE,
         }
     )
-    return distributed.LocalCluster(
+    cluster = distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
         processes=True,
         dashboard_address=":0",
         silence_logs=logging.CRITICAL,
     )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
 
 
 def tasks(client):

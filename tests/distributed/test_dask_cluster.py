@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster, tasks
+from _dask_cluster import check_nothing_is_left, kill_worker, tasks
 from _dask_data import (
     EXACT,
     check_the_same,
@@ -23,23 +23,10 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
-FEW_STEPS = EXACT | {"C": 0.02}
+FEW_STEPS = EXACT | {"C": 0.005}
 HYBRID = SubLBFGSClassifier(solver="hybrid", **FEW_STEPS)
 # Its bound is made of gradients: 1e-9 is where steps of objectives that are rounded end.
-SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.1, tol=1e-8)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with start_cluster() as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-@pytest.fixture
-def mortal_client():
-    """Of a cluster that one test has to itself."""
-    with start_cluster() as cluster, distributed.Client(cluster) as client:
-        yield client
+SPARSE_LOGISTIC = SubLBFGSClassifier("logistic", penalty="l1", C=0.02, tol=1e-8)
 
 
 def check_the_optimum(model, here):
@@ -53,7 +40,7 @@ def check_the_optimum(model, here):
 CLUSTERED = {
     "auto": (SubLBFGSClassifier(**FEW_STEPS), "four classes"),
     "hybrid": (HYBRID, "two classes"),
-    "bmrm": (BMRMClassifier(**FEW_STEPS), "several labels"),
+    "bmrm": (BMRMClassifier(**FEW_STEPS), "two classes"),
     "owlqn": (SPARSE_LOGISTIC, "two classes"),
 }
 
@@ -145,17 +132,12 @@ def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
         (HYBRID, "two classes", 2**20, 20),
         # All vectors are scattered.
         (BMRMClassifier(**FEW_STEPS), "two classes", 0, 20),
-        (
-            SPARSE_LOGISTIC,
-            "two classes",
-            2**20,
-            12,
-        ),
+        (SPARSE_LOGISTIC, "two classes", 2**20, 12),
     ],
     ids=["hybrid", "bmrm", "owlqn"],
 )
 def test_a_fit_goes_on_where_a_worker_is_killed(
-    mortal_client, model, kind, large, at, monkeypatch
+    client, model, kind, large, at, monkeypatch
 ):
     X, y, s, _ = problems()[kind]
     model = clone(model)
@@ -165,7 +147,7 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
     def ask_and_kill(workers, question):
         homes.append(workers.homes)
         if len(homes) == at:
-            kill_worker(mortal_client, workers.homes[0])
+            kill_worker(client, workers.homes[0])
         return ask(workers, question)
 
     monkeypatch.setattr(dask_workers, "LARGE", large)
@@ -178,9 +160,9 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
 
 
 @pytest.mark.slow
-def test_rows_that_nobody_can_compute_again_are_an_error(mortal_client, monkeypatch):
+def test_rows_that_nobody_can_compute_again_are_an_error(client, monkeypatch):
     X, y, _ = rows()
-    halves = mortal_client.scatter([X[:150], X[150:]], hash=False)
+    halves = client.scatter([X[:150], X[150:]], hash=False)
     chunks = [
         da.from_delayed(dask.delayed(half), shape=(150, X.shape[1]), dtype=X.dtype)
         for half in halves
@@ -190,7 +172,7 @@ def test_rows_that_nobody_can_compute_again_are_an_error(mortal_client, monkeypa
     def ask_and_kill(workers, question):
         asked.append(question.name)
         if len(asked) == 10:
-            kill_worker(mortal_client, workers.homes[0])
+            kill_worker(client, workers.homes[0])
         return ask(workers, question)
 
     monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster
+from _dask_cluster import check_nothing_is_left, kill_worker
 from _dask_data import COSTS, EXACT, check_the_same, da, divided, problems, rows
 from _estimators import assert_same_optimum
 from _problems import LAYOUTS, alpha_of_moves, random_problem
@@ -191,12 +191,6 @@ def test_the_start_ends_where_other_methods_need_less_time(monkeypatch):
 # On a cluster.
 
 
-@pytest.fixture(scope="module")
-def client():
-    with start_cluster() as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
 @pytest.mark.parametrize("kind", ["four classes", "sparse rows"])
 def test_a_cluster_reaches_the_optimum(client, kind):
     X, y, s, options = problems()[kind]
@@ -209,26 +203,25 @@ def test_a_cluster_reaches_the_optimum(client, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [BCFWClassifier, SubLBFGSClassifier])
-def test_a_killed_worker_changes_nothing_but_time(make, monkeypatch):
+def test_a_killed_worker_changes_nothing_but_time(client, make, monkeypatch):
     X, y, s = rows()
     model = make(C=0.1)
     here = clone(model).fit(X, y, sample_weight=s)
     told, replies = [], []
     tell = dask_workers.ClusterWorkers.tell
-    with start_cluster() as cluster, distributed.Client(cluster) as client:
 
-        def tell_and_kill(workers, function, message, merge):
-            if function is blocks.make_round:
-                told.append(workers.homes)
-                if len(told) == 6:
-                    kill_worker(client, workers.homes[0])
-            reply = tell(workers, function, message, merge)
-            if isinstance(reply, blocks.BlockReply):
-                replies.append(reply.is_new)
-            return reply
+    def tell_and_kill(workers, function, message, merge):
+        if function is blocks.make_round:
+            told.append(workers.homes)
+            if len(told) == 6:
+                kill_worker(client, workers.homes[0])
+        reply = tell(workers, function, message, merge)
+        if isinstance(reply, blocks.BlockReply):
+            replies.append(reply.is_new)
+        return reply
 
-        monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
-        model.fit(divided(X), divided(y), sample_weight=divided(s))
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert any(replies[5:]) and not any(replies[:5])
     assert model.dual_gap_ <= model.tol
     assert abs(model.objective_ - here.objective_) <= model.tol

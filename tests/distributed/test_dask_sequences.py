@@ -5,7 +5,7 @@ from time import sleep
 
 import numpy as np
 import pytest
-from _dask_cluster import check_nothing_is_left, kill_worker, start_cluster
+from _dask_cluster import check_nothing_is_left, kill_worker
 from _estimators import assert_same_optimum
 from _nearest import Nearest
 from _problems import KINDS, dual_of_box, explicit_alpha, random_problem
@@ -236,8 +236,9 @@ def test_the_optimum_is_that_of_the_fit_in_memory(kind, monkeypatch):
         assert model.n_queries_ >= model.n_oracle_calls_
     predicted = model.predict(divided(X))
     assert isinstance(predicted, bag.Bag)
-    for given, expected in zip(predicted.compute(), model.predict(X), strict=True):
-        np.testing.assert_array_equal(given, expected)
+    given = predicted.compute(scheduler="sync")
+    for labels, expected in zip(given, model.predict(X), strict=True):
+        np.testing.assert_array_equal(labels, expected)
 
 
 def test_delayed_parts_do_as_well():
@@ -337,12 +338,6 @@ def test_predictions_of_frames_are_lazy_and_those_of_the_rows():
 # On a cluster.
 
 
-@pytest.fixture(scope="module")
-def client():
-    with start_cluster() as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
 @pytest.mark.parametrize("kind", ["chains", "slack", "crf"])
 def test_a_cluster_reaches_the_optimum(client, kind):
     model, X, y = problems()[kind]
@@ -358,47 +353,45 @@ def test_a_cluster_reaches_the_optimum(client, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [2**20, 0])
-def test_a_killed_worker_changes_nothing_but_time(large, monkeypatch):
+def test_a_killed_worker_changes_nothing_but_time(client, large, monkeypatch):
     model, X, y = problems()["chains"]
     here = clone(model).fit(X, y)
     told, replies = [], []
     tell = dask_workers.ClusterWorkers.tell
-    with start_cluster() as cluster, distributed.Client(cluster) as client:
 
-        def tell_and_kill(workers, function, message, merge):
-            told.append(workers.homes)
-            if len(told) == 6:
-                kill_worker(client, workers.homes[0])
-                # What is sent to all before the scheduler knows waits for the dead one.
-                while not large and workers.homes[0] in client.nthreads():
-                    sleep(0.05)
-            replies.append(tell(workers, function, message, merge))
-            return replies[-1]
+    def tell_and_kill(workers, function, message, merge):
+        told.append(workers.homes)
+        if len(told) == 6:
+            kill_worker(client, workers.homes[0])
+            # What is sent to all before the scheduler knows waits for the dead one.
+            while not large and workers.homes[0] in client.nthreads():
+                sleep(0.05)
+        replies.append(tell(workers, function, message, merge))
+        return replies[-1]
 
-        monkeypatch.setattr(dask_workers, "LARGE", large)
-        monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
-        model.fit(divided(X), divided(y))
+    monkeypatch.setattr(dask_workers, "LARGE", large)
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
+    model.fit(divided(X), divided(y))
     assert any(reply.is_new for reply in replies[5:])
     assert not any(reply.is_new for reply in replies[:5])
     check_the_optimum(model, X, y, np.ones(len(X)), here)
 
 
 @pytest.mark.slow
-def test_sums_go_on_where_a_worker_is_lost(monkeypatch):
+def test_sums_go_on_where_a_worker_is_lost(client, monkeypatch):
     X, y = chains()
     model = CRFClassifier(C=0.05, tol=1e-6, random_state=0)
     here = clone(model).fit(X, y)
     told, tell = [], dask_workers.ClusterWorkers.tell
-    with start_cluster() as cluster, distributed.Client(cluster) as client:
 
-        def tell_and_kill(workers, function, message, merge):
-            told.append(function)
-            if len(told) == 4:
-                kill_worker(client, workers.homes[0])
-            return tell(workers, function, message, merge)
+    def tell_and_kill(workers, function, message, merge):
+        told.append(function)
+        if len(told) == 4:
+            kill_worker(client, workers.homes[0])
+        return tell(workers, function, message, merge)
 
-        monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
-        model.fit(divided(X), divided(y))
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
+    model.fit(divided(X), divided(y))
     assert len(told) > 4
     assert_same_optimum(model, here, model.C * len(X))
 
