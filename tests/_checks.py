@@ -73,7 +73,7 @@ def generated_checks(estimators, expected_failed_checks):
     # A list: pytest 9 refuses the generator of scikit-learn 1.6.
     for case in generator:
         estimator, check = getattr(case, "values", case)
-        whole = first.setdefault(type(estimator), repr(estimator)) == repr(estimator)
+        whole = first.setdefault(type(estimator), estimator) is estimator
         name, options = check.func.__name__, check.keywords
         if ODD_LABELS and name in OF_LABELS:
             if not get_tags(estimator).classifier_tags.multi_class:

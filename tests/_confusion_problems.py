@@ -121,7 +121,11 @@ def smooth_optimum(problem, rng, n_starts=3):
         return np.tensordot(tensors, problem.gradient(mix(weights)), axes=3)
 
     constraints = [LinearConstraint(np.ones((1, n)), 1.0, 1.0)]
-    if problem.constrained:
+    rows = np.tensordot(problem.linear[0], tensors, axes=([1, 2, 3], [1, 2, 3]))
+    if len(rows):
+        rows = rows + problem.linear[1][:, None]
+        constraints.append(LinearConstraint(rows, -np.inf, 0.0))
+    if problem.convex_constraints:
         constraints.append(
             {"type": "ineq", "fun": lambda weights: -problem.violation(mix(weights))}
         )

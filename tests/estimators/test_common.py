@@ -55,11 +55,10 @@ FLAT = [
 ]
 COMPLEX = [
     ComplexMetricClassifier(),
-    ComplexMetricClassifier(metric="h_mean", confusion="labels"),
-    ComplexMetricClassifier(metric="min_max"),
-    ComplexMetricClassifier(metric="micro_f1"),
-    ComplexMetricClassifier(metric="f1"),
-    ComplexMetricClassifier(cv=3),
+    ComplexMetricClassifier(metric="h_mean", confusion="labels", cv=None),
+    ComplexMetricClassifier(metric="min_max", cv=None),
+    ComplexMetricClassifier(metric="micro_f1", cv=None),
+    ComplexMetricClassifier(metric="f1", cv=None),
     ComplexMetricClassifier(lmo="weighted", max_iter=20),
 ]
 ALL = [

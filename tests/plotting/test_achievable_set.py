@@ -281,6 +281,7 @@ class TestFeasible:
         eta, rng = model.estimator_.predict_proba(X), new_rng(0)
         p = eta.mean(axis=0)
         shares = np.linspace(0, 0.99, 34)[:, np.newaxis]
+        points = []
         for _ in range(500):
             rules = (eta @ rng.normal(size=(3, 3)) for _ in range(2))
             h = sum(np.eye(3)[np.argmax(rule, axis=1)] for rule in rules) / 2
@@ -288,8 +289,8 @@ class TestFeasible:
             q = (1 - shares) * p + shares * h.mean(axis=0)
             share = shares[np.log(p / q) @ p <= 0.02].max()
             h = (1 - share) * p + share * h
-            point = ((eta * h).mean(axis=0) / p)[None, :2]
-            assert is_within(display.feasible, point, 2 * MISSED).all()
+            points.append(((eta * h).mean(axis=0) / p)[:2])
+        assert is_within(display.feasible, np.array(points), 2 * MISSED).all()
 
     def test_where_nothing_is_left_the_set_is_drawn_without_a_mixture(self):
         X, y, _, model = fitted()

@@ -55,7 +55,7 @@ def problems(draw):
     return theta, draw(st.sampled_from([None, transition])), costs, truth
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(
     problems(),
     st.sampled_from([0.0, 1.0, 2.0, 0.37, 80.0]),
@@ -152,7 +152,7 @@ def forests(draw, T):
     return np.array(parents, dtype=np.intp)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(
     problems(),
     st.sampled_from([0.0, 1.0, 0.37, 80.0]),

@@ -204,14 +204,14 @@ def test_candidates_of_a_deep_forest_hold_the_most_violating_set(with_costs, sca
     edges = [(rng.integers(n), n) for n in range(1, 5)]
     edges += [(n % 5, n) for n in range(5, 17)]
     costs = rng.uniform(0.5, 1.5, size=(12, 2)) if with_costs else np.ones((12, 2))
-    X, Y = rng.standard_normal((8, 3)), rng.integers(2, size=(8, 12))
+    X, Y = rng.standard_normal((3, 3)), rng.integers(2, size=(3, 12))
     structure = HierarchicalStructure(edges, label_costs=costs).fit(X, Y)
     w = scale * rng.standard_normal(structure.n_weights_)
     nodes, leaves = structure.nodes_.tolist(), structure.classes_.tolist()
     listed = list_sets(X, Y, edges, nodes, leaves, costs)
     case = Case(structure, X, Y, list(X), listed.labelings, listed, w)
     oracle = case.oracle()
-    for i in range(8):
+    for i in range(3):
         _, scores, losses = candidate_points(oracle, i, w, one)
         found = (losses * (one + scores)).max()
         assert found == pytest.approx(most_violating(case, i, one), rel=1e-12)

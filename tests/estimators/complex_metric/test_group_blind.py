@@ -480,7 +480,7 @@ class TestInScikitLearn:
         pytest.importorskip("matplotlib")
         display = TradeoffDisplay.from_estimator(
             model.set_params(group_estimator=LogisticRegression()), X, y,
-            param_name="constraints__slack", param_range=[0.1, 0.3],
+            param_name="constraints__slack", param_range=[0.1, 0.3], cv=2,
             sensitive_features=groups,
         )  # fmt: skip
         assert np.isfinite(display.test_violations).any()

@@ -166,7 +166,7 @@ def test_threads_and_one_thread_agree_within_their_gaps(model):
 
 @each_model
 def test_bits_depend_on_the_number_of_threads_and_not_on_their_pace(model):
-    X, y = make_chains(n_samples=400, random_state=new_seed(0))
+    X, y = make_chains(n_samples=200, random_state=new_seed(0))
     model = clone(model).set_params(n_jobs=2, tol=0.05)
     first, is_over = clone(model).fit(X, y), threading.Event()
 
