@@ -49,9 +49,10 @@ help:
 demo: $(VENV)/.built
 	$(PY) examples/demo.py
 
-# Two workers, each with one thread of the BLAS; -n 0 runs all in one process.
+# Two workers, each with one thread of the BLAS; -n 0 runs all in one process. Each takes
+# half of the files, then tests of the other's: what a file prepares is prepared once.
 test: $(VENV)/.built
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 $(PYTEST)
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist worksteal $(PYTEST)
 
 doc: $(VENV)/.built $(VENV)/.doc
 	$(PY) -m sphinx -W --keep-going -b html doc doc/_build/html
