@@ -51,7 +51,7 @@ PEERS = {
         "fairlearn, `ExponentiatedGradient`",
         "doc/fairlearn.rst",
         "ComplexMetricClassifier",
-        "the same; it fits classifiers of its own",
+        "same cases; unlike the others it has to refit its classifier",
     ),
     "xCOLUMNs": (
         "xCOLUMNs",

@@ -11,12 +11,12 @@ FILE = Path(__file__).parent / "generated" / "which_estimator.svg"
 STEPS = [
     ("What is one output?", None, None),
     (
-        "One label, and the score is not accuracy",
+        "One label per row, scored by something other than accuracy",
         "ComplexMetricClassifier",
         "G-mean, F1, fairness, coverage",
     ),
     (
-        "Many labels of each row, and macro-F or k labels",
+        "Several labels per row: best macro-F1, or exactly k labels",
         "MultilabelMetricClassifier",
         "thresholds, or the best labels of a row",
     ),
@@ -31,7 +31,7 @@ STEPS = [
         "conditional random fields",
     ),
     (
-        "A sequence, tree, graph, parts, anything decoded",
+        "A sequence, tree, graph, image parts, or any output you can decode",
         "BCFWClassifier",
         "structural SVM, margin rescaling",
     ),

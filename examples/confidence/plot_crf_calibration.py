@@ -2,10 +2,11 @@
 Calibrated probabilities of a CRF
 =================================
 
-When a conditional random field reads a letter with 80 percent, it is right in about
-four of five cases. The scores of a structural SVM rank letters as well, but a softmax
-of them is no probability. You will compare both by calibration curves and log-loss,
-look at the probabilities of whole words, and decode for the fewest wrong letters.
+When a conditional random field is 80% sure of a letter, it is right about four times in
+five, or a little more often. The scores of a structural SVM rank letters as well, but a
+softmax of them is not a probability. You will compare both by calibration curves and
+log-loss, look at the probabilities of whole words, and decode for the fewest wrong
+letters.
 """
 
 # %%

@@ -3,8 +3,8 @@ Fairness: equal opportunity for two groups
 ==========================================
 
 A constraint brings the difference between the recalls of two groups from 0.15 down to
-0.03 on new examples, and the G-mean from 0.78 to 0.76. Those who deserve a loan should
-get one as often, whatever their group: that is *equal opportunity*. You will train
+0.03 on new examples, and the G-mean from 0.78 to 0.76. Creditworthy applicants should
+get a loan equally often in both groups: that is *equal opportunity*. You will train
 under such constraints with :class:`~sklearn_structsvm.ComplexMetricClassifier`, see
 what they cost, and what happens when too much is asked.
 """
@@ -92,9 +92,9 @@ plt.show()
 # --------------------------
 # Now we reduce the slack, on five splits. On the training examples every level is met.
 # On held-out examples the recalls of the groups differ by a little more or less, by
-# chance, because few examples are from the country and repaid. Without a constraint,
-# the classifier does not use the groups. With one, it has a threshold for each group.
-# So with a large slack it can be better than without a constraint.
+# chance, because few of the rural applicants repaid. Without a constraint, the
+# classifier does not use the groups. With one, it has a threshold for each group. So
+# with a large slack it can be better than without a constraint.
 
 TradeoffDisplay.from_estimator(
     model,

@@ -3,11 +3,10 @@ Handwriting recognition with a chain (OCR)
 ==========================================
 
 Reading whole words instead of one letter at a time lowers the letter error from 30% to
-21%. A chain learns which letters follow each other, so that a letter that is hard to
-read is often told by its neighbors. You will train one on the 626 handwritten words
-that ship with the package, compare it with an unstructured classifier, and see what the
-fit says about itself: the duality gap, a bound on how much better any other weights
-could be.
+21%. A chain learns which letters follow each other, so its neighbors often give away a
+letter that is hard to read. You will train one on the 626 handwritten words that ship
+with the package, compare it with an unstructured classifier, and see what the fit says
+about itself: the duality gap, a bound on how much better any other weights could be.
 """
 
 # %%

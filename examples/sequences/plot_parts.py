@@ -2,10 +2,10 @@
 Pose estimation with a pictorial structure
 ==========================================
 
-Detectors find 39% of the joints of a figure when each is asked alone, and 93% when
-springs tie them together: a hand is at the end of an arm. You will train such a
-pictorial structure, parts with scores at every position of an image and springs between
-them, and draw the figure that it has learned to expect.
+On their own, detectors find 39% of a figure's joints. Tied together by springs, because
+a hand is at the end of an arm, they find 93%. You will train such a pictorial
+structure, parts with scores at every position of an image and springs between them, and
+draw the figure that it has learned to expect.
 """
 
 # %%

@@ -2,10 +2,10 @@
 Image segmentation with a graph of pixels
 =========================================
 
-Of the pixels of noisy images 12% are told wrong one at a time, and 1% when neighbors
-are taken into account. You will train a graph that ties each pixel to the four next to
-it, and compare it with a classifier of single pixels. Then the same is done with
-superpixels, patches of some five pixels each.
+Classifying the pixels of noisy images one at a time gets 12% wrong; taking neighbors
+into account cuts this to 1%. You will train a graph that ties each pixel to the four
+next to it, and compare it with a classifier of single pixels. Then you will do the same
+with superpixels, patches of some five pixels each.
 """
 
 # %%
@@ -74,18 +74,18 @@ for ax in axes.flat:
 plt.show()
 
 # %%
-# What was learned
-# ----------------
-# The weights come in parts. To see how much a pair of equal neighbors counts, compare
-# it with the information in the color of a pixel: the spread of the difference of its
-# two scores.
+# What was learned ---------------- The weights come in parts. An edge has two: one for
+# two equal labels, and one that is multiplied by the likeness of the two colors.
+# Compare both with the evidence in the color of a pixel, the standard deviation of the
+# difference of its two scores. The second is about 0: with so much noise, the likeness
+# of two pixels says hardly anything about their labels.
 
 parts = graph.structure_.weight_parts(graph.coef_)
 gain, gain_of_likeness = parts["transition"][:, 0, 0]
 scores = np.concatenate([x[0] for x in data.X[train]]) @ parts["emission"]
 spread = np.std(scores[:, 1] - scores[:, 0])
-print(f"each neighbor of the same label: {gain / spread:.2f} of the spread of a color,")
-print(f"and for the same color {gain_of_likeness / spread:.2f} more")
+print(f"equal labels of neighbors: {gain / spread:.2f} standard deviations of a color")
+print(f"likeness of their colors:  {gain_of_likeness / spread:.2f} standard deviations")
 
 # %%
 # Superpixels

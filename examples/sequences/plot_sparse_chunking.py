@@ -5,8 +5,9 @@ Noun phrase chunking with sparse features
 Forty sentences are enough to find phrases in others with an F1 of 0.85. Tags such as
 ``B-NP`` (a noun phrase begins) and ``I-NP`` (it goes on) turn the search for phrases
 into sequence labeling. You will make sparse matrices of thousands of binary attributes,
-score whole phrases, and see which attributes weigh most. The same steps train on the
-CoNLL-2000 data that :func:`~sklearn_structsvm.datasets.fetch_conll2000` downloads.
+score whole phrases, and see which attributes have the largest weights. The same steps
+train on the CoNLL-2000 data that :func:`~sklearn_structsvm.datasets.fetch_conll2000`
+downloads.
 """
 
 # %%

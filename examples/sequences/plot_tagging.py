@@ -2,10 +2,10 @@
 Named entity recognition with a CRF
 ===================================
 
-From lists of words with a list of tags each to a tagger that finds 92% of the names of
-new sentences (F1 of whole names). You will turn tokens into features, search over a
-pipeline, look at the weights, keep the model in a file, and ask it for the tags of a
-new sentence: how sure it is, and what else they could be.
+This example turns tagged sentences into a tagger with an F1 of 0.92 on the names in new
+sentences. You will turn tokens into features, search over a pipeline, look at the
+weights, keep the model in a file, and ask it for the tags of a new sentence: how sure
+it is, and what else they could be.
 """
 
 # %%
@@ -151,8 +151,8 @@ tagger = joblib.load(file)
 # A new sentence
 # --------------
 # The plot shows the tags and the probability of each tag at each word. "near" did not
-# occur in training, May is a first name and a part of place names, and Westiley may be
-# either.
+# occur in training, "May" can be a first name or part of a place name, and "Westiley"
+# can be either.
 
 words = "yesterday May met Lena Holley near Westiley".split()
 new = [features(words)]

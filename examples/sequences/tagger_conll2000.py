@@ -4,9 +4,9 @@ Chunking CoNLL-2000, coming from sklearn-crfsuite
 
 An F1 of 93.5 on the test sentences of CoNLL-2000, with the feature dicts and BIO tags
 that one has for sklearn-crfsuite. They become a pipeline that is searched, saved, read
-again, and gives probabilities. :ref:`crfsuite` says what becomes of the rest. This
-script reads the data, or downloads 3 MB. It takes a few minutes and is not run when
-these pages are built: what it printed stands in the comments.
+again, and gives probabilities. See :ref:`crfsuite` for everything else. This script
+reads the data, or downloads 3 MB. It takes a few minutes and is not run when these
+pages are built: its output is quoted in the comments.
 """
 
 # %%

@@ -3,11 +3,11 @@ Slack rescaling for multilabel classification
 =============================================
 
 Slack and margin rescaling come out level on these documents, with a micro F1 of 0.52,
-and a grid search tells you so for yours. Margin rescaling asks the true labels to be
-ahead of any others by as many units as those have errors. Slack rescaling asks for one
-unit, whatever the others, and multiplies what is missing by the number of errors. You
-will train both, see what the search for the most violating labels does, and compare
-four solvers.
+but run the grid search on your data to see whether that holds there too. Margin
+rescaling requires a lead over each wrong labeling of as many units as it has errors.
+Slack rescaling always requires a lead of one, and multiplies any shortfall by the
+number of errors. You will train both, see what the search for the most violating labels
+does, and compare four solvers.
 """
 
 # %%

@@ -609,7 +609,7 @@ class RocAucHinge(_BalancedHinge):
 
 
 def _ascending(keys, rises, rtol):
-    """The order of the keys; where they are tied, by what they rise by."""
+    """Sort order of the keys; ties within rtol are broken by their slopes."""
     order = np.argsort(keys)
     if rises is None or len(order) < 2:
         return order

@@ -92,8 +92,8 @@ cdef void best_labeling(
 
 cdef void bound_the_rest(
         const Forest* forest, double value, Messages m, double* buffer) noexcept nogil:
-    """From the roots to the leaves: rest[v][c], what is to be added to a row of v alone
-    where v has the label c, at most: everything but the node itself. The buffer has
+    """From the roots to the leaves: rest[v][c] is an upper bound on the score of
+    everything except node v, given that v has label c. The buffer has
     room for k (k + 1)."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, c, p, parent
     cdef double* rest

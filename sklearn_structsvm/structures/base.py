@@ -355,7 +355,7 @@ def _places(cls, name):
 
 
 def _place(cls, name):
-    """The first of them; after all parents where there is none."""
+    """Index in the MRO of the class that defines `name`; len(mro) if none does."""
     return min(_places(cls, name), default=len(cls.__mro__))
 
 

@@ -261,7 +261,7 @@ def forbidden_places(allowed, labels, parents):
 
 
 def barred(allowed, theta, transition, more=0.0, *, parents=None):
-    """Potentials of a forest in which what is forbidden is worse than all else.
+    """Potentials of a forest in which forbidden labelings score lowest.
 
     Parameters
     ----------

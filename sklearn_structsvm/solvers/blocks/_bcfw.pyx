@@ -446,7 +446,7 @@ cdef class BlockFrankWolfe(BlockDual):
         self.pages = np.zeros(n_pages, dtype=np.uint8)
 
     def part(self, weights):
-        """A part of the iterate: that of the blocks which have their weight here."""
+        """The part of the iterate made of the blocks with nonzero `weights`."""
         return BlockFrankWolfe(
             self.oracle, weights, self.lam, step=self.step_name,
             cache_size=self.cache_size, cache_factor=self.cache_factor,

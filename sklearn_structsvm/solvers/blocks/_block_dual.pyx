@@ -402,7 +402,7 @@ cdef class BlockDual(ProximalIterate):
         self.loss_change = 0.0
 
     def settle(self, const Py_ssize_t[::1] blocks, double gamma):
-        """Take back all but gamma of what the last round changed in these blocks.
+        """Scale the last round's change of these blocks by gamma.
 
         Labelings may go thereafter, as after a step of the whole.
         """

@@ -195,7 +195,7 @@ cdef class MarginalAscent(BlockDual):
     # ------------------------------------------------------------------ parts
 
     def part(self, weights):
-        """A part of the iterate: that of the blocks which have their weight here."""
+        """The part of the iterate made of the blocks with nonzero `weights`."""
         return MarginalAscent(self.oracle, weights, self.lam, whole=self)
 
     def begin_pass_of(self, MarginalAscent part):

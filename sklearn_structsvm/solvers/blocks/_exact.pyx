@@ -209,7 +209,7 @@ cdef class ExactAscent(ProximalIterate):
         self.loss_before = self.loss
 
     def settle(self, blocks, double gamma):
-        """Take back all but gamma of what the last round changed in these blocks."""
+        """Scale the last round's change of these blocks by gamma."""
         if gamma == 1.0:
             return
         for now, before in zip((self.nu, self.loss_bar), self.before):

@@ -191,7 +191,7 @@ cdef void add_line(Angle* angle, double lam, double highest) noexcept nogil:
 
 cdef double leave_out(
         Angle* angle, double h, double g, double lam, double error) noexcept nogil:
-    """Take a labeling's ray out of an angle of which it is to be the outer one.
+    """Shrink the angle to exclude this labeling's ray, which becomes its side.
 
     The labeling is the best of the angle for `lam`, and its h is known but for `error`.
     Returns a bound of what is left out with it; 0 where that is rounding.

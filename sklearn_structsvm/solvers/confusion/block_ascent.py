@@ -240,11 +240,11 @@ def best_pair(oracle, coefficients, sets):
 
 
 def best_rule(oracle, coefficients, sets):
-    """The rule of gains that is best where the slope is that of the sets, or near it.
+    """Best rule whose gains are the gradient at these sets, or at sets near them.
 
-    Sets of labels are of the rows that they were chosen for. What decides on other rows
-    is a linear gain of each label: its slope at the sets' counts, then at those of the
-    rule that this makes, and so on; the best of these.
+    The sets are those of the training rows. Other rows need a rule, a linear gain of
+    each label: the gradient at the counts of the sets, then at the counts of that rule,
+    for a few fixed-point iterations. The best of these rules is returned.
 
     Returns
     -------

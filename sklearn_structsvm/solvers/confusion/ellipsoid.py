@@ -42,7 +42,7 @@ class Ellipsoid:
         self.center, self.B = np.zeros(d), radius * np.eye(d)
 
     def cut(self, w, depth=0.0):
-        """Become the smallest ellipsoid around what has (x - center)·w >= depth.
+        """Shrink to the smallest ellipsoid around the part with (x - center)·w >= depth.
 
         Parameters
         ----------

@@ -40,7 +40,7 @@ class Rows:
 
 
 class Cuts(Rows):
-    """Tangents of a convex function, of which the idle ones are forgotten."""
+    """Tangents of a convex function; inactive ones are dropped."""
 
     def __init__(self, columns, source):
         super().__init__(columns, np.zeros((0, columns.flat.shape[1])), np.zeros(0))
