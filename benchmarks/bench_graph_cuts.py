@@ -109,8 +109,7 @@ def training_rows(lams, targets, max_time):
             "one-slack": SlackRescaledSSVM(
                 structure,
                 rescaling="margin",
-                solver="cutting_plane",
-                formulation="one-slack",
+                solver="one_slack",
                 max_iter=10**6,
             ),
         }.items():

@@ -149,13 +149,12 @@ def told(model, n, tol):
 
 def measure_others(args):
     """A table of passes of estimators that are not BCFWClassifier."""
-    n_slack = {"solver": "cutting_plane", "formulation": "n-slack"}
     kinds = {
         "CRF": (CRFClassifier, {}),
         "SubLBFGS": (SubLBFGSClassifier, {}),
         "slack rescaling": (SlackRescaledSSVM, {}),
-        "the same, n-slack": (SlackRescaledSSVM, n_slack),
-        "one-slack": (SlackRescaledSSVM, n_slack | {"formulation": "one-slack"}),
+        "the same, n-slack": (SlackRescaledSSVM, {"solver": "cutting_plane"}),
+        "one-slack": (SlackRescaledSSVM, {"solver": "one_slack"}),
     }
     rows = []
     for name, structure, X, y, C in [*works(None)][:15]:

@@ -42,7 +42,6 @@ def run(rescaling, lam, train, test, args):
             C=1.0 / (lam * len(X)),
             step="pairwise",
             sampling="gap",
-            cache=False,
             tol=min(args.targets),
             max_iter=10**6,
             max_time=args.max_time,

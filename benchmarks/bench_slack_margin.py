@@ -84,7 +84,6 @@ def train(task, rescaling, C, data, args):
         rescaling=rescaling,
         C=C,
         step="pairwise",
-        cache=False,
         # Of the fits that run out of time, the average predicts better.
         average=True,
         tol=args.tol,

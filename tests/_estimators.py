@@ -1,6 +1,6 @@
 """Data of each kind that the estimators take, and structures in Python that misbehave."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -23,7 +23,7 @@ from sklearn_structsvm.structures.constrained import in_angle
 
 # As near as rounding lets fits come. Most get there; how many passes that takes depends
 # on the data, and no claim on it: what a test claims holds of whatever gap is left.
-ACCURATE = {"step": "pairwise", "cache": False, "tol": 1e-12, "max_iter": 10**4}
+ACCURATE = {"step": "pairwise", "tol": 1e-12, "max_iter": 10**4}
 however_near = pytest.mark.filterwarnings("ignore:BCFW stopped at max_iter")
 
 FLAT = ("binary", "multiclass", "multilabel")
@@ -87,6 +87,26 @@ class PythonMulticlass(Structure):
         return int((wrong * (one + scores - scores[y_true])).argmax())
 
 
+def _replaced(settings, **values):
+    return settings | {k: replace(settings[k], value=v) for k, v in values.items()}
+
+
+class ExactSSVM(SlackRescaledSSVM):
+    """Its searches go on to the largest violation, and it keeps no cache."""
+
+    _deprecated = _replaced(SlackRescaledSSVM._deprecated, search_rtol=0.0, cache=False)
+
+
+def exact_ssvm(structure, **params):
+    """An `ExactSSVM`, perhaps with other settings that are no parameters."""
+    names = params.keys() & {"search_rtol", "max_queries", "cache"}
+    settings = {name: params.pop(name) for name in names}
+    model = ExactSSVM(structure, **params)
+    if settings:
+        model._deprecated = _replaced(model._deprecated, **settings)
+    return model
+
+
 @dataclass
 class Problem:
     """X and y of one kind, the structure they are of, and an estimator to fit."""
@@ -109,16 +129,17 @@ class Problem:
         """Reaches its tol, where plain steps would take long on so little data."""
         defaults = {"max_iter": 10**4}
         if params.get("solver", "bcfw") == "bcfw":
-            defaults |= {"step": "pairwise", "cache": False}
+            defaults["step"] = "pairwise"
+            defaults["cache"] = False
         defaults |= {"structure": self.structure, "random_state": 0}
         if self.model is SlackRescaledSSVM:
-            defaults["search_rtol"] = 0.0
             if params.get("tol", 1.0) <= ACCURATE["tol"]:
                 # The bounds of the angles have more rounding than that.
                 defaults["search"] = "exact"
                 if self.kind == "custom":
                     defaults["structure"] = PythonMulticlass(product=True)
-        return self.model(**defaults | params)
+        build = exact_ssvm if self.model is SlackRescaledSSVM else self.model
+        return build(**defaults | params)
 
     def fitted(self, **params):
         return self.estimator(**params).fit(self.X, self.y)

@@ -101,10 +101,7 @@ settings = {
     "block-coordinate Frank-Wolfe": {"solver": "bcfw"},
     "stochastic subgradient": {"solver": "sgd"},
     "cutting planes, n-slack": {"solver": "cutting_plane"},
-    "cutting planes, one-slack": {
-        "solver": "cutting_plane",
-        "formulation": "one-slack",
-    },
+    "cutting planes, one-slack": {"solver": "one_slack"},
 }
 fig, ax = plt.subplots(layout="constrained")
 for marker, (name, params) in zip("os^D", settings.items(), strict=True):

@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils._param_validation import (
     HasMethods,
+    Hidden,
     Interval,
     Options,
     StrOptions,
@@ -85,6 +86,7 @@ def accepts_weights(scorer):
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
+    "Hidden",
     "Interval",
     "Options",
     "StrOptions",

@@ -1,16 +1,27 @@
 """Shared by all estimators: all-or-nothing fits, pickling, callbacks."""
 
+from typing import ClassVar
+
 from sklearn import get_config
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._version import __version__
+from sklearn_structsvm.estimators.deprecation import Deprecated, warn_of_deprecated
 from sklearn_structsvm.estimators.options import check_needs
 
 
 class AtomicFitMixin(DocumentedMixin):
-    """For estimators whose `fit` is within a `Fit`."""
+    """For estimators whose `fit` is within a `Fit`.
+
+    Attributes
+    ----------
+    _deprecated : dict
+        Deprecated parameters, by name.
+    """
+
+    _deprecated: ClassVar[dict[str, Deprecated]] = {}
 
     def __getstate__(self):
         return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
@@ -75,6 +86,7 @@ class Fit:
         if not get_config()["skip_parameter_validation"]:
             self.estimator._validate_params()
         self.estimator._check_parameters()
+        warn_of_deprecated(self.estimator)
         self.previous = self._fitted()
         self._clear()
         return self

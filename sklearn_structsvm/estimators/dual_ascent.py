@@ -4,6 +4,7 @@ from functools import partial
 
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, as_it_is
+from sklearn_structsvm.estimators.deprecation import value_of
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.warm_start import find_warm_start, warn_of_cold_start
 from sklearn_structsvm.solvers.blocks import bcfw, exact
@@ -39,7 +40,7 @@ def frank_wolfe(
         From the structure's oracle to the one that is asked; picklable.
     **others : as for `find_warm_start`
     """
-    step, cache = estimator.step, estimator.cache
+    step, cache = estimator.step, value_of(estimator, "cache")
     is_batch = algorithm == "batch"
     if is_batch:
         step, cache = "fw", False

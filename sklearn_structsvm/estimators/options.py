@@ -9,6 +9,7 @@ import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.batch_losses import LOSSES
+from sklearn_structsvm.estimators.deprecation import value_of
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,9 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             Need(
                 ("sarawagi",),
                 "solver",
-                ("cutting_plane",),
-                "Only it knows the slack of each example. search='binary' does not need "
-                "it.",
+                ("cutting_plane", "one_slack"),
+                "Only cutting planes know the slack of each example. search='binary' "
+                "does not need it.",
             )
         ],
     },
@@ -215,10 +216,12 @@ def check_needs(estimator):
         return
     defaults = signature(kind.__init__).parameters
     for name, needs in NEEDS[kind.__name__].items():
-        value, default = getattr(estimator, name), defaults[name].default
+        value, default = value_of(estimator, name), defaults[name].default
+        if name in estimator._deprecated:
+            default = estimator._deprecated[name].value
         for need in needs:
             if _has(need, value, default) and _is_where(need, estimator):
-                other = getattr(estimator, need.other)
+                other = value_of(estimator, need.other)
                 if not _is_one(other, need.allowed):
                     raise ValueError(_words(name, value, need, other))
 

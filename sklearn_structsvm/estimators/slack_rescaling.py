@@ -2,7 +2,7 @@
 
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,11 @@ from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
 from sklearn_structsvm.distributed.steps import as_it_is
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C, COUNT, STEPS
+from sklearn_structsvm.estimators.deprecation import (
+    MAY_BE_UNSET,
+    Deprecated,
+    value_of,
+)
 from sklearn_structsvm.estimators.dual_ascent import frank_wolfe
 from sklearn_structsvm.estimators.method import Method, run
 from sklearn_structsvm.estimators.named_structures import StructureName
@@ -27,6 +32,19 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
     served_searches,
 )
 from sklearn_structsvm.structures import Structure
+
+# A search may stop within this fraction of the largest violation, which is small beside
+# the tol of a fit and far above rounding.
+RTOL = 1e-6
+
+# Calls of a decoder in one search at most. Most take about ten.
+MAX_QUERIES = 1000
+
+# What to do without these two.
+SEARCHES_ONE = (
+    "The default serves all data that we tried. To experiment with it, call "
+    "sklearn_structsvm.solvers.blocks.slack_search.find_most_violating."
+)
 
 
 class SlackRescaledSSVM(StructuredClassifier):
@@ -74,7 +92,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         "margin" solves the problem of `BCFWClassifier`, for comparison in a grid search.
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
         How to find the most violating output. ``rescaling="margin"`` needs no search and
-        ignores this, `search_rtol` and `max_queries`, so a grid can contain both.
+        ignores this, so a grid can contain both.
 
         - "angular" always finds it. A user-defined structure must define
           `constrained_decode` or `slack_augmented_decode`.
@@ -83,9 +101,11 @@ class SlackRescaledSSVM(StructuredClassifier):
           ``inference="lp"``.
         - "bisecting", "binary" and "sarawagi" need only the max-oracle, but may miss it.
           `dual_gap_` then includes the slack of their bounds. "sarawagi" requires
-          ``solver="cutting_plane"``.
-    solver : {"bcfw", "sgd", "cutting_plane"}, default="bcfw"
-        Block-coordinate Frank-Wolfe, stochastic subgradient descent, or cutting planes.
+          cutting planes.
+    solver : {"bcfw", "sgd", "cutting_plane", "one_slack"}, default="bcfw"
+        Block-coordinate Frank-Wolfe, stochastic subgradient descent, or cutting planes:
+        with a set of them for each example ("cutting_plane") or one for all examples
+        ("one_slack").
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
@@ -104,11 +124,20 @@ class SlackRescaledSSVM(StructuredClassifier):
         Relative tolerance of the search. It may stop at an output whose violation is
         within this fraction of the largest. The duality gap accounts for the difference,
         so `tol` should not be smaller than this fraction of the objective.
+
+        .. deprecated:: 0.2
+            `search_rtol` will be removed in version 0.3.
     max_queries : int, default=1000
         Maximum number of decoder calls in one search.
+
+        .. deprecated:: 0.2
+            `max_queries` will be removed in version 0.3.
     formulation : {"n-slack", "one-slack"}, default="n-slack"
         One set of cutting planes per example, or one for all examples (cutting planes
         only).
+
+        .. deprecated:: 0.2
+            `formulation` will be removed in version 0.3. Use ``solver="one_slack"``.
     step : {"auto", "corrective", "fw", "pairwise", "away"}, default="auto"
         Type of steps, see `BCFWClassifier` (BCFW only).
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
@@ -119,6 +148,9 @@ class SlackRescaledSSVM(StructuredClassifier):
         Whether to accelerate the steps, see `BCFWClassifier` (BCFW only).
     cache : bool or "auto", default="auto"
         Whether to try the outputs found before, ahead of a search (BCFW only).
+
+        .. deprecated:: 0.2
+            `cache` will be removed in version 0.3.
     average : bool or "auto", default="auto"
         Whether to return the weighted average of the iterates. BCFW does so only if a fit
         ends before it reaches `tol`. "auto" averages for SGD.
@@ -162,7 +194,7 @@ class SlackRescaledSSVM(StructuredClassifier):
     dual_gap_ : float
         Duality gap at `coef_`: an upper bound on the suboptimality of `objective_`. It is
         computed from the upper bounds of the searches, which are exact for "exact" and,
-        within `search_rtol`, for "angular".
+        within a fraction of 1e-6, for "angular".
     objective_, dual_objective_ : float
         Normalized objective at `coef_`, and a lower bound on its minimum. `objective_` is
         computed from the upper bounds of the searches, so it is never below the true
@@ -215,11 +247,22 @@ class SlackRescaledSSVM(StructuredClassifier):
         **STEPS,
         "rescaling": [StrOptions({"slack", "margin"})],
         "search": [StrOptions(set(SEARCHES))],
-        "solver": [StrOptions({"bcfw", "sgd", "cutting_plane"})],
-        "search_rtol": [Interval(Real, 0, 1, closed="left")],
-        "max_queries": COUNT,
-        "formulation": [StrOptions({"n-slack", "one-slack"})],
+        "solver": [StrOptions({"bcfw", "sgd", "cutting_plane", "one_slack"})],
+        "search_rtol": [Interval(Real, 0, 1, closed="left"), MAY_BE_UNSET],
+        "max_queries": [*COUNT, MAY_BE_UNSET],
+        "formulation": [StrOptions({"n-slack", "one-slack"}), MAY_BE_UNSET],
+        "cache": [*STEPS["cache"], MAY_BE_UNSET],
         "average": ["boolean", StrOptions({"auto"})],
+    }
+    _deprecated: ClassVar[dict[str, Deprecated]] = {
+        "search_rtol": Deprecated(RTOL, "0.2", "0.3", SEARCHES_ONE),
+        "max_queries": Deprecated(MAX_QUERIES, "0.2", "0.3", SEARCHES_ONE),
+        "formulation": Deprecated(
+            "n-slack", "0.2", "0.3", "Use solver='cutting_plane' or solver='one_slack'."
+        ),
+        "cache": Deprecated(
+            "auto", "0.2", "0.3", "Corrective steps, the default, keep what they need."
+        ),
     }
 
     def __init__(
@@ -228,19 +271,19 @@ class SlackRescaledSSVM(StructuredClassifier):
         *,
         rescaling: Literal["slack", "margin"] = "slack",
         search: SearchName = "angular",
-        solver: Literal["bcfw", "sgd", "cutting_plane"] = "bcfw",
+        solver: Literal["bcfw", "sgd", "cutting_plane", "one_slack"] = "bcfw",
         C: float = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-        search_rtol: float = 1e-6,
-        max_queries: int = 1000,
-        formulation: Literal["n-slack", "one-slack"] = "n-slack",
+        search_rtol: float | Literal["deprecated"] = "deprecated",
+        max_queries: int | Literal["deprecated"] = "deprecated",
+        formulation: Literal["n-slack", "one-slack", "deprecated"] = "deprecated",
         step: Literal["auto", "corrective", "fw", "pairwise", "away"] = "auto",
         sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
         acceleration: bool | Literal["auto"] = "auto",
-        cache: bool | Literal["auto"] = "auto",
+        cache: bool | Literal["auto", "deprecated"] = "deprecated",
         average: bool | Literal["auto"] = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -311,8 +354,8 @@ class SlackRescaledSSVM(StructuredClassifier):
             wrap = partial(
                 _slack_oracle,
                 search=self.search,
-                rtol=self.search_rtol,
-                max_queries=self.max_queries,
+                rtol=value_of(self, "search_rtol"),
+                max_queries=value_of(self, "max_queries"),
                 name=type(problem.structure).__name__,
             )
             if problem.is_remote:
@@ -343,8 +386,10 @@ class SlackRescaledSSVM(StructuredClassifier):
         refuse_bounds(problem.structure, f"solver={self.solver!r}")
         common = oracle, problem.weights, problem.lam(self.C)
         options = self._limits() | {"rng": self._rng()}
-        if self.solver == "cutting_plane":
-            solve = partial(run_cutting_plane, *common, form=self.formulation, **options)
+        if self.solver in ("cutting_plane", "one_slack"):
+            form = value_of(self, "formulation")
+            form = "one-slack" if self.solver == "one_slack" else form
+            solve = partial(run_cutting_plane, *common, form=form, **options)
             return Method("Cutting planes", solve)
         solve = partial(
             run_sgd,
@@ -359,23 +404,23 @@ class SlackRescaledSSVM(StructuredClassifier):
     def _convergence_hint(self, problem, result):
         if self.rescaling == "margin" or self.search == "exact":
             return super()._convergence_hint(problem, result)
+        # Some structures, such as graphs, have neither.
+        served = served_searches(problem.make_oracle())
+        finer = [s for s in ("angular", "exact") if s in served and s != self.search]
+        remedy = " or ".join(repr(s) for s in finer)
+        remedy = f"use {f'search={remedy}, or ' if finer else ''}a larger tol."
         if self.search != "angular":
-            # Some structures, such as graphs, have neither.
-            served = served_searches(problem.make_oracle())
-            finer = " or ".join(repr(s) for s in ("angular", "exact") if s in served)
             return (
                 f"search={self.search!r} is inexact, and its bounds can leave a gap that "
-                f"no solver closes: use {f'search={finer}, or ' if finer else ''}"
-                "a larger tol."
+                f"no solver closes: {remedy}"
             )
-        if result.status != "stalled" and (
-            self.search_rtol * result.objective < self.tol
-        ):
+        rtol = value_of(self, "search_rtol")
+        if result.status != "stalled" and rtol * result.objective < self.tol:
             return ""
         return (
-            f"Searches may stop within search_rtol={self.search_rtol:.3g} of the largest "
-            f"violation, or after max_queries={self.max_queries}: use a smaller and a "
-            "larger one, or a larger tol."
+            f"Searches may stop within a fraction of {rtol:.3g} of the largest "
+            f"violation, or after {value_of(self, 'max_queries')} calls of a decoder: "
+            f"{remedy}"
         )
 
 

@@ -1,7 +1,7 @@
 """Linear classifiers trained by quasi-Newton methods for nonsmooth functions."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
@@ -14,9 +14,15 @@ from sklearn_structsvm.estimators.batch import (
     BatchClassifier,
 )
 from sklearn_structsvm.estimators.constraints import COUNT, NON_NEGATIVE
+from sklearn_structsvm.estimators.deprecation import (
+    MAY_BE_UNSET,
+    Deprecated,
+    value_of,
+)
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
+from sklearn_structsvm.solvers.batch.quasi_newton import DIRECTION_TOL, MAX_DIRECTIONS
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 
@@ -30,6 +36,12 @@ SOLVERS: dict[str, dict[str, dict]] = {
     },
     "l1": {"owlqn": {"direction": "owlqn"}, "owlqn*": {"direction": "sub"}},
 }
+
+# What to do without the options of direction finding.
+RUN = (
+    "The default serves all data that we tried. To experiment with it, call run_sublbfgs "
+    "of sklearn_structsvm.solvers.batch.sublbfgs, or run_owlqn."
+)
 
 
 class SubLBFGSClassifier(BatchClassifier):
@@ -105,8 +117,14 @@ class SubLBFGSClassifier(BatchClassifier):
         Number of recent steps used to estimate the curvature. Not for "subbfgs".
     direction_tol : float, default=1e-5
         Tolerance of the direction-finding procedure. Not for "owlqn".
+
+        .. deprecated:: 0.2
+            `direction_tol` will be removed in version 0.3.
     max_directions : int, default=20
         Maximum number of directions tried in one step. Not for "owlqn".
+
+        .. deprecated:: 0.2
+            `max_directions` will be removed in version 0.3.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
         Cost of predicting a class (column) for a true class (row), in the order of
         `classes_`. For several labels, the required margin between a present label (row)
@@ -204,9 +222,13 @@ class SubLBFGSClassifier(BatchClassifier):
         "solver": [StrOptions({"auto", *SOLVERS["l2"], *SOLVERS["l1"]})],
         "line_search": [StrOptions({"exact", "wolfe"})],
         "buffer": COUNT,
-        "direction_tol": NON_NEGATIVE,
-        "max_directions": COUNT,
+        "direction_tol": [*NON_NEGATIVE, MAY_BE_UNSET],
+        "max_directions": [*COUNT, MAY_BE_UNSET],
         "warm_start": ["boolean"],
+    }
+    _deprecated: ClassVar[dict[str, Deprecated]] = {
+        "direction_tol": Deprecated(DIRECTION_TOL, "0.2", "0.3", RUN),
+        "max_directions": Deprecated(MAX_DIRECTIONS, "0.2", "0.3", RUN),
     }
 
     def __init__(
@@ -233,8 +255,8 @@ class SubLBFGSClassifier(BatchClassifier):
         k: int | float | None = None,
         line_search: Literal["exact", "wolfe"] = "exact",
         buffer: int = 15,
-        direction_tol: float = 1e-5,
-        max_directions: int = 20,
+        direction_tol: float | Literal["deprecated"] = "deprecated",
+        max_directions: int | Literal["deprecated"] = "deprecated",
         label_costs: ArrayLike | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -273,8 +295,8 @@ class SubLBFGSClassifier(BatchClassifier):
         solver = self._resolved_solver(problem)
         options |= {
             "buffer": self.buffer,
-            "direction_tol": self.direction_tol,
-            "max_directions": self.max_directions,
+            "direction_tol": value_of(self, "direction_tol"),
+            "max_directions": value_of(self, "max_directions"),
             **SOLVERS[self.penalty][solver],
         }
         resolved = {"solver_": solver}

@@ -67,10 +67,7 @@ KEEPING = {
 REFUSING = {
     "one-slack": (BMRMClassifier, {}),
     "n-slack": (BMRMClassifier, {"formulation": "n-slack"}),
-    "margin one-slack": (
-        SlackRescaledSSVM,
-        {**MARGIN, "solver": "cutting_plane", "formulation": "one-slack"},
-    ),
+    "margin one-slack": (SlackRescaledSSVM, {**MARGIN, "solver": "one_slack"}),
     "margin n-slack": (SlackRescaledSSVM, {**MARGIN, "solver": "cutting_plane"}),
     "slack n-slack": (SlackRescaledSSVM, {"search": "binary", "solver": "cutting_plane"}),
     "sgd": (SlackRescaledSSVM, {**MARGIN, "solver": "sgd"}),

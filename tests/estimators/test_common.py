@@ -46,7 +46,7 @@ FLAT = [
     SlackRescaledSSVM(BinaryStructure()),
     SlackRescaledSSVM(solver="sgd"),
     SlackRescaledSSVM(solver="cutting_plane"),
-    SlackRescaledSSVM(solver="cutting_plane", formulation="one-slack"),
+    SlackRescaledSSVM(solver="one_slack"),
     CRFClassifier(),
     CRFClassifier(solver="dual"),
     CRFClassifier(MulticlassStructure(), decoding="mbr"),
@@ -89,7 +89,7 @@ MULTILABEL = [
 
 
 def expected_failed_checks(estimator):
-    if getattr(estimator, "formulation", None) == "one-slack":
+    if getattr(estimator, "solver", None) == "one_slack":
         # Its last quadratic program is solved far beyond `tol`.
         return {}
     if estimator.tol <= 1e-12:

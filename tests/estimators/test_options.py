@@ -1,7 +1,6 @@
 """What parameters need of one another: one table, one check, one wording."""
 
 import re
-from inspect import signature
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
     bcfw_path,
 )
+from sklearn_structsvm.estimators.deprecation import value_of
 from sklearn_structsvm.estimators.options import NEEDS, check_needs
 from sklearn_structsvm.metrics import FBeta
 
@@ -45,7 +45,7 @@ def other_value(estimator, name):
     """Some value that is not the default, and asks for something."""
     if name in SOMETHING:
         return SOMETHING[name]
-    default = signature(type(estimator)).parameters[name].default
+    default = value_of(estimator, name)
     for value in listed_values(estimator, name):
         if value is not False and value != default:
             return value
@@ -159,7 +159,7 @@ def test_paths_and_cross_validation_check_as_well():
 def test_a_grid_may_hold_the_searches_of_slack_rescaling_beside_margins():
     rng = new_rng(1)
     X, y = rng.standard_normal((30, 2)), np.arange(30) % 3
-    model = SlackRescaledSSVM(search="exact", search_rtol=1e-3, max_queries=50, tol=0.1)
+    model = SlackRescaledSSVM(search="exact", tol=0.1)
     search = GridSearchCV(model, {"rescaling": ["slack", "margin"]}, cv=2)
     assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
 
@@ -194,6 +194,7 @@ def grids_of_numpy():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:The parameter .* is deprecated:FutureWarning")
 @pytest.mark.parametrize(("cls", "option"), [*grids_of_numpy()])
 def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
     rng = new_rng(2)

@@ -3,6 +3,7 @@
 import pickle
 import re
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from itertools import product
 
@@ -14,6 +15,7 @@ from _estimators import (
     assert_same_fit,
     assert_same_labels,
     assert_same_optimum,
+    exact_ssvm,
     fitted_attributes,
     gaps_of,
     however_near,
@@ -43,7 +45,7 @@ SOLVERS = {
     "bcfw cached": {"step": "away", "cache": True, "sampling": "uniform"},
     "sgd": {"solver": "sgd"},
     "n-slack": {"solver": "cutting_plane"},
-    "one-slack": {"solver": "cutting_plane", "formulation": "one-slack"},
+    "one-slack": {"solver": "one_slack"},
 }
 each_solver = pytest.mark.parametrize("options", SOLVERS.values(), ids=SOLVERS)
 # Those that get anywhere near the optimum.
@@ -117,8 +119,8 @@ class Written:
     params: dict
 
     def model(self, **params):
-        defaults = {"random_state": 0, "search_rtol": 0.0, "C": 0.3, "max_iter": 10**5}
-        return SlackRescaledSSVM(self.structure, **defaults | self.params | params)
+        defaults = {"random_state": 0, "C": 0.3, "max_iter": 10**5}
+        return exact_ssvm(self.structure, **defaults | self.params | params)
 
     def fit(self, **params):
         return self.model(**params).fit(self.X, self.y)
@@ -309,7 +311,7 @@ def test_margin_rescaling_is_the_other_estimators_bit_for_bit(kind):
     params = problem.model(tol=1e-3, **SOLVERS["bcfw"]).get_params(deep=False)
     shared = BCFWClassifier().get_params(deep=False).keys() & params.keys()
     params = {name: params[name] for name in shared}
-    params["average"] = False
+    params |= {"average": False, "cache": False}
     expected = BCFWClassifier(**params).fit(problem.X, problem.y)
     model = problem.fit(rescaling="margin", tol=1e-3, **SOLVERS["bcfw"])
     assert model.n_queries_ == model.n_oracle_calls_
@@ -376,7 +378,7 @@ def test_where_nothing_costs_anything_there_is_nothing_to_do(structure, options)
     kind = type(structure).__name__.lower().removesuffix("structure")
     problem = make_problem("custom" if kind == "coded" else kind)
     for search in ("angular", "binary", "bisecting"):
-        model = SlackRescaledSSVM(structure, search=search, **options)
+        model = exact_ssvm(structure, search=search, **options)
         model.fit(problem.X, problem.y)
         np.testing.assert_array_equal(model._weights, 0)
         assert model.n_iter_ == 0 and model.objective_ == model.dual_gap_ == 0
@@ -388,7 +390,7 @@ def test_where_nothing_costs_anything_there_is_nothing_to_do(structure, options)
 def test_one_example_is_enough(kind, options):
     problem = make_problem(kind)
     known = {"classes": [0, 1, 2]} if kind == "chain" else {}
-    model = SlackRescaledSSVM(problem.structure, tol=0.1, **known, **options)
+    model = exact_ssvm(problem.structure, tol=0.1, **known, **options)
     X, y = problem.take([0])
     assert_same_labels(model.fit(X, y).predict(X), y)
     assert model.dual_gap_ <= 0.1
@@ -401,8 +403,8 @@ def test_labels_of_any_kind_come_back(kind, options):
     problem, names = make_problem(kind), np.array(["a", "bb", "ccc"])
     y = [names[labels] for labels in problem.y]
     params = {"tol": 0.05, "max_iter": 30, "random_state": 0, **options}
-    model = SlackRescaledSSVM(problem.structure, **params).fit(problem.X, y)
-    plain = SlackRescaledSSVM(problem.structure, **params).fit(problem.X, problem.y)
+    model = exact_ssvm(problem.structure, **params).fit(problem.X, y)
+    plain = exact_ssvm(problem.structure, **params).fit(problem.X, problem.y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     predicted = [names[labels] for labels in plain.predict(problem.X)]
     assert_same_labels(model.predict(problem.X), predicted)
@@ -474,8 +476,8 @@ def test_the_warning_of_an_inexact_search_names_it_and_points_to_the_caller(
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        ({"search_rtol": 0.3}, r"search_rtol=0.3 .*max_queries=1000"),
-        ({"max_queries": 1}, r"max_queries=1:"),
+        ({"search_rtol": 0.3}, r"a fraction of 0.3 .*after 1000 calls"),
+        ({"max_queries": 1}, r"after 1 calls.*: use search='exact', or a larger tol"),
     ],
 )
 def test_the_warning_of_a_search_that_is_cut_off_names_its_limits(limit, message):
@@ -576,7 +578,7 @@ def test_parameters_that_contradict_each_other_are_refused(params, message):
 def test_a_search_that_a_structure_cannot_serve_is_refused(search, message, options):
     problem = written("custom")
     structure = Coded(problem.structure.codes, problem.structure.costs, serves=None)
-    model = SlackRescaledSSVM(structure, search=search, **options)
+    model = exact_ssvm(structure, search=search, **options)
     before = sorted(vars(model))
     with pytest.raises(ValueError, match=f"{message}.*'bisecting', 'binary', 'sarawagi'"):
         model.fit(problem.X, problem.y)
@@ -614,7 +616,7 @@ def test_a_loss_that_is_none_is_refused(options, place, value, message):
     problem = written("custom")
     costs = problem.structure.costs.copy()
     costs[place] = value
-    model = SlackRescaledSSVM(Spied(problem.structure.codes, costs), **options)
+    model = exact_ssvm(Spied(problem.structure.codes, costs), **options)
     before, Spied.asked = sorted(vars(model)), 0
     with pytest.raises(ValueError, match=message):
         model.fit(problem.X, problem.y)
@@ -638,7 +640,7 @@ def test_a_fit_is_repeated_bit_for_bit_by_threads_pickles_and_seeds(kind, option
     assert_same_fit(again, model)
     assert_same_labels(again.predict(problem.X), model.predict(problem.X))
     assert_same_fit(again.fit(problem.X, problem.y), model)
-    if options.get("solver") != "cutting_plane":
+    if options.get("solver") not in ("cutting_plane", "one_slack"):
         other = problem.fitted(**params | {"random_state": 4})
         assert not np.array_equal(other.coef_, model.coef_)
 
@@ -686,7 +688,7 @@ def test_each_pass_is_told_and_its_estimator_predicts(kind, options):
 def test_verbose_prints_a_line_for_each_check(options, capsys):
     model = written("chain").fit(tol=1e-2, verbose=1, **options)
     lines = capsys.readouterr().out.splitlines()
-    passes = [re.match(r"\[SlackRescaledSSVM\] pass (\d+), ", line)[1] for line in lines]
+    passes = [re.match(r"\[ExactSSVM\] pass (\d+), ", line)[1] for line in lines]
     assert [int(n) for n in passes] == model.history_["n_iter"][1:].tolist()
     assert lines[-1].endswith(f"duality gap {model.dual_gap_:.3g}")
 
@@ -709,9 +711,9 @@ class Cut(PythonMulticlass):
 @each_solver
 def test_an_interrupted_fit_leaves_what_was_before(options):
     problem = make_problem("custom")
-    model = SlackRescaledSSVM(Cut(), tol=0.05, random_state=0, max_iter=9999, **options)
+    model = exact_ssvm(Cut(), tol=0.05, random_state=0, max_iter=9999, **options)
     Cut.left = 10**9
-    clone(model).fit(problem.X, problem.y)
+    copy(model).fit(problem.X, problem.y)
     n_calls = 10**9 - Cut.left
     for call in (1, n_calls // 2, n_calls):
         Cut.left = call

@@ -1,0 +1,55 @@
+"""Parameters that are deprecated: a warning where they are set, a value where not."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import Hidden, StrOptions
+
+# The default of a deprecated parameter, and the constraint that admits it.
+NOT_SET = "deprecated"
+MAY_BE_UNSET = Hidden(StrOptions({NOT_SET}))
+
+
+@dataclass(frozen=True)
+class Deprecated:
+    """A parameter that will be removed.
+
+    Attributes
+    ----------
+    value : object
+        What it stands for if it is not set.
+    since, until : str
+        The version that deprecates it, and the one that no longer has it.
+    advice : str
+        What to do instead.
+    """
+
+    value: Any
+    since: str
+    until: str
+    advice: str
+
+
+def value_of(estimator, name):
+    """The value of a parameter, be it deprecated or not."""
+    value = getattr(estimator, name)
+    if name in estimator._deprecated and is_unset(value):
+        return estimator._deprecated[name].value
+    return value
+
+
+def warn_of_deprecated(estimator):
+    """FutureWarning for each deprecated parameter that is set."""
+    for name, one in estimator._deprecated.items():
+        if not is_unset(getattr(estimator, name)):
+            warn_caller(
+                f"The parameter {name} of {type(estimator).__name__} is deprecated since "
+                f"version {one.since} and will be removed in {one.until}. {one.advice}",
+                FutureWarning,
+            )
+
+
+def is_unset(value):
+    """Whether a deprecated parameter has its default."""
+    return isinstance(value, str) and value == NOT_SET
