@@ -5,7 +5,6 @@ from typing import ClassVar
 from sklearn import get_config
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.deprecation import Deprecated, warn_of_deprecated
@@ -40,13 +39,6 @@ class AtomicFitMixin(DocumentedMixin):
     def _check_parameters(self):
         """ValueError for parameters that contradict each other, whatever the data."""
         check_needs(self)
-
-    @with_callbacks
-    def _fit_or_restore(self, X, y, *data):
-        """`_fit` of X, y and the further data, within a `Fit`, which it gets last."""
-        with Fit(self, X, y) as fit:
-            self._fit(X, y, *data, fit)
-        return self
 
 
 class Fit:

@@ -7,12 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
+from sklearn_structsvm._utils.compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    with_callbacks,
+)
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rates import RateConstraint
+from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
+from sklearn_structsvm.estimators.complex_metric.solving import run
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 
@@ -399,6 +406,7 @@ class ComplexMetricClassifier(TrainedMixture):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -453,6 +461,13 @@ class ComplexMetricClassifier(TrainedMixture):
             Before any fit, if a constraint names labels or groups that do not occur, if
             groups are needed but missing, or if there is only one class.
         """
-        return self._fit_or_restore(
-            X, y, sample_weight, sensitive_features, costs, fit_params
-        )
+        metadata = {
+            "sample_weight": sample_weight,
+            "sensitive_features": sensitive_features,
+            "costs": costs,
+        }
+        with Fit(self, X, y, **metadata, **fit_params) as fit:
+            task, labels = self._task(X, y, **metadata)
+            oracle, found = self._oracle(task, X, labels, fit_params, metadata)
+            run(fit, oracle, found)
+        return self

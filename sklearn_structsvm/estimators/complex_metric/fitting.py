@@ -1,11 +1,8 @@
-"""How a mixture is trained: from data to an oracle, and from its solver to a fit."""
+"""From training data to a task, and to the oracle of its solver."""
 
-from dataclasses import replace
-from time import perf_counter
+from functools import partial
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import (
     Bunch,
     assert_all_finite,
@@ -18,19 +15,20 @@ from sklearn.utils.validation import column_or_1d
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
-from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
-from sklearn_structsvm.confusion.tightening import Tightened
-from sklearn_structsvm.estimators.base import FitProgress, PassReporter, require_y
+from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.complex_metric.correction import LabelCorrection
 from sklearn_structsvm.estimators.complex_metric.oracles import (
     ClassifierOracle,
     PluginOracle,
     counted_as,
     smoothed,
+)
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
+    feature_attributes,
 )
 from sklearn_structsvm.estimators.complex_metric.pairs import (
     IndependentPairs,
@@ -47,23 +45,16 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     held_out_probabilities,
     prefit_classes,
 )
-from sklearn_structsvm.estimators.complex_metric.routing import route_fit
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.complex_metric.task import make_task, read_constraints
 from sklearn_structsvm.estimators.complex_metric.thresholds import (
     Thresholds,
-    fold_thresholds,
 )
-from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
-from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
-from sklearn_structsvm.solvers.loop import History
-
-# A share of the predictions below this is what sums of weights leave of zero.
-ROUNDING = 1e-12
+from sklearn_structsvm.solvers.confusion.named import find_solver
 
 
 class TrainedMixture(Thresholds, RandomizedClassifier):
-    """A randomized classifier with a `_fit` to (X, y, weights, groups, metadata).
+    """A randomized classifier that makes a task and its oracle of training data.
 
     Attributes
     ----------
@@ -74,16 +65,14 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
 
     _shared: dict | None = None
 
-    def _fit(
-        self, X, y, sample_weight, sensitive_features, costs, fit_params, transaction
-    ):
+    def _task(self, X, y, sample_weight, sensitive_features, costs):
+        """What is to be minimized over which examples, and their labels."""
         require_y(self, y)
         refuse_foreign(
             X=X, y=y, sample_weight=sample_weight, sensitive_features=sensitive_features,
             costs=costs,
         )  # fmt: skip
-        data = {"X": X, "y": y}
-        for name, values in data.items():
+        for name, values in {"X": X, "y": y}.items():
             check_sparse(values, name)
         refuse_missing(y)
         X, y = indexable(X, y)
@@ -110,31 +99,29 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                 "constraint_confidence does not support rules that depend on individual "
                 "costs of the examples."
             )
-        if self._is_plugin:
-            routed = self._routed_fit(
-                sample_weight, sensitive_features, costs, fit_params
-            )
-            if self.group_blind:
-                oracle, found = self._plugin_of_pairs(task, X, routed)
-            else:
-                oracle, found = self._plugin(task, classifier, X, labels, classes, routed)
+        return task, labels
+
+    def _oracle(self, task, X, labels, fit_params, metadata):
+        """The oracle of a task, and the fitted attributes that are known with it."""
+        rows, labels = indexable(X, labels)
+        if not self._is_plugin:
+            oracle, of_model = self._other_lmo(task, rows, fit_params), {}
         else:
-            oracle, found = self._other_lmo(task, classifier, X, fit_params)
-        found |= {
-            "classes_": classes,
+            routed = self._routed_fit(fit_params, **metadata)
+            if self.group_blind:
+                oracle, of_model = self._plugin_of_pairs(task, rows, routed)
+            else:
+                oracle, of_model = self._plugin(
+                    task, self._classifier(), rows, labels, task.classes, routed
+                )
+        return oracle, of_model | {
+            "classes_": task.classes,
             "metric_": task.metric,
             "pos_label_": task.positive_label(),
             "cell_finder_": task.finder,
-            "row_hash_": RowHash(data["X"], self._hash_seed()),
+            "row_hash_": RowHash(X, self._hash_seed()),
             "groups_": task.finder.groups and task.finder.groups.array,
         }
-        metadata = {
-            "sample_weight": sample_weight,
-            "sensitive_features": sensitive_features,
-            "costs": costs,
-        }
-        metadata = {k: v for k, v in metadata.items() if v is not None} | fit_params
-        self._solve(oracle, found, data | {"metadata": metadata}, transaction)
 
     def _hash_seed(self):
         """Without a random state the same in all fits: a fit changes no division."""
@@ -163,17 +150,6 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                     "lmo='weighted' needs none.",
                     name,
                 )
-
-    def _routed_fit(self, sample_weight, sensitive_features, costs, fit_params):
-        """Metadata for the classifiers and the splitter, as a Bunch."""
-        to_fit = {
-            name: None if self._is_fitted_already(classifier) else classifier
-            for name, classifier in self._classifiers().items()
-        }
-        return route_fit(
-            self, to_fit, fit_params, sample_weight=sample_weight,
-            sensitive_features=sensitive_features, costs=costs,
-        )  # fmt: skip
 
     def _plugin_of_pairs(self, task, X, routed):
         """As `_plugin`, from the probabilities of pairs (group, label)."""
@@ -212,8 +188,20 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         """
         shared = {} if self._shared is None else self._shared
         if "probabilities" not in shared:
-            shared["probabilities"] = self._probabilities(
-                classifier, X, y, classes, routed, names
+            shared["probabilities"] = self._fit_probabilities(
+                classifier,
+                X,
+                y,
+                routed,
+                fit=fit_to_labels,
+                read=partial(class_probabilities, classes=classes),
+                hold_out=partial(
+                    held_out_probabilities,
+                    classes=classes,
+                    cv=self.cv,
+                    n_jobs=self.n_jobs,
+                    names=names,
+                ),
             )
         model, probabilities, rows, folds = shared["probabilities"]
         if self.constraint_confidence is not None:
@@ -243,27 +231,10 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
             "estimator_": model,
             "label_factors_": None if correction is None else correction.factors,
         }
-        return oracle, found | _feature_attributes(model)
+        return oracle, found | feature_attributes(model)
 
-    def _probabilities(self, classifier, X, y, classes, routed, names):
-        """The fitted classifier, probabilities, and with folds their rows and which."""
-        rows = folds = None
-        if self._is_fitted_already():
-            model = classifier
-        else:
-            if self.cv is not None:
-                rows, probabilities, folds = held_out_probabilities(
-                    classifier, X, y, classes, self.cv, routed, self.n_jobs, names
-                )
-            model = fit_to_labels(clone(classifier), X, y, **routed.estimator.fit)
-        if rows is None:
-            probabilities = class_probabilities(
-                model, X, classes, **routed.estimator.predict_proba
-            )
-        return model, probabilities, rows, folds
-
-    def _other_lmo(self, task, classifier, X, fit_params):
-        """As `_plugin`, for LMOs that find classifiers."""
+    def _other_lmo(self, task, X, fit_params):
+        """The oracle of an LMO that finds classifiers."""
         if fit_params:
             raise TypeError(
                 f"With lmo={self.lmo!r}, fit does not accept {sorted(fit_params)}. Only "
@@ -271,182 +242,5 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
             )
         lmo = self.lmo
         if isinstance(lmo, str):
-            lmo = WeightedLMO(classifier)
-        return ClassifierOracle(task, lmo, X), {}
-
-    def _solve(self, oracle, found, data, transaction):
-        """Run the solver, report, store and warn."""
-        problem = asked = oracle.task.problem(oracle.lmo)
-        if self.constraint_confidence is not None:
-            bounds = oracle.task.bounds(self.constraint_confidence)
-            tightened = [Tightened(b) for b in bounds]
-            oracle.task = replace(oracle.task, constraints=tightened)
-            problem = oracle.task.problem(oracle.lmo)
-            names = oracle.task.cells.group_names
-            found = found | {"constraint_bounds_": [b.by_group(names) for b in bounds]}
-        history = History()
-        name, solver = find_solver(self.solver, problem.constrained)
-        found = found | {"solver_": name}
-
-        def snapshot():
-            return found | oracle.attributes(history.solution)
-
-        reporter = PassReporter(FitProgress.of_fit(self, data, self.max_iter), snapshot)
-        reporter.begin()
-        try:
-            result = solver.run(
-                problem,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                on_pass=reporter,
-                history=history,
-                **(self.solver_options or {}),
-            )
-        except InfeasibleConstraintError as error:
-            if self.constraint_confidence is None:
-                raise
-            raise infeasible_with_confidence(self, bounds, error) from None
-        found = found | oracle.attributes(result.solution)
-        if "estimator_" not in found:
-            for one in found["classifiers_"]:
-                found |= _feature_attributes(getattr(one, "classifier", one))
-        vars(self).update(found)
-        left, deadline = self.max_time, np.inf
-        if left is not None:
-            deadline = history.started + left
-            left = max(deadline - perf_counter(), 0.0)
-        bound, gap, n_more = oracle.certificate(result, self.tol, self.max_iter, left)
-        self.confusion_ = self.cell_confusions_.sum(axis=0)
-        cells = slice(oracle.task.cells.n_cells)
-        self.certified_confusions_ = result.solution.confusion[cells]
-        self.objective_ = float(result.objective)
-        self.dual_objective_ = float(bound)
-        self.dual_gap_ = float(gap)
-        self.constraint_violation_ = asked.violation(result.solution.confusion)
-        self._note_cv_thresholds(oracle, deadline)
-        self.n_iter_ = result.n_iter
-        self.n_oracle_calls_ = result.n_oracle_calls + n_more
-        self.history_ = result.history
-        transaction.commit()
-        reporter.end()
-        warn_of_shortfall(self, result)
-        warn_of_constant(self)
-        if self.constraint_confidence is not None:
-            warn_of_small_groups(self, bounds)
-
-    def _note_cv_thresholds(self, oracle, deadline):
-        """Where there are folds, and one rule of two classes by features alone."""
-        vars(self).pop("cv_thresholds_", None)
-        if getattr(oracle, "folds", None) is None:
-            return
-        try:
-            self._single_rule("cv_thresholds_")
-        except AttributeError:
-            return
-        found = fold_thresholds(
-            oracle,
-            oracle.folds,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            deadline=deadline,
-        )
-        self.cv_thresholds_ = found[:, 0] if found.shape[1] == 1 else found
-
-
-def _feature_attributes(model):
-    names = ("n_features_in_", "feature_names_in_")
-    return {name: getattr(model, name) for name in names if hasattr(model, name)}
-
-
-def warn_of_shortfall(estimator, result):
-    """ConvergenceWarning where a run ended before it was done."""
-    ran_out = result.status in ("max_iter", "max_time")
-    is_done = result.status in ("converged", "stationary")
-    is_violated = result.violation > MET
-    if result.status == "stopped" or (is_done and not is_violated):
-        return
-    lacks = []
-    if result.gap > estimator.tol and np.isfinite(result.gap):
-        lacks.append(
-            f"a gap of {result.gap:.3g} > tol={estimator.tol:.3g}: the metric is at most "
-            "that far from its optimum"
-        )
-    if is_violated:
-        lacks.append(f"a constraint violated by {estimator.constraint_violation_:.3g}")
-    if not lacks and not ran_out:
-        return
-    if not ran_out:
-        end, remedy = "found nothing more to do", "Use a larger tol, or another solver."
-    else:
-        limit = getattr(estimator, result.status)
-        end = f"stopped at {result.status}={limit}"
-        remedy = f"Increase {result.status}"
-        remedy += "." if estimator.solver_ == AUTO else f", or use solver='{AUTO}'."
-    what = " and ".join(lacks) or "no bound on how far it is from its optimum"
-    warn_caller(
-        f"{estimator.solver_} {end}, with {what}. {remedy}",
-        ConvergenceWarning,
-    )
-
-
-def warn_of_constant(estimator):
-    """UserWarning where the mixture predicts one class only."""
-    predicted = estimator.confusion_.sum(axis=0) > ROUNDING
-    if predicted.sum() != 1:
-        return
-    (always,) = estimator.classes_[predicted].tolist()
-    never = estimator.classes_[~predicted].tolist()
-    by, look_at = "of those that the LMO found", "LMO"
-    if hasattr(estimator, "estimator_"):
-        by, look_at = "by the class probabilities", "probabilities"
-    warn_caller(
-        f"The classifier predicts {always!r} for every training example and never "
-        f"{never}: {by} nothing else is better for metric={estimator.metric!r} and the "
-        f"constraints. Have a look at the {look_at} and the sample weights.",
-        UserWarning,
-    )
-
-
-def infeasible_with_confidence(estimator, bounds, error):
-    """The InfeasibleConstraintError of constraints that were tightened."""
-    low = error.smallest_violation
-    tightened = [
-        f"{b.constraint!r} by up to {min(b.values.max(), b.spare):.3g}"
-        for b in bounds
-        if len(b.values)
-    ]
-    slacks = [
-        f"slack={b.constraint.slack + low:.3g}"
-        for b in bounds
-        if getattr(b.constraint, "slack", None) is not None
-    ]
-    least = f", as {' or '.join(slacks)} does" if slacks else ""
-    return InfeasibleConstraintError(
-        f"With constraint_confidence={estimator.constraint_confidence} constraints are "
-        f"tightened: {'; '.join(tightened)}. No classifier meets them then. The least "
-        f"that can be asked at this confidence is {low:.3g} looser{least}. ({error})",
-        low,
-    )
-
-
-def warn_of_small_groups(estimator, bounds):
-    """UserWarning where a group is too small for the slack that was asked."""
-    names = estimator.groups_
-    for b in bounds:
-        small = {}
-        for group, value in zip(b.groups, b.values.tolist(), strict=True):
-            if value > b.spare:
-                small[group] = max(value, small.get(group, 0.0))
-        if not small:
-            continue
-        listed = ", ".join(
-            f"{names.tolist()[group]!r} (slack={value:.3g})"
-            for group, value in sorted(small.items())
-        )
-        warn_caller(
-            f"Groups are too small for {b.constraint!r} at constraint_confidence="
-            f"{estimator.constraint_confidence}. With nothing left of the slack in "
-            f"training, the least that could be asked for is: {listed}.",
-            UserWarning,
-        )
+            lmo = WeightedLMO(self._classifier())
+        return ClassifierOracle(task, lmo, X)

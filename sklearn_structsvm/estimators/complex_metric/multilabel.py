@@ -1,6 +1,5 @@
 """Multilabel classifiers for metrics of many labels."""
 
-import copy
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -8,46 +7,34 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.utils import check_consistent_length, get_tags, indexable
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
-    CallbackSupportMixin,
     HasMethods,
     Interval,
     StrOptions,
+    with_callbacks,
 )
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.label_metric import (
     ABSENT_PRESENT,
-    LabelMean,
     label_confusions,
 )
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rates import RateConstraint
 from sklearn_structsvm.confusion.ratios import FBeta
 from sklearn_structsvm.confusion.registry import get_metric
-from sklearn_structsvm.estimators.base import (
-    AtomicFitMixin,
-    FitProgress,
-    PassReporter,
-    require_y,
-)
+from sklearn_structsvm.estimators.base import Fit, require_y
+from sklearn_structsvm.estimators.complex_metric.label_predicting import LabelPredictor
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
     as_indicator,
     as_rows,
@@ -56,19 +43,14 @@ from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
 )
 from sklearn_structsvm.estimators.complex_metric.label_rules import (
     LabelSigmoids,
-    choose_sets,
-    choose_thresholds,
-    choose_top_labels,
+)
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
+    feature_attributes,
 )
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
-    default_classifier,
     held_out_parts,
     make_folds,
-)
-from sklearn_structsvm.estimators.complex_metric.routing import (
-    route_fit,
-    routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
@@ -76,13 +58,8 @@ from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 EXCESS = 10
 LISTED = 10
 
-PREDICTIONS = "predict", "predict_proba", "score"
 
-
-class MultilabelMetricClassifier(
-    AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
-    BaseEstimator,
-):  # fmt: skip
+class MultilabelMetricClassifier(LabelPredictor):
     r"""Multilabel classifier that chooses thresholds or top-k labels for a metric.
 
     A given `estimator` predicts the probability :math:`\eta_l(x)` that row x has label l.
@@ -313,6 +290,7 @@ class MultilabelMetricClassifier(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **fit_params: Any
     ) -> Self:
@@ -344,45 +322,57 @@ class MultilabelMetricClassifier(
             Before any fit, if y is not an indicator matrix, or if parameters contradict
             each other.
         """
-        return self._fit_or_restore(X, y, sample_weight, fit_params)
+        with Fit(self, X, y, sample_weight=sample_weight, **fit_params) as fit:
+            rows, weights, truth = self._find_rows(X, y, sample_weight, fit_params)
+            self._decide(fit, rows, weights, truth)
+        return self
 
-    def _fit(self, X, y, sample_weight, fit_params, transaction):
+    def _find_rows(self, X, y, sample_weight, fit_params):
+        """What rules decide by: `LabelRows`, with their weights and labels."""
         require_y(self, y)
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         check_sparse(X)
-        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        data = {"X": X, "y": y, "metadata": metadata | fit_params}
-        truth, sparse_output = as_indicator(y)
+        truth, self.sparse_output_ = as_indicator(y)
         if not sparse.issparse(y):
             y = np.asarray(y)
         X, y = indexable(X, y)
-        weights = check_weights(sample_weight, truth.shape[0])
-        metric = self._check_combination(truth.shape[1])
+        n_rows, n_labels = truth.shape
+        weights = check_weights(sample_weight, n_rows)
+        self.metric_ = self._check_combination(n_labels)
         classifier = self._classifier()
-        to_fit = {"estimator": None if self._is_fitted_already() else classifier}
-        routed = route_fit(self, to_fit, fit_params, sample_weight=sample_weight)
-        model, rows_of, found = self._probabilities(
-            classifier, X, y, truth.shape[1], routed
+        routed = self._routed_fit(fit_params, sample_weight=sample_weight)
+        if self._is_fitted_already() and hasattr(classifier, "fit"):
+            # Without `fit` there is no other way for it to be.
+            check_is_fitted(classifier)
+        read = partial(label_probabilities, n_labels=n_labels)
+        self.estimator_, found, rows_of, _ = self._fit_probabilities(
+            classifier,
+            X,
+            y,
+            routed,
+            fit=_plain_fit,
+            read=read,
+            hold_out=partial(_hold_out, read=read, cv=self.cv, n_jobs=self.n_jobs),
         )
         if rows_of is not None:
             truth, weights = truth[rows_of], weights[rows_of]
             if not weights.any():
                 raise ValueError("All held-out examples have a weight of zero.")
         rows = as_rows(found, classifier)
-        counted = truth if self._counts_labels() else None
         self.label_sigmoids_ = None
-        if counted is None and self.confusion == "auto":
+        if self.confusion == "auto" and not self._counts_labels():
             sigmoids = LabelSigmoids.fit(rows, weights, truth)
             self.label_sigmoids_, self.label_floor_ = sigmoids.values, sigmoids.floor
             rows = sigmoids(rows)
-        self.classes_ = np.arange(truth.shape[1])
-        self.estimator_, self.metric_ = model, metric
-        self.sparse_output_ = sparse_output
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-        reporter = PassReporter(FitProgress.of_fit(self, data, self.max_iter), None)
-        choice = self._choose_and_tell(reporter, rows, weights, counted, metric)
+        self.classes_ = np.arange(n_labels)
+        vars(self).update(feature_attributes(self.estimator_))
+        return rows, weights, truth
+
+    def _decide(self, fit, rows, weights, truth):
+        """Choose the rule; report, store and warn."""
+        counted = truth if self._counts_labels() else None
+        reporter = fit.reporter()
+        choice = self._choose_and_tell(reporter, rows, weights, counted, self.metric_)
         vars(self).update(_rule_attributes(choice.rule))
         self.confusion_ = label_confusions(truth, choice.rule.indicator(rows), weights)
         self.objective_ = float(choice.objective)
@@ -391,7 +381,7 @@ class MultilabelMetricClassifier(
         self.n_iter_ = choice.n_iter
         if choice.history is not None:
             self.history_ = choice.history
-        transaction.commit()
+        fit.commit()
         # All that there is to know is set.
         reporter.progress.end(dict)
         if self.labels_per_row is None:
@@ -407,14 +397,6 @@ class MultilabelMetricClassifier(
                 f"{self.dual_gap_:.3g}. Increase {limit}.",
                 ConvergenceWarning,
             )
-
-    def _classifier(self):
-        if self.estimator is None:
-            return OneVsRestClassifier(default_classifier())
-        return self.estimator
-
-    def _is_fitted_already(self):
-        return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
 
     def _counts_labels(self):
         """Whether C counts the labels."""
@@ -457,38 +439,6 @@ class MultilabelMetricClassifier(
             constraint.check(Cells.single([0.5, 0.5], ABSENT_PRESENT))
         return metric
 
-    def _probabilities(self, classifier, X, y, n_labels, routed):
-        """The fitted classifier, which rows, None for all, and their probabilities."""
-        if self._is_fitted_already():
-            if hasattr(classifier, "fit"):  # else there is no other way for it to be
-                check_is_fitted(classifier)
-            return (
-                classifier,
-                None,
-                label_probabilities(
-                    classifier, X, n_labels, **routed.estimator.predict_proba
-                ),
-            )
-        rows_of = None
-        if self.cv is not None:
-            rows_of, parts = held_out_parts(
-                classifier,
-                X,
-                y,
-                _plain_fit,
-                partial(label_probabilities, n_labels=n_labels),
-                make_folds(check_cv(self.cv), X, y, routed),
-                routed,
-                self.n_jobs,
-            )
-            found = stacked(parts)
-        model = clone(classifier).fit(X, y, **routed.estimator.fit)
-        if rows_of is None:
-            found = label_probabilities(
-                model, X, n_labels, **routed.estimator.predict_proba
-            )
-        return model, rows_of, found
-
     def _choose_and_tell(self, reporter, *arguments):
         """`_choose`, whose passes are told; one where it is done without a search."""
         reporter.begin()
@@ -501,175 +451,6 @@ class MultilabelMetricClassifier(
         if reporter.snapshot is None and choice.n_iter:
             on_pass(choice.n_iter, None, True, lambda: choice.rule)
         return choice
-
-    def _choose(self, rows, weights, truth, metric, on_pass=None):
-        """The `Choice` for some rows, by their labels or, for None, probabilities."""
-        if self.average == "samples":
-            return choose_sets(rows, weights, self.labels_per_row, metric.beta)
-        if self.labels_per_row is None:
-            constraints = read_constraints(self.constraints)
-            return choose_thresholds(
-                rows, weights, truth, metric, self.average, constraints,
-                shrink=truth is not None and self.confusion == "auto",
-            )  # fmt: skip
-        return choose_top_labels(
-            rows, weights, self.labels_per_row, metric, self.average, on_pass,
-            tol=self.tol, max_iter=self.max_iter, max_time=self.max_time,
-        )  # fmt: skip
-
-    def _found(self, method, X, params):
-        """Probabilities of new rows, and as `LabelRows` what rules decide by."""
-        check_is_fitted(self)
-        refuse_foreign(X=X)
-        check_sparse(X)
-        if routes_metadata():
-            params = process_routing(self, method, **params).estimator.predict_proba
-        found = label_probabilities(self.estimator_, X, len(self.classes_), **params)
-        rows = as_rows(found, self.estimator_)
-        if self.label_sigmoids_ is not None:
-            rows = LabelSigmoids(self.label_sigmoids_, self.label_floor_)(rows)
-        return found, rows
-
-    def _output(self, indicator):
-        return indicator if self.sparse_output_ else indicator.toarray()
-
-    def predict(self, X: Any, **params: Any) -> Any:
-        """Predict the labels of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Input data, or whatever `estimator` accepts.
-        **params : dict
-            Parameters passed to the `predict_proba` method of `estimator`. With metadata
-            routing enabled, parameters requested by it.
-
-        Returns
-        -------
-        {ndarray, CSR} of int, shape (n_samples, n_labels)
-            Label indicator matrix, sparse if the y of `fit` was.
-        """
-        _, rows = self._found("predict", X, params)
-        return self._output(self.rule_.indicator(rows))
-
-    def predict_batch(
-        self, X: Any, sample_weight: ArrayLike | None = None, **params: Any
-    ) -> Any:
-        """Predict the labels of many rows jointly, to optimize the expected metric.
-
-        The rule found by `fit` is not used. Thresholds, or sets of `labels_per_row`
-        labels, are chosen anew from the probabilities of these rows, as if they were
-        correct; those of sets are calibrated by `label_sigmoids_`. This helps if `fit`
-        had few rows or a different label distribution. The labels of a row then depend on
-        the other rows. For very few rows and a ratio such
-        as F1, sets of `labels_per_row` labels are the best of all. For "samples" the
-        result is that of `predict`.
-
-        Parameters
-        ----------
-        X, **params : as in `predict`
-            Input data.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        {ndarray, CSR} of int, shape (n_samples, n_labels)
-            Label indicator matrix, sparse if the y of `fit` was.
-        """
-        _, rows = self._found("predict", X, params)
-        choice = self._choose(
-            rows, check_weights(sample_weight, len(rows)), None, self.metric_
-        )
-        if choice.sets is not None:
-            return self._output(choice.sets.matrix(rows.n_labels))
-        return self._output(choice.rule.indicator(rows))
-
-    def predict_proba(self, X: Any, **params: Any) -> Any:
-        """Compute the label probabilities of the fitted estimator, as one matrix.
-
-        Parameters
-        ----------
-        X, **params : as in `predict`
-            Input data.
-
-        Returns
-        -------
-        {ndarray, sparse matrix} of shape (n_samples, n_labels)
-            Probabilities of the labels.
-        """
-        return self._found("predict_proba", X, params)[0]
-
-    def score(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any
-    ) -> float:
-        r"""Compute the metric of the predictions; higher is better.
-
-        Parameters
-        ----------
-        X, **params : as in `predict`
-            Test data.
-        y : {array-like, sparse matrix} of shape (n_samples, n_labels)
-            True labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        score : float
-            :math:`1 - \psi`, or :math:`-\psi` for a metric whose values are costs,
-            averaged according to `average`.
-        """
-        _, rows = self._found("score", X, params)
-        predicted = self.rule_.indicator(rows)
-        truth, _ = as_indicator(y)
-        check_consistent_length(truth, predicted)
-        if truth.shape != predicted.shape:
-            raise ValueError(
-                f"y has {truth.shape[1]} labels, but fit had {len(self.classes_)}."
-            )
-        weights = check_weights(sample_weight, len(rows))
-        if self.average == "samples":
-            beta2 = self.metric_.beta**2
-            hits = predicted.multiply(truth).sum(axis=1)
-            sizes = beta2 * truth.sum(axis=1) + predicted.sum(axis=1)
-            f = (1.0 + beta2) * hits / np.where(sizes > 0.0, sizes, 1.0)
-            return float(np.average(f, weights=weights))
-        C = label_confusions(truth, predicted, weights)
-        if self.average == "micro":
-            C = C.mean(axis=0, keepdims=True)
-        loss = LabelMean(self.metric_).value(C / len(C))
-        return 1.0 - loss if self.metric_.greater_is_better else -loss
-
-    def get_metadata_routing(self) -> Any:
-        """Get the metadata routing of this estimator and its inner estimator.
-
-        Returns
-        -------
-        routing : MetadataRouter
-            The routing information.
-        """
-        mapping = MethodMapping().add(caller="fit", callee="predict_proba")
-        if not self._is_fitted_already():
-            mapping.add(caller="fit", callee="fit")
-        for method in PREDICTIONS:
-            mapping.add(caller=method, callee="predict_proba")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self._classifier(), method_mapping=mapping).add(
-            splitter=self.cv,
-            method_mapping=MethodMapping().add(caller="fit", callee="split"),
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        classifier = self._classifier()
-        if hasattr(classifier, "__sklearn_tags__"):
-            tags.input_tags = copy.copy(get_tags(classifier).input_tags)
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        return tags
 
 
 def _rule_attributes(rule):
@@ -699,4 +480,13 @@ def warn_of_excess(confusion, n_rows, remedy):
 
 
 def _plain_fit(classifier, X, y, **params):
-    classifier.fit(X, y, **params)
+    return classifier.fit(X, y, **params)
+
+
+def _hold_out(classifier, X, y, routed, *, read, cv, n_jobs):
+    """Rows, probabilities and folds, as of `held_out_probabilities`."""
+    folds = make_folds(check_cv(cv), X, y, routed)
+    rows, parts = held_out_parts(
+        classifier, X, y, _plain_fit, read, folds, routed, n_jobs
+    )
+    return rows, stacked(parts), folds

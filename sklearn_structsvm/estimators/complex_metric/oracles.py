@@ -10,7 +10,7 @@ from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 from sklearn_structsvm.confusion.lmo.costs import CostLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
-from sklearn_structsvm.estimators.complex_metric.predicting import (
+from sklearn_structsvm.estimators.complex_metric.mixtures import (
     ClassifierMixture,
     PluginMixture,
 )

@@ -1,46 +1,35 @@
 """Predictions, scores and metadata of a classifier that is a mixture of several."""
 
-import copy
 import re
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags, indexable
+from sklearn.base import clone
+from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
     process_routing,
 )
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_floats, check_shape, check_sparse
+from sklearn_structsvm._utils.borders import check_shape, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
-    CallbackSupportMixin,
-    _safe_indexing,
     available_if,
 )
 from sklearn_structsvm._utils.labels import (
-    check_codes,
     refuse_missing,
     unseen,
     unseen_words,
 )
 from sklearn_structsvm._utils.threads import count_threads
-from sklearn_structsvm.confusion.lmo.costs import rule_costs
-from sklearn_structsvm.confusion.lmo.plugin import (
-    by_pair,
-    mixture_proba,
-    predict_plugin,
-)
 from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
-from sklearn_structsvm.estimators.base import AtomicFitMixin
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
+    OverProbabilities,
+)
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
@@ -50,8 +39,6 @@ from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 
 # A parameter of one of several constraints.
 PLACED = re.compile(r"constraints__(\d+)__(.+)")
-
-PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
 
 
 def _is_deterministic(estimator):
@@ -72,14 +59,13 @@ def _is_multi_class(metric):
     return True
 
 
-class RandomizedClassifier(
-    AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
-    BaseEstimator,
-):  # fmt: skip
+class RandomizedClassifier(OverProbabilities):
     """All but `fit`, for parameters `estimator`, `metric`, `lmo`, `cv` and `n_jobs`.
 
     And `group_blind` and `group_estimator`.
     """
+
+    PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
 
     # Groups and costs are wanted wherever they are known: nobody need ask for them by
     # set_fit_request(sensitive_features=True) and its like.
@@ -149,8 +135,7 @@ class RandomizedClassifier(
         return default_classifier() if self.estimator is None else self.estimator
 
     def _classifiers(self):
-        """By name, the classifiers that probabilities are of."""
-        found = {"estimator": self._classifier()}
+        found = super()._classifiers()
         if self.group_estimator is not None:
             found["group_estimator"] = self.group_estimator
         return found
@@ -161,41 +146,8 @@ class RandomizedClassifier(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        classifier = self._classifier()
-        if hasattr(classifier, "__sklearn_tags__"):
-            tags.input_tags = copy.copy(get_tags(classifier).input_tags)
         tags.classifier_tags.multi_class = _is_multi_class(self.metric)
         return tags
-
-    def get_metadata_routing(self) -> Any:
-        """Get the metadata routing of this estimator and its inner estimator.
-
-        Returns
-        -------
-        routing : MetadataRouter
-            The routing information.
-        """
-        router = MetadataRouter(owner=self).add_self_request(self)
-        if not self._is_plugin:
-            return router
-        for name, classifier in self._classifiers().items():
-            mapping = MethodMapping().add(caller="fit", callee="predict_proba")
-            if not self._is_fitted_already(classifier):
-                mapping.add(caller="fit", callee="fit")
-            for method in PREDICTIONS:
-                mapping.add(caller=method, callee="predict_proba")
-            router.add(method_mapping=mapping, **{name: classifier})
-        return router.add(
-            splitter=self.cv,
-            method_mapping=MethodMapping().add(caller="fit", callee="split"),
-        )
-
-    def _is_fitted_already(self, *classifiers):
-        """Whether these, or all of them, are to be taken as they are."""
-        return isinstance(self.cv, str) or all(
-            isinstance(classifier, FrozenEstimator)
-            for classifier in classifiers or self._classifiers().values()
-        )
 
     def _routed(self, method, sensitive_features, costs, params):
         """What of the metadata `predict_proba` of the classifier is to get."""
@@ -420,192 +372,3 @@ class RandomizedClassifier(
             costs=costs if metric.needs_costs else None,
         )
         return measure if metric.greater_is_better else -measure
-
-
-class PluginMixture:
-    """Plug-in classifiers of loss tensors, each with its probability.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (T,)
-        Positive, of sum 1.
-    loss_matrices : ndarray of shape (T, m, k, k)
-    own_costs : (ndarray of shape (T,), ndarray of shape (m, k, k)) or None
-        Where rules depend on costs of the example: what each charges for a unit of them,
-        and their means, which stand for those that are not given.
-    correction : LabelCorrection or None
-        That probabilities go through before.
-    n_groups : int, default=1
-        As of `PluginLMO`: g > 1 where rules do not see the group, and probabilities are
-        of pairs.
-    """
-
-    needs_probabilities = needs_cells = True
-
-    def __init__(
-        self, weights, loss_matrices, own_costs=None, correction=None, n_groups=1
-    ):
-        self.weights = weights
-        self.loss_matrices = loss_matrices
-        self.own_costs = own_costs
-        self.correction = correction
-        self.n_groups = n_groups
-
-    @property
-    def needs_costs(self):
-        """Whether rules depend on costs of the example."""
-        return self.own_costs is not None
-
-    def mean_losses(self):
-        """Loss tensors where the means stand for the costs of the example."""
-        if self.own_costs is None:
-            return self.loss_matrices
-        prices, means = self.own_costs
-        return self.loss_matrices + prices[:, None, None, None] * means
-
-    def _expected(self, t, probabilities, cells, costs):
-        """What each prediction costs by rule t, of examples with costs."""
-        P = probabilities.astype(np.float64, copy=False)
-        own = np.einsum("ri,rij->rj", P, costs)
-        return rule_costs(P, self.loss_matrices[t], cells, self.own_costs[0][t], own)
-
-    def check(self, n_classes):
-        """ValueError where its state was changed after fit, and fits no more."""
-        shape = "n_classifiers", "n_cells", n_classes, n_classes
-        check_floats("mixture_.loss_matrices", self.loss_matrices, *shape)
-        check_floats("mixture_.weights", self.weights, len(self.loss_matrices))
-        if self.own_costs is not None:
-            prices, means = self.own_costs
-            check_floats("mixture_.own_costs[0]", prices, len(self.weights))
-            shape = self.loss_matrices.shape[1:]
-            check_floats("mixture_.own_costs[1]", means, *shape)
-        if self.correction is not None:
-            shares, factors = self.correction.shares, self.correction.factors
-            calibration = self.correction.calibration
-            check_floats("mixture_.correction.calibration", calibration, n_classes + 1)
-            check_floats("mixture_.correction.shares", shares, n_classes)
-            check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
-        n_cells = self.loss_matrices.shape[1]
-        if self.n_groups < 1 or n_cells % self.n_groups:
-            raise ValueError(
-                f"mixture_.n_groups must divide the {n_cells} cells; got {self.n_groups}."
-            )
-
-    def predict(self, probabilities, cells, uniforms, n_threads=1, costs=None):
-        """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
-        losses = self.mean_losses()
-
-        def component(t, rows):
-            if costs is not None:
-                P, of_rows = probabilities[rows], costs[rows]
-                return self._expected(t, P, cells[rows], of_rows).argmin(axis=1)
-            return predict_plugin(
-                probabilities[rows],
-                losses[t],
-                cells[rows],
-                n_groups=self.n_groups,
-                n_threads=n_threads,
-            )
-
-        return _by_component(self.weights, uniforms, component)
-
-    def proba(self, probabilities, cells, n_threads=1, costs=None):
-        """How probable each label is that `predict` gives, for random uniforms."""
-        if costs is not None:
-            found, rows = np.zeros(probabilities.shape), np.arange(len(cells))
-            for t, weight in enumerate(self.weights):
-                by_rule = self._expected(t, probabilities, cells, costs)
-                found[rows, by_rule.argmin(axis=1)] += weight
-            return found
-        losses = self.mean_losses()
-        return mixture_proba(
-            probabilities,
-            losses,
-            self.weights,
-            cells,
-            n_groups=self.n_groups,
-            n_threads=n_threads,
-        )
-
-    def scores(self, probabilities, cells, costs=None):
-        """Minus the expected cost of each class, where there is but one classifier."""
-        if costs is not None:
-            return -self._expected(0, probabilities, cells, costs)
-        loss = by_pair(self.mean_losses()[0], self.n_groups)
-        scores = np.empty((len(probabilities), loss.shape[-1]))
-        for cell in np.unique(cells):
-            rows = cells == cell
-            scores[rows] = -(probabilities[rows] @ loss[cell])
-        return scores
-
-
-class ClassifierMixture:
-    """The classifiers that an LMO found, each with its probability.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (T,)
-    classifiers : list of length T
-        The LMO's handles of them.
-    lmo : LMO
-        It knows how to ask them.
-    n_classes : int
-    """
-
-    needs_probabilities = needs_costs = False
-
-    def __init__(self, weights, classifiers, lmo, n_classes):
-        self.weights = weights
-        self.classifiers = classifiers
-        self.lmo = lmo
-        self.n_classes = n_classes
-
-    @property
-    def needs_cells(self):
-        """Whether predictions depend on the cells."""
-        return self.lmo.needs_cells
-
-    def check(self, n_classes):
-        """As of `PluginMixture`."""
-        check_floats("mixture_.weights", self.weights, len(self.classifiers))
-        if self.n_classes != n_classes:
-            raise ValueError(
-                f"mixture_.n_classes must be {n_classes}, the number of classes_; "
-                f"got {self.n_classes}."
-            )
-
-    def predict(self, X, cells, uniforms, n_threads=1, costs=None):
-        """As of `PluginMixture`, from rows and not their probabilities."""
-
-        def component(t, rows):
-            whole = isinstance(rows, slice)
-            X_part = X if whole else _safe_indexing(X, np.flatnonzero(rows))
-            return self._codes(self.classifiers[t], X_part, cells[rows])
-
-        return _by_component(self.weights, uniforms, component)
-
-    def proba(self, X, cells, n_threads=1, costs=None):
-        """As of `PluginMixture`, from rows and not their probabilities."""
-        result = np.zeros((len(cells), self.n_classes))
-        rows = np.arange(len(cells))
-        for weight, classifier in zip(self.weights, self.classifiers, strict=True):
-            result[rows, self._codes(classifier, X, cells)] += weight
-        return result
-
-    def _codes(self, classifier, X, cells):
-        predicted = self.lmo.predict(classifier, X, cells)
-        name = f"What {type(self.lmo).__name__}.predict returns"
-        return check_codes(predicted, len(cells), self.n_classes, name)
-
-
-def _by_component(weights, uniforms, component):
-    if len(weights) == 1:
-        return component(0, slice(None))
-    chosen = np.searchsorted(np.cumsum(weights), uniforms, side="right")
-    # The weights may sum to a little less than 1.
-    chosen = np.minimum(chosen, len(weights) - 1)
-    codes = np.empty(len(uniforms), dtype=np.intp)
-    for t in np.unique(chosen):
-        rows = chosen == t
-        codes[rows] = component(t, rows)
-    return codes

@@ -122,7 +122,7 @@ def prefit_classes(classifier, y, what="y holds labels"):
     return np.sort(classes)
 
 
-def held_out_probabilities(classifier, X, y, classes, cv, routed, n_jobs, names=None):
+def held_out_probabilities(classifier, X, y, routed, *, classes, cv, n_jobs, names=None):
     """Probabilities of the rows of each fold's test part by a fit to the rest.
 
     Parameters

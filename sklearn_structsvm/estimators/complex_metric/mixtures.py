@@ -1,0 +1,205 @@
+"""Mixtures: classifiers, each with the probability that a row is decided by it."""
+
+import numpy as np
+
+from sklearn_structsvm._utils.borders import check_floats
+from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm.confusion.lmo.costs import rule_costs
+from sklearn_structsvm.confusion.lmo.plugin import (
+    by_pair,
+    mixture_proba,
+    predict_plugin,
+)
+
+
+class RandomizedRule:
+    """Base of mixtures: predictions by those of each classifier.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (T,)
+        Positive, of sum 1.
+    n_classes : int
+    needs_probabilities, needs_cells, needs_costs : bool
+        What the classifiers decide by.
+    """
+
+    def codes(self, t, data, cells, costs=None, n_threads=1):
+        """Codes of the labels that classifier t predicts for rows, or probabilities."""
+        raise NotImplementedError
+
+    def predict(self, data, cells, uniforms, n_threads=1, costs=None):
+        """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
+        if len(self.weights) == 1:
+            return self.codes(0, data, cells, costs, n_threads)
+        chosen = np.searchsorted(np.cumsum(self.weights), uniforms, side="right")
+        # The weights may sum to a little less than 1.
+        chosen = np.minimum(chosen, len(self.weights) - 1)
+        codes = np.empty(len(uniforms), dtype=np.intp)
+        for t in np.unique(chosen):
+            rows = np.flatnonzero(chosen == t)
+            part = _safe_indexing(data, rows)
+            own = None if costs is None else costs[rows]
+            codes[rows] = self.codes(t, part, cells[rows], own, n_threads)
+        return codes
+
+    def proba(self, data, cells, n_threads=1, costs=None):
+        """How probable each label is that `predict` gives, for random uniforms."""
+        found, rows = np.zeros((len(cells), self.n_classes)), np.arange(len(cells))
+        for t, weight in enumerate(self.weights):
+            found[rows, self.codes(t, data, cells, costs, n_threads)] += weight
+        return found
+
+
+class PluginMixture(RandomizedRule):
+    """Plug-in classifiers of loss tensors, each with its probability.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (T,)
+        Positive, of sum 1.
+    loss_matrices : ndarray of shape (T, m, k, k)
+    own_costs : (ndarray of shape (T,), ndarray of shape (m, k, k)) or None
+        Where rules depend on costs of the example: what each charges for a unit of them,
+        and their means, which stand for those that are not given.
+    correction : LabelCorrection or None
+        That probabilities go through before.
+    n_groups : int, default=1
+        As of `PluginLMO`: g > 1 where rules do not see the group, and probabilities are
+        of pairs.
+    """
+
+    needs_probabilities = needs_cells = True
+
+    def __init__(
+        self, weights, loss_matrices, own_costs=None, correction=None, n_groups=1
+    ):
+        self.weights = weights
+        self.loss_matrices = loss_matrices
+        self.own_costs = own_costs
+        self.correction = correction
+        self.n_groups = n_groups
+
+    @property
+    def n_classes(self):
+        """How many labels there are."""
+        return self.loss_matrices.shape[-1]
+
+    @property
+    def needs_costs(self):
+        """Whether rules depend on costs of the example."""
+        return self.own_costs is not None
+
+    def mean_losses(self):
+        """Loss tensors where the means stand for the costs of the example."""
+        if self.own_costs is None:
+            return self.loss_matrices
+        prices, means = self.own_costs
+        return self.loss_matrices + prices[:, None, None, None] * means
+
+    def _expected(self, t, probabilities, cells, costs):
+        """What each prediction costs by rule t, of examples with costs."""
+        P = probabilities.astype(np.float64, copy=False)
+        own = np.einsum("ri,rij->rj", P, costs)
+        return rule_costs(P, self.loss_matrices[t], cells, self.own_costs[0][t], own)
+
+    def check(self, n_classes):
+        """ValueError where its state was changed after fit, and fits no more."""
+        shape = "n_classifiers", "n_cells", n_classes, n_classes
+        check_floats("mixture_.loss_matrices", self.loss_matrices, *shape)
+        check_floats("mixture_.weights", self.weights, len(self.loss_matrices))
+        if self.own_costs is not None:
+            prices, means = self.own_costs
+            check_floats("mixture_.own_costs[0]", prices, len(self.weights))
+            shape = self.loss_matrices.shape[1:]
+            check_floats("mixture_.own_costs[1]", means, *shape)
+        if self.correction is not None:
+            shares, factors = self.correction.shares, self.correction.factors
+            calibration = self.correction.calibration
+            check_floats("mixture_.correction.calibration", calibration, n_classes + 1)
+            check_floats("mixture_.correction.shares", shares, n_classes)
+            check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
+        n_cells = self.loss_matrices.shape[1]
+        if self.n_groups < 1 or n_cells % self.n_groups:
+            raise ValueError(
+                f"mixture_.n_groups must divide the {n_cells} cells; got {self.n_groups}."
+            )
+
+    def codes(self, t, probabilities, cells, costs=None, n_threads=1):
+        """The plug-in rule of a loss tensor."""
+        if costs is not None:
+            return self._expected(t, probabilities, cells, costs).argmin(axis=1)
+        return predict_plugin(
+            probabilities,
+            self.mean_losses()[t],
+            cells,
+            n_groups=self.n_groups,
+            n_threads=n_threads,
+        )
+
+    def proba(self, probabilities, cells, n_threads=1, costs=None):
+        """As of `RandomizedRule`, in one pass over the rows if there are no costs."""
+        if costs is not None:
+            return super().proba(probabilities, cells, n_threads, costs)
+        return mixture_proba(
+            probabilities,
+            self.mean_losses(),
+            self.weights,
+            cells,
+            n_groups=self.n_groups,
+            n_threads=n_threads,
+        )
+
+    def scores(self, probabilities, cells, costs=None):
+        """Minus the expected cost of each class, where there is but one classifier."""
+        if costs is not None:
+            return -self._expected(0, probabilities, cells, costs)
+        loss = by_pair(self.mean_losses()[0], self.n_groups)
+        scores = np.empty((len(probabilities), loss.shape[-1]))
+        for cell in np.unique(cells):
+            rows = cells == cell
+            scores[rows] = -(probabilities[rows] @ loss[cell])
+        return scores
+
+
+class ClassifierMixture(RandomizedRule):
+    """The classifiers that an LMO found, each with its probability.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (T,)
+    classifiers : list of length T
+        The LMO's handles of them.
+    lmo : LMO
+        It knows how to ask them.
+    n_classes : int
+    """
+
+    needs_probabilities = needs_costs = False
+
+    def __init__(self, weights, classifiers, lmo, n_classes):
+        self.weights = weights
+        self.classifiers = classifiers
+        self.lmo = lmo
+        self.n_classes = n_classes
+
+    @property
+    def needs_cells(self):
+        """Whether predictions depend on the cells."""
+        return self.lmo.needs_cells
+
+    def check(self, n_classes):
+        """As of `PluginMixture`."""
+        check_floats("mixture_.weights", self.weights, len(self.classifiers))
+        if self.n_classes != n_classes:
+            raise ValueError(
+                f"mixture_.n_classes must be {n_classes}, the number of classes_; "
+                f"got {self.n_classes}."
+            )
+
+    def codes(self, t, X, cells, costs=None, n_threads=1):
+        """What the LMO says that one of its classifiers predicts."""
+        predicted = self.lmo.predict(self.classifiers[t], X, cells)
+        name = f"What {type(self.lmo).__name__}.predict returns"
+        return check_codes(predicted, len(cells), self.n_classes, name)

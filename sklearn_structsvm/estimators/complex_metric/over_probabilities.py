@@ -1,0 +1,120 @@
+"""What classifiers over the probabilities of another one share."""
+
+import copy
+
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+
+from sklearn_structsvm._utils.compat import CallbackSupportMixin
+from sklearn_structsvm.estimators.base import AtomicFitMixin
+from sklearn_structsvm.estimators.complex_metric.routing import route_fit
+
+
+class OverProbabilities(
+    AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
+    BaseEstimator,
+):  # fmt: skip
+    """For estimators with parameters `estimator` and `cv`: metadata, tags, probabilities.
+
+    Attributes
+    ----------
+    PREDICTIONS : tuple of str
+        The methods that ask for probabilities.
+    """
+
+    PREDICTIONS: tuple[str, ...]
+
+    # False if the rules do not decide by probabilities.
+    _is_plugin = True
+
+    def _classifier(self):
+        """`estimator`, or what None stands for."""
+        raise NotImplementedError
+
+    def _classifiers(self):
+        """By the names of parameters, the classifiers that probabilities are of."""
+        return {"estimator": self._classifier()}
+
+    def _is_fitted_already(self, *classifiers):
+        """Whether these, or all of them, are to be taken as they are."""
+        return isinstance(self.cv, str) or all(
+            isinstance(classifier, FrozenEstimator)
+            for classifier in classifiers or self._classifiers().values()
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        classifier = self._classifier()
+        if hasattr(classifier, "__sklearn_tags__"):
+            tags.input_tags = copy.copy(get_tags(classifier).input_tags)
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Get the metadata routing of this estimator and its inner estimator.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            The routing information.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        if not self._is_plugin:
+            return router
+        for name, classifier in self._classifiers().items():
+            mapping = MethodMapping().add(caller="fit", callee="predict_proba")
+            if not self._is_fitted_already(classifier):
+                mapping.add(caller="fit", callee="fit")
+            for method in self.PREDICTIONS:
+                mapping.add(caller=method, callee="predict_proba")
+            router.add(method_mapping=mapping, **{name: classifier})
+        return router.add(
+            splitter=self.cv,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+
+    def _routed_fit(self, fit_params, **metadata):
+        """`route_fit` to the classifiers that are to be fitted."""
+        to_fit = {
+            name: None if self._is_fitted_already(classifier) else classifier
+            for name, classifier in self._classifiers().items()
+        }
+        return route_fit(self, to_fit, fit_params, **metadata)
+
+    def _fit_probabilities(self, classifier, X, y, routed, *, fit, read, hold_out):
+        """Fit the classifier, unless it is fitted already, and get its probabilities.
+
+        Parameters
+        ----------
+        fit : callable
+            (classifier, X, y, **params) -> classifier.
+        read : callable
+            (classifier, X, **params) -> probabilities.
+        hold_out : callable
+            (classifier, X, y, routed) -> rows, probabilities and folds, if there is `cv`.
+
+        Returns
+        -------
+        model : classifier
+            Fitted to all rows.
+        probabilities : what `read` returns
+        rows, folds
+            Without folds None: the probabilities are those of all rows.
+        """
+        rows = folds = None
+        if self._is_fitted_already():
+            model = classifier
+        else:
+            if self.cv is not None:
+                rows, probabilities, folds = hold_out(classifier, X, y, routed)
+            model = fit(clone(classifier), X, y, **routed.estimator.fit)
+        if rows is None:
+            probabilities = read(model, X, **routed.estimator.predict_proba)
+        return model, probabilities, rows, folds
+
+
+def feature_attributes(model):
+    """`n_features_in_` and `feature_names_in_`, if the fitted model has them."""
+    names = ("n_features_in_", "feature_names_in_")
+    return {name: getattr(model, name) for name in names if hasattr(model, name)}

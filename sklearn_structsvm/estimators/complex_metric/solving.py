@@ -1,0 +1,206 @@
+"""From the oracle of a task to the fitted attributes, by a solver."""
+
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.confusion.tightening import Tightened
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
+    feature_attributes,
+)
+from sklearn_structsvm.estimators.complex_metric.thresholds import fold_thresholds
+from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
+from sklearn_structsvm.solvers.loop import History
+
+# A share of the predictions below this is what sums of weights leave of zero.
+ROUNDING = 1e-12
+
+
+def run(fit, oracle, found):
+    """Solve a problem within a fit; report, store and warn.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of a `ComplexMetricClassifier`.
+    oracle : PluginOracle or ClassifierOracle
+    found : dict
+        The fitted attributes that are known before.
+    """
+    estimator = fit.estimator
+    problem = asked = oracle.task.problem(oracle.lmo)
+    if estimator.constraint_confidence is not None:
+        bounds = oracle.task.bounds(estimator.constraint_confidence)
+        tightened = [Tightened(b) for b in bounds]
+        oracle.task = replace(oracle.task, constraints=tightened)
+        problem = oracle.task.problem(oracle.lmo)
+        names = oracle.task.cells.group_names
+        found = found | {"constraint_bounds_": [b.by_group(names) for b in bounds]}
+    history = History()
+    name, solver = find_solver(estimator.solver, problem.constrained)
+    found = found | {"solver_": name}
+
+    def snapshot():
+        return found | oracle.attributes(history.solution)
+
+    reporter = fit.reporter(snapshot)
+    reporter.begin()
+    try:
+        result = solver.run(
+            problem,
+            tol=estimator.tol,
+            max_iter=estimator.max_iter,
+            max_time=estimator.max_time,
+            on_pass=reporter,
+            history=history,
+            **(estimator.solver_options or {}),
+        )
+    except InfeasibleConstraintError as error:
+        if estimator.constraint_confidence is None:
+            raise
+        raise infeasible_with_confidence(estimator, bounds, error) from None
+    found = found | oracle.attributes(result.solution)
+    if "estimator_" not in found:
+        for one in found["classifiers_"]:
+            found |= feature_attributes(getattr(one, "classifier", one))
+    vars(estimator).update(found)
+    left, deadline = estimator.max_time, np.inf
+    if left is not None:
+        deadline = history.started + left
+        left = max(deadline - perf_counter(), 0.0)
+    bound, gap, n_more = oracle.certificate(
+        result, estimator.tol, estimator.max_iter, left
+    )
+    estimator.confusion_ = estimator.cell_confusions_.sum(axis=0)
+    cells = slice(oracle.task.cells.n_cells)
+    estimator.certified_confusions_ = result.solution.confusion[cells]
+    estimator.objective_ = float(result.objective)
+    estimator.dual_objective_ = float(bound)
+    estimator.dual_gap_ = float(gap)
+    estimator.constraint_violation_ = asked.violation(result.solution.confusion)
+    _note_cv_thresholds(estimator, oracle, deadline)
+    estimator.n_iter_ = result.n_iter
+    estimator.n_oracle_calls_ = result.n_oracle_calls + n_more
+    estimator.history_ = result.history
+    fit.commit()
+    reporter.end()
+    warn_of_shortfall(estimator, result)
+    warn_of_constant(estimator)
+    if estimator.constraint_confidence is not None:
+        warn_of_small_groups(estimator, bounds)
+
+
+def _note_cv_thresholds(estimator, oracle, deadline):
+    """Where there are folds, and one rule of two classes by features alone."""
+    vars(estimator).pop("cv_thresholds_", None)
+    if getattr(oracle, "folds", None) is None:
+        return
+    try:
+        estimator._single_rule("cv_thresholds_")
+    except AttributeError:
+        return
+    found = fold_thresholds(
+        oracle,
+        oracle.folds,
+        tol=estimator.tol,
+        max_iter=estimator.max_iter,
+        deadline=deadline,
+    )
+    estimator.cv_thresholds_ = found[:, 0] if found.shape[1] == 1 else found
+
+
+def warn_of_shortfall(estimator, result):
+    """ConvergenceWarning where a run ended before it was done."""
+    ran_out = result.status in ("max_iter", "max_time")
+    is_done = result.status in ("converged", "stationary")
+    is_violated = result.violation > MET
+    if result.status == "stopped" or (is_done and not is_violated):
+        return
+    lacks = []
+    if result.gap > estimator.tol and np.isfinite(result.gap):
+        lacks.append(
+            f"a gap of {result.gap:.3g} > tol={estimator.tol:.3g}: the metric is at most "
+            "that far from its optimum"
+        )
+    if is_violated:
+        lacks.append(f"a constraint violated by {estimator.constraint_violation_:.3g}")
+    if not lacks and not ran_out:
+        return
+    if not ran_out:
+        end, remedy = "found nothing more to do", "Use a larger tol, or another solver."
+    else:
+        limit = getattr(estimator, result.status)
+        end = f"stopped at {result.status}={limit}"
+        remedy = f"Increase {result.status}"
+        remedy += "." if estimator.solver_ == AUTO else f", or use solver='{AUTO}'."
+    what = " and ".join(lacks) or "no bound on how far it is from its optimum"
+    warn_caller(
+        f"{estimator.solver_} {end}, with {what}. {remedy}",
+        ConvergenceWarning,
+    )
+
+
+def warn_of_constant(estimator):
+    """UserWarning where the mixture predicts one class only."""
+    predicted = estimator.confusion_.sum(axis=0) > ROUNDING
+    if predicted.sum() != 1:
+        return
+    (always,) = estimator.classes_[predicted].tolist()
+    never = estimator.classes_[~predicted].tolist()
+    by, look_at = "of those that the LMO found", "LMO"
+    if hasattr(estimator, "estimator_"):
+        by, look_at = "by the class probabilities", "probabilities"
+    warn_caller(
+        f"The classifier predicts {always!r} for every training example and never "
+        f"{never}: {by} nothing else is better for metric={estimator.metric!r} and the "
+        f"constraints. Have a look at the {look_at} and the sample weights.",
+        UserWarning,
+    )
+
+
+def infeasible_with_confidence(estimator, bounds, error):
+    """The InfeasibleConstraintError of constraints that were tightened."""
+    low = error.smallest_violation
+    tightened = [
+        f"{b.constraint!r} by up to {min(b.values.max(), b.spare):.3g}"
+        for b in bounds
+        if len(b.values)
+    ]
+    slacks = [
+        f"slack={b.constraint.slack + low:.3g}"
+        for b in bounds
+        if getattr(b.constraint, "slack", None) is not None
+    ]
+    least = f", as {' or '.join(slacks)} does" if slacks else ""
+    return InfeasibleConstraintError(
+        f"With constraint_confidence={estimator.constraint_confidence} constraints are "
+        f"tightened: {'; '.join(tightened)}. No classifier meets them then. The least "
+        f"that can be asked at this confidence is {low:.3g} looser{least}. ({error})",
+        low,
+    )
+
+
+def warn_of_small_groups(estimator, bounds):
+    """UserWarning where a group is too small for the slack that was asked."""
+    names = estimator.groups_
+    for b in bounds:
+        small = {}
+        for group, value in zip(b.groups, b.values.tolist(), strict=True):
+            if value > b.spare:
+                small[group] = max(value, small.get(group, 0.0))
+        if not small:
+            continue
+        listed = ", ".join(
+            f"{names.tolist()[group]!r} (slack={value:.3g})"
+            for group, value in sorted(small.items())
+        )
+        warn_caller(
+            f"Groups are too small for {b.constraint!r} at constraint_confidence="
+            f"{estimator.constraint_confidence}. With nothing left of the slack in "
+            f"training, the least that could be asked for is: {listed}.",
+            UserWarning,
+        )
