@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.rates import (
+from sklearn_structsvm.confusion.rate_constraint import (
     SelectiveConstraint,
     check_number,
     selected_groups,

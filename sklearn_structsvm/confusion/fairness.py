@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.confusion.cells import Cells, positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import check_number
+from sklearn_structsvm.confusion.rate_constraint import check_number
 
 __all__ = ["DemographicParity", "EqualOpportunity", "EqualizedOdds"]
 

@@ -8,7 +8,7 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 ABSENT_PRESENT = np.array([0, 1])
 
 # What sums of weights leave of zero, of which a G-mean would take the root.
-ROUNDING = 1e-13
+NO_MASS = 1e-13
 
 
 class LabelMean(ConfusionMetric):
@@ -142,7 +142,7 @@ def matrices_of_hits(hits, predicted, prior):
     absent = np.stack([1.0 - predicted - prior + hits, predicted - hits], axis=-1)
     present = np.stack([prior - hits, hits], axis=-1)
     C = np.stack([absent, present], axis=-2)
-    return np.where(C > ROUNDING, C, 0.0)
+    return np.where(C > NO_MASS, C, 0.0)
 
 
 def label_confusions(truth, predicted, weights):

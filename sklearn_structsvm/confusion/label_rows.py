@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
 
 # How far rounding in float32 may take a probability out of [0, 1].
-ROUNDING = 1e-6
+OUT_OF_RANGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class LabelRows:
             matrix.sum_duplicates()
             matrix.eliminate_zeros()
         eta = np.asarray(matrix.data, dtype=np.float64)
-        bad = np.flatnonzero(~((eta >= -ROUNDING) & (eta <= 1.0 + ROUNDING)))
+        bad = np.flatnonzero(~((eta >= -OUT_OF_RANGE) & (eta <= 1.0 + OUT_OF_RANGE)))
         if len(bad):
             row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
             raise ValueError(

@@ -11,8 +11,9 @@ from sklearn_structsvm.confusion.label_metric import (
     matrices_of_hits,
 )
 
-# A constraint is met that rounding of sums of weights violates by this much.
-ROUNDING = 1e-12
+# How far rounding takes sums of weights, which sum to 1: a constraint that is violated by
+# no more is met.
+WEIGHT_SUM_ROUNDING = 1e-12
 
 
 def best_threshold(eta, hits, weights, rest, metric, constraints=(), *, total, positives):
@@ -50,14 +51,14 @@ def best_threshold(eta, hits, weights, rest, metric, constraints=(), *, total, p
     ends = np.flatnonzero(np.append(eta[1:] != eta[:-1], len(eta) > 0)) + 1
     t = np.concatenate(([0.0], np.cumsum(hits[order])))[np.append(0, ends)]
     q = np.concatenate(([0.0], np.cumsum(weights[order])))[np.append(0, ends)]
-    if total - q[-1] > ROUNDING * total:
+    if total - q[-1] > WEIGHT_SUM_ROUNDING * total:
         t, q = np.append(t, t[-1] + rest), np.append(q, total)
     t, q, prior = t / total, np.minimum(q / total, 1.0), min(positives / total, 1.0)
     losses, least = LabelLoss(metric, prior)(t, q), -np.inf
     if constraints:
         violations = _violations(constraints, t, q, prior)
         least = float(violations.min())
-        losses = np.where(violations <= ROUNDING, losses, np.inf)
+        losses = np.where(violations <= WEIGHT_SUM_ROUNDING, losses, np.inf)
     best = int(np.argmin(losses))
     return _cut(eta, ends, best, len(q) - 1), float(losses[best]), least
 

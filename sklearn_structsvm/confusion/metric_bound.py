@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.rates import (
+from sklearn_structsvm.confusion.rate_constraint import (
     SelectiveConstraint,
     check_number,
     one_per_group,

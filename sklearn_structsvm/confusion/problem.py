@@ -10,7 +10,7 @@ from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.registry import get_metric
 
 # A violation of no more than this is what rounding makes of 0.
-ROUNDING = 1e-14
+NO_VIOLATION = 1e-14
 
 
 class ConfusionProblem:
@@ -281,7 +281,7 @@ class ConfusionProblem:
         What rounding makes of 0 is 0.
         """
         worst = self._largest(C, self._flat_denominators)
-        return 0.0 if 0.0 < worst <= ROUNDING else worst
+        return 0.0 if 0.0 < worst <= NO_VIOLATION else worst
 
     def excess(self, C):
         """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints.

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.rates import (
+from sklearn_structsvm.confusion.rate_constraint import (
     SelectiveConstraint,
     check_number,
     one_per_group,

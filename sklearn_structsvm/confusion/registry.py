@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.rates import RateConstraint
+from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 
 #: What a parameter `metric` may be besides an object.
 METRICS = {
@@ -69,7 +69,7 @@ def get_metric(
     """
     if isinstance(metric, str):
         return _named_metric(metric, classes)
-    if isinstance(metric, rates.RateConstraint):
+    if isinstance(metric, RateConstraint):
         return metric.resolve(classes)
     if not isinstance(metric, ConfusionMetric) or isinstance(metric, type):
         raise TypeError(

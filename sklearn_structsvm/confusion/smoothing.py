@@ -16,7 +16,7 @@ NEAREST = 1e-9
 
 # The prior of a sigmoid's two parameters: its inverse variance, by itself and around the
 # sigmoid of all labels.
-PRECISION, PRECISION_AROUND = 1.0, 5.0
+PRIOR_PRECISION, PRIOR_PRECISION_AROUND = 1.0, 5.0
 
 # A label's own share of what is counted is n / (n + this), if it is there n times.
 LABELS_FOR_HALF = 100.0
@@ -24,8 +24,8 @@ LABELS_FOR_HALF = 100.0
 # A window of examples by score reaches so far to each side: WINDOW n^WINDOW_POWER.
 WINDOW, WINDOW_POWER = 0.25, 0.8
 
-MAX_SOFTMAX = 200
-MAX_STEPS, MAX_HALVINGS, STEP_TOLERANCE = 50, 30, 1e-8
+MAX_SOFTMAX_STEPS = 200
+MAX_NEWTON_STEPS, MAX_NEWTON_HALVINGS, NEWTON_TOLERANCE = 50, 30, 1e-8
 
 
 def nearest_to_zero(*probabilities):
@@ -47,7 +47,7 @@ def log_odds(eta, floor=NEAREST):
     return np.log(eta) - np.log1p(-eta)
 
 
-def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRECISION):
+def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
     """The most probable (a, b) of σ(a z + b), for a normal prior around a given one.
 
     Newton's method on a strictly convex function, with steps halved until it falls.
@@ -79,14 +79,14 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRECISION):
 
     found = mean.copy()
     value = loss(found)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         q = expit(found[0] * z + found[1])
         residuals, w = weights * q - hits, weights * q * (1.0 - q)
         gradient = np.array([residuals @ z, residuals.sum()]) + precision * (found - mean)
         wz = w * z
         hessian = np.array([[wz @ z, wz.sum()], [wz.sum(), w.sum()]])
         step = np.linalg.solve(hessian + precision * np.eye(2), gradient)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_NEWTON_HALVINGS):
             after = loss(found - step)
             if after <= value:
                 break
@@ -95,7 +95,7 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRECISION):
             # Nothing is left but rounding.
             return found
         found, value = found - step, after
-        if np.abs(step).max() < STEP_TOLERANCE:
+        if np.abs(step).max() < NEWTON_TOLERANCE:
             return found
     return found
 
@@ -173,7 +173,7 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
         at = z[rows][first]
         a, b = overall
         if n_cells > 1:
-            a, b = fit_sigmoid(at, positives, masses, overall, PRECISION_AROUND)
+            a, b = fit_sigmoid(at, positives, masses, overall, PRIOR_PRECISION_AROUND)
         q = expit(a * at + b)
         q += _around(masses, positives / masses - q)
         found[rows] = np.clip(q, 0.0, 1.0)[of_row]
@@ -224,12 +224,16 @@ def fit_softmax(Z, y, weights):
         q = np.exp(scores)
         sums = q.sum(axis=1)
         off = found - start
-        value = weights @ (np.log(sums) - scores[rows, y]) + PRECISION / 2 * off @ off
+        value = (
+            weights @ (np.log(sums) - scores[rows, y]) + PRIOR_PRECISION / 2 * off @ off
+        )
         q /= sums[:, None]
         q[rows, y] -= 1.0
         q *= weights[:, None]
-        gradient = np.concatenate([[np.vdot(q, Z)], q.sum(axis=0)]) + PRECISION * off
+        gradient = (
+            np.concatenate([[np.vdot(q, Z)], q.sum(axis=0)]) + PRIOR_PRECISION * off
+        )
         return float(value / total), gradient / total
 
-    options = {"maxiter": MAX_SOFTMAX, "ftol": 1e-13, "gtol": 1e-8}
+    options = {"maxiter": MAX_SOFTMAX_STEPS, "ftol": 1e-13, "gtol": 1e-8}
     return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x

@@ -51,7 +51,7 @@ def uniform_deviation(n, error):
 
 
 @dataclass
-class Bounds:
+class ConfidenceBounds:
     """By how much the conditions of one constraint may be off on new examples.
 
     Attributes
@@ -91,7 +91,7 @@ class Tightened(Constraint):
 
     Parameters
     ----------
-    bounds : Bounds
+    bounds : ConfidenceBounds
     """
 
     def __init__(self, bounds):
@@ -106,7 +106,7 @@ class Tightened(Constraint):
 
 
 def find_bounds(constraints, cells, sizes, confidence):
-    """The `Bounds` of each constraint, all of which hold together with `confidence`.
+    """`ConfidenceBounds` of each constraint; together they hold with `confidence`.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def find_bounds(constraints, cells, sizes, confidence):
 
     Returns
     -------
-    list of Bounds
+    list of ConfidenceBounds
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _bounds_of(constraint, cells, whole, apart, of_cell, of_label):
     by_cell += (cells.priors * apart * of_label).sum(axis=2)
     groups = cells.groups
     largest = by_cell.argmax(axis=1)
-    return Bounds(
+    return ConfidenceBounds(
         constraint,
         by_cell.sum(axis=1),
         [None if groups is None else int(groups[a]) for a in largest],

@@ -16,7 +16,7 @@ from sklearn_structsvm._utils.compat import (
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.rates import RateConstraint
+from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
 from sklearn_structsvm.estimators.complex_metric.solving import run

@@ -20,7 +20,7 @@ from sklearn_structsvm.confusion.lmo.top_labels import (
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.smoothing import (
-    PRECISION_AROUND,
+    PRIOR_PRECISION_AROUND,
     fit_sigmoid,
     log_odds,
     nearest_to_zero,
@@ -245,7 +245,7 @@ def _fit_sigmoids(columns):
     if len(columns) == 1:
         return LabelSigmoids(overall[None], floor)
     values = [
-        fit_sigmoid(log_odds(eta, floor), hits, weights, overall, PRECISION_AROUND)
+        fit_sigmoid(log_odds(eta, floor), hits, weights, overall, PRIOR_PRECISION_AROUND)
         for eta, hits, weights, _ in columns
     ]
     return LabelSigmoids(np.array(values), floor)

@@ -15,7 +15,7 @@ from sklearn_structsvm.estimators.complex_metric.mixtures import (
     PluginMixture,
 )
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
-from sklearn_structsvm.solvers.confusion.mixture import MET
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 
 
 def counted_as(confusion, n_classes, costs=None):
@@ -119,7 +119,7 @@ class PluginOracle:
             model = self._plugin("probabilities")
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.solution.handles, result.solution.weights)
-        slack = max(problem.excess(C), 0.0) + MET
+        slack = max(problem.excess(C), 0.0) + FEASIBILITY_TOL
         task = replace(
             self.task, constraints=[_Relaxed(c, slack) for c in self.task.constraints]
         )

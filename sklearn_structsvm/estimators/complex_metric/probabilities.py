@@ -23,7 +23,7 @@ DEFAULT_MAX_ITER = 1000
 SUM_TOLERANCE = 1e-3
 
 # And how far in units of their precision, for rounding alone.
-SUM_ROUNDING = 16
+SUM_EPSILONS = 16
 
 
 def default_classifier():
@@ -91,7 +91,7 @@ def class_probabilities(classifier, X, classes, **params):
             f"predict_proba of {name} returns {probabilities[row]} for row {row}. "
             "Probabilities must be at least 0 and sum to 1."
         )
-    off = np.abs(sums - 1) > SUM_ROUNDING * np.finfo(probabilities.dtype).eps
+    off = np.abs(sums - 1) > SUM_EPSILONS * np.finfo(probabilities.dtype).eps
     if off.any():
         probabilities = probabilities / np.where(off, sums, 1)[:, None]
     if np.array_equal(known, classes):

@@ -12,12 +12,15 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
 )
 from sklearn_structsvm.estimators.complex_metric.thresholds import fold_thresholds
-from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.mixture import (
+    FEASIBILITY_TOL,
+    InfeasibleConstraintError,
+)
 from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
 from sklearn_structsvm.solvers.loop import History
 
 # A share of the predictions below this is what sums of weights leave of zero.
-ROUNDING = 1e-12
+NO_SHARE = 1e-12
 
 
 def run(fit, oracle, found):
@@ -117,7 +120,7 @@ def warn_of_shortfall(estimator, result):
     """ConvergenceWarning where a run ended before it was done."""
     ran_out = result.status in ("max_iter", "max_time")
     is_done = result.status in ("converged", "stationary")
-    is_violated = result.violation > MET
+    is_violated = result.violation > FEASIBILITY_TOL
     if result.status == "stopped" or (is_done and not is_violated):
         return
     lacks = []
@@ -146,7 +149,7 @@ def warn_of_shortfall(estimator, result):
 
 def warn_of_constant(estimator):
     """UserWarning where the mixture predicts one class only."""
-    predicted = estimator.confusion_.sum(axis=0) > ROUNDING
+    predicted = estimator.confusion_.sum(axis=0) > NO_SHARE
     if predicted.sum() != 1:
         return
     (always,) = estimator.classes_[predicted].tolist()

@@ -128,7 +128,7 @@ class Task:
         return next((label for label in labels if label is not None), None)
 
     def bounds(self, confidence):
-        """How far each constraint may be off on new examples: a list of `Bounds`."""
+        """`ConfidenceBounds` of each constraint: how far new examples may be off."""
         if not self.constraints:
             return []
         m, k = self.cells.priors.shape

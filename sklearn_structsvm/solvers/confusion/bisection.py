@@ -13,9 +13,9 @@ from sklearn_structsvm.solvers.confusion.column_generation import (
 )
 from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
-from sklearn_structsvm.solvers.confusion.mixture import MET
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.confusion.solver import (
-    COUNT,
+    POSITIVE_INTEGER,
     ConfusionSolver,
     Option,
     choice,
@@ -25,7 +25,7 @@ from sklearn_structsvm.solvers.confusion.solver import (
 INNER = {"column_generation": run_column_generation, "gda": run_gda}
 
 # Accuracy of the inner problems: the ratio is then known to this share of `tol`.
-INNER_SHARE = 0.25
+INNER_TOL_SHARE = 0.25
 
 
 class LinearizedProblem:
@@ -116,7 +116,7 @@ class Bisection(ConfusionSolver):
     OPTIONS = {
         "step": choice("bisection", "bisection", "dinkelbach"),
         "inner": choice("column_generation", *INNER),
-        "inner_max_iter": Option(1000, COUNT),
+        "inner_max_iter": Option(1000, POSITIVE_INTEGER),
     }
 
     def __init__(self, problem, tol, max_iter, options):
@@ -146,7 +146,7 @@ class Bisection(ConfusionSolver):
         level = self.high if self.step == "dinkelbach" else 0.5 * (self.low + self.high)
         weights, least, is_answer = self.solve(self.A - level * self.B)
         incumbent.take(weights)
-        if incumbent.violation <= MET:
+        if incumbent.violation <= FEASIBILITY_TOL:
             self.high = min(self.high, incumbent.value)
         bound = ratio_bound(level, least, self.below)
         if np.isfinite(bound):
@@ -179,7 +179,7 @@ class Bisection(ConfusionSolver):
             weights = np.zeros(len(incumbent.columns))
             weights[index] = 1.0
             return weights, least, True
-        tol = INNER_SHARE * self.tol * max(self.below[0], self.tol)
+        tol = INNER_TOL_SHARE * self.tol * max(self.below[0], self.tol)
         found = INNER[self.inner](
             LinearizedProblem(self.problem, L),
             tol=tol,

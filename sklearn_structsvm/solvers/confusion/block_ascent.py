@@ -25,7 +25,7 @@ NEARBY = 1e-6
 MAX_PAIRS = 2**22
 
 # What is left of a share of the rows that is zero.
-ROUNDING = 1e-15
+NO_ROWS = 1e-15
 
 
 def run_block_ascent(
@@ -219,7 +219,7 @@ def best_pair(oracle, coefficients, sets):
         hits = sets.hits + by_hits[first] + by_hits
         predicted = sets.predicted + by_predicted[first] + by_predicted
         # Of sums that are zero but for rounding a ratio would be anything.
-        none = predicted <= ROUNDING
+        none = predicted <= NO_ROWS
         losses = label_losses(
             coefficients, np.where(none, 0.0, hits), np.where(none, 0.0, predicted)
         ).mean(axis=1)

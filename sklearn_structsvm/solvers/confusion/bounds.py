@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 # Each call of the oracle gains about as many digits as all before it; what takes more
 # calls than this is rounding.
-MAX_CALLS = 100
+MAX_DINKELBACH_CALLS = 100
 
 # What a linear program's least value may be too high by, relative to 1.
 PROGRAM_ACCURACY = 1e-7
@@ -105,7 +105,7 @@ def minimize_ratio(problem, A, B, *, tol):
     below = linear_range(problem, B)
     value = np.vdot(A, problem.uniform) / np.vdot(B, problem.uniform)
     best, bound, n_calls = None, -np.inf, 0
-    while n_calls < MAX_CALLS:
+    while n_calls < MAX_DINKELBACH_CALLS:
         C, handle, q = problem.lmo(A - value * B)
         n_calls += 1
         bound = max(bound, ratio_bound(value, q, below))
@@ -121,8 +121,8 @@ def minimize_ratio(problem, A, B, *, tol):
 
 # Share of the way to the uniformly random classifier at which slopes are taken, relative
 # to the gap: they are finite there, and a lower bound loses as little as that.
-INWARD = 1e-2
-MAX_INWARD = 0.1
+INTERIOR_SHARE = 1e-2
+MAX_INTERIOR_SHARE = 0.1
 
 
 @dataclass
@@ -166,16 +166,16 @@ class Minorant:
         )
 
 
-def inward(problem, C, gap):
+def toward_interior(problem, C, gap):
     """A point so near to C that it does not matter, where no rate is 0."""
-    share = min(MAX_INWARD, INWARD * gap)
+    share = min(MAX_INTERIOR_SHARE, INTERIOR_SHARE * gap)
     return (1.0 - share) * C + share * problem.uniform
 
 
 def ratio_form(problem):
     """(A, B) of a ψ that is a ratio and no maximum of linear functions, or None.
 
-    Minorants are of this form: `tangent_minorant` and `Bounds` must agree on it.
+    Minorants are of this form: `tangent_minorant` and `LowerBounds` must agree on it.
     """
     return problem.ratio() if problem.pieces() is None else None
 
@@ -184,14 +184,14 @@ def tangent_minorant(problem, C, gap):
     """The minorant that touches ψ at C; of a ratio, <A - ψ(C) B, ·>."""
     ratio = ratio_form(problem)
     if ratio is None:
-        L, h = problem.tangent(inward(problem, C, gap))
+        L, h = problem.tangent(toward_interior(problem, C, gap))
         return Minorant(L, h, 0.0, L, h, 0.0)
     level = problem.value(C)
     L = ratio[0] - level * ratio[1]
     return Minorant(L, 0.0, level, L, 0.0, 0.0)
 
 
-class Bounds:
+class LowerBounds:
     """The best lower bound that the calls of an oracle have given.
 
     With a minorant <L, C> + h <= ψ(C) of the problem and q = min over 𝒞 of <L, C> + h,

@@ -12,7 +12,10 @@ from sklearn_structsvm.solvers.confusion.master import (
     SmoothMaster,
     make_master,
 )
-from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.mixture import (
+    FEASIBILITY_TOL,
+    InfeasibleConstraintError,
+)
 from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
 # The master problem is solved to the gap over this: multipliers from the middle of its
@@ -37,17 +40,17 @@ SMALLEST_RISE = 1e-13
 SMALLEST_PRIOR = 1e-12
 
 # Accuracy of the last program of a run, relative to `tol`.
-FINAL = 1e-4
+FINAL_ACCURACY = 1e-4
 
 # Programs per call of the oracle where each of them is but an approximation.
-MAX_ROUNDS = 10
+MAX_PROGRAMS_PER_CALL = 10
 
 # Columns kept in the master problem; the least weights leave.
-MAX_COLUMNS = 300
+MAX_MASTER_COLUMNS = 300
 
 # The smallest violation is found to this share of it, in at most this many calls.
-PRECISION = 1e-2
-MAX_CALLS = 200
+VIOLATION_PRECISION = 1e-2
+MAX_VIOLATION_CALLS = 200
 
 
 class ColumnGeneration(ConfusionSolver):
@@ -114,7 +117,7 @@ class ColumnGeneration(ConfusionSolver):
         if isinstance(problem, ViolationProblem) and problem.tries_constants:
             self.minorants += self.constants()
         # A program is not all of the master problem where there are cuts.
-        self.rounds = MAX_ROUNDS if self.master.bends else 1
+        self.rounds = MAX_PROGRAMS_PER_CALL if self.master.bends else 1
         # Multipliers swing, the slopes of a smooth metric do not.
         curved = isinstance(self.master, (SmoothMaster, RatioMaster))
         self.damped = self.bounds.known and (problem.constrained or not curved)
@@ -136,7 +139,7 @@ class ColumnGeneration(ConfusionSolver):
     def move(self):
         """One call of the oracle (or more, at the start) and one program."""
         # Before the call, for the index of what it finds is to stay.
-        if len(self.columns) > MAX_COLUMNS:
+        if len(self.columns) > MAX_MASTER_COLUMNS:
             self.forget()
         before = self.bounds.value
         while self.minorants:
@@ -162,7 +165,7 @@ class ColumnGeneration(ConfusionSolver):
             self.start_at(index)
             return False
         self.gap = max(self.merit - low, 0.0)
-        if self.gap > self.tol or self.excess > MET:
+        if self.gap > self.tol or self.excess > FEASIBILITY_TOL:
             return False
         return self.restart()
 
@@ -210,7 +213,7 @@ class ColumnGeneration(ConfusionSolver):
         """Leave out the columns of least weight."""
         self.places = []
         self.master.extend()
-        heaviest = np.sort(np.argsort(self.master.weights)[-MAX_COLUMNS // 2 :])
+        heaviest = np.sort(np.argsort(self.master.weights)[-MAX_MASTER_COLUMNS // 2 :])
         self.master.keep(heaviest)
         self.incumbent.keep(heaviest)
 
@@ -223,7 +226,7 @@ class _Finishing(Incumbent):
         self.search = search
 
     def finish(self):
-        self.search.optimize(1.0 / max(FINAL * self.tol, 1.0 / SHARPEST))
+        self.search.optimize(1.0 / max(FINAL_ACCURACY * self.tol, 1.0 / SHARPEST))
         super().finish()
 
 
@@ -310,20 +313,20 @@ def least_violated(problem, bound, max_time=None):
         shows nothing, or there was no time to find out.
     """
     deadline = np.inf if max_time is None else perf_counter() + max_time
-    tol = PRECISION * bound
+    tol = VIOLATION_PRECISION * bound
 
     def minimize(tries_constants=False):
         return _minimize_violation(
             problem,
             0.0,
             deadline,
-            lambda low, high: high - low <= PRECISION * high,
+            lambda low, high: high - low <= VIOLATION_PRECISION * high,
             tol,
             tries_constants,
         )
 
     def is_short(found):
-        return found.objective > max(tol, MET) and found.status != "max_time"
+        return found.objective > max(tol, FEASIBILITY_TOL) and found.status != "max_time"
 
     found = minimize()
     if not problem.exact and is_short(found):
@@ -355,11 +358,13 @@ def _violation_range(problem, low, high, deadline):
     Denominators are at most 1, so that a condition above 0 by q at some level is of a
     violation above that level by no less than q.
     """
-    while high - low > PRECISION * high and perf_counter() < deadline:
+    while high - low > VIOLATION_PRECISION * high and perf_counter() < deadline:
         level = 0.5 * (low + high)
-        found = _minimize_violation(problem, level, deadline, lambda low, high: low > MET)
+        found = _minimize_violation(
+            problem, level, deadline, lambda low, high: low > FEASIBILITY_TOL
+        )
         violation = problem.violation(found.solution.confusion)
-        is_proof = found.dual_objective > MET
+        is_proof = found.dual_objective > FEASIBILITY_TOL
         if not is_proof and violation >= high:
             break
         low = level + found.dual_objective if is_proof else low
@@ -368,14 +373,14 @@ def _violation_range(problem, low, high, deadline):
 
 
 def _minimize_violation(
-    problem, level, deadline, is_enough, tol=MET, tries_constants=False
+    problem, level, deadline, is_enough, tol=FEASIBILITY_TOL, tries_constants=False
 ):
     """The `SolverResult` of a `ViolationProblem`, ended early at 0 or where enough."""
     left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
     return ColumnGeneration.run(
         ViolationProblem(problem, level, tries_constants),
         tol=tol,
-        max_iter=MAX_CALLS,
+        max_iter=MAX_VIOLATION_CALLS,
         max_time=left,
         on_pass=lambda n_iter, row, done: (
             row["objective"] <= 0.0 or is_enough(row["dual_objective"], row["objective"])

@@ -10,9 +10,9 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     check_convex,
 )
 from sklearn_structsvm.solvers.confusion.solver import (
-    NUMBER,
+    BOOLEAN,
+    POSITIVE_NUMBER,
     RECOMBINE_INTERVAL,
-    TRUTH,
     ConfusionSolver,
     Option,
 )
@@ -134,8 +134,8 @@ class EllipsoidMethod(ConfusionSolver):
         # Slopes of metrics by rates are at most 1, the G-mean's aside, and multipliers of
         # constraints seldom above 10; 1000, as in the paper's experiments, takes more
         # iterations to shrink.
-        "radius": Option(100.0, NUMBER),
-        "deep_cuts": Option(True, TRUTH),
+        "radius": Option(100.0, POSITIVE_NUMBER),
+        "deep_cuts": Option(True, BOOLEAN),
         "recombine_interval": RECOMBINE_INTERVAL,
     }
 

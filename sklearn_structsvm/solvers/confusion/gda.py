@@ -10,10 +10,10 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     project_corner,
 )
 from sklearn_structsvm.solvers.confusion.solver import (
-    NUMBER,
+    BOOLEAN,
+    POSITIVE_NUMBER,
     RECOMBINE_INTERVAL,
-    TRUTH,
-    TWO_NUMBERS,
+    TWO_POSITIVE_NUMBERS,
     ConfusionSolver,
     Option,
 )
@@ -79,9 +79,9 @@ class GDA(ConfusionSolver):
         # The paper chooses both from 0.001, 0.01 and 0.1 by the training objective; of
         # the nine pairs these reach a gap of 1e-3 first, or nearly, on most of its data
         # sets and metrics.
-        "step_sizes": Option((0.1, 0.1), TWO_NUMBERS),
-        "radius": Option(100.0, NUMBER),
-        "average": Option(False, TRUTH),
+        "step_sizes": Option((0.1, 0.1), TWO_POSITIVE_NUMBERS),
+        "radius": Option(100.0, POSITIVE_NUMBER),
+        "average": Option(False, BOOLEAN),
         "recombine_interval": RECOMBINE_INTERVAL,
     }
 

@@ -5,13 +5,13 @@ from time import perf_counter
 import numpy as np
 
 from sklearn_structsvm.solvers.confusion.bounds import (
-    Bounds,
+    LowerBounds,
     bound_by_terms,
     bound_without_constraints,
 )
-from sklearn_structsvm.solvers.confusion.mixture import MET, Columns
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns
 from sklearn_structsvm.solvers.confusion.pruning import (
-    NEARLY_MET,
+    NEARLY_FEASIBLE,
     best_weights,
     meet_exactly,
     sparsify,
@@ -20,13 +20,13 @@ from sklearn_structsvm.solvers.loop import run_passes
 
 # Columns that `recombine` optimizes over; beyond, those of the best mixture and the
 # latest stay.
-MAX_COLUMNS = 100
+MAX_RECOMBINED = 100
 
 # Weights are optimized to this share of the gap.
-SHARE = 0.1
+RECOMBINE_ACCURACY = 0.1
 
 # The iterations between two recombinations are at least this share of those made.
-RARELY = 0.2
+RECOMBINE_SHARE = 0.2
 
 
 class Incumbent:
@@ -45,7 +45,7 @@ class Incumbent:
     Attributes
     ----------
     columns : Columns
-    bounds : Bounds
+    bounds : LowerBounds
         By minorants.
     dual : float
         By dual functions.
@@ -61,7 +61,7 @@ class Incumbent:
     def __init__(self, problem, tol, on_infeasible, recombines=False):
         self.problem, self.tol, self.recombines = problem, tol, recombines
         self.on_infeasible = on_infeasible
-        self.columns, self.bounds = Columns(problem.shape), Bounds(problem)
+        self.columns, self.bounds = Columns(problem.shape), LowerBounds(problem)
         self.n_calls = 0
         self.deadline = np.inf
         self.dual = -np.inf
@@ -83,14 +83,14 @@ class Incumbent:
     def bound(self):
         """The best lower bound; an estimate of one where the oracle is not exact."""
         bound = max(self.bounds.value, self.dual)
-        if not self.problem.exact and self.violation <= MET:
+        if not self.problem.exact and self.violation <= FEASIBILITY_TOL:
             return min(bound, self.value)
         return bound
 
     @property
     def gap(self):
         """The best mixture's value above the bound; inf if a constraint is violated."""
-        return self.value - self.bound if self.violation <= MET else np.inf
+        return self.value - self.bound if self.violation <= FEASIBILITY_TOL else np.inf
 
     @property
     def best(self):
@@ -118,7 +118,7 @@ class Incumbent:
         """
         C, index, is_new, bound = self.ask(minorant.L)
         low = self.bounds.note(minorant, bound, self.columns)
-        if self.bounds.excess > MET:
+        if self.bounds.excess > FEASIBILITY_TOL:
             self.check_feasible(self.bounds.excess)
         return C, index, is_new, low
 
@@ -145,11 +145,14 @@ class Incumbent:
         """Keep a mixture of the columns if it is the best so far."""
         problem, C = self.problem, self.columns.mix(weights)
         excess, violation = problem.excess(C), problem.violation(C)
-        if violation > MET and excess <= NEARLY_MET:
+        if violation > FEASIBILITY_TOL and excess <= NEARLY_FEASIBLE:
             weights = meet_exactly(problem, self.columns.flat, weights)
             C = self.columns.mix(weights)
             excess, violation = problem.excess(C), problem.violation(C)
-        key = 0.0 if violation <= MET else max(excess, MET), problem.value(C)
+        key = (
+            0.0 if violation <= FEASIBILITY_TOL else max(excess, FEASIBILITY_TOL),
+            problem.value(C),
+        )
         if self.C is None or key < self._key:
             self.C, self.value, self.violation = C, key[1], violation
             self._weights, self._mixture, self._key = np.array(weights), None, key
@@ -169,18 +172,20 @@ class Incumbent:
         """Whether to recombine after iteration t; less and less often."""
         if t < self._next:
             return False
-        self._next = t + max(interval, int(RARELY * t))
+        self._next = t + max(interval, int(RECOMBINE_SHARE * t))
         return True
 
     def recombine(self):
         """Optimize over the columns, and bound what no other column can beat."""
-        if len(self.columns) > MAX_COLUMNS:
+        if len(self.columns) > MAX_RECOMBINED:
             mixture, n = self.best, len(self.columns)
-            self.keep(np.arange(n - MAX_COLUMNS // 2, n))
+            self.keep(np.arange(n - MAX_RECOMBINED // 2, n))
             for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
                 self.columns.add(C, handle)
         weights, minorant = best_weights(
-            self.problem, self.columns, tol=SHARE * max(self.tol, min(self.gap, 1.0))
+            self.problem,
+            self.columns,
+            tol=RECOMBINE_ACCURACY * max(self.tol, min(self.gap, 1.0)),
         )
         self.take(weights)
         self.certify(minorant)
@@ -218,7 +223,7 @@ class Incumbent:
         """A row of the history, finished where the run ends, and the best mixture."""
         if self.C is None:
             return None
-        if done or (self.gap <= self.tol and self.violation <= MET):
+        if done or (self.gap <= self.tol and self.violation <= FEASIBILITY_TOL):
             self.finish()
         row = {
             "objective": self.value,

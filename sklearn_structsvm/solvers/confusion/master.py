@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.confusion.bounds import Minorant, inward
-from sklearn_structsvm.solvers.confusion.mixture import MET
+from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 
 # Cuts that no multiplier has needed for this many programs are left out.
@@ -81,7 +81,7 @@ MAX_PRICE = 1e8
 EASY_PRICE = 1e3
 
 # Step of the differences of gradients, as a share of the way to a column.
-DIFFERENCE = 1e-5
+DIFFERENCE_SHARE = 1e-5
 
 # Weight of a new column, and of the uniform mixture, in the start of a program.
 START_SHARE = 0.1
@@ -91,11 +91,11 @@ SUFFICIENT = 1e-4
 SMALLEST_STEP = 1e-3
 
 # Accuracy of the program relative to a gap of the order of 1, and the finest one.
-FINEST = 1e-10
+FINEST_PROGRAM = 1e-10
 
 # Programs that lead nowhere until no more is tried, where each adds tangents at the point
 # that it would have led to.
-PATIENCE = 2
+MAX_IDLE_PROGRAMS = 2
 
 # Slopes of ratios are in their units where the denominator is at least this share of the
 # largest one, and smaller beyond: 0/0 has none.
@@ -151,7 +151,7 @@ class Master:
         L, h, level, _ = self.objective_minorant(self.problem.uniform, None)
         return Minorant(L, h, level, L, h, 0.0)
 
-    def objective(self, weights, inward):
+    def objective(self, weights, interior):
         """(c, Q, rows, offsets): slopes, curvature or None, and pieces (q, T) if any."""
         raise NotImplementedError
 
@@ -179,7 +179,7 @@ class Master:
     @property
     def stuck(self):
         """Whether the next program would be the same, unless solved more exactly."""
-        return self.n_still > (PATIENCE if self.bends else 0)
+        return self.n_still > (MAX_IDLE_PROGRAMS if self.bends else 0)
 
     def start_at(self, index):
         """Go to one of the columns."""
@@ -205,13 +205,13 @@ class Master:
         C = self.columns.mix(self.weights)
         for cut in self.cuts:
             self._cut(cut, C)
-        inside = inward(self.problem, C, gap)
+        inside = toward_interior(self.problem, C, gap)
         c, Q, pieces, offsets = self.objective(self.weights, inside)
         if self.cuts and self.n_still == 0:
             bend = self._constraint_curvature(inside)
             Q = bend if Q is None else Q + bend
             c = c - bend @ self.weights
-        solution = self._program(c, Q, pieces, offsets, max(tol, FINEST))
+        solution = self._program(c, Q, pieces, offsets, max(tol, FINEST_PROGRAM))
         n, n_pieces = len(self.weights), len(offsets)
         target = solution.x[:n] / solution.x[:n].sum()
         self.trial = self.columns.mix(target)
@@ -246,7 +246,7 @@ class Master:
         )
         if excess <= 0.0:
             self.price = min(max(wanted, FIRST_PRICE), MAX_PRICE)
-        elif is_limit or (self.n_still and excess > MET):
+        elif is_limit or (self.n_still and excess > FEASIBILITY_TOL):
             self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
 
     def move(self, target, c, Q):
@@ -294,9 +294,9 @@ class Master:
         away = self.columns.flat - C.ravel()
         changes = np.empty_like(away)
         for t, way in enumerate(away):
-            near = C + DIFFERENCE * way.reshape(C.shape)
+            near = C + DIFFERENCE_SHARE * way.reshape(C.shape)
             changes[t] = of.gradient(near).ravel() - gradient
-        Q = changes @ away.T / DIFFERENCE
+        Q = changes @ away.T / DIFFERENCE_SHARE
         return 0.5 * (Q + Q.T)
 
     def _constraint_curvature(self, C):
@@ -314,7 +314,9 @@ class Master:
 
     def _minorant(self, pieces, multipliers, gap):
         C = self.columns.mix(self.weights)
-        L, h, level, scale = self.objective_minorant(inward(self.problem, C, gap), pieces)
+        L, h, level, scale = self.objective_minorant(
+            toward_interior(self.problem, C, gap), pieces
+        )
         total_L, total_h, start = L, h, 0
         for source in (self.rows, *self.cuts):
             mu = scale * multipliers[start : start + source.count]
@@ -342,7 +344,7 @@ class PiecewiseMaster(Master):
         G, h = problem.pieces()
         self.pieces = Rows(columns, G.reshape(len(h), -1), h)
 
-    def objective(self, weights, inward):
+    def objective(self, weights, interior):
         values = self.pieces.values()
         return np.zeros(values.shape[1]), None, values, self.pieces.h
 
@@ -365,7 +367,7 @@ class CutMaster(Master):
         self.tangents = Cuts(columns, problem)
         self.bends = True
 
-    def objective(self, weights, inward):
+    def objective(self, weights, interior):
         self._cut(self.tangents, self.columns.mix(weights))
         values = self.tangents.values()
         return np.zeros(values.shape[1]), None, values, self.tangents.h
@@ -396,7 +398,7 @@ class RatioMaster(Master):
             columns, np.array([self.A.ravel(), self.B.ravel()]), np.zeros(2)
         )
 
-    def objective(self, weights, inward):
+    def objective(self, weights, interior):
         numerators, denominators = self.terms.values()
         level = self.problem.value(self.columns.mix(weights))
         most = float(denominators.max())
@@ -426,10 +428,10 @@ class RatioMaster(Master):
 class SmoothMaster(Master):
     """ψ with its gradient, and its curvature by differences of gradients."""
 
-    def objective(self, weights, inward):
+    def objective(self, weights, interior):
         flat = self.columns.flat
-        gradient = self.problem.gradient(inward).ravel()
-        Q = self._curvature(inward, gradient, self.problem)
+        gradient = self.problem.gradient(interior).ravel()
+        Q = self._curvature(interior, gradient, self.problem)
         Q = _positive(Q, known=self.problem.convex)
         return flat @ gradient - Q @ weights, Q, np.zeros((0, 0)), ()
 

@@ -11,7 +11,7 @@ DECIMALS = 13
 # Constraints count as met up to this, in their own units. What the solvers return meets
 # them exactly, or but for rounding where no classifier has anything to spare, as for a
 # rate that is to be equal to a number; this is for what curved constraints leave of that.
-MET = 1e-9
+FEASIBILITY_TOL = 1e-9
 
 # Weights of a mixture below this are left out: they are what a program's tolerance makes
 # of zero.

@@ -4,9 +4,9 @@ import numpy as np
 from scipy.optimize import linprog
 
 from sklearn_structsvm._utils.threads import one_blas_thread
-from sklearn_structsvm.solvers.confusion.bounds import Bounds
+from sklearn_structsvm.solvers.confusion.bounds import LowerBounds
 from sklearn_structsvm.solvers.confusion.master import make_master
-from sklearn_structsvm.solvers.confusion.mixture import MET, Columns, Mixture
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns, Mixture
 
 # Features whose singular values are below this share of the largest are combinations of
 # the others.
@@ -22,24 +22,24 @@ AT_ONCE = 64
 LEAST_WEIGHT = 1e-6
 
 # Share of `tol` that the value may rise where a mixture is made smaller.
-RISE = 1e-2
+MAX_RISE = 1e-2
 
 # Constraints with no more excess than this are met but for what the accuracy of programs
 # leaves.
-NEARLY_MET = 1e-6
+NEARLY_FEASIBLE = 1e-6
 
 # Conditions that are further from their end than this many times the excess do not count
 # where weights are changed by as little.
-FAR = 1e6
+FAR_CONDITION = 1e6
 
 # Sums of shares are right to this many units of rounding.
 EPSILONS = 4.0
 
 # Programs of `best_weights`. Ten are what the most curved constraints took.
-MAX_ROUNDS = 50
+MAX_PROGRAMS_OF_WEIGHTS = 50
 
 # How much finer than the gap each of them is solved.
-FINER = 10.0
+PROGRAM_SHARE = 10.0
 
 
 def best_weights(problem, columns, *, tol, weights=None):
@@ -64,14 +64,14 @@ def best_weights(problem, columns, *, tol, weights=None):
     minorant : Minorant
         That shows it: its least value at the columns is the mixture's, but for `tol`.
     """
-    master, bounds = make_master(problem, columns), Bounds(problem)
+    master, bounds = make_master(problem, columns), LowerBounds(problem)
     if weights is not None:
         master.weights = np.asarray(weights, dtype=np.float64)
     gap, low, of_low, best, n_still = 1.0, -np.inf, None, None, 0
-    for _ in range(MAX_ROUNDS):
-        minorant = master.solve(min(gap, 1.0), min(gap, 1.0) / FINER)
+    for _ in range(MAX_PROGRAMS_OF_WEIGHTS):
+        minorant = master.solve(min(gap, 1.0), min(gap, 1.0) / PROGRAM_SHARE)
         merit, value, excess = master.merit(columns.mix(master.weights))
-        key = max(excess - MET, 0.0), value
+        key = max(excess - FEASIBILITY_TOL, 0.0), value
         if best is None or key < best[0]:
             best = key, master.weights
         within = float((columns.flat @ minorant.L.ravel()).min()) + minorant.h
@@ -80,9 +80,9 @@ def best_weights(problem, columns, *, tol, weights=None):
         n_still = n_still + 1 if master.stuck else 0
         # A program that leads nowhere is to be solved more exactly, as if the gap were
         # smaller.
-        gap = max(merit - low, 0.0) / FINER**n_still
+        gap = max(merit - low, 0.0) / PROGRAM_SHARE**n_still
         master.set_price(gap)
-        if gap <= tol and excess <= MET:
+        if gap <= tol and excess <= FEASIBILITY_TOL:
             break
     return best[1], of_low
 
@@ -174,17 +174,17 @@ def sparsify(problem, mixture, *, tol):
         Of the run; the value rises by no more than a share of it.
     """
     value = problem.value(mixture.confusion)
-    allowed = 0.0 if problem.violation(mixture.confusion) <= 0.0 else MET
+    allowed = 0.0 if problem.violation(mixture.confusion) <= 0.0 else FEASIBILITY_TOL
     smaller = fewest(problem, mixture)
     for candidate in (smaller, _without_lightest(problem, smaller, tol)):
         C = candidate.confusion
-        if problem.violation(C) <= allowed and problem.value(C) <= value + RISE * tol:
+        if problem.violation(C) <= allowed and problem.value(C) <= value + MAX_RISE * tol:
             mixture = candidate
     C = mixture.confusion
-    if problem.violation(C) > 0.0 and problem.excess(C) <= NEARLY_MET:
+    if problem.violation(C) > 0.0 and problem.excess(C) <= NEARLY_FEASIBLE:
         flat = mixture.confusions.reshape(len(mixture.weights), -1)
         exact = _part(mixture, meet_exactly(problem, flat, mixture.weights))
-        if problem.value(exact.confusion) <= value + RISE * tol:
+        if problem.value(exact.confusion) <= value + MAX_RISE * tol:
             return exact
     return mixture
 
@@ -204,7 +204,7 @@ def meet_exactly(problem, flat, weights):
     flat : ndarray of shape (T, m k k)
         Confusion tensors.
     weights : ndarray of shape (T,)
-        Of an excess that is positive, and at most `NEARLY_MET`.
+        Of an excess that is positive, and at most `NEARLY_FEASIBLE`.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def meet_exactly(problem, flat, weights):
     moved = _least_change(rows[np.abs(values) <= excess], weights)
     if problem.violation(np.reshape(moved @ flat, problem.shape)) == 0.0:
         return moved
-    near = values > -FAR * excess
+    near = values > -FAR_CONDITION * excess
     rows, ends, rounding = rows[near], -values[near] / excess, rounding[near] / excess
     for spare in (1.0, -rounding):
         found = linprog(
@@ -262,7 +262,9 @@ def _without_lightest(problem, mixture, tol):
     columns = Columns(problem.shape)
     for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
         columns.add(C, handle)
-    weights, _ = best_weights(problem, columns, tol=RISE * tol, weights=mixture.weights)
+    weights, _ = best_weights(
+        problem, columns, tol=MAX_RISE * tol, weights=mixture.weights
+    )
     return columns.mixture(weights)
 
 

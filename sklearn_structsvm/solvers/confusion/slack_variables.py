@@ -122,19 +122,19 @@ def project_corner(x, size):
 # How far a minimum over the slack variables may be from what it is, relative to `tol`;
 # and the finest accuracy asked for.
 ACCURACY = 1e-2
-FINEST = 1e-8
+FINEST_MINIMUM = 1e-8
 
 # And relative to how far it is below what matters.
 ROUGH = 0.1
 
 # Programs for one minimum, and halvings of a step.
-MAX_PROGRAMS = 30
-MAX_HALVINGS = 20
+MAX_PROGRAMS_OF_MINIMUM = 30
+MAX_STEP_HALVINGS = 20
 
 # Share of the way to the uniform point at which curvature is taken, and the step of its
 # differences.
 INSIDE = 1e-4
-DIFFERENCE = 1e-5
+DIFFERENCE_STEP = 1e-5
 
 # How many have the curvature of a smooth metric; then come tangents.
 CURVED_PROGRAMS = 4
@@ -212,7 +212,7 @@ class MetricMinimizer:
     """
 
     def __init__(self, lagrangian, tol):
-        self.lagrangian, self.tol = lagrangian, max(ACCURACY * tol, FINEST)
+        self.lagrangian, self.tol = lagrangian, max(ACCURACY * tol, FINEST_MINIMUM)
         self.problem, self.z = lagrangian.problem, lagrangian.coordinates
         self.inside = self.z.of(self.problem.uniform)
         pieces = self.problem.pieces()
@@ -235,7 +235,7 @@ class MetricMinimizer:
         Where the value is below `enough` by far, that is all that is asked of it.
         """
         low, best = -np.inf, (np.inf, xi)
-        for n_programs in range(MAX_PROGRAMS):
+        for n_programs in range(MAX_PROGRAMS_OF_MINIMUM):
             value = self.lagrangian.value(xi, mu) - float(multipliers @ xi)
             best = min(best, (value, xi), key=lambda pair: pair[0])
             slopes, offset = self.lagrangian.tangent(xi, mu)
@@ -279,7 +279,7 @@ class MetricMinimizer:
     def _fall(self, multipliers, mu, xi, target):
         """The first of ever smaller steps to the target that is one down."""
         before = self.lagrangian.value(xi, mu) - multipliers @ xi
-        for k in range(MAX_HALVINGS):
+        for k in range(MAX_STEP_HALVINGS):
             point = xi + 0.5**k * (target - xi)
             if self.lagrangian.value(point, mu) - multipliers @ point < before:
                 break
@@ -299,7 +299,7 @@ class MetricMinimizer:
             return both if whole else both - self._metric_tangent(point)[0]
 
         base = slopes(xi)
-        steps = DIFFERENCE * np.where(xi < 0.5, 1.0, -1.0)
+        steps = DIFFERENCE_STEP * np.where(xi < 0.5, 1.0, -1.0)
         Q = np.array([(slopes(xi + d) - base) for d in np.diag(steps)]) / steps[:, None]
         Q = 0.5 * (Q + Q.T)
         Q[np.diag_indices(n)] += 1e-10 * (1.0 + np.abs(Q).max())

@@ -34,11 +34,13 @@ def _is_count(value):
     return isinstance(value, (int, np.integer)) and value > 0
 
 
-NUMBER = Kind(_is_positive, "a positive number")
-NUMBERS = Kind(_are_positive, "positive numbers")
-TWO_NUMBERS = Kind(lambda v: _are_positive(v) and len(v) == 2, "two positive numbers")
-COUNT = Kind(_is_count, "a positive integer")
-TRUTH = Kind(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
+POSITIVE_NUMBER = Kind(_is_positive, "a positive number")
+POSITIVE_NUMBERS = Kind(_are_positive, "positive numbers")
+TWO_POSITIVE_NUMBERS = Kind(
+    lambda v: _are_positive(v) and len(v) == 2, "two positive numbers"
+)
+POSITIVE_INTEGER = Kind(_is_count, "a positive integer")
+BOOLEAN = Kind(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 
 
 def choice(default, *names):
@@ -52,7 +54,7 @@ def choice(default, *names):
 
 # Of solvers that now and then optimize the weights of what they have found: iterations
 # between two such mixtures at first; they become fewer.
-RECOMBINE_INTERVAL = Option(25, COUNT)
+RECOMBINE_INTERVAL = Option(25, POSITIVE_INTEGER)
 
 
 class ConfusionSolver:

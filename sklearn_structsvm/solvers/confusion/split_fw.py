@@ -7,11 +7,11 @@ from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.frank_wolfe import best_step
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
-from sklearn_structsvm.solvers.confusion.mixture import MET
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.confusion.slack_variables import Coordinates
 from sklearn_structsvm.solvers.confusion.solver import (
-    NUMBER,
-    NUMBERS,
+    POSITIVE_NUMBER,
+    POSITIVE_NUMBERS,
     RECOMBINE_INTERVAL,
     ConfusionSolver,
     Option,
@@ -58,8 +58,8 @@ class SplitFrankWolfe(ConfusionSolver):
     OPTIONS = {
         "step": choice("line_search", "line_search", "paper"),
         # What the paper's experiments have (appendix B.1).
-        "penalty": Option(10.0, NUMBER),
-        "dual_steps": Option((0.5, 0.1, 0.001), NUMBERS),
+        "penalty": Option(10.0, POSITIVE_NUMBER),
+        "dual_steps": Option((0.5, 0.1, 0.001), POSITIVE_NUMBERS),
         "recombine_interval": RECOMBINE_INTERVAL,
     }
 
@@ -126,11 +126,11 @@ class SplitFrankWolfe(ConfusionSolver):
 
 
 # A convex constraint is violated by at most this where its tangents are enough of them.
-BENT = 1e-6
+TANGENT_ACCURACY = 1e-6
 
 # Linear programs for one answer. Each adds a tangent to those of all answers before, so
 # that later ones need but one or two.
-MAX_PROGRAMS = 50
+MAX_PROGRAMS_OF_ANSWER = 50
 
 # What scipy's `linprog` says where nothing meets the constraints.
 NO_POINT = 2
@@ -165,7 +165,7 @@ class FeasibleRows:
         InfeasibleConstraintError
             If ℱ is empty.
         """
-        for _ in range(MAX_PROGRAMS):
+        for _ in range(MAX_PROGRAMS_OF_ANSWER):
             found = self._program(slopes)
             tensor = self.coordinates.tensor(found)
             worst = max(
@@ -173,7 +173,7 @@ class FeasibleRows:
                 key=lambda phi: phi.value(tensor),
                 default=None,
             )
-            if worst is None or worst.value(tensor) <= BENT:
+            if worst is None or worst.value(tensor) <= TANGENT_ACCURACY:
                 break
             G, h = worst.tangent(tensor)
             self.rows.append(self.coordinates.slopes(G))
@@ -189,7 +189,7 @@ class FeasibleRows:
             bounds=(0.0, None),
         )
         if result.status == NO_POINT:
-            self.check_feasible(MET)
+            self.check_feasible(FEASIBILITY_TOL)
         if result.status != 0:
             raise RuntimeError(
                 f"The linear program of the constraints failed: {result.message}"

@@ -50,7 +50,10 @@ from sklearn_structsvm.metrics import (
     Recall,
 )
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
-from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.mixture import (
+    FEASIBILITY_TOL,
+    InfeasibleConstraintError,
+)
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 CONVEX = [name for name in OF_CONFUSION if getattr(METRICS[name], "convex", False)]
@@ -620,7 +623,7 @@ class TestConstraints:
             sensitive_features=groups,
         )  # fmt: skip
         # What solvers take for met.
-        assert measured <= MET
+        assert measured <= FEASIBILITY_TOL
         assert measured == pytest.approx(model.constraint_violation_, abs=1e-8)
         free = ComplexMetricClassifier(**params).fit(X, y)
         # Rules of a group of its own may be better than one rule for all.

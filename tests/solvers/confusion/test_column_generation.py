@@ -450,7 +450,7 @@ def test_a_run_that_can_do_no_more_says_so():
 def test_all_columns_but_the_best_may_be_forgotten(monkeypatch):
     from sklearn_structsvm.solvers.confusion import column_generation
 
-    monkeypatch.setattr(column_generation, "MAX_COLUMNS", 8)
+    monkeypatch.setattr(column_generation, "MAX_MASTER_COLUMNS", 8)
     problem = plugin_problem("min_max", [Coverage(at_most=0.4)], k=4)
     result = run_column_generation(problem, max_iter=200)
     check_result(result, problem, 1e-3)
@@ -466,7 +466,7 @@ def test_columns_may_be_forgotten_where_the_metric_is_not_convex(
 
     problem = plugin_problem(metric, constraints, k=4)
     unlimited = run_column_generation(problem, tol=1e-6)
-    monkeypatch.setattr(column_generation, "MAX_COLUMNS", 8)
+    monkeypatch.setattr(column_generation, "MAX_MASTER_COLUMNS", 8)
     result = run_column_generation(problem, tol=1e-6, max_iter=200)
     check_result(result, problem, 1e-6)
     assert result.status == "stationary"

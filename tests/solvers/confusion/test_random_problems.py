@@ -6,7 +6,10 @@ from _random_confusion import OF_CONFUSION, Programs, random_problem
 from _seeds import new_rng
 
 from sklearn_structsvm.solvers.confusion.bounds import denominator_range
-from sklearn_structsvm.solvers.confusion.mixture import MET, InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.mixture import (
+    FEASIBILITY_TOL,
+    InfeasibleConstraintError,
+)
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 TOL = 1e-3
@@ -36,15 +39,15 @@ def check_solver(solver, problem, max_iter):
         assert excess > 0.0
         tensors = [*problem.oracle.tensors, nearest]
         reached = min(problem.violation(C) for C in tensors)
-        assert 0.0 < error.smallest_violation <= reached + MET
+        assert 0.0 < error.smallest_violation <= reached + FEASIBILITY_TOL
         return None
     assert excess < UNDECIDED
     check_result(result, problem, TOL)
     C = result.solution.confusion
-    assert result.violation <= MET
+    assert result.violation <= FEASIBILITY_TOL
     # As a user measures it.
     for constraint in problem.constraints:
-        assert constraint.violation(C, problem.cells) <= MET
+        assert constraint.violation(C, problem.cells) <= FEASIBILITY_TOL
     best = programs.optimum() if excess <= 0.0 else None
     if best is not None:
         low, high = best
