@@ -7,7 +7,7 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 # What is predicted or not, as classes of a metric.
 ABSENT_PRESENT = np.array([0, 1])
 
-# What sums of weights leave of zero, of which a G-mean would take the root.
+# Rounding makes entries of 0 as large as this; a G-mean would take their root.
 NO_MASS = 1e-13
 
 

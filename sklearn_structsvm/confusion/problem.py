@@ -9,7 +9,7 @@ from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.registry import get_metric
 
-# A violation of no more than this is what rounding makes of 0.
+# Rounding makes a violation of 0 as large as this.
 NO_VIOLATION = 1e-14
 
 

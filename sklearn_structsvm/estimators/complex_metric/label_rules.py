@@ -225,7 +225,7 @@ class LabelSigmoids:
 
     @classmethod
     def fit(cls, rows, weights, truth):
-        """The most probable ones; arguments as of `choose_thresholds`."""
+        """The most probable sigmoids; arguments as for `choose_thresholds`."""
         return _fit_sigmoids(list(_columns(rows, weights, truth)))
 
     def __call__(self, rows):

@@ -74,7 +74,7 @@ class PluginOracle:
         return lmo.fit(*self.data)
 
     def take(self, rows):
-        """The oracle of some of the examples, which are at hand."""
+        """The oracle of some of the examples."""
         return PluginOracle(
             self.task.take(rows), self.data[0][rows], self.counted, self.n_threads
         )

@@ -11,7 +11,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     prefit_classes,
 )
 
-# What is before the names of metadata for the second classifier, where both are meant.
+# Prefix of the names of metadata that are for the second classifier.
 PREFIX = "group_estimator__"
 
 

@@ -195,7 +195,7 @@ class RandomizedClassifier(OverProbabilities):
         if costs is not None:
             costs = check_costs(costs, n_samples, self.classes_)
             if not self.mixture_.needs_costs or costs.ndim == 2:
-                # Of this label's example, which a rule does not know.
+                # These costs depend on the true label, which is unknown at prediction.
                 costs = None
         if not self.mixture_.needs_cells and sensitive_features is None:
             # Its classifiers see the rows alone.

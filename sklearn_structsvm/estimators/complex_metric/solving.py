@@ -19,7 +19,7 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
 from sklearn_structsvm.solvers.loop import History
 
-# A share of the predictions below this is what sums of weights leave of zero.
+# Rounding makes a share of 0 predictions as large as this.
 NO_SHARE = 1e-12
 
 
@@ -98,7 +98,7 @@ def run(fit, oracle, found):
 
 
 def _note_cv_thresholds(estimator, oracle, deadline):
-    """Where there are folds, and one rule of two classes by features alone."""
+    """Set `cv_thresholds_`, if there are folds and the rule is a threshold."""
     vars(estimator).pop("cv_thresholds_", None)
     if getattr(oracle, "folds", None) is None:
         return

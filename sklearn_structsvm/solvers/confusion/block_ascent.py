@@ -24,7 +24,7 @@ NEARBY = 1e-6
 # Pairs of changes of two rows that are tried, times labels: some .1 s.
 MAX_PAIRS = 2**22
 
-# What is left of a share of the rows that is zero.
+# Rounding makes a share of 0 rows as large as this.
 NO_ROWS = 1e-15
 
 

@@ -18,9 +18,9 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 )
 from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
-# The master problem is solved to the gap over this: multipliers from the middle of its
-# central path swing less from one iteration to the next than those of its corners. On
-# the four multiclass sets, min-max takes 10 to 30 calls so, and 27 to 78 with corners.
+# The master problem is solved to an accuracy of the gap over this. Multipliers from the
+# middle of its central path oscillate less than those of its vertices: on the four
+# multiclass sets, min-max takes 10 to 30 calls, and 27 to 78 with vertices.
 CENTRAL = 2.0
 
 # Share of the new multipliers in the ones that are priced, the rest being those of the
@@ -45,7 +45,7 @@ FINAL_ACCURACY = 1e-4
 # Programs per call of the oracle where each of them is but an approximation.
 MAX_PROGRAMS_PER_CALL = 10
 
-# Columns kept in the master problem; the least weights leave.
+# Columns kept in the master problem: those of the largest weights.
 MAX_MASTER_COLUMNS = 300
 
 # The smallest violation is found to this share of it, in at most this many calls.
@@ -59,18 +59,18 @@ class ColumnGeneration(ConfusionSolver):
     Each iteration solves the master problem, the best mixture of the classifiers found so
     far, and asks the oracle for the best classifier for the loss that its multipliers
     make: the slope of ψ at the mixture plus those of the constraints, each times its
-    multiplier. The linear function of which that is the slope is nowhere above ψ where
-    the constraints are met, so that its least value over all achievable tensors, which
-    the oracle knows, bounds ψ from below (a Lagrange bound).
+    multiplier. The linear function with that slope is nowhere above ψ where the
+    constraints are met. Its least value over all achievable tensors, which the oracle
+    knows, is therefore a lower bound of ψ (a Lagrange bound).
 
     For smooth ψ the master problem is one quadratic program, by an interior point
-    method; for maxima of linear functions and for linear ones it is a linear program, and
-    for ratios the one of Dinkelbach's method. What saves calls is that programs are
-    solved no further than the gap allows, so that multipliers are those of the middle of
-    the optimal set and not of a corner [1]_, and that they are averaged with those of
-    the best bound [2]_ where they swing. Constraints are met by an exact penalty, whose
-    price rises until they are. On the data of the paper H-, Q- and G-mean take 1 to 20
-    calls for a gap of 1e-3, min-max 10 to 45, with constraints 5 to 45.
+    method. For maxima of linear functions and for linear ones it is a linear program, and
+    for ratios the one of Dinkelbach's method. Calls are saved in two ways. Programs are
+    solved no further than the gap allows, so that multipliers are from the middle of the
+    optimal set and not from a vertex [1]_. Multipliers that oscillate are averaged with
+    those of the best bound [2]_. Constraints are met by an exact penalty, whose price
+    rises until they are. On the data of the paper H-, Q- and G-mean take 1 to 20 calls
+    for a gap of 1e-3, min-max 10 to 45, with constraints 5 to 45.
 
     A metric that is neither convex nor a ratio is followed downhill, from each of the
     first few classifiers, until the slope promises less than `tol`: "stationary". Its
@@ -118,7 +118,7 @@ class ColumnGeneration(ConfusionSolver):
             self.minorants += self.constants()
         # A program is not all of the master problem where there are cuts.
         self.rounds = MAX_PROGRAMS_PER_CALL if self.master.bends else 1
-        # Multipliers swing, the slopes of a smooth metric do not.
+        # Multipliers oscillate, the slopes of a smooth metric do not.
         curved = isinstance(self.master, (SmoothMaster, RatioMaster))
         self.damped = self.bounds.known and (problem.constrained or not curved)
 

@@ -175,7 +175,7 @@ class EllipsoidMethod(ConfusionSolver):
         return None, 0.0
 
     def supergradient(self):
-        """Of the dual function at the center; and how much of it is needed for more."""
+        """A supergradient of the dual function at the center, and how deep it cuts."""
         self.t += 1
         x = self.ellipsoid.center
         multipliers, mu = x[: self.n], x[self.n :]

@@ -13,12 +13,12 @@ from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver, choice
 # Accuracy of line searches, relative to the longest step.
 STEP_ACCURACY = 1e-6
 
-# Share of the gap to which "fully_corrective" optimizes the weights: optimized further,
-# they take twice the calls on abalone.
+# "fully_corrective" optimizes the weights to this share of the gap. With a smaller one
+# it takes twice the calls on abalone.
 CORRECTIVE = 0.5
 
-# How much smaller that share is with each answer of the oracle that is known already: the
-# value may be near the best while the bound that its slope gives is not.
+# That share is multiplied by this whenever the oracle's answer is known already: the
+# value may be near the best while the bound from its slope is not.
 FINER_CORRECTIVE = 0.1
 
 

@@ -7,7 +7,7 @@ from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.slack_variables import (
     MetricLagrangian,
     check_convex,
-    project_corner,
+    project_solid_simplex,
 )
 from sklearn_structsvm.solvers.confusion.solver import (
     BOOLEAN,
@@ -113,7 +113,7 @@ class GDA(ConfusionSolver):
         down, up = self.step_sizes
         self.xi = z.project(self.xi - down * (slopes - self.multipliers))
         self.multipliers = onto_ball(self.multipliers + up * away, self.radius)
-        self.mu = project_corner(self.mu + up * values, self.radius)
+        self.mu = project_solid_simplex(self.mu + up * values, self.radius)
         self.t += 1
         if self.average:
             self.counts[index] += 1.0

@@ -18,8 +18,8 @@ from sklearn_structsvm.solvers.confusion.pruning import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# Columns that `recombine` optimizes over; beyond, those of the best mixture and the
-# latest stay.
+# How many columns `recombine` optimizes over. If there are more, it keeps those of the
+# best mixture and the latest ones.
 MAX_RECOMBINED = 100
 
 # Weights are optimized to this share of the gap.

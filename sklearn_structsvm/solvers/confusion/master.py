@@ -93,8 +93,7 @@ SMALLEST_STEP = 1e-3
 # Accuracy of the program relative to a gap of the order of 1, and the finest one.
 FINEST_PROGRAM = 1e-10
 
-# Programs that lead nowhere until no more is tried, where each adds tangents at the point
-# that it would have led to.
+# How many programs in a row may bring no progress. Each adds tangents at its solution.
 MAX_IDLE_PROGRAMS = 2
 
 # Slopes of ratios are in their units where the denominator is at least this share of the

@@ -107,11 +107,11 @@ class Coordinates:
         if self.single:
             return np.minimum(z, 1.0)
         for members in self.members:
-            z[members] = project_corner(z[members], 1.0)
+            z[members] = project_solid_simplex(z[members], 1.0)
         return z
 
 
-def project_corner(x, size):
+def project_solid_simplex(x, size):
     """The nearest point of {x >= 0, Σ x <= size}."""
     x = np.maximum(x, 0.0)
     if x.sum() <= size:

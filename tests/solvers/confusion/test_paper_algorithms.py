@@ -32,7 +32,7 @@ from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.confusion.slack_variables import (
     Coordinates,
-    project_corner,
+    project_solid_simplex,
 )
 from sklearn_structsvm.solvers.confusion.split_fw import (
     SplitFrankWolfe,
@@ -510,7 +510,7 @@ def test_projections_onto_the_corner_are_nearest():
     rng = new_rng(0)
     for _ in range(20):
         point = 3.0 * rng.normal(size=4)
-        nearest = project_corner(point, 2.0)
+        nearest = project_solid_simplex(point, 2.0)
         assert (nearest >= 0.0).all() and nearest.sum() <= 2.0 + 1e-12
         other = 2.0 * rng.dirichlet(np.ones(5))[:4]
         assert (point - nearest) @ (other - nearest) <= 1e-9
