@@ -6,7 +6,8 @@ called like functions, and have a method ``.scorer()`` for the parameter ``scori
 """
 
 from sklearn_structsvm import confusion
-from sklearn_structsvm._utils import sequence_scores
+from sklearn_structsvm._utils import entity_scores, sequence_scores
+from sklearn_structsvm._utils.entity_scores import *
 from sklearn_structsvm._utils.sequence_scores import *
 from sklearn_structsvm.confusion import *
 from sklearn_structsvm.confusion import functions
@@ -25,6 +26,7 @@ from sklearn_structsvm.confusion.ratios import *
 from sklearn_structsvm.confusion.recalls import *
 
 __all__ = []
+__all__ += entity_scores.__all__
 __all__ += sequence_scores.__all__
 __all__ += confusion.__all__
 __all__ += functions.__all__

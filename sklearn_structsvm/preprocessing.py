@@ -1,23 +1,26 @@
 """Preprocessing: from tokens and tables to the sequences that structures accept."""
 
-from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import chain, repeat
-from numbers import Number
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.feature_extraction import DictVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_structsvm._utils.borders import is_empty
+from sklearn_structsvm._utils.borders import check_sequence, is_empty
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.documentation import DocumentedMixin
-from sklearn_structsvm._utils.pieces import take_rows
-from sklearn_structsvm._utils.tables import column_names
+from sklearn_structsvm._utils.tables import (
+    column_names,
+    concatenated,
+    n_rows,
+    row_type,
+    rows_at,
+    split_rows,
+    without_column,
+)
+from sklearn_structsvm._utils.tokens import TokenVectorizer
 
 __all__ = ["SequenceTransformer", "split_sequences"]
 
@@ -119,14 +122,14 @@ class SequenceTransformer(  # type: ignore[call-arg]
             Fitted estimator.
         """
         rows, lengths = join_sequences(X)
-        self._start().fit(rows, *_labels(y, lengths), **params)
+        self._start().fit(rows, *_row_labels(y, lengths), **params)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
         rows, lengths = join_sequences(X)
-        out = self._start().fit_transform(rows, *_labels(y, lengths), **params)
-        return _split(out, lengths)
+        out = self._start().fit_transform(rows, *_row_labels(y, lengths), **params)
+        return split_rows(out, lengths)
 
     def transform(self, X: Any) -> list[Any]:
         """Transform the rows of each sequence.
@@ -147,7 +150,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
             # Nothing to transform, of whatever type it would be.
             return [[] for _ in X]
         rows, lengths = join_sequences(X)
-        return _split(self.transformer_.transform(rows), lengths)
+        return split_rows(self.transformer_.transform(rows), lengths)
 
     @available_if(_transformer_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -183,7 +186,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
     def _start(self):
         given = self.transformer
-        self.transformer_ = _TokenVectorizer() if given is None else clone(given)
+        self.transformer_ = TokenVectorizer() if given is None else clone(given)
         return self.transformer_
 
     def __sklearn_is_fitted__(self):
@@ -248,22 +251,22 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
             raise ValueError(
                 f"ids={ids!r} is not a column of the table. Its columns are {names}."
             )
-        ids, table = table[ids], _without(table, ids)
-    ids, n_rows = np.asarray(ids), _n_rows(table)
-    if ids.shape != (n_rows,):
+        ids, table = table[ids], without_column(table, ids)
+    ids, n = np.asarray(ids), n_rows(table)
+    if ids.shape != (n,):
         raise ValueError(
-            f"ids must have one entry for each of the {n_rows} rows; got an array of "
+            f"ids must have one entry for each of the {n} rows; got an array of "
             f"shape {ids.shape}."
         )
-    if n_rows == 0:
+    if n == 0:
         raise ValueError("The table is empty: at least one row is needed.")
     _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
     codes = rank[codes]
     if (np.diff(codes) < 0).any():
-        table = _take(table, np.argsort(codes, kind="stable"))
-    return _split(table, np.bincount(codes))
+        table = rows_at(table, np.argsort(codes, kind="stable"))
+    return split_rows(table, np.bincount(codes))
 
 
 def join_sequences(X):
@@ -293,13 +296,13 @@ def join_sequences(X):
                     f"X[{i}] is {item!r}, a single token. X must be a list of sequences, "
                     "each a list of tokens. To pass a single sequence, use [sequence]."
                 )
-        if _kind(item) != _kind(first):
+        if row_type(item) != row_type(first):
             raise TypeError(
                 f"X[{i}] has type {type(item).__name__}, but X[{used[0]}] has type "
                 f"{type(first).__name__}. All sequences must have the same type."
             )
-    lengths = np.array([0 if is_empty(item) else _n_rows(item) for item in items])
-    return _concatenated([items[i] for i in used]), lengths
+    lengths = np.array([0 if is_empty(item) else n_rows(item) for item in items])
+    return concatenated([items[i] for i in used]), lengths
 
 
 def _check_sequences(X):
@@ -310,193 +313,11 @@ def _check_sequences(X):
             "sequences. To pass a single sequence, use [X]; to split a table into "
             "sequences, use split_sequences."
         )
-    if isinstance(X, (str, bytes, Mapping)) or not hasattr(X, "__len__"):
-        raise TypeError(f"X must be a list of sequences; got {type(X).__name__}.")
+    check_sequence("X", X, "a list of sequences", TypeError)
 
 
-def _kind(item):
-    if isinstance(item, (list, tuple)) or (
-        isinstance(item, np.ndarray) and item.ndim == 1
-    ):
-        return "tokens"
-    return "sparse" if sparse.issparse(item) else type(item)
-
-
-def _n_rows(item):
-    return item.shape[0] if hasattr(item, "shape") else len(item)
-
-
-def _concatenated(items):
-    first = items[0]
-    if _kind(first) == "tokens":
-        return list(chain.from_iterable(items))
-    if sparse.issparse(first):
-        return sparse.vstack(items, format="csr")
-    library = type(first).__module__.partition(".")[0]
-    if library == "pandas":
-        import pandas
-
-        return pandas.concat(items)
-    if library == "polars":
-        import polars
-
-        return polars.concat(items)
-    if library == "pyarrow":
-        import pyarrow
-
-        return pyarrow.concat_tables(items)
-    return np.concatenate(items)
-
-
-def _split(rows, lengths):
-    """Views of the rows, so many for each sequence."""
-    ends = np.cumsum(lengths).tolist()
-    pairs = list(zip([0, *ends[:-1]], ends, strict=True))
-    if sparse.issparse(rows):
-        rows = rows if rows.format == "csr" else rows.tocsr()
-        if len(pairs) == 1:
-            return [rows]
-        return [take_rows(rows, slice(*pair)) for pair in pairs]
-    if hasattr(rows, "iloc"):
-        return [rows.iloc[start:stop] for start, stop in pairs]
-    if hasattr(rows, "column_names"):
-        return [rows.slice(start, stop - start) for start, stop in pairs]
-    return [rows[start:stop] for start, stop in pairs]
-
-
-def _set_parts(matrix, data, indices, indptr):
-    """Give an empty CSR matrix its parts, which its constructor would check and copy."""
-    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-
-
-def _take(table, places):
-    if hasattr(table, "iloc"):
-        return table.iloc[places]
-    if hasattr(table, "column_names"):
-        return table.take(places)
-    if hasattr(table, "shape"):
-        return table[places]
-    return [table[place] for place in places.tolist()]
-
-
-def _without(table, name):
-    if hasattr(table, "iloc"):
-        return table.drop(columns=name)
-    return (
-        table.drop_columns(name) if hasattr(table, "drop_columns") else table.drop(name)
-    )
-
-
-def _labels(y, lengths):
+def _row_labels(y, lengths):
     """Arguments for `fit`: the labels of all rows, if that is what y is."""
     if y is None or [np.shape(own) for own in y] != [(n,) for n in lengths.tolist()]:
         return ()
     return (np.concatenate([np.asarray(own) for own in y if len(own)]),)
-
-
-class _TokenVectorizer(DictVectorizer):
-    """`DictVectorizer` of tokens as CRFsuite has them: see `SequenceTransformer`.
-
-    Its features, in a fraction of the time and the memory: no dict is made of a token, no
-    list of all values, and what can be left to iterators in C is.
-    """
-
-    def fit(self, X, y=None):
-        self.fit_transform(X)
-        return self
-
-    def fit_transform(self, X, y=None):
-        # Asked for a name that it lacks, it gives it the next place.
-        places = defaultdict()
-        places.default_factory = places.__len__
-        data, indices, indptr = _read_tokens(
-            X, lambda names: map(places.__getitem__, names)
-        )
-        self.feature_names_ = sorted(places)
-        columns = range(len(places))
-        self.vocabulary_ = dict(zip(self.feature_names_, columns, strict=True))
-        rank = np.fromiter(map(self.vocabulary_.__getitem__, places), np.intc)
-        return self._matrix(data, rank[indices], indptr)
-
-    def transform(self, X):
-        data, indices, indptr = _read_tokens(
-            X, lambda names: map(self.vocabulary_.get, names, repeat(-1))
-        )
-        known = indices >= 0
-        if not known.all():
-            counts = np.zeros(len(known) + 1, dtype=indptr.dtype)
-            np.cumsum(known, out=counts[1:])
-            indptr = counts[indptr]
-            data, indices = data[known], indices[known]
-        return self._matrix(data, indices, indptr)
-
-    def _matrix(self, data, indices, indptr):
-        matrix = sparse.csr_matrix((len(indptr) - 1, len(self.vocabulary_)))
-        _set_parts(matrix, data, indices.astype(indptr.dtype, copy=False), indptr)
-        matrix.sum_duplicates()
-        return matrix
-
-
-def _read_tokens(tokens, places_of):
-    """Data, places of features and bounds of the rows, of a list of tokens."""
-    if all(issubclass(kind, (list, tuple)) for kind in set(map(type, tokens))):
-        names, values, lengths = chain.from_iterable(tokens), None, map(len, tokens)
-    else:
-        values, lengths = array("d"), array("q")
-        names = _names_of(tokens, values, lengths)
-    indices = np.fromiter(places_of(names), np.intc)
-    data = np.ones(len(indices)) if values is None else np.frombuffer(values)
-    ends = np.cumsum(np.fromiter(lengths, np.intp))
-    kind = np.intc if len(indices) <= np.iinfo(np.intc).max else np.int64
-    return data, indices, np.append(0, ends).astype(kind)
-
-
-def _names_of(tokens, values, lengths):
-    """Names of the features of all tokens; their values and numbers go to the others."""
-    for token in tokens:
-        start = len(values)
-        if isinstance(token, str):
-            values.append(1.0)
-            yield token
-        elif not isinstance(token, Mapping):
-            for name in token:
-                values.append(1.0)
-                yield name
-        else:
-            for name, value in token.items():
-                # Most are of these types, and the others take longer to tell.
-                if type(value) is str:
-                    values.append(1.0)
-                    yield f"{name}={value}"
-                elif type(value) is float:
-                    values.append(value)
-                    yield name
-                else:
-                    for inner, number in _features_of(name, value):
-                        values.append(number)
-                        yield inner
-        lengths.append(len(values) - start)
-
-
-def _features_of(name, value):
-    """Pairs of the name of a feature and its value, of an entry of a token's dict."""
-    if isinstance(value, str):
-        yield f"{name}={value}", 1.0
-    elif isinstance(value, Number) or value is None:
-        yield name, np.nan if value is None else value
-    elif isinstance(value, Mapping):
-        for inner, own in value.items():
-            yield from _features_of(f"{name}:{inner}", own)
-    elif isinstance(value, Iterable):
-        for own in value:
-            if not isinstance(own, str):
-                raise TypeError(
-                    "The values of a token's feature can be listed only if they are "
-                    f"strings; got {own!r} in {name!r}: {value!r}."
-                )
-            yield f"{name}={own}", 1.0
-    else:
-        raise TypeError(
-            "The value of a token's feature must be a number, a string, a list of "
-            f"strings or a dict; got {value!r} for {name!r}."
-        )

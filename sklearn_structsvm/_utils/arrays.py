@@ -53,7 +53,7 @@ def as_codes(flags):
     return flags.astype(np.intc) if xp is None else xp.astype(flags, xp.int64)
 
 
-def largest(scores):
+def row_argmax(scores):
     """The column of the largest score in each row."""
     xp = foreign_namespace(scores)
     return scores.argmax(axis=1) if xp is None else xp.argmax(scores, axis=1)
@@ -67,7 +67,7 @@ def with_zeros(scores):
     return xp.concat([xp.zeros_like(scores), scores], axis=1)
 
 
-def logistic(scores):
+def sigmoid(scores):
     """1 / (1 + exp(-scores)); SciPy's leaves the device of other libraries' arrays."""
     xp = foreign_namespace(scores)
     if xp is None:
@@ -75,7 +75,7 @@ def logistic(scores):
     return xp.exp(-xp.logaddexp(xp.zeros_like(scores), -scores))
 
 
-def shares(scores):
+def row_softmax(scores):
     """The softmax of each row; SciPy's leaves the device before version 1.16."""
     xp = foreign_namespace(scores)
     if xp is None:

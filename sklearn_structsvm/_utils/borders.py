@@ -5,7 +5,7 @@ attribute that was set by hand) passes here first, and is refused by its name.
 """
 
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,13 @@ def is_empty(item):
     return not isinstance(item, (str, bytes, Mapping)) and (
         hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0 and len(item) == 0
     )
+
+
+def check_sequence(name, items, words, error=ValueError):
+    """Error unless `items` is a list, or like one; the words say of what."""
+    has_length = hasattr(items, "__len__") and getattr(items, "ndim", 1) > 0
+    if not has_length or isinstance(items, (str, bytes, Mapping)):
+        raise error(f"{name} must be {words}; got {type(items).__name__}.")
 
 
 def as_array(name, values):
@@ -125,6 +132,19 @@ def check_choice(name, value, choices):
     if not (value is None or isinstance(value, str)) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def check_zero_division(zero_division):
+    """The value that stands for 0/0."""
+    if isinstance(zero_division, str) and zero_division == "warn":
+        return 0.0
+    if isinstance(zero_division, Real) and (
+        zero_division in (0, 1) or np.isnan(zero_division)
+    ):
+        return float(zero_division)
+    raise ValueError(
+        f"zero_division must be 'warn', 0, 1 or np.nan, got {zero_division!r}."
+    )
 
 
 def check_indices(name, array, stop, start=0):

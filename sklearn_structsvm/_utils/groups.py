@@ -8,7 +8,7 @@ from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.tables import (
     column_at,
     column_names,
-    listed,
+    listed_names,
     places_by_name,
 )
 
@@ -86,8 +86,8 @@ class Groups:
         unseen = [name for name in names if name not in where]
         if unseen:
             raise ValueError(
-                f"sensitive_features contains {listed(unseen)}, which did not occur in "
-                f"fit. The groups in fit were {listed(self.names)}."
+                f"sensitive_features contains {listed_names(unseen)}, which did not "
+                f"occur in fit. The groups in fit were {listed_names(self.names)}."
             )
         return np.array([where[name] for name in names], dtype=np.intp)[codes]
 

@@ -89,7 +89,9 @@ def _first_missing(labels):
     except ValueError:
         return None  # ragged, of which others say more
     if values.dtype.kind == "O":
-        missing = np.reshape([_is_missing(value) for value in values.flat], values.shape)
+        missing = np.reshape(
+            [_is_unlabeled(value) for value in values.flat], values.shape
+        )
     elif values.dtype.kind in "mM":
         missing = np.isnat(values)
     elif values.dtype.kind in "if":
@@ -108,12 +110,12 @@ def _first_missing_item(items):
             found = _first_missing(item)
             if found is not None:
                 return found[0], (i, *found[1])
-        elif _is_missing(item):
+        elif _is_unlabeled(item):
             return item, (i,)
     return None
 
 
-def _is_missing(label):
+def _is_unlabeled(label):
     if label is None or (isinstance(label, Number) and label == IGNORED):
         return True
     try:

@@ -1,10 +1,17 @@
-"""What tables of pandas, polars, Arrow and Dask have in common."""
+"""What tables of pandas, polars, Arrow and Dask have in common, and lists of tokens."""
+
+from itertools import chain
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.pieces import take_rows
 
 # No message lists more names than this.
 MAX_NAMED = 5
 
 
-def listed(names):
+def listed_names(names):
     """Names for a message, not too many of them."""
     text = ", ".join(repr(name) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
@@ -61,9 +68,82 @@ def places_by_name(name, found, expected, of):
         "has more than one": sorted({c for c in found if found.count(c) > 1}, key=str),
     }
     told = " and ".join(
-        f"{what} column{'s' if len(columns) > 1 else ''} {listed(columns)}"
+        f"{what} column{'s' if len(columns) > 1 else ''} {listed_names(columns)}"
         for what, columns in faults.items()
         if columns
     )
     told = told or f"has {len(found)} columns"
-    raise ValueError(f"{name} {told}. {of}: {listed(expected)}.")
+    raise ValueError(f"{name} {told}. {of}: {listed_names(expected)}.")
+
+
+def n_rows(table):
+    """Number of rows of a table, an array, a matrix or a list."""
+    return table.shape[0] if hasattr(table, "shape") else len(table)
+
+
+def row_type(rows):
+    """What rows must share to be put below each other: a type, "tokens" or "sparse"."""
+    if isinstance(rows, (list, tuple)) or (
+        isinstance(rows, np.ndarray) and rows.ndim == 1
+    ):
+        return "tokens"
+    return "sparse" if sparse.issparse(rows) else type(rows)
+
+
+def concatenated(items):
+    """The rows of all items of one `row_type`, below each other."""
+    first = items[0]
+    if row_type(first) == "tokens":
+        return list(chain.from_iterable(items))
+    if sparse.issparse(first):
+        return sparse.vstack(items, format="csr")
+    library = type(first).__module__.partition(".")[0]
+    if library == "pandas":
+        import pandas
+
+        return pandas.concat(items)
+    if library == "polars":
+        import polars
+
+        return polars.concat(items)
+    if library == "pyarrow":
+        import pyarrow
+
+        return pyarrow.concat_tables(items)
+    return np.concatenate(items)
+
+
+def split_rows(rows, lengths):
+    """Views of the rows, so many for each sequence."""
+    ends = np.cumsum(lengths).tolist()
+    pairs = list(zip([0, *ends[:-1]], ends, strict=True))
+    if sparse.issparse(rows):
+        rows = rows if rows.format == "csr" else rows.tocsr()
+        if len(pairs) == 1:
+            return [rows]
+        return [take_rows(rows, slice(*pair)) for pair in pairs]
+    if hasattr(rows, "iloc"):
+        return [rows.iloc[start:stop] for start, stop in pairs]
+    if hasattr(rows, "column_names"):
+        return [rows.slice(start, stop - start) for start, stop in pairs]
+    return [rows[start:stop] for start, stop in pairs]
+
+
+def rows_at(table, places):
+    """The rows at these places."""
+    if hasattr(table, "iloc"):
+        return table.iloc[places]
+    if hasattr(table, "column_names"):
+        return table.take(places)
+    if hasattr(table, "shape"):
+        return table[places]
+    return [table[place] for place in places.tolist()]
+
+
+def without_column(table, name):
+    """A table without one of its columns."""
+    if hasattr(table, "iloc"):
+        return table.drop(columns=name)
+    return (
+        table.drop_columns(name) if hasattr(table, "drop_columns") else table.drop(name)
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
-from sklearn_structsvm._utils.sequence_scores import check_zero_division
+from sklearn_structsvm._utils.borders import check_zero_division
 from sklearn_structsvm.confusion.costs import ExpectedCost
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.fairness import (

@@ -8,7 +8,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils.borders import as_floats, check_floats
+from sklearn_structsvm._utils.borders import as_floats, check_floats, check_sequence
 from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm.structures._callback import CallbackOracle
@@ -385,13 +385,8 @@ def _check_overrides(cls):
 
 
 def as_list(items, name):
-    """A sequence of examples as a list; ValueError where it is none or empty."""
-    has_length = hasattr(items, "__len__") and getattr(items, "ndim", 1) > 0
-    if not has_length or isinstance(items, (str, bytes)):
-        raise ValueError(
-            f"{name} must be a sequence with one item per example; got "
-            f"{type(items).__name__}."
-        )
+    """A sequence of examples as a list; ValueError if it is none or empty."""
+    check_sequence(name, items, "a sequence with one item per example")
     items = list(items)
     if not items:
         raise ValueError(f"{name} is empty: at least one example is needed.")

@@ -17,9 +17,9 @@ from sklearn_structsvm._utils.arrays import (
     as_codes,
     as_in,
     foreign_namespace,
-    largest,
-    logistic,
-    shares,
+    row_argmax,
+    row_softmax,
+    sigmoid,
     take_labels,
     with_zeros,
 )
@@ -211,7 +211,7 @@ class _SingleLabel(FlatStructure):
 
     def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Probabilities of the classes, ∝ exp ⟨w, φ(x, y)⟩; (n_samples, n_classes)."""
-        return shares(self._class_scores(X, w))
+        return row_softmax(self._class_scores(X, w))
 
     def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Entropy of the distribution over the classes of each example, (n_samples,)."""
@@ -229,7 +229,7 @@ class _SingleLabel(FlatStructure):
     def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
         """Labels of least expected cost, of what `marginals` of X returned."""
         costs = marginals @ as_in(marginals, self.label_costs_)
-        return self._labels(largest(-costs))
+        return self._labels(row_argmax(-costs))
 
     def _class_scores(self, X, w):
         """⟨w, φ(x, y)⟩ of all classes."""
@@ -352,7 +352,7 @@ class MulticlassStructure(_SingleLabel):
         )
 
     def _predict(self, scores):
-        return largest(scores)
+        return row_argmax(scores)
 
     def present_scores(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 1] - scores[:, 0] if self._k == 2 else scores
@@ -496,7 +496,7 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
 
     def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the probabilities of the labels, of shape (n_samples, n_labels)."""
-        return logistic(self.decision_function(X, w))
+        return sigmoid(self.decision_function(X, w))
 
     def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Compute the entropy of the distribution over label sets of each example."""

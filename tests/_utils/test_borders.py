@@ -13,6 +13,7 @@ from sklearn_structsvm._utils.borders import (
     check_floats,
     check_indices,
     check_integer,
+    check_sequence,
     check_shape,
     check_sparse,
     check_starts,
@@ -157,3 +158,17 @@ def test_indices_and_starts_are_checked_at_both_ends():
             check_starts("starts", np.array(bad), 3, 3)
     with pytest.raises(ValueError, match="starts must be integers; got dtype float"):
         check_starts("starts", np.array([0.0, 2.0, 2.0, 3.0]), 3, 3)
+
+
+@pytest.mark.parametrize("bad", [3, "ab", b"ab", {"a": 1}, np.array(1.0), None, iter([])])
+def test_what_is_no_list_is_no_sequence(bad):
+    words = "^X must be a list of names; got "
+    with pytest.raises(ValueError, match=words):
+        check_sequence("X", bad, "a list of names")
+    with pytest.raises(TypeError, match=words):
+        check_sequence("X", bad, "a list of names", TypeError)
+
+
+@pytest.mark.parametrize("good", [[], (), [1], np.zeros((0, 2)), np.array(["a"])])
+def test_lists_and_arrays_are_sequences(good):
+    check_sequence("X", good, "a list of names")
