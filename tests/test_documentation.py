@@ -133,6 +133,47 @@ def test_every_metric_is_in_the_table_of_the_guide(name):
     assert f'``"{name}"``' in GUIDE
 
 
+CONCEPTS = re.findall(
+    r"^(\d+)\. \*\*.+\*\* \(``(\w+)`` in ``([\w/.]+)``\)\.",
+    (DOC / "guide" / "inside.rst").read_text(encoding="utf-8"),
+    flags=re.MULTILINE,
+)
+
+
+def test_there_are_forty_concepts():
+    assert [int(number) for number, _, _ in CONCEPTS] == list(range(1, 41))
+
+
+@pytest.mark.parametrize(("name", "file"), [entry[1:] for entry in CONCEPTS])
+def test_every_concept_is_defined_in_the_file_that_is_said(name, file):
+    text = (DOC.parent / "sklearn_structsvm" / file).read_text(encoding="utf-8")
+    assert re.search(rf"^(cdef )?(class|def|struct) {name}\b", text, flags=re.MULTILINE)
+
+
+def test_the_map_for_contributors_has_every_room():
+    text = (DOC.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (drawn,) = re.findall(
+        r"^```\n(plotting/.+?)^```$", text, flags=re.DOTALL | re.MULTILINE
+    )
+    package = DOC.parent / "sklearn_structsvm"
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    top = set(re.findall(r"^(\w+)/ ", drawn, flags=re.MULTILINE)) | {"onnx"}
+    assert top == rooms
+    for name in re.findall(r"^   (\w+)/ ", drawn, flags=re.MULTILINE):
+        assert [*package.glob(f"*/{name}/__init__.py")], name
+
+
+@pytest.mark.parametrize(
+    "target",
+    re.findall(
+        r"\]\((?!https?:)([^)]+)\)",
+        (DOC.parent / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+    ),
+)
+def test_every_link_for_contributors_leads_to_a_file(target):
+    assert (DOC.parent / target).exists()
+
+
 def test_every_example_has_its_place_in_the_gallery():
     listed = runpy.run_path(str(DOC / "reading_order.py"))["EXAMPLES"]
     examples = DOC.parent / "examples"
