@@ -19,7 +19,6 @@ from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 
 PAIRWISE = {
     "step": "pairwise",
-    "cache": False,
     "sampling": "gap",
     "acceleration": False,
 }
