@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.batch._segment import direction_to, moved
-from sklearn_structsvm.solvers.batch.bmrm import default_cut
+from sklearn_structsvm.solvers.batch._segment import moved
+from sklearn_structsvm.solvers.batch.ocas import REFRESH_SCORES, OcasSteps
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes, make_bundle
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
@@ -33,13 +33,6 @@ MAX_PASSES_BEFORE_LONG_PLANES = 10 * MAX_PASSES_LEFT
 # certificate alone.
 GAP_CHECK_INTERVAL = 10
 
-# Scores are updated with each step; they are formed anew after this many. What is
-# reported in between is off by their rounding.
-REFRESH_SCORES = 50
-
-# Bundle steps in a row that change neither objective: what is left is rounding.
-MAX_UNCHANGED = 20
-
 
 class RegularizedRisk(Objective):
     """J(w) = λ/2 ||w||² + R(w).
@@ -67,7 +60,6 @@ class RegularizedRisk(Objective):
         self.scores = risk.scores(self.weights)
         self.along = risk.empty()
         self.direction = None
-        self.room = np.empty(risk.n_weights)
         self.n_planes = self.n_sums = 0
         # Labels that are tied, as all but the true one are at zero, are drawn for each
         # example: near the mean of the subgradients, and not at one of its extremes.
@@ -90,11 +82,6 @@ class RegularizedRisk(Objective):
             self.direction = direction
             self.wp = float(self.weights @ direction)
             self.pp = float(direction @ direction)
-
-    def _look_at(self, target):
-        self.wp, self.pp = direction_to(target, self.weights, self.room)
-        self.along = self.risk.scores(self.room, out=self.along)
-        self.direction, self.tied = self.room, None
 
     def _steepest_coef(self, direction):
         """Coefficients of the steepest subgradient, known where `slope` was asked."""
@@ -128,41 +115,16 @@ class RegularizedRisk(Objective):
 
     def move(self, direction, step):
         self._set_direction(direction)
-        self._step(step)
-        self._relinearize(self.along)
-
-    def _step(self, step):
-        """Move along the last direction; returns ||w||²."""
         # A new array: what the history holds stays as it was.
-        self.weights, square = moved(self.weights, self.direction, step)
+        self.weights, _ = moved(self.weights, self.direction, step)
         self.direction = None
         self.n_sums += 1
         if self.n_sums >= REFRESH_SCORES:
-            self.refresh()
+            self.scores = self.risk.scores(self.weights, out=self.scores)
+            self.n_sums = 0
         else:
             self.scores = self.risk.moved(self.scores, self.along, step, out=self.scores)
-        return square
-
-    def refresh(self):
-        """Form the scores anew from w."""
-        self.scores = self.risk.scores(self.weights, out=self.scores)
-        self.n_sums = 0
-
-    def move_toward(self, target):
-        """Minimize over the line to the target; returns the step, 1 at the target.
-
-        Only the value is renewed: `plane` and `gradient` stay those of before.
-        """
-        self._look_at(target)
-        step = self.exact_step(self.direction)
-        square = self._step(step)
-        self.value = 0.5 * self.lam * square + self.risk.value(self.scores)
-        return step
-
-    def cut(self, step):
-        """B and offset of the plane a further `step` along the last direction."""
-        self.n_planes += 1
-        return self.risk.plane(self.risk.moved(self.scores, self.along, step))
+        self._relinearize(self.along)
 
 
 def run_sublbfgs(
@@ -259,7 +221,7 @@ def run_sublbfgs(
         method = _Started(make_start(tol, left, n_threads), begin)
     return run_passes(
         lambda deadline: "stalled" if method.move(deadline) else None,
-        lambda done: method.check(),
+        lambda done: method.check(tol),
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
@@ -300,12 +262,12 @@ class _Started:
             return self.method.seems_done
         return self.start.forecast.seems_done()
 
-    def check(self):
-        return (self.method or self.start).check()
+    def check(self, tol):
+        return self.start.check() if self.method is None else self.method.check(tol)
 
 
 class _Certified:
-    """subLBFGS, and bundle steps after it, with the planes of both."""
+    """subLBFGS with its planes, and OCAS from these once `bundle_steps` is set."""
 
     def __init__(
         self,
@@ -319,7 +281,6 @@ class _Certified:
         self.objective, self.steps = objective, steps
         self.hybrid = hybrid
         self.dual_objective, self.n_calls = dual_objective, n_calls
-        self.cut_at = default_cut(objective.risk)
         self.bundle = make_bundle(objective.risk, objective.lam)
         # Losses are not negative.
         self.bundle.cut(
@@ -331,27 +292,25 @@ class _Certified:
         if dual_plane is not None:
             self.bundle.cut(objective.risk, *dual_plane)
         self._take_plane()
-        # Where planes are long, so are the pairs of quasi-Newton steps.
-        self.bundling = hybrid and has_long_planes(objective.risk)
-        if self.bundling:
-            self.bundle.solve()
         self.values = [objective.value]
-        self.n_unchanged = 0
+        self.bundle_steps = None
+        # Where planes are long, so are the pairs of quasi-Newton steps.
+        if hybrid and has_long_planes(objective.risk):
+            self._hand_over()
 
     @property
     def seems_done(self):
-        return self.bundling
+        return self.bundle_steps is not None
 
     def move(self, deadline=np.inf):
-        if self.bundling:
-            return self._bundle_move()
+        if self.bundle_steps is not None:
+            return self.bundle_steps.improve()
         failed = self.steps.move()
         if not failed:
             self._take_plane()
             self.values.append(self.objective.value)
         if self.hybrid and (failed or self._slow()):
-            self.bundle.solve()
-            self.bundling = True
+            self._hand_over()
             return False
         return failed
 
@@ -365,26 +324,32 @@ class _Certified:
         before, now = self.values[-1 - HANDOVER_WINDOW], self.values[-1]
         return before - now < HANDOVER_WINDOW * HANDOVER_DECREASE * now
 
-    def _bundle_move(self):
-        """One iteration of line-search BMRM, from the best point."""
-        objective, bundle = self.objective, self.bundle
-        before = objective.value, self.dual_objective
-        step = objective.move_toward(bundle.weights)
-        B, offset = objective.cut(self.cut_at * (1.0 - step))
-        bundle.cut(objective.risk, B, offset)
-        bundle.solve()
+    def _hand_over(self):
+        """Go on with bundle steps, from the best point and all planes."""
+        now = self.objective
         self._bound()
-        unchanged = before == (objective.value, self.dual_objective)
-        self.n_unchanged = self.n_unchanged + 1 if unchanged else 0
-        return self.n_unchanged >= MAX_UNCHANGED
+        self.n_calls += now.n_planes
+        self.bundle_steps = OcasSteps(
+            now.risk,
+            now.lam,
+            self.bundle,
+            now.weights,
+            scores=now.scores,
+            dual_objective=self.dual_objective,
+        )
+        # What only quasi-Newton steps need takes as much memory as some planes.
+        self.objective = self.steps = None
 
     def _bound(self):
+        self.bundle.solve()
         self.dual_objective = max(self.dual_objective, self.bundle.dual_objective)
 
-    def check(self):
+    def check(self, tol):
         """A row of the history, and the weights."""
-        if not self.bundling:
-            self.bundle.solve()
+        if self.bundle_steps is not None:
+            row = self.bundle_steps.row(tol)
+            row["n_oracle_calls"] += self.n_calls
+            return row, self.bundle_steps.weights
         self._bound()
         row = {
             "objective": self.objective.value,

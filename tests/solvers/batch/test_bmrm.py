@@ -8,7 +8,7 @@ from scipy.linalg import hadamard
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import BCFWClassifier
-from sklearn_structsvm.solvers.batch.bmrm import MeanPlane, run_bmrm
+from sklearn_structsvm.solvers.batch.bmrm import AggregatePlane, run_bmrm
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
 from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.solvers.qp.bundle import Bundle
@@ -324,7 +324,7 @@ def test_the_mean_plane_maximizes_the_dual_on_the_segment():
     rng = new_rng(0)
     for _ in range(50):
         lam = 10.0 ** rng.uniform(-2, 2)
-        mean, (a, b) = MeanPlane(lam), rng.standard_normal((2, 4))
+        mean, (a, b) = AggregatePlane(lam), rng.standard_normal((2, 4))
         offsets = rng.standard_normal(2)
         mean.add(a, offsets[0])
         mean.add(b, offsets[1])
