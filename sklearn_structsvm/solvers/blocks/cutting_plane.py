@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
-from sklearn_structsvm.solvers.blocks.mixture import Mixture
+from sklearn_structsvm.solvers.blocks.mixture import Mixture, damped
 from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
@@ -18,11 +18,6 @@ VIOLATION_SHARE = 0.5
 # That program is solved to this share of the gap of the last round: with labelings still
 # missing, more would be lost on them.
 INNER_SHARE = 0.3
-
-# The least share of the way from the best point to the program's minimizer at which a
-# plane is taken, in the one-slack form. It doubles where the point taken became the best
-# one, and is halved where not.
-SHORTEST_STEP = 0.1
 
 # Labelings kept per example of an expensive oracle, in the one-slack form.
 PLANE_CACHE_SIZE = 10
@@ -244,8 +239,7 @@ class _JointPlanes:
         """What the oracle's answers at `weights` say of the objective there."""
         if is_best:
             self.center, self.objective = self.weights, objective
-        self.step = min(1.0, 2.0 * self.step) if is_best else self.step / 2.0
-        self.step = max(self.step, SHORTEST_STEP)
+        self.step = damped(self.step, is_best)
         self.gap = self.objective - self.dual_objective
 
     def ask(self):

@@ -251,10 +251,15 @@ class _DampedCuts:
         objective = 0.5 * self.iterate.lam * point.dot(point) + hinge
         if objective < self.objective:
             self.best, self.objective = point, objective
-            self.step = min(1.0, 2.0 * self.step)
+            self.step = damped(self.step, is_best=True)
         else:
-            self.step = max(SHORTEST_STEP, 0.5 * self.step)
+            self.step = damped(self.step, is_best=False)
         return plane, offset
+
+
+def damped(step, is_best):
+    """The next step, after one to a point that is the best one so far or is not."""
+    return min(1.0, 2.0 * step) if is_best else max(SHORTEST_STEP, 0.5 * step)
 
 
 def minimize_on_segment(slope):
