@@ -286,31 +286,16 @@ class CRFClassifier(ProbabilisticClassifier):
         if start.state is not None:
             n_weights = problem.structure.n_weights_
             w0 = as_floats("weights", start.state["weights"], n_weights)
-        make = self._newton if solver == "newton" else self._lbfgs
-        return Method(
-            *make(problem, w0),
-            fingerprint=start.fingerprint,
-            resolved={"solver_": solver},
-        )
-
-    def _newton(self, problem, w0):
-        limits = self._limits()
-        risk = log_loss(problem, limits.pop("n_threads"))
-        solve = partial(run_newton, risk, problem.lam(self.C), w0=w0, **limits)
-        return "Newton's method", solve
-
-    def _lbfgs(self, problem, w0):
+        lam, options = problem.lam(self.C), self._limits() | {"w0": w0}
+        kept = {"fingerprint": start.fingerprint, "resolved": {"solver_": solver}}
+        if solver == "newton":
+            risk = log_loss(problem, options.pop("n_threads"))
+            solve = partial(run_newton, risk, lam, **options)
+            return Method("Newton's method", solve, **kept)
         oracle, weights, squares = problem.make_sums()
-        solve = partial(
-            run_lbfgs,
-            oracle,
-            weights,
-            problem.lam(self.C),
-            w0=w0,
-            squares=squares,
-            **self._limits(),
-        )
-        return "L-BFGS", solve
+        options["squares"] = squares
+        solve = partial(run_lbfgs, oracle, weights, lam, **options)
+        return Method("L-BFGS", solve, **kept)
 
     def _dual_ascent(self, problem, start):
         lam, limits = problem.lam(self.C), self._limits()

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.estimators.deprecation import value_of
 from sklearn_structsvm.estimators.method import Method
@@ -51,38 +50,36 @@ def frank_wolfe(
     start = find_warm_start(estimator, problem, previous, ENTRIES, **others)
     if not is_batch:
         start.state = _with_active_sets(start.state, estimator.step)
-    method, options = _started(estimator, problem, steps, start)
+    iterate, resolved, options = _started(estimator, problem, steps, start)
+    certify = None
     if problem.is_remote:
         options["sampling"] = "permuted"
     else:
-        n_threads = count_threads(estimator.n_jobs)
         options |= {"algorithm": algorithm, "average": average}
-        method.certify = partial(
-            bcfw.certify, method.iterate, average, estimator.tol, n_threads
-        )
-    method.solve = partial(bcfw.run_bcfw, method.iterate, **options)
-    return method
+        n_threads = options["n_threads"]
+        certify = partial(bcfw.certify, iterate, average, estimator.tol, n_threads)
+    solve = partial(bcfw.run_bcfw, iterate, **options)
+    return Method("BCFW", solve, iterate, certify, start.fingerprint, resolved)
 
 
 def exact_steps(estimator, problem, previous):
     """Steps that are exact; the structure must have them."""
     start = find_warm_start(estimator, problem, previous, ENTRIES)
-    method, options = _started(estimator, problem, ExactSteps(), start)
+    iterate, resolved, options = _started(estimator, problem, ExactSteps(), start)
     if problem.is_remote:
         # Rounds of exact steps are too many without acceleration.
         options |= {"sampling": "permuted", "at_once": True}
-        method.solve = partial(bcfw.run_bcfw, method.iterate, **options)
-        return method
-    if estimator.sampling == "auto":
-        options["sampling"] = "gap"
-    n_threads = count_threads(estimator.n_jobs)
-    method.certify = partial(exact.certify, method.iterate, estimator.tol, n_threads)
-    method.solve = partial(exact.run_exact, method.iterate, **options)
-    return method
+        solve, certify = partial(bcfw.run_bcfw, iterate, **options), None
+    else:
+        if estimator.sampling == "auto":
+            options["sampling"] = "gap"
+        solve = partial(exact.run_exact, iterate, **options)
+        certify = partial(exact.certify, iterate, estimator.tol, options["n_threads"])
+    return Method("BCFW", solve, iterate, certify, start.fingerprint, resolved)
 
 
 def _started(estimator, problem, steps, start):
-    """The method with its iterate, and the options of the solver."""
+    """The iterate, what "auto" stands for, and the options of the solver."""
     rng = estimator._rng()
     iterate, resolved = problem.make_iterate(
         problem.lam(estimator.C), steps, rng=rng, state=start.state
@@ -96,8 +93,7 @@ def _started(estimator, problem, steps, start):
     }
     if problem.is_remote:
         options["team"] = iterate
-    method = Method("BCFW", None, iterate, None, start.fingerprint, resolved)
-    return method, options
+    return iterate, resolved, options
 
 
 def _with_active_sets(state, step):
