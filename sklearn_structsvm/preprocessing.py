@@ -27,7 +27,7 @@ __all__ = ["SequenceTransformer", "split_sequences"]
 
 def _transformer_has(name):
     def check(self):
-        # An AttributeError of the transformer says more than one of ours.
+        # The AttributeError of the transformer is more helpful than one of ours.
         getattr(self._inner, name)
         return True
 
@@ -270,7 +270,7 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
 
 
 def join_sequences(X):
-    """The rows of all sequences below one another, and how many each has.
+    """The stacked rows of all sequences, and the lengths of the sequences.
 
     Returns
     -------
@@ -317,7 +317,7 @@ def _check_sequences(X):
 
 
 def _row_labels(y, lengths):
-    """Arguments for `fit`: the labels of all rows, if that is what y is."""
+    """Arguments for `fit`: the labels of all rows, if y has a label per row."""
     if y is None or [np.shape(own) for own in y] != [(n,) for n in lengths.tolist()]:
         return ()
     return (np.concatenate([np.asarray(own) for own in y if len(own)]),)

@@ -1,7 +1,7 @@
-"""Arrays of other libraries than NumPy: what takes them, and what says that it does not.
+"""Arrays of other libraries than NumPy: predictions from them, and errors for the rest.
 
-They are looked for where scikit-learn's ``array_api_dispatch`` is on. Without it, they
-are what `np.asarray` makes of them.
+They are recognized if scikit-learn's ``array_api_dispatch`` is on. Otherwise
+`np.asarray` converts them.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ from sklearn_structsvm._utils.compat import _convert_to_numpy, get_namespace
 
 
 def foreign_namespace(X):
-    """The namespace of an array, None for NumPy's and for what is no array.
+    """The namespace of an array; None for NumPy arrays and for other objects.
 
-    Of a list or a tuple, that of its first item.
+    For a list or a tuple, the namespace of its first item.
     """
     if isinstance(X, (list, tuple)) and len(X):
         X = X[0]
@@ -24,7 +24,7 @@ def foreign_namespace(X):
 
 
 def refuse_foreign(**arrays):
-    """TypeError for arrays of other libraries than NumPy, by their names."""
+    """TypeError that names the first array of another library than NumPy."""
     for name, values in arrays.items():
         if foreign_namespace(values) is None:
             continue
@@ -40,7 +40,7 @@ def refuse_foreign(**arrays):
 
 
 def as_in(X, values):
-    """NumPy's `values` in the library, on the device and of the dtype of X."""
+    """The NumPy array `values` in the library, device and dtype of X."""
     xp = foreign_namespace(X)
     if xp is None:
         return values
@@ -60,7 +60,7 @@ def row_argmax(scores):
 
 
 def with_zeros(scores):
-    """A column, and one of zeros before it."""
+    """A column, preceded by a column of zeros."""
     xp = foreign_namespace(scores)
     if xp is None:
         return np.column_stack([np.zeros(len(scores)), scores])
@@ -68,7 +68,7 @@ def with_zeros(scores):
 
 
 def sigmoid(scores):
-    """1 / (1 + exp(-scores)); SciPy's leaves the device of other libraries' arrays."""
+    """1 / (1 + exp(-scores)); SciPy's would leave the device of X."""
     xp = foreign_namespace(scores)
     if xp is None:
         return expit(scores)
@@ -85,7 +85,7 @@ def row_softmax(scores):
 
 
 def take_labels(classes, codes):
-    """classes[codes]; in the library of the codes, but for strings and objects."""
+    """classes[codes]; in the library of the codes unless they are strings or objects."""
     xp = foreign_namespace(codes)
     if xp is None:
         return classes[codes]

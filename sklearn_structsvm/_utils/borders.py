@@ -1,7 +1,7 @@
-"""What arrays must be before a kernel reads them, checked once, where they enter.
+"""Checks of arrays before a kernel reads them, once, where they enter.
 
-A kernel trusts lengths and indices. What comes from outside (an argument, a pickle, an
-attribute that was set by hand) passes here first, and is refused by its name.
+A kernel trusts lengths and indices. Whatever comes from outside (an argument, a pickle,
+an attribute that was set by hand) is checked here first; errors name it.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from scipy import sparse
 
 
 def is_empty(item):
-    """Whether there is a list, an array or a matrix without rows."""
+    """Whether a list, an array or a matrix has no rows."""
     if sparse.issparse(item):
         return item.shape[0] == 0
     return not isinstance(item, (str, bytes, Mapping)) and (
@@ -28,7 +28,7 @@ def check_sequence(name, items, words, error=ValueError):
 
 
 def as_array(name, values):
-    """np.asarray of what the user knows as `name`; ValueError where it is ragged."""
+    """np.asarray of the argument `name`; ValueError if it is ragged."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -38,13 +38,13 @@ def as_array(name, values):
 def as_floats(name, values, *shape, finite=True):
     """`values` as a C-contiguous float64 array of this shape.
 
-    Weights of a model may be millions, of which one example needs a few: with
-    ``finite=False`` they are not looked at, and what is computed from them has to be.
+    A model may have millions of weights, of which one example needs a few: with
+    ``finite=False`` they are not checked, and the caller must check its results.
 
     Raises
     ------
     ValueError
-        Where they are of another shape, no numbers, or not finite.
+        If they have another shape, or are not finite numbers.
     """
     array = as_array(name, values)
     check_shape(name, array, *shape)
@@ -63,7 +63,7 @@ def as_floats(name, values, *shape, finite=True):
 
 
 def check_floats(name, array, *shape):
-    """ValueError where an attribute is not what `as_floats` gives."""
+    """ValueError if an attribute is not an array such as `as_floats` returns."""
     as_floats(name, array, *shape)
     is_array = isinstance(array, np.ndarray) and array.dtype == np.float64
     if not (is_array and array.flags.c_contiguous):
@@ -71,13 +71,13 @@ def check_floats(name, array, *shape):
 
 
 def restore(name, target, values):
-    """Fill a view with numbers of its shape; errors as of `as_floats`."""
+    """Fill a view with numbers of its shape; raises the errors of `as_floats`."""
     array = np.asarray(target)
     array[...] = as_floats(name, values, *array.shape)
 
 
 def check_entries(name, state, *keys):
-    """ValueError where what was saved is no dictionary with these keys."""
+    """ValueError if a saved state is not a dictionary with these keys."""
     if not isinstance(state, dict):
         raise ValueError(
             f"{name} must be a dict; got {type(state).__name__}: it was changed after "
@@ -89,7 +89,7 @@ def check_entries(name, state, *keys):
 
 
 def as_tuple(name, values, length):
-    """A list or tuple of this length as a tuple; ValueError where it is none."""
+    """A list or tuple of this length as a tuple; ValueError for anything else."""
     if not isinstance(values, (list, tuple)) or len(values) != length:
         found = f" of length {len(values)}" if isinstance(values, (list, tuple)) else ""
         raise ValueError(
@@ -100,9 +100,9 @@ def as_tuple(name, values, length):
 
 
 def check_shape(name, array, *shape):
-    """ValueError where an array or a view has another shape.
+    """ValueError if an array or a view has another shape.
 
-    A length that may be any is given by its name: ``check_shape("w", w, "n", 2)``.
+    An arbitrary length is given by its name: ``check_shape("w", w, "n", 2)``.
     """
     found = array.shape if hasattr(array, "shape") else as_array(name, array).shape
     if found == shape:
@@ -116,9 +116,9 @@ def check_shape(name, array, *shape):
 
 
 def check_integer(name, value, least, most=np.inf):
-    """TypeError where a value is no integer, ValueError where it is out of bounds.
+    """TypeError if a value is not an integer, ValueError if it is out of bounds.
 
-    True is none: numpy takes it for a length in some places and not in others.
+    True is not an integer here: NumPy accepts it as a length only in some places.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer; got {value!r}.")
@@ -128,7 +128,7 @@ def check_integer(name, value, least, most=np.inf):
 
 
 def check_choice(name, value, choices):
-    """ValueError, naming the value and the choices, where it is none of them."""
+    """ValueError that names the choices if the value is not one of them."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
@@ -148,7 +148,7 @@ def check_zero_division(zero_division):
 
 
 def check_indices(name, array, stop, start=0):
-    """ValueError where an entry is no integer in [start, stop)."""
+    """ValueError if an entry is not an integer in [start, stop)."""
     values = np.asarray(array)
     if values.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers; got dtype {values.dtype}.")
@@ -158,7 +158,7 @@ def check_indices(name, array, stop, start=0):
 
 
 def check_starts(name, starts, n, stop):
-    """ValueError where n + 1 integers do not rise, or stay, from 0 to `stop`."""
+    """ValueError if n + 1 integers do not increase (weakly) from 0 to `stop`."""
     check_shape(name, starts, n + 1)
     places = np.asarray(starts)
     check_indices(name, places[:0], stop + 1)
@@ -167,10 +167,10 @@ def check_starts(name, starts, n, stop):
 
 
 def check_sparse(X, name="X"):
-    """ValueError where X is sparse and not 2-D, or names places that it does not have.
+    """ValueError if X is sparse and not 2-D, or has indices out of bounds.
 
-    Neither scipy nor scikit-learn looks: their conversions read, and write, wherever
-    the indices say.
+    Neither SciPy nor scikit-learn checks them: their conversions read and write wherever
+    the indices point.
     """
     if not sparse.issparse(X):
         return

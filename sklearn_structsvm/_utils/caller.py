@@ -1,4 +1,4 @@
-"""Warnings that point at the line of who called the library."""
+"""Warnings that point at the line that called the library."""
 
 import os
 import sys
@@ -17,8 +17,8 @@ _INSIDE = tuple(
 def warn_caller(message, category):
     """`warnings.warn`, reported for the innermost frame outside of the library.
 
-    How many calls lie between is not for who warns to know. Frames of scikit-learn are
-    passed over as well: its decorators and pipelines stand between a user and `fit`.
+    The function that warns need not know how many calls lie between. Frames of
+    scikit-learn are skipped, too: its decorators and pipelines call `fit` for a user.
 
     Parameters
     ----------

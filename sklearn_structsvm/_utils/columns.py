@@ -1,4 +1,4 @@
-"""What columns of features are like, dense or CSR, without a copy."""
+"""Statistics of columns of features, dense or CSR, without a copy."""
 
 import numpy as np
 from scipy import sparse
@@ -7,7 +7,7 @@ from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
 
 
 def n_entries(X):
-    """Numbers that a matrix holds."""
+    """Number of stored entries of a matrix."""
     return X.nnz if sparse.issparse(X) else X.size
 
 
@@ -32,19 +32,19 @@ def sum_of_squares(X, weights=None):
 
 
 def _pieces(X):
-    """Slices of rows of a matrix, and these rows."""
-    # A piece adds something to each column, which is not to take longer than it.
+    """Slices of rows of a matrix, with the rows."""
+    # Adding the result of a piece to the columns must not take longer than the piece.
     pieces = row_pieces(X.shape[0], mean_width(X), least=X.shape[1])
     return ((piece, take_rows(X, piece)) for piece in pieces)
 
 
 def describe_columns(matrices):
-    """Sizes, means and spreads of the columns of matrices below each other.
+    """Sizes, means and spreads of the columns of stacked matrices.
 
     Parameters
     ----------
     matrices : iterable of arrays and CSR matrices
-        With the same columns.
+        All have the same columns.
 
     Returns
     -------

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_method_params
 if TYPE_CHECKING:
     Method = TypeVar("Method", bound=Callable[..., Any])
 
-    # What they decorate keeps its type, which scikit-learn's own do not say.
+    # Typed, unlike scikit-learn's: a decorated function keeps its type.
     def with_callbacks(method: Method) -> Method: ...
     def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]: ...
     def validate_params(
@@ -63,7 +63,7 @@ ROUTES_TO_DEFAULT_SCORES = tuple(map(int, sklearn.__version__.split(".")[:2])) >
 
 
 def lost_metadata_words():
-    """What to add to an error about metadata that are missing; mostly nothing."""
+    """Words to add to an error about missing metadata; usually none."""
     if ROUTES_TO_DEFAULT_SCORES or not sklearn.get_config()["enable_metadata_routing"]:
         return ""
     return (

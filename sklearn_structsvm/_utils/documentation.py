@@ -1,6 +1,6 @@
-"""Where the documentation is, for the links of HTML representations."""
+"""The address of the documentation, for the links of HTML representations."""
 
-# The same as in pyproject.toml: the site of the latest release.
+# The site of the latest release. pyproject.toml has the same address.
 DOCUMENTATION = "https://sklearn-structsvm.github.io/sklearn-structsvm/stable/"
 
 
@@ -9,7 +9,7 @@ class DocumentedMixin:
 
     _doc_link_module = "sklearn_structsvm"
     _doc_link_template = DOCUMENTATION + "generated/{module}.{name}.html"
-    # The module that the API pages list it in.
+    # The module under which the API pages list the class.
     _public_module = "sklearn_structsvm"
 
     def _doc_link_url_param_generator(self):

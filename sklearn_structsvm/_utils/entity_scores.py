@@ -91,8 +91,8 @@ def _entity_score(metric, y_true, y_pred, average, sample_weight, zero_division)
     filler = check_zero_division(zero_division)
     counts = _entity_counts(y_true, y_pred, sample_weight)
     if average == "micro" or (average is not None and not counts[2].any()):
-        # Without a true entity there is nothing to average by, and only the pooled
-        # counts say whether anything was predicted.
+        # Without a true entity there are no weights to average with, and only the
+        # pooled counts say whether anything was predicted.
         counts = counts.sum(axis=1, keepdims=True)
     right, predicted, true = counts
     numerator, denominator = {

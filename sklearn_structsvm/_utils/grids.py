@@ -42,7 +42,7 @@ def grid_edges(shape: tuple[int, int], connectivity: Literal[4, 8] = 4) -> np.nd
 
 
 def check_grid(shape):
-    """(rows, columns) of a grid; ValueError or TypeError where it has no places."""
+    """(rows, columns) of a grid; ValueError or TypeError if it has no pixels."""
     if np.shape(shape) != (2,):
         raise ValueError(f"shape must be (rows, columns); got {shape!r}.")
     for name, size in zip(("rows", "columns"), shape, strict=True):

@@ -1,4 +1,4 @@
-"""Sensitive features as groups: from columns of any kind to numbers 0 to m - 1."""
+"""Sensitive features as groups: columns of any type are encoded as 0 to m - 1."""
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +29,7 @@ class Groups:
     codes : ndarray of shape (n,)
         The group of each example.
     names : list of length m
-        Sorted, where they can be: values, or for several columns tuples of values.
+        Values, or tuples of values for several columns; sorted if possible.
     n_columns : int
     columns : list or None
         Names of the columns of a data frame.
@@ -58,7 +58,7 @@ class Groups:
         return result
 
     def forget_codes(self):
-        """Without the training examples: what a fitted estimator keeps."""
+        """A copy without the training examples, for a fitted estimator to keep."""
         self.codes = None
         return self
 
@@ -115,7 +115,7 @@ def _columns(features, n_samples):
 
 
 def _combined(columns):
-    """Names of the combinations of values that occur, and codes into them."""
+    """Names of the combinations of values that occur, and the code of each row."""
     parts = [_factorized(column) for column in columns]
     if len(parts) == 1:
         return parts[0]
@@ -129,7 +129,7 @@ def _combined(columns):
 
 
 def _factorized(column):
-    """Distinct values as Python scalars, and codes into them."""
+    """Distinct values as Python scalars, and the code of each entry."""
     if column.dtype == object:
         where = {}
         try:
@@ -149,7 +149,7 @@ def _factorized(column):
 
 
 def is_missing(value):
-    """Is it None, a NaN, or what pandas writes for a value that is not there?"""
+    """Whether a value is None, NaN, or the missing value of pandas."""
     if value is None:
         return True
     try:

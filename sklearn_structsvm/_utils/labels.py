@@ -8,15 +8,15 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
 
-# Labels that a message names at most.
+# Maximum number of labels in a message.
 MAX_NAMES = 8
 
-# What PyTorch's losses, and what is built on them, take for "no label".
+# "No label" in PyTorch's losses and in libraries built on them.
 IGNORED = -100
 
 
 def learn_classes(labels, classes=None):
-    """The sorted distinct labels, or `classes` once seen to hold them all."""
+    """The sorted distinct labels, or `classes`, which must contain all of them."""
     seen = unique(labels, "y")
     if classes is None:
         result = seen
@@ -44,18 +44,18 @@ def learn_classes(labels, classes=None):
 def refuse_missing(
     labels, name="y", *, place="row", remedy="Leave out the rows without a label."
 ):
-    """ValueError where labels are masked, None, NaN, NaT or -100.
+    """ValueError if a label is masked, None, NaN, NaT or -100.
 
     NumPy drops masks, so this comes before `np.asarray`.
 
     Parameters
     ----------
     labels : array-like or sparse matrix
-        As its user gave it.
+        As given by the user.
     name : str
-        What the user knows the labels as.
+        Name of the argument.
     place, remedy : str
-        What has a label, and what to do about those that have none.
+        Words for an item that has a label, and for what to do about items without.
     """
     found = None if labels is None else _first_missing(labels)
     if found is None:
@@ -73,7 +73,7 @@ def refuse_missing(
 
 
 def _first_missing(labels):
-    """The first label that is not known, and its place; None where there is none."""
+    """The first missing label and its place; None if no label is missing."""
     if sparse.issparse(labels):
         found = _first_missing(np.asarray(labels.data)) if labels.nnz else None
         return found and (found[0], ())
@@ -82,7 +82,7 @@ def _first_missing(labels):
     if isinstance(labels, (list, tuple)):
         types = set(map(type, labels))
         if len(types) > 1 or any(issubclass(t, (list, tuple, np.ndarray)) for t in types):
-            # One by one: NumPy makes strings of all where one is a string.
+            # One by one: NumPy converts all of them to strings if one is a string.
             return _first_missing_item(labels)
     try:
         values = np.asarray(labels)
@@ -127,7 +127,7 @@ def _is_unlabeled(label):
 
 
 def as_classes(classes, name="classes"):
-    """All labels there are, in the user's order; ValueError where this is no list."""
+    """All classes in the user's order; ValueError if `classes` is not a list."""
     refuse_missing(classes, name, place="item", remedy="Leave it out.")
     array = as_array(name, classes)
     check_shape(name, array, "n_classes")
@@ -137,12 +137,12 @@ def as_classes(classes, name="classes"):
 
 
 def plain(label):
-    """A label as its user wrote it: numpy's scalars as Python's."""
+    """A label as its user wrote it: NumPy scalars become Python scalars."""
     return label.item() if isinstance(label, np.generic) else label
 
 
 def listed(labels):
-    """Labels as a message names them, which breaks off where they are many."""
+    """Labels for a message, cut off if there are many."""
     labels = [repr(plain(label)) for label in labels]
     if len(labels) > MAX_NAMES:
         labels[MAX_NAMES - 1 :] = ["..."]
@@ -150,9 +150,9 @@ def listed(labels):
 
 
 def unseen(labels, classes):
-    """The distinct of some labels that are not among `classes`, first come first.
+    """The distinct labels that are not among `classes`, in order of appearance.
 
-    They are compared as Python compares, so that 1 is no "1".
+    They are compared as in Python, so that 1 is not "1".
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def unseen(labels, classes):
 
 
 def unseen_words(labels):
-    """What a score warns of where `unseen` found these."""
+    """Warning of a score about the labels that `unseen` found."""
     return (
         f"y has labels that were not seen in fit: {listed(labels)}. They count as wrong."
     )
@@ -186,9 +186,9 @@ def encode(labels, classes, name="y", *, where=None):
     classes : array-like of shape (k,)
         In any order.
     name : str
-        What the user knows the labels as, for the error.
+        Name of the argument, for the error.
     where : callable or None
-        Place in `labels` -> words that name the item, for the error.
+        Maps a place in `labels` to words that name the item, for the error.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def encode(labels, classes, name="y", *, where=None):
     Raises
     ------
     ValueError
-        For a label that is not there, and for labels of another shape.
+        For a label that is not a class, and for labels of another shape.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def encode(labels, classes, name="y", *, where=None):
         places = np.searchsorted(classes, labels, sorter=order)
         places = order[np.minimum(places, len(classes) - 1)]
     except TypeError:
-        # Labels of another kind than those of `classes`: none is known.
+        # The labels and `classes` cannot be compared, so no label is known.
         places = np.zeros(len(labels), dtype=np.intp)
     unknown = np.flatnonzero(classes[places] != labels)
     if len(unknown):
@@ -226,7 +226,7 @@ def encode(labels, classes, name="y", *, where=None):
 
 
 def check_codes(codes, n, size, name="y", item="sample"):
-    """Labels that are encoded already: n integers of 0, ..., size - 1, of any type.
+    """Labels that are already encoded: n integers in [0, size), of any dtype.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def check_codes(codes, n, size, name="y", item="sample"):
     Raises
     ------
     ValueError
-        For another shape, and for what is not among these.
+        For another shape, and for other values.
     """
     codes = np.asarray(codes)
     if codes.shape != (n,):
@@ -272,7 +272,7 @@ def check_indicator(Y, n):
 
 
 def unique(labels, name, **options):
-    """np.unique of what the user knows as `name`."""
+    """np.unique of the argument `name`."""
     try:
         return np.unique(labels, **options)
     except TypeError as error:
@@ -299,7 +299,7 @@ def label_cost_matrix(label_costs, n_classes, class_weight=None):
 
 
 def as_costs(label_costs, *shape):
-    """A copy of the costs; ValueError where they are negative, or not finite."""
+    """A copy of the costs; ValueError if one is negative or not finite."""
     costs = as_floats("label_costs", label_costs, *shape).copy()
     if (costs < 0).any():
         raise ValueError(f"label_costs must be >= 0; got {costs[costs < 0][0]}.")
@@ -307,7 +307,7 @@ def as_costs(label_costs, *shape):
 
 
 def class_weight_vector(class_weight, classes, labels):
-    """One weight per class from what scikit-learn calls class_weight; None for None."""
+    """One weight per class from scikit-learn's `class_weight`; None for None."""
     if class_weight is None:
         return None
     weights = np.ones(len(classes))

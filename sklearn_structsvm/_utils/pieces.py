@@ -1,9 +1,9 @@
-"""Large data piece by piece, so that what is made of a piece takes little room."""
+"""Large data in pieces, so that intermediate results take little memory."""
 
 from scipy import sparse
 
-# Entries of a piece, which may be float64 for a moment: this share of all of them, within
-# these limits. Below the first, calls would take longer than what they do.
+# Number of entries of a piece, which may be converted to float64: this share of all
+# entries, within these limits. In smaller pieces the overhead of calls would dominate.
 SHARE = 1 / 40
 LEAST, MOST = 2**15, 2**19
 
@@ -11,7 +11,7 @@ LEAST, MOST = 2**15, 2**19
 def row_pieces(n_rows, width, least=0):
     """Slices of rows, each of which has about `width` entries.
 
-    None but the last has fewer than `least` entries.
+    Only the last may have fewer than `least` entries.
     """
     room = max(least, min(max(SHARE * n_rows * width, LEAST), MOST))
     size = max(1, int(room // max(width, 1)))
@@ -19,7 +19,7 @@ def row_pieces(n_rows, width, least=0):
 
 
 def item_pieces(sizes, n_threads=1):
-    """Slices of items with these numbers of entries, some for each thread in each."""
+    """Slices of items with these numbers of entries; each has some for every thread."""
     # Threads wait for one another at the end of a piece.
     least = LEAST if n_threads == 1 else MOST
     room = min(max(SHARE * sum(sizes), least), MOST) * n_threads
@@ -40,12 +40,12 @@ def mean_width(X):
 
 
 def take_rows(X, piece):
-    """Rows of a matrix, dense or CSR: views, which nothing is to write to."""
+    """Rows of a matrix, dense or CSR, as views: do not write to them."""
     if not sparse.issparse(X):
         return X[piece]
     start, stop, _ = piece.indices(X.shape[0])
     first, last = X.indptr[[start, stop]]
-    # Its constructor would check its parts, and copy some.
+    # The constructor would check the arrays, and copy some of them.
     result = type(X)((stop - start, X.shape[1]), dtype=X.dtype)
     result.data, result.indices = X.data[first:last], X.indices[first:last]
     result.indptr = X.indptr[start : stop + 1] - first

@@ -1,4 +1,4 @@
-"""What tables of pandas, polars, Arrow and Dask have in common, and lists of tokens."""
+"""One interface to tables of pandas, polars, Arrow and Dask, and to lists of tokens."""
 
 from itertools import chain
 
@@ -7,53 +7,53 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import take_rows
 
-# No message lists more names than this.
+# Maximum number of names in a message.
 MAX_NAMED = 5
 
 
 def listed_names(names):
-    """Names for a message, not too many of them."""
+    """Names for a message, cut off if there are many."""
     text = ", ".join(repr(name) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
     return f"{text} and {more} more" if more > 0 else text
 
 
 def column_names(table):
-    """Names of the columns of a table, or None for what is none."""
+    """Names of the columns of a table; None for other objects."""
     columns = getattr(table, "column_names", getattr(table, "columns", None))
     return None if columns is None or not hasattr(table, "shape") else list(columns)
 
 
 def column_at(table, j):
-    """A column of a table by its place, for names may be there twice."""
+    """A column of a table by its place, because names need not be unique."""
     if hasattr(table, "iloc"):
         return table.iloc[:, j]
     return table.column(j) if hasattr(table, "column") else table[:, j]
 
 
 def places_by_name(name, found, expected, of):
-    """Where a table has the columns that are expected: their places, in that order.
+    """Places of the expected columns in a table, in the expected order.
 
-    Columns that are only numbered 0, 1, ... have no names, unless these are expected.
+    Columns that are numbered 0, 1, ... count as unnamed unless numbers are expected.
 
     Parameters
     ----------
     name : str
-        What the user knows the table as.
+        Name of the argument.
     found, expected : list or None
-        Names of columns. None where there are none.
+        Names of columns, or None if they have no names.
     of : str
-        Whose names are expected, for the message.
+        Words for the owner of the expected names, for the message.
 
     Returns
     -------
     places : list of int or None
-        None where columns are known by their places alone.
+        None if columns have no names, so that their places count.
 
     Raises
     ------
     ValueError
-        For columns that are missing, unknown, or there twice.
+        For missing, unknown and repeated columns.
     """
     if found is None or expected is None or found == expected:
         return None
@@ -82,7 +82,7 @@ def n_rows(table):
 
 
 def row_type(rows):
-    """What rows must share to be put below each other: a type, "tokens" or "sparse"."""
+    """What rows must share to be stacked: a type, "tokens" or "sparse"."""
     if isinstance(rows, (list, tuple)) or (
         isinstance(rows, np.ndarray) and rows.ndim == 1
     ):
@@ -91,7 +91,7 @@ def row_type(rows):
 
 
 def concatenated(items):
-    """The rows of all items of one `row_type`, below each other."""
+    """The stacked rows of all items, which have one `row_type`."""
     first = items[0]
     if row_type(first) == "tokens":
         return list(chain.from_iterable(items))
@@ -114,7 +114,7 @@ def concatenated(items):
 
 
 def split_rows(rows, lengths):
-    """Views of the rows, so many for each sequence."""
+    """Views of the rows, one per sequence, of these lengths."""
     ends = np.cumsum(lengths).tolist()
     pairs = list(zip([0, *ends[:-1]], ends, strict=True))
     if sparse.issparse(rows):

@@ -1,4 +1,4 @@
-"""How many threads a kernel starts for what scikit-learn calls n_jobs, and BLAS."""
+"""Number of threads: of a kernel for an `n_jobs`, and of BLAS."""
 
 import os
 from contextlib import contextmanager
@@ -8,21 +8,21 @@ from threading import Lock
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-# No kernel has work for more.
+# Maximum number of threads: no kernel has work for more.
 MOST_THREADS = 256
 
-# Whether this process, or the one that it was forked from, has started threads.
+# Whether this process, or the process it was forked from, has started threads.
 _has_started = False
 _has_lost = False
 
 
 def count_threads(n_jobs, n_items=MOST_THREADS):
-    """Threads for an `n_jobs`, as joblib reads it; 1 where those of before were lost.
+    """Number of threads for an `n_jobs`, as joblib reads it; 1 if a fork has lost some.
 
-    Nor are there more for one item, for which joblib need not be asked.
+    A single item has one thread, too.
 
-    A fork takes one thread along. That its others are gone OpenMP does not see, and the
-    child would wait for them for ever.
+    Only one thread survives a fork. OpenMP does not notice that the others are gone, and
+    the child would wait for them forever.
     """
     global _has_started
     if _has_lost or n_items == 1:
@@ -38,7 +38,7 @@ def _blas():
 
 
 class _Limit:
-    """Who wants BLAS to have one thread; the last to leave restores what it had."""
+    """Counts the contexts in which BLAS has one thread; the last one restores it."""
 
     def __init__(self):
         self.lock, self.n_inside, self.limiter = Lock(), 0, None
@@ -51,8 +51,8 @@ _limit = _Limit()
 def one_blas_thread():
     """A context in which BLAS has one thread, for vectors and small matrices.
 
-    To wake more threads for these takes as long as what they do, and a hundred times as
-    long on a busy machine. Several Python threads may be in it at once.
+    For these, waking more threads takes as long as the work, or a hundred times as long
+    on a busy machine. Several Python threads may be in the context at once.
     """
     limit = _limit
     with limit.lock:

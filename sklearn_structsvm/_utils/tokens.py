@@ -1,4 +1,4 @@
-"""Features of tokens as CRFsuite has them, as a sparse matrix."""
+"""Features of tokens, in the format of CRFsuite, as a sparse matrix."""
 
 from array import array
 from collections import defaultdict
@@ -12,7 +12,7 @@ from sklearn.feature_extraction import DictVectorizer
 
 
 class TokenVectorizer(DictVectorizer):
-    """`DictVectorizer` of tokens as CRFsuite has them: see `SequenceTransformer`.
+    """`DictVectorizer` of tokens in the format of CRFsuite: see `SequenceTransformer`.
 
     Its features, in a fraction of the time and the memory: no dict is made of a token, no
     list of all values, and what can be left to iterators in C is.
@@ -23,7 +23,7 @@ class TokenVectorizer(DictVectorizer):
         return self
 
     def fit_transform(self, X, y=None):
-        # Asked for a name that it lacks, it gives it the next place.
+        # An unknown name gets the next place.
         places = defaultdict()
         places.default_factory = places.__len__
         data, indices, indptr = _read_tokens(
@@ -81,7 +81,7 @@ def _names_of(tokens, values, lengths):
                 yield name
         else:
             for name, value in token.items():
-                # Most are of these types, and the others take longer to tell.
+                # Most values have these types, which are fast to recognize.
                 if type(value) is str:
                     values.append(1.0)
                     yield f"{name}={value}"
@@ -120,5 +120,5 @@ def _features_of(name, value):
 
 
 def _set_parts(matrix, data, indices, indptr):
-    """Give an empty CSR matrix its parts, which its constructor would check and copy."""
+    """Fill an empty CSR matrix: its constructor would check and copy the arrays."""
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr

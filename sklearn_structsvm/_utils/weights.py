@@ -11,17 +11,17 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     Parameters
     ----------
     sample_weight : array-like of shape (n_samples,), number or None
-        A number is that of every example; None is 1.
+        A number is the weight of every example; None means 1.
     n_samples : int
     item : str
-        What has a weight, for errors.
+        Word for an example, for errors.
     may_vanish : bool
-        Whether all may be zero, as some of many are.
+        Whether all weights may be zero, as in a part of the data.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Perhaps the one that was given.
+        Possibly the array that was given.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def total_weight(weights, name="sample_weight", *, item="sample"):
     Raises
     ------
     ValueError
-        Where there are none, where it is zero, or no float64 holds it.
+        If there are no weights, or if the sum is zero or beyond float64.
     """
     if len(weights) == 0:
         raise ValueError(f"There must be a {item}.")
@@ -87,7 +87,7 @@ def normalized_lambda(C, total):
     Raises
     ------
     ValueError
-        Where no float64 holds it.
+        If it is beyond float64.
     """
     with np.errstate(over="ignore", divide="ignore", under="ignore"):
         lam = float(np.divide(1.0, np.multiply(float(C), float(total))))

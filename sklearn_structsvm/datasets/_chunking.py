@@ -21,7 +21,7 @@ TEMPLATE = (
 REACH = 2  # the largest offset
 FIELDS = {"w": 0, "pos": 1}
 BOS, EOS = "__BOS__", "__EOS__"
-# Codes of the two pads, of what the vocabulary lacks, and the first code of a string.
+# Codes of the two pads, of unknown strings, and of the first known string.
 BOS_CODE, EOS_CODE, UNKNOWN, FIRST_CODE = 0, 1, 2, 3
 
 
@@ -158,7 +158,7 @@ class ChunkingVocabulary:
         return strings
 
     def _padded_codes(self, sentences):
-        """Codes of each field, with pads around each sentence, and where tokens are."""
+        """Codes of each field, with pads around sentences, and the places of tokens."""
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         ends = np.cumsum(lengths + 2 * REACH)
         positions = np.arange(lengths.sum()) + np.repeat(
@@ -178,7 +178,7 @@ class ChunkingVocabulary:
         return FIRST_CODE + len(self._strings[entry[0][0]])
 
     def _numbers(self, entry, codes, positions):
-        """The number of each token's attribute, or -1 where it has none."""
+        """The number of each token's attribute, or -1 if it has none."""
         base = self._base(entry)
         numbers = np.zeros(len(positions), dtype=np.int64)
         absent = np.zeros(len(positions), dtype=bool)

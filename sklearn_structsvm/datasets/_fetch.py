@@ -16,7 +16,7 @@ TIMEOUT = 60  # seconds without an answer after which an attempt counts as faile
 
 
 class RemoteFile(NamedTuple):
-    """A file of somebody else's, pinned to one revision."""
+    """A file of another project, pinned to one revision."""
 
     filename: str
     url: str
@@ -24,7 +24,7 @@ class RemoteFile(NamedTuple):
 
 
 def data_folders(name, data_home):
-    """Where the files of the data set ``name`` may lie; the first is where they go."""
+    """Folders of the data set ``name``; new files go into the first."""
     home = Path(get_data_home(data_home))
     return [home / name, home]
 
@@ -71,7 +71,7 @@ def read_upstream(remote, folders, filename, *, download_if_missing, n_retries, 
 
 
 def _download(url, n_retries, delay):
-    """Bytes behind the address, after at most ``n_retries`` failed attempts."""
+    """Download the bytes, after at most ``n_retries`` failed attempts."""
     for attempts_left in range(n_retries, -1, -1):
         try:
             with urlopen(url, timeout=TIMEOUT) as response:

@@ -11,8 +11,8 @@ from sklearn_structsvm._utils.borders import check_integer
 
 from ._sequences import split_rows
 
-# Standard deviation of what a label's score owes to nothing but itself, beside 1 for
-# what it owes to the factors.
+# Standard deviation of the part of a label's score that is independent of other labels;
+# the part from the common factors has 1.
 LABEL_NOISE = 0.5
 
 
@@ -308,7 +308,7 @@ def make_hierarchical(
     parents, is_parent = _draw_hierarchy(n_inner, n_leaves, n_extra_edges, rng)
     popularity = rng.permutation(1.0 / np.arange(1, n_leaves + 1))
     n_drawn = np.minimum(1 + rng.poisson(n_labels - 1, size=n_samples), n_leaves)
-    # The first of a race of exponential clocks are draws without replacement.
+    # Draws without replacement: the first of a race of exponential clocks.
     times = rng.exponential(size=(n_samples, n_leaves)) / popularity
     ranks = np.argsort(np.argsort(times, axis=1), axis=1)
     Y = (ranks < n_drawn[:, np.newaxis]).astype(np.int64)
@@ -326,9 +326,9 @@ def make_hierarchical(
 
 
 def _draw_hierarchy(n_inner, n_leaves, n_extra_edges, rng):
-    """Parents of the inner nodes but the root, and whether one is above a leaf."""
+    """Parents of the inner nodes except the root; whether each is above each leaf."""
     parents = [rng.randint(n) for n in range(1, n_inner)]
-    # No inner node is left without a child.
+    # Every inner node has a child.
     childless = np.setdiff1d(np.arange(n_inner), parents)
     above = np.append(childless, rng.randint(n_inner, size=n_leaves - len(childless)))
     is_parent = np.zeros((n_inner, n_leaves), dtype=bool)

@@ -34,7 +34,7 @@ UPSTREAM = RemoteFile(
     "6cb63f47f6c0f6f5fc6754c6e45ae408115778a54d29ad9ea197a183d80af1cb",
 )
 CONVERTED = "ocr.npz"
-# Of the bytes of X, y, lengths and fold, in this order, with these dtypes.
+# The checksum is of the bytes of X, y, lengths and fold, in this order.
 CONTENT_DTYPES = {"X": "u1", "y": "u1", "lengths": "<i4", "fold": "u1"}
 CONTENT_SHA256 = "88bc950670d88d8d84544a706acdc0e94b39b6b3f82755d2e4a9aca4673e5d59"
 
@@ -50,7 +50,7 @@ def _load_packaged(name):
 
 
 def _as_bunch(pixels, letters, lengths, fold, return_X_y):
-    """Items of float pixels and letters, from flat arrays of 0/1 and 0..25."""
+    """Words as float pixels and letters, from flat arrays of 0/1 and 0..25."""
     data = split_rows(pixels.astype(np.float64), lengths)
     target = split_rows(LETTERS[letters], lengths)
     if return_X_y:

@@ -9,9 +9,9 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.grids import check_grid
 
-# Each joint with the one that it hangs on, and where it is from there: the direction in
-# degrees, 0 downwards and 90 to the right; its standard deviation; the length, in heights
-# of the figure.
+# Each joint with its parent, and its place relative to the parent: direction in degrees
+# (0 is down, 90 is right), the standard deviation of that, and the length in heights of
+# the figure.
 JOINTS = (
     ("neck", -1, 0, 0, 0.0),
     ("head", 0, 180, 15, 0.12),
@@ -102,7 +102,7 @@ def make_poses(
 
 
 def _pose(shape, rng):
-    """Rows and columns of the joints of one figure, cut off at the border."""
+    """Rows and columns of the joints of one figure, clipped at the border."""
     height = 0.75 * shape[0] * rng.uniform(0.8, 1.1)
     places = np.zeros((len(JOINTS), 2))
     for joint, (_, parent, angle, spread, length) in enumerate(JOINTS):

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 from sklearn_structsvm._utils.borders import check_choice, check_integer
 from sklearn_structsvm._utils.grids import check_grid, grid_edges
 
-# Shapes that are painted on each other, for each class but the first.
+# Number of shapes for each class except the first; later ones cover earlier ones.
 SHAPES_PER_CLASS = 2
 
 
@@ -158,7 +158,7 @@ def _shapes(shape, n_classes, size, rng):
 
 
 def _patches(shape, n_patches, rng):
-    """The nearest of this many random points, for each pixel, numbered without gaps."""
+    """For each pixel the nearest of this many random points, numbered without gaps."""
     points = rng.uniform(0, shape, size=(n_patches, 2))
     pixels = np.indices(shape).reshape(2, -1).T + 0.5
     _, nearest = cKDTree(points).query(pixels)
@@ -166,14 +166,14 @@ def _patches(shape, n_patches, rng):
 
 
 def _edges_of(node):
-    """Pairs of nodes whose pixels touch, each once."""
+    """Pairs of nodes with adjacent pixels, each pair once."""
     pairs = node.ravel()[grid_edges(node.shape)]
     pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
     return np.unique(pairs, axis=0)
 
 
 def _contrasts(features, edges):
-    """1, and how alike the colors of both ends are."""
+    """Features of edges: 1, and the similarity of the colors of both ends."""
     squares = ((features[edges[:, 0]] - features[edges[:, 1]]) ** 2).sum(axis=1)
     mean = squares.mean() if squares.any() else 1.0
     return np.column_stack([np.ones(len(edges)), np.exp(-squares / mean)])

@@ -1,4 +1,4 @@
-"""One flat array or CSR matrix, cut into one item a sequence."""
+"""One flat array or CSR matrix, cut into one item per sequence."""
 
 import numpy as np
 from scipy import sparse

@@ -8,10 +8,10 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.grids import check_grid, grid_edges
 
-# (row, column) to the next cell, by the number of a direction: right, down, left, up.
+# Steps (row, column) by the number of the direction: right, down, left, up.
 STEPS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 
-# Walks that end too early before a snake goes row by row.
+# Maximum number of walks that end too early; after that a snake goes row by row.
 ATTEMPTS = 100
 
 
@@ -90,7 +90,7 @@ def make_snakes(
     check_scalar(noise, "noise", Real, min_val=0)
     rng = check_random_state(random_state)
     edges = grid_edges(shape)
-    # An edge leads to the right or down, which the cell there sees the other way round.
+    # An edge leads to the right or down; its end sees it in the opposite direction.
     is_down = (np.arange(len(edges)) >= n_rows * (n_columns - 1)).astype(int)
     X, y, images, labels = [], [], [], []
     for _ in range(n_samples):
@@ -134,7 +134,7 @@ def _snake(shape, n_parts, rng):
 
 
 def _wind(shape, n_parts, rng):
-    """A random walk over cells that are free, until there is none next to it."""
+    """A random walk over free cells, until no neighboring cell is free."""
     cells = [tuple(rng.randint(shape).tolist())]
     while len(cells) < n_parts:
         around = [tuple((np.array(cells[-1]) + step).tolist()) for step in STEPS]
