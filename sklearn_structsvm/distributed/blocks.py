@@ -262,7 +262,7 @@ class DistributedBlocks(ProximalIterate):
             self.rebuild_weights()
 
     def rebuild_weights(self):
-        """The weights of the parts' dual variables, wherever they are."""
+        """The weights of the dual variables of all parts."""
         is_new = True
         self.workers.find_homes()
         while is_new:
@@ -308,7 +308,7 @@ class DistributedBlocks(ProximalIterate):
 
     @property
     def known_gap(self):
-        """The gap by those of the blocks as last seen."""
+        """Estimate of the gap from the last known gaps of the blocks."""
         return self.known_gap_of_blocks + self.proximal_gap()
 
     @property

@@ -27,7 +27,7 @@ PAUSE = 1.0
 
 
 def import_dask():
-    """The package, or what to do about it."""
+    """Import dask; the ImportError says how to install it."""
     try:
         import dask
     except ImportError as error:
@@ -160,7 +160,7 @@ class LocalWorkers:
         self.shards = []
 
     def find_homes(self):
-        """Look again where the shards are, after some were lost."""
+        """Find the workers of the shards again, after some were lost."""
 
     def ask(self, question):
         """The merged reply to a `Question`; None if a shard lacks rows."""
@@ -194,7 +194,7 @@ class ClusterWorkers:
         self.futures = list(compress(self.futures, is_kept))
 
     def release(self):
-        # An error would keep its futures, and they what they are made from.
+        # Otherwise a stored error would keep the futures, and with them their inputs.
         for future in self.futures:
             future.release()
 
@@ -221,7 +221,7 @@ class ClusterWorkers:
                 ) from error
 
     def find_homes(self):
-        """Of shards that are with several workers, choose one to ask from now on."""
+        """Choose the worker to ask for each shard; several may hold a copy."""
         from distributed import wait
 
         wait(self.futures)

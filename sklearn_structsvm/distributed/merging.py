@@ -33,7 +33,7 @@ class RiskReply:
 
 
 def merge(replies):
-    """One reply for several; None if one of them is."""
+    """Merge replies; None if one of them is None."""
     if any(reply is None for reply in replies):
         return None
     lows, highs = zip(*(reply.span for reply in replies), strict=True)
@@ -90,7 +90,7 @@ def search_line(pieces, slope, curvature, lower, upper):
     Returns
     -------
     float
-        The least point where a subgradient vanishes up to rounding.
+        The smallest point at which a subgradient vanishes up to rounding.
     """
     resolution = RESOLUTION
     while lower < upper:
@@ -128,7 +128,7 @@ def _walk(slope, curvature, lower, upper, size, points, jumps):
 def search_cut(entries):
     """The threshold of least weight of (score > threshold) != present.
 
-    Of equally good ones the middle of the widest gap between scores.
+    Among equally good thresholds, the middle of the widest gap between scores.
 
     Parameters
     ----------

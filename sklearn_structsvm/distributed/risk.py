@@ -60,10 +60,10 @@ class Origin:
         self.done = False
 
     def add_to(self, recipes, whole):
-        """Put recipes for these rows, and for what they need, into the dict.
+        """Add the recipes of these rows, and of the rows they are made from.
 
-        With `whole`, a shard that has nothing can make them; else one that has made what
-        was asked for before.
+        With `whole`, a shard without any rows can follow them; otherwise a shard must
+        have answered all previous questions.
         """
         if self.key in recipes:
             return
@@ -84,7 +84,7 @@ class Origin:
         """All shards have the rows now."""
         self.done, self.shortcut = True, None
         if self.kind == "mean":
-            # Of the mean before it nobody can make the rows: what is lost is lost.
+            # The rows of the previous mean no longer exist, so these cannot be remade.
             self.parents = ()
 
 

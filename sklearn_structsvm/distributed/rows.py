@@ -29,7 +29,7 @@ from sklearn_structsvm.distributed.steps import Examples
 
 @dataclass
 class Chunk:
-    """Some rows as they were checked; X is None if there are none."""
+    """Checked rows; X is None if there are none."""
 
     X: object
     y: np.ndarray
@@ -146,7 +146,7 @@ def read_rows(estimator, X, y, sample_weight, structure=None):
 
 
 def _fitted(estimator, workers, structure):
-    """The problem of checked chunks, by what they say of themselves."""
+    """The problem of checked chunks, from their summaries."""
     groups = workers.collect(summarize_chunks)
     found = _merged([summary for group in groups for summary in group])
     if found.n_features != estimator.n_features_in_:
@@ -157,7 +157,7 @@ def _fitted(estimator, workers, structure):
     labels, no_rows = _checked_labels(found), np.empty((0, found.n_features))
     if structure is None:
         structure = estimator._infer_structure(no_rows, labels, estimator.classes)
-    # Only the counts tell what balances the classes.
+    # Balanced class weights depend on the counts of all chunks.
     balanced = estimator.class_weight == "balanced" and found.n_columns is None
     structure.fit(
         no_rows,
@@ -201,7 +201,7 @@ def _fitted(estimator, workers, structure):
 
 
 def _set_features(estimator, X):
-    """Number and names of the features, from what X says of itself."""
+    """Number and names of the features, from the metadata of X."""
     if hasattr(X, "divisions"):
         like = X._meta
     elif hasattr(X, "chunks"):

@@ -83,7 +83,7 @@ def read_sequences(structure, X, y, sample_weight, **options):
             f"{', '.join(str(len(column)) for column in parts)}."
         )
     rows = list(zip(*parts, strict=True))
-    # Parts that follow each other may be alike: a worker gets some from everywhere.
+    # Successive parts may be alike, so each worker gets parts from the whole range.
     n_groups = min(n_places(), len(rows))
     groups = [range(k, len(rows), n_groups) for k in range(n_groups)]
     prepare = import_dask().delayed(check_parts, pure=False)
@@ -93,7 +93,7 @@ def read_sequences(structure, X, y, sample_weight, **options):
                 list(group),
                 *map(list, zip(*(rows[k] for k in group), strict=True)),
                 structure,
-                # Only all parts together tell what balances the classes.
+                # Balanced class weights depend on all parts.
                 options | {"class_weight": None} if options else {},
             )
             for group in groups
@@ -107,7 +107,7 @@ def read_sequences(structure, X, y, sample_weight, **options):
 
 
 def _fitted(structure, workers, classes=None, class_weight=None):
-    """The problem of checked parts, by what they say of themselves."""
+    """The problem of checked parts, from their summaries."""
     summaries = workers.collect(summarize)
     used = [s for s in summaries if s.n > 0]
     if not used:

@@ -1,8 +1,8 @@
-"""A shard of a risk, where its rows are: what a worker keeps, and what it answers.
+"""A shard of a risk, which lives on the worker that has its rows.
 
-Of scores and coefficients, which have a row for each example, the master knows how they
-were made; the rows themselves stay with the shard. They are a cache: what it lacks,
-because its worker took over from one that was lost, it makes anew.
+Scores and coefficients have a row for each example. These rows stay with the shard; the
+master only knows how they were made. They are a cache: a worker that took over from a
+lost one makes them again.
 """
 
 from dataclasses import dataclass, field
@@ -148,7 +148,7 @@ class Shard:
         if recipe.kind == "linear":
             if recipe.vector is None:
                 raise Missing
-            # What Dask has sent may lie anywhere.
+            # Arrays that Dask has sent may be unaligned.
             vector = np.require(recipe.vector, requirements="A")
             return [risk.scores(vector) for risk in self.risks]
         if recipe.kind == "random":

@@ -1,4 +1,4 @@
-"""The steps of a pass over examples, be they all of a problem or those of one part."""
+"""The steps of a pass over the examples of a problem, or of one of its parts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

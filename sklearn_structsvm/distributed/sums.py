@@ -48,7 +48,7 @@ def log_loss(shard, point):
     examples = shard.examples
     if shard.oracle is None:
         shard.oracle = examples.structure.make_oracle(examples.X, examples.y)
-    # What Dask has sent may lie anywhere.
+    # Arrays that Dask has sent may be unaligned.
     w = np.require(point.w, requirements="A")
     return shard.oracle.log_loss(examples.weights, w, point.n_threads)
 
