@@ -47,9 +47,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
 )
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.complex_metric.task import make_task, read_constraints
-from sklearn_structsvm.estimators.complex_metric.thresholds import (
-    Thresholds,
-)
+from sklearn_structsvm.estimators.complex_metric.thresholds import Thresholds
 from sklearn_structsvm.solvers.confusion.named import find_solver
 
 
