@@ -1,7 +1,7 @@
 """Random chains and trees with all their labelings written out."""
 
 import numpy as np
-from _references import Listed, messy_csr, random_costs
+from _references import list_labelings, messy_csr, random_costs
 from _seeds import new_rng
 
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
@@ -43,15 +43,9 @@ def random_parents(T, rng):
 
 
 def listed(structure, X, y):
-    problem = Listed([], [], [], [])
-    for x, truth in zip(X, y, strict=True):
-        labelings = [tuple(map(int, labels)) for labels in structure.labelings(x)]
-        problem.labelings.append(labelings)
-        problem.truth.append(labelings.index(tuple(map(int, truth))))
-        problem.phi.append(
-            np.array([structure.joint_feature(x, labels) for labels in labelings])
-        )
-        problem.loss.append(
-            np.array([structure.loss(truth, labels) for labels in labelings])
-        )
-    return problem
+    return list_labelings(
+        y,
+        lambda i: [tuple(map(int, labels)) for labels in structure.labelings(X[i])],
+        lambda i, labels: structure.joint_feature(X[i], labels),
+        lambda i, labels: structure.loss(y[i], labels),
+    )

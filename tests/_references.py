@@ -155,6 +155,18 @@ def list_multilabel(X, Y, costs=None, bias=0.0):
     return Listed([labelings] * len(truth), truth, phi, loss)
 
 
+def list_labelings(y, labelings, feature, loss):
+    """A problem of labels of nodes, by functions of an example's place and a labeling."""
+    listed = [labelings(i) for i in range(len(y))]
+    places = [(i, own) for i, own in enumerate(listed)]
+    return Listed(
+        listed,
+        [own.index(tuple(map(int, y[i]))) for i, own in places],
+        [np.array([feature(i, labels) for labels in own]) for i, own in places],
+        [np.array([loss(i, labels) for labels in own]) for i, own in places],
+    )
+
+
 def is_allowed(labels, mask):
     """Whether a mask of (k + 1)² allows each pair, with k before and after them all."""
     k = len(mask) - 1
@@ -173,25 +185,18 @@ def is_allowed_tree(labels, parents, mask):
 
 def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
-    problem = Listed([], [], [], [])
-    for x, labels in zip(X, y, strict=True):
-        T = len(labels)
-        labelings = list(product(range(k), repeat=T))
-        if mask is not None:
-            labelings = [labels for labels in labelings if is_allowed(labels, mask)]
-        unit = 1.0 / T if normalize else 1.0
-        problem.labelings.append(labelings)
-        problem.truth.append(labelings.index(tuple(map(int, labels))))
-        problem.phi.append(np.array([chain_feature(x, c, k, parts) for c in labelings]))
-        problem.loss.append(
-            np.array(
-                [
-                    unit * sum(costs[a, b] for a, b in zip(labels, c, strict=True))
-                    for c in labelings
-                ]
-            )
-        )
-    return problem
+
+    def labelings(i):
+        found = product(range(k), repeat=len(y[i]))
+        return [labels for labels in found if mask is None or is_allowed(labels, mask)]
+
+    def loss(i, labels):
+        total = sum(costs[a, b] for a, b in zip(y[i], labels, strict=True))
+        return total * (1.0 / len(labels)) if normalize else total
+
+    return list_labelings(
+        y, labelings, lambda i, labels: chain_feature(X[i], labels, k, parts), loss
+    )
 
 
 class Textbook:

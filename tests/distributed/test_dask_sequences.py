@@ -6,8 +6,7 @@ from time import sleep
 import numpy as np
 import pytest
 from _dask_cluster import check_nothing_is_left, kill_worker
-from _estimators import assert_same_optimum
-from _nearest import Nearest
+from _estimators import PythonMulticlass, assert_same_optimum
 from _problems import KINDS, dual_of_box, explicit_alpha, random_problem
 from _seeds import new_rng, new_seed
 from scipy import sparse
@@ -201,7 +200,7 @@ def problems():
         "slack": (SlackRescaledSSVM(**fit), X, y),
         "margin": (SlackRescaledSSVM(**fit, rescaling="margin"), X, y),
         "crf": (CRFClassifier(**fit), X, y),
-        "python": (BCFWClassifier(Nearest(), **fit), vectors, labels),
+        "python": (BCFWClassifier(PythonMulticlass(), **fit), vectors, labels),
     }
 
 
@@ -276,8 +275,9 @@ def test_wrong_parts_are_errors_before_any_work():
     model = BCFWClassifier()
     with pytest.raises(TypeError, match="one row per example: pass a Dask array or da"):
         BCFWClassifier(MulticlassStructure()).fit(divided(X), divided(y))
-    with pytest.raises(ValueError, match="class_weight cannot be used with Nearest"):
-        BCFWClassifier(Nearest(), class_weight="balanced").fit(divided(X), divided(y))
+    with pytest.raises(ValueError, match="class_weight cannot be used with Python"):
+        own = BCFWClassifier(PythonMulticlass(), class_weight="balanced")
+        own.fit(divided(X), divided(y))
     with pytest.raises(ValueError, match="same number of parts; got 4, 3"):
         model.fit(divided(X), divided(y, 2))
     with pytest.raises(TypeError, match="y must be a dask.bag"):

@@ -1,11 +1,13 @@
 """Fits are repeated bit for bit, with default parameters and on a busy machine."""
 
+from contextlib import contextmanager
 from functools import partial
+from threading import Event, Thread
+from time import sleep
 
 import numpy as np
 import pytest
 from _estimators import PythonMulticlass, assert_same_fit, assert_same_labels
-from _load import busy_machine
 from _seeds import new_seed
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -115,6 +117,36 @@ NUMBERS = (
     "objective_", "dual_objective_", "n_iter_", "n_oracle_calls_", "confusion_",
     "constraint_violation_",
 )  # fmt: skip
+
+
+@contextmanager
+def busy_machine():
+    """Threads that compute beside the block, and shift where its memory lies."""
+    done = Event()
+
+    def multiply():
+        A = np.ones((150, 150))
+        while not done.is_set():
+            A @ A
+            sleep(0)
+
+    def allocate():
+        kept, size = [], 1
+        while not done.is_set():
+            size = (size * 5 + 3) % 4099
+            kept = [*kept[-40:], np.empty(size)]
+            # Else each call of Python by a kernel would wait 5 ms for its turn.
+            sleep(0)
+
+    threads = [Thread(target=work, daemon=True) for work in (multiply, allocate)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
 
 
 def assert_repeated(estimator, X, y, n_jobs=2):

@@ -24,7 +24,7 @@ from _cases import (
 )
 from _estimators import assert_same_optimum
 from _problems import Problem, optimum
-from _references import Listed, Textbook, messy_csr, visits
+from _references import Textbook, list_labelings, messy_csr, visits
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,17 +81,17 @@ def graph_feature(x, labels, k, kind):
 
 def list_graphs(X, y, weights, k, label_costs, normalize, kind):
     label_costs = 1.0 - np.eye(k) if label_costs is None else label_costs
-    problem = Listed([], [], [], [])
-    for x, truth, weight in zip(X, y, weights, strict=True):
-        labelings = list(product(range(k), repeat=len(truth)))
-        total = weight.sum() if normalize and weight.sum() > 0 else 1.0
-        problem.labelings.append(labelings)
-        problem.truth.append(labelings.index(tuple(map(int, truth))))
-        phi = [graph_feature(x, labels, k, kind) for labels in labelings]
-        problem.phi.append(np.array(phi))
-        losses = [weight @ label_costs[truth, list(c)] / total for c in labelings]
-        problem.loss.append(np.array(losses))
-    return problem
+
+    def loss(i, labels):
+        total = weights[i].sum() if normalize and weights[i].sum() > 0 else 1.0
+        return weights[i] @ label_costs[y[i], list(labels)] / total
+
+    return list_labelings(
+        y,
+        lambda i: list(product(range(k), repeat=len(y[i]))),
+        lambda i, labels: graph_feature(X[i], labels, k, kind),
+        loss,
+    )
 
 
 @st.composite

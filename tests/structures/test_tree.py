@@ -34,7 +34,14 @@ from _cases import (
 from _estimators import assert_same_optimum
 from _forests import random_parents
 from _problems import Problem
-from _references import Listed, Textbook, is_allowed_tree, messy_csr, random_costs, visits
+from _references import (
+    Textbook,
+    is_allowed_tree,
+    list_labelings,
+    messy_csr,
+    random_costs,
+    visits,
+)
 from _seeds import new_rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -83,20 +90,18 @@ def tree_feature(x, parents, labels, k, parts=PARTS):
 
 def list_trees(X, y, k, costs=None, normalize=True, parts=PARTS, mask=None):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
-    problem = Listed([], [], [], [])
-    for (x, parents), truth in zip(X, y, strict=True):
-        labelings = list(product(range(k), repeat=len(truth)))
-        if mask is not None:
-            labelings = [c for c in labelings if is_allowed_tree(c, parents, mask)]
-        unit = 1.0 / len(truth) if normalize else 1.0
-        problem.labelings.append(labelings)
-        problem.truth.append(labelings.index(tuple(map(int, truth))))
-        problem.phi.append(
-            np.array([tree_feature(x, parents, c, k, parts) for c in labelings])
-        )
-        losses = [unit * costs[truth, list(c)].sum() for c in labelings]
-        problem.loss.append(np.array(losses))
-    return problem
+
+    def labelings(i):
+        found = product(range(k), repeat=len(y[i]))
+        return [c for c in found if mask is None or is_allowed_tree(c, X[i][1], mask)]
+
+    def loss(i, labels):
+        total = costs[y[i], list(labels)].sum()
+        return total * (1.0 / len(labels)) if normalize else total
+
+    return list_labelings(
+        y, labelings, lambda i, labels: tree_feature(*X[i], labels, k, parts), loss
+    )
 
 
 @st.composite
