@@ -151,7 +151,7 @@ cdef inline Node* node_at(double* base, Py_ssize_t v) noexcept nogil:
 cdef Py_ssize_t close_row(
         double* base, Py_ssize_t place, Py_ssize_t at, Py_ssize_t width, double loss,
         Py_ssize_t kept, int* spare) noexcept nogil:
-    """Close a row with `kept` of `width` entries, dense or compressed; returns its end."""
+    """Close a row with `kept` of `width` entries, dense or compressed; return its end."""
     cdef bint dense = 2 * kept >= width
     cdef double* scores = base + at
     cdef int* sources = <int*> (scores + width)
