@@ -69,40 +69,31 @@ from sklearn_structsvm._utils.borders import as_floats, check_indices, check_sha
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dasum
 
 from sklearn_structsvm._utils._matrix._features cimport mark_range
+from sklearn_structsvm._utils._memory cimport grow
+
+cdef const char* LABELINGS = "the labelings of an example"
+
 
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
-    """Room for this many points; those at hand stay."""
-    cdef void* grown
-    if n_points <= plane.capacity:
-        return 0
-    n_points = max(n_points, 2 * plane.capacity)
-    grown = realloc(plane.scores, n_points * sizeof(double))
-    if grown != NULL:
-        plane.scores = <double*> grown
-        grown = realloc(plane.losses, n_points * sizeof(double))
-    if grown == NULL:
-        with gil:
-            raise MemoryError("no memory for the labelings of an example")
-    plane.losses = <double*> grown
-    plane.capacity = n_points
+    """Room for this many points; those in use stay."""
+    if n_points > plane.capacity:
+        n_points = max(n_points, 2 * plane.capacity)
+        grow(<void**> &plane.scores, n_points * sizeof(double), LABELINGS)
+        grow(<void**> &plane.losses, n_points * sizeof(double), LABELINGS)
+        plane.capacity = n_points
     return 0
 
 
 cdef void* reserve_scratch(Plane* plane, Py_ssize_t n_bytes) except NULL nogil:
-    """Room for this many bytes; those at hand stay, perhaps elsewhere."""
-    cdef void* grown
+    """Room for this many bytes; those in use stay, perhaps elsewhere."""
     if n_bytes > plane.scratch_size or plane.scratch == NULL:
         n_bytes = max(n_bytes, 2 * plane.scratch_size, 64)
-        grown = realloc(plane.scratch, n_bytes)
-        if grown == NULL:
-            with gil:
-                raise MemoryError("no memory for the labelings of an example")
-        plane.scratch = grown
+        grow(&plane.scratch, n_bytes, LABELINGS)
         plane.scratch_size = n_bytes
     return plane.scratch
 

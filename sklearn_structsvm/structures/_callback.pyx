@@ -9,11 +9,12 @@ from scipy import sparse
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_indices
 
 from libc.limits cimport INT_MAX
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport (
     BlockOracle, Plane, reserve_points, reserve_scratch)
+from sklearn_structsvm._utils._memory cimport grow
 
 
 def sparse_vector(phi):
@@ -183,11 +184,9 @@ cdef class CallbackOracle(BlockOracle):
 
     cdef int _reserve(self, Py_ssize_t i, Py_ssize_t n_slots) except -1:
         cdef Block* block = &self.blocks[i]
-        grown = <Slot*> realloc(block.slots, n_slots * sizeof(Slot))
-        if grown == NULL:
-            raise MemoryError("no memory for another labeling")
-        block.slots = grown
-        memset(grown + block.n_slots, 0, (n_slots - block.n_slots) * sizeof(Slot))
+        grow(<void**> &block.slots, n_slots * sizeof(Slot), "another labeling")
+        memset(block.slots + block.n_slots, 0,
+               (n_slots - block.n_slots) * sizeof(Slot))
         block.n_slots = n_slots
         return 0
 

@@ -18,16 +18,17 @@ cdef class ChainOracle(BlockOracle):
     cdef Py_ssize_t edges_at, sum_at, product_at, outer_at
     cdef const double[::1] grams
     cdef const Py_ssize_t[::1] gram_at
-    # Whether some labels may not follow others, or be first or last: 1 for what may not,
-    # previous label first, a last row of the beginning and a last column of the end; in a
-    # tree a child's label comes before its parent's, leaves begin and roots end. And
-    # where potentials stand in `work` that say so: for sums and maxima, for a front.
-    cdef bint is_barred, has_barred_ends
-    cdef const double[:, ::1] bars
-    # The pairs once more: -inf for what may not be, else 0; and 1 for what may.
-    cdef const double[:, ::1] walls, open_pairs
+    # Whether `transitions` forbid pairs of labels, or labels at the ends. `forbidden` is
+    # 1 for what they forbid: previous label first, the last row is the beginning and the
+    # last column the end. In a tree a child's label comes before its parent's, leaves
+    # are beginnings and roots are ends.
+    cdef bint has_forbidden, has_forbidden_ends
+    cdef const double[:, ::1] forbidden
+    # The pairs as 1 if they are allowed, else 0, and the logarithms of that.
+    cdef const double[:, ::1] allowed_pairs, log_allowed
     cdef double[::1] log_counts
-    cdef Py_ssize_t barred_at, front_at
+    # Where masked potentials are in `work`: for maxima and sums, and for a front.
+    cdef Py_ssize_t masked_at, front_at
     cdef double[:, ::1] nodes
     cdef double[:, :, ::1] edges
 
@@ -35,9 +36,9 @@ cdef class ChainOracle(BlockOracle):
     cdef double counted_cost(self, Py_ssize_t n_edges)
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil
-    cdef void bar_ends(
+    cdef void forbid_ends(
         self, Py_ssize_t i, double penalty, double* theta) noexcept nogil
-    cdef const double* barred_pairs(
+    cdef const double* forbid_pairs(
         self, const double* transition, double penalty, double* out) noexcept nogil
     cdef double penalty(
         self, Py_ssize_t i, double one, const double* work) noexcept nogil

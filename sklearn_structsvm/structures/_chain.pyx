@@ -8,10 +8,10 @@ With x_t the features of position t, the weights are read as
 each part present or not. All edges share one transition matrix, so that the
 marginals of a block are T x k for its nodes and the sum k x k of its edges.
 
-Where some labels may not follow others, or be first or last, the potentials are what they
-are, as products with marginals are made of them, and a penalty stands in copies alone,
-which decoders and sums read: infinite for max-plus and sums, and for the front of slack
-rescaling, which subtracts, as large as is needed to make one + score negative.
+Forbidden labels and pairs leave the potentials as they are, because products with
+marginals are made of these. Decoders and sums read copies with a penalty: infinite for
+maxima and sums, and for the front of slack rescaling, which subtracts scores, just large
+enough to make one + score negative.
 """
 import numpy as np
 
@@ -141,17 +141,17 @@ cdef class ChainOracle(BlockOracle):
         self.work_size = self.sums_at + 2 * k * k + sum_room(longest, k)
         self.n_scores = self.table_at if type(self) is ChainOracle else 0
         self.is_flipped = False
-        self.is_barred = allowed is not None and not np.all(allowed)
-        if self.is_barred:
+        self.has_forbidden = allowed is not None and not np.all(allowed)
+        if self.has_forbidden:
             check_shape("allowed", allowed, k + 1, k + 1)
-            self.bars = np.logical_not(allowed).astype(np.float64)
-            self.has_barred_ends = not (np.all(allowed[k]) and np.all(allowed[:, k]))
-            self.walls = np.where(np.asarray(allowed)[:k, :k], 0.0, -np.inf)
-            self.open_pairs = np.exp(self.walls)
+            self.forbidden = np.logical_not(allowed).astype(np.float64)
+            self.has_forbidden_ends = not (np.all(allowed[k]) and np.all(allowed[:, k]))
+            self.log_allowed = np.where(np.asarray(allowed)[:k, :k], 0.0, -np.inf)
+            self.allowed_pairs = np.exp(self.log_allowed)
             # Logarithms of the numbers of labelings, once they are asked for.
             self.log_counts = np.full(self.n_blocks, np.nan)
-            self.barred_at = self.work_size
-            self.front_at = self.barred_at + longest * k + k * k
+            self.masked_at = self.work_size
+            self.front_at = self.masked_at + longest * k + k * k
             self.work_size = self.front_at + longest * k + k * k
         # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
         # a product with their Gram matrix, and X'Δ for the others.
@@ -174,7 +174,7 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t n_nodes = self.features.n_rows, k = self.k
         cdef Py_ssize_t row = (k + LANES - 1) // LANES
         cdef double evaluation, search
-        if not (self.has_transition or self.is_barred):
+        if not (self.has_transition or self.has_forbidden):
             n_edges = 0
         # A term of each node and of each pair.
         evaluation = CALL * self.n_blocks + n_nodes + n_edges
@@ -221,7 +221,7 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, double lam, double* work,
             int* labels, double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, T = self.n_labels(i), t, c, best, following
-        cdef bint has_pairs = self.has_transition or self.is_barred
+        cdef bint has_pairs = self.has_transition or self.has_forbidden
         cdef const double* transition = work + self.max_labels * k
         cdef double* table = work + self.table_at
         cdef const int* y = &self.y[self.offsets[i]]
@@ -234,10 +234,10 @@ cdef class ChainOracle(BlockOracle):
                 cost = &self.costs[y[t], 0]
                 for c in range(k):
                     table[t * k + c] += unit * cost[c]
-        if self.is_barred:
-            self.bar_ends(i, INFINITY, table)
-            transition = self.barred_pairs(
-                transition, INFINITY, work + self.barred_at)
+        if self.has_forbidden:
+            self.forbid_ends(i, INFINITY, table)
+            transition = self.forbid_pairs(
+                transition, INFINITY, work + self.masked_at)
         if has_pairs:
             for t in range(1, T):
                 vector_add_max_plus(
@@ -306,38 +306,38 @@ cdef class ChainOracle(BlockOracle):
         result.edge_stride = 0
         return result
 
-    cdef void bar_ends(
+    cdef void forbid_ends(
             self, Py_ssize_t i, double penalty, double* theta) noexcept nogil:
-        """Take a penalty off labels that may not be first, or last."""
+        """Subtract a penalty from labels that are forbidden at the first or last node."""
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), c
-        if not self.has_barred_ends:
+        if not self.has_forbidden_ends:
             return
         for c in range(k):
-            if self.bars[k, c] != 0.0:
+            if self.forbidden[k, c] != 0.0:
                 theta[c] -= penalty
-            if self.bars[c, k] != 0.0:
+            if self.forbidden[c, k] != 0.0:
                 theta[(T - 1) * k + c] -= penalty
 
-    cdef const double* barred_pairs(
+    cdef const double* forbid_pairs(
             self, const double* transition, double penalty, double* out
             ) noexcept nogil:
-        """Pairs of a forest less a penalty for those that may not be, in `out`."""
+        """Write to `out` the scores of pairs, less a penalty for forbidden ones."""
         cdef Py_ssize_t k = self.k, p, c
-        cdef const double* bars
+        cdef const double* forbidden
         cdef double score
         if penalty == INFINITY and self.has_transition:
-            vector_sum(k * k, transition, &self.walls[0, 0], out)
+            vector_sum(k * k, transition, &self.log_allowed[0, 0], out)
             return out
         for p in range(k):
-            bars = &self.bars[p, 0]
+            forbidden = &self.forbidden[p, 0]
             for c in range(k):
                 score = transition[p * k + c] if self.has_transition else 0.0
-                out[p * k + c] = score - penalty if bars[c] != 0.0 else score
+                out[p * k + c] = score - penalty if forbidden[c] != 0.0 else score
         return out
 
     cdef double penalty(
             self, Py_ssize_t i, double one, const double* work) noexcept nogil:
-        """What makes one + score negative whatever else the labels of chain i are."""
+        """A penalty that makes one + score negative, whatever the other labels are."""
         cdef Py_ssize_t k = self.k, t
         cdef double lowest = 0.0, highest = 0.0, spread = 0.0
         for t in range(self.n_nodes(i)):
@@ -351,7 +351,7 @@ cdef class ChainOracle(BlockOracle):
     cdef Forest front_forest(self, Py_ssize_t i, const double* work) noexcept nogil:
         """The forest that `candidates` works on."""
         cdef Forest result = self.forest(i, work)
-        if self.is_barred:
+        if self.has_forbidden:
             result.theta = work + self.front_at
             result.edge = work + self.front_at + self.max_labels * self.k
         return result
@@ -371,7 +371,7 @@ cdef class ChainOracle(BlockOracle):
         cdef double* edges = &self.edges[i, 0, 0] if self.has_transition else NULL
         cdef int truth
         memset(theta, 0, (size + k * k) * sizeof(double))
-        if self.is_barred and isnan(self.log_counts[i]):
+        if self.has_forbidden and isnan(self.log_counts[i]):
             self.log_counts[i] = self.sums(i, theta, pairs, work, NULL, NULL)
         add(size, by, forest.theta, theta)
         for v in range(forest.n):
@@ -383,7 +383,7 @@ cdef class ChainOracle(BlockOracle):
         if self.has_transition:
             mean += dot(k * k, transition, edges)
         log_count = forest.n * log(<double> k)
-        if self.is_barred:
+        if self.has_forbidden:
             log_count = self.log_counts[i]
         soft = temperature * (log_z - log_count)
         for v in range(forest.n):
@@ -411,11 +411,11 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t size = forest.n * self.k
         cdef double* theta = work + self.front_at
         cdef double penalty
-        if self.is_barred:
+        if self.has_forbidden:
             penalty = self.penalty(i, one, work)
             memcpy(theta, work, size * sizeof(double))
-            self.bar_ends(i, penalty, theta)
-            self.barred_pairs(self.forest(i, work).edge, penalty,
+            self.forbid_ends(i, penalty, theta)
+            self.forbid_pairs(self.forest(i, work).edge, penalty,
                               theta + self.max_labels * self.k)
         return forest_front(&forest, one, self.loss_unit(i), plane)
 
@@ -440,7 +440,7 @@ cdef class ChainOracle(BlockOracle):
     cdef int log_sum(
             self, Py_ssize_t i, double* work, double* value) except -1 nogil:
         cdef Forest forest = self.forest(i, work)
-        if self.is_barred:
+        if self.has_forbidden:
             value[0] = self.sums(
                 i, work, work + self.max_labels * self.k, work, NULL, NULL)
         else:
@@ -469,28 +469,28 @@ cdef class ChainOracle(BlockOracle):
         cdef double* flipped = work + self.sums_at
         cdef double* pairs = flipped + self.k * self.k
         cdef double* room = pairs + self.k * self.k
-        cdef double* barred = work + self.barred_at
-        cdef const double* open_pairs = NULL
+        cdef double* masked = work + self.masked_at
+        cdef const double* allowed_pairs = NULL
         cdef double log_z
         forest.theta = theta
-        if self.is_barred:
-            open_pairs = &self.open_pairs[0, 0]
-            if self.has_barred_ends:
-                memcpy(barred, theta, forest.n * self.k * sizeof(double))
-                self.bar_ends(i, INFINITY, barred)
-                forest.theta = barred
+        if self.has_forbidden:
+            allowed_pairs = &self.allowed_pairs[0, 0]
+            if self.has_forbidden_ends:
+                memcpy(masked, theta, forest.n * self.k * sizeof(double))
+                self.forbid_ends(i, INFINITY, masked)
+                forest.theta = masked
             if not self.has_transition:
-                barred += self.max_labels * self.k
-                memset(barred, 0, self.k * self.k * sizeof(double))
-                forest.edge = barred
+                masked += self.max_labels * self.k
+                memset(masked, 0, self.k * self.k * sizeof(double))
+                forest.edge = masked
         if not self.has_transition:
-            return sum_product(&forest, open_pairs, room, nodes, NULL)
+            return sum_product(&forest, allowed_pairs, room, nodes, NULL)
         forest.edge = transition
         if not self.is_flipped:
-            return sum_product(&forest, open_pairs, room, nodes, edges)
+            return sum_product(&forest, allowed_pairs, room, nodes, edges)
         transpose(self.k, transition, flipped)
         forest.edge = flipped
-        log_z = sum_product(&forest, open_pairs, room, nodes, pairs)
+        log_z = sum_product(&forest, allowed_pairs, room, nodes, pairs)
         if edges != NULL:
             transpose(self.k, pairs, edges)
         return log_z

@@ -21,7 +21,7 @@ what is above a node can make up for no more than exp(NARROW) of it, so that not
 lost that counts.) All other forests are summed in the logarithmic domain, which takes an
 exponential for each pair of labels that counts: few, where scores are far apart.
 
-The scores of labels may be -inf, and pairs may be barred, which makes labelings
+The scores of labels may be -inf, and pairs may be forbidden, which makes labelings
 impossible: their probabilities are exactly zero. What comes later can then depend on a
 label however little probable it was, so that a message with an entry below LEAST that is
 not zero for want of terms goes to logarithms, too, and so does a node of a tree with such
@@ -141,7 +141,7 @@ cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcep
 
 
 cdef double sum_logarithms(
-        const Forest* forest, const double* open_pairs, double* room, double* nodes,
+        const Forest* forest, const double* allowed_pairs, double* room, double* nodes,
         double* edges) noexcept nogil:
     """The same in the logarithmic domain."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c, q
@@ -150,12 +150,12 @@ cdef double sum_logarithms(
     cdef double* up = room
     cdef double* message = up + n * k
     cdef double* row = message + n * k
-    cdef double* barred = row + k
+    cdef double* masked = row + k
     cdef double total = 0.0, value
-    if open_pairs != NULL:
+    if allowed_pairs != NULL:
         for c in range(k * k):
-            barred[c] = edge[c] if open_pairs[c] != 0.0 else -INFINITY
-        edge = barred
+            masked[c] = edge[c] if allowed_pairs[c] != 0.0 else -INFINITY
+        edge = masked
     memcpy(up, forest.theta, n * k * sizeof(double))
     for v in range(n):
         p = parent_of(forest, v)
@@ -199,7 +199,7 @@ cdef double sum_logarithms(
 
 
 cdef double sum_product(
-        const Forest* forest, const double* open_pairs, double* room, double* nodes,
+        const Forest* forest, const double* allowed_pairs, double* room, double* nodes,
         double* edges) noexcept nogil:
     """log Z of a forest, and its marginals.
 
@@ -207,8 +207,8 @@ cdef double sum_product(
     ----------
     forest : Forest
         All pairs with the same scores: its `edge_stride` is 0. Costs are not looked at.
-    open_pairs : k x k doubles, or NULL where all may be
-        0 for the pairs of labels that are barred, and 1 for the others.
+    allowed_pairs : k x k doubles, or NULL where all may be
+        0 for the pairs of labels that are forbidden, and 1 for the others.
     room : `sum_room` doubles
     nodes : n x k doubles, or NULL where log Z is all that is wanted
         Becomes the probabilities of the labels of each node.
@@ -230,10 +230,10 @@ cdef double sum_product(
             memset(edges, 0, k * k * sizeof(double))
         return sum_nodes(forest, room, nodes)
     if not is_narrow(k * k, forest.edge, &widest):
-        return sum_logarithms(forest, open_pairs, room, nodes, edges)
+        return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
     vector_exp(k * k, forest.edge, widest, factor)
-    if open_pairs != NULL:
-        vector_multiply(k * k, open_pairs, factor)
+    if allowed_pairs != NULL:
+        vector_multiply(k * k, allowed_pairs, factor)
     if forest.parent != NULL:
         memcpy(up, forest.theta, n * k * sizeof(double))
     for v in range(n):
@@ -242,23 +242,23 @@ cdef double sum_product(
         before = NULL
         if forest.parent == NULL:
             if not is_narrow(k, forest.theta + v * k, &highest):
-                return sum_logarithms(forest, open_pairs, room, nodes, edges)
+                return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
             vector_exp(k, forest.theta + v * k, highest, row)
             if v > 0:
                 before = message + (v - 1) * k
         else:
             highest = maximum(k, row)
-            if open_pairs != NULL and is_small(k, row, highest):
-                return sum_logarithms(forest, open_pairs, room, nodes, edges)
+            if allowed_pairs != NULL and is_small(k, row, highest):
+                return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
             vector_exp(k, row, highest, row)
         total += highest + log(vector_multiply_normalized(k, before, row))
         if p == n:
             continue
         vector_times(k, row, factor, message + v * k)
         total += widest
-        if open_pairs != NULL and is_lost(
+        if allowed_pairs != NULL and is_lost(
                 k, row, factor, message + v * k, &has_zeros):
-            return sum_logarithms(forest, open_pairs, room, nodes, edges)
+            return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
         if forest.parent != NULL:
             for c in range(k):
                 up[p * k + c] += log(message[v * k + c])

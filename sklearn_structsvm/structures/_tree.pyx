@@ -112,7 +112,7 @@ cdef class TreeOracle(ChainOracle):
             int* labels, double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, T = self.n_labels(i), v, c, best
         cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
-        cdef bint has_pairs = self.has_transition or self.is_barred
+        cdef bint has_pairs = self.has_transition or self.has_forbidden
         # The child's label first.
         cdef const double* pairs = work + self.flipped_at
         cdef double* table = work + self.table_at
@@ -120,9 +120,9 @@ cdef class TreeOracle(ChainOracle):
         cdef const double* column
         cdef double value, highest, unit = lam * self.loss_unit(i)
         memcpy(table, work, T * k * sizeof(double))
-        if self.is_barred:
-            self.bar_ends(i, INFINITY, table)
-            pairs = self.barred_pairs(pairs, INFINITY, work + self.barred_at)
+        if self.has_forbidden:
+            self.forbid_ends(i, INFINITY, table)
+            pairs = self.forbid_pairs(pairs, INFINITY, work + self.masked_at)
         for v in range(T):
             if unit != 0.0:
                 add(k, unit, &self.costs[y[v], 0], table + v * k)
@@ -162,16 +162,16 @@ cdef class TreeOracle(ChainOracle):
         loss[0] = self.loss(i, labels)
         return 0
 
-    cdef void bar_ends(
+    cdef void forbid_ends(
             self, Py_ssize_t i, double penalty, double* theta) noexcept nogil:
         cdef Py_ssize_t start = self.offsets[i], k = self.k, v, c
-        if not self.has_barred_ends:
+        if not self.has_forbidden_ends:
             return
         for v in range(self.n_nodes(i)):
             for c in range(k):
-                if self.is_leaf[start + v] and self.bars[k, c] != 0.0:
+                if self.is_leaf[start + v] and self.forbidden[k, c] != 0.0:
                     theta[v * k + c] -= penalty
-                if self.parents[start + v] < 0 and self.bars[c, k] != 0.0:
+                if self.parents[start + v] < 0 and self.forbidden[c, k] != 0.0:
                     theta[v * k + c] -= penalty
 
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:

@@ -190,7 +190,7 @@ class ForestStructure(NodeStructure):
         theta = theta[order]
         if self.allowed_ is not None:
             self._check_possible([x])
-            theta, transition = tables.barred(
+            theta, transition = tables.penalized(
                 self.allowed_, theta, transition, more, parents=parents
             )
         return order, theta, transition, parents
@@ -249,7 +249,7 @@ class ForestStructure(NodeStructure):
         result = []
         for x, nodes in zip(X, marginals, strict=True):
             order, parents = self._order(x)
-            benefits = tables.barred(
+            benefits = tables.penalized(
                 self.allowed_, -nodes[order] @ self.label_costs_, None, parents=parents
             )
             labels = np.empty(len(nodes), dtype=np.intp)

@@ -260,7 +260,7 @@ def forbidden_places(allowed, labels, parents):
     return bad
 
 
-def barred(allowed, theta, transition, more=0.0, *, parents=None):
+def penalized(allowed, theta, transition, more=0.0, *, parents=None):
     """Potentials of a forest in which forbidden labelings score lowest.
 
     Parameters

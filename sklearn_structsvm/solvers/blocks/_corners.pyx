@@ -8,8 +8,12 @@ does it for all blocks at once.
 import numpy as np
 
 cimport cython
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy, memmove
+
+from sklearn_structsvm._utils._memory cimport grow
+
+cdef const char* CORNER = "another corner"
 
 
 # Pairwise steps of one correction at most: it is to end once it gained most of what there
@@ -84,37 +88,20 @@ cdef class CornerSets:
         """Append a labeling with alpha 0; returns its place."""
         cdef Corners* corners = &self.sets[i]
         cdef Py_ssize_t size = self.sizes[i], c = corners.count, capacity, a
-        cdef void* grown
-        cdef double* gram
         if c == corners.capacity:
             capacity = 2 * c if c else 4
             self.reserve(capacity)
-            grown = realloc(corners.labels, capacity * size * sizeof(int))
-            if grown != NULL:
-                corners.labels = <int*> grown
-                grown = realloc(corners.alpha, capacity * sizeof(double))
-            if grown != NULL:
-                corners.alpha = <double*> grown
-                grown = realloc(corners.before, capacity * sizeof(double))
-            if grown != NULL:
-                corners.before = <double*> grown
-                grown = realloc(corners.loss, capacity * sizeof(double))
-            if grown != NULL:
-                corners.loss = <double*> grown
-                grown = realloc(corners.last_used, capacity * sizeof(long long))
-            if grown != NULL:
-                corners.last_used = <long long*> grown
-                if self.keeps_gram:
-                    grown = malloc(capacity * capacity * sizeof(double))
-            if grown == NULL:
-                with gil:
-                    raise MemoryError("no memory for another corner")
+            grow(<void**> &corners.labels, capacity * size * sizeof(int), CORNER)
+            grow(<void**> &corners.alpha, capacity * sizeof(double), CORNER)
+            grow(<void**> &corners.before, capacity * sizeof(double), CORNER)
+            grow(<void**> &corners.loss, capacity * sizeof(double), CORNER)
+            grow(<void**> &corners.last_used, capacity * sizeof(long long), CORNER)
             if self.keeps_gram:
-                gram = <double*> grown
-                for a in range(c):
-                    memcpy(gram + a * capacity, corners.gram + a * c, c * sizeof(double))
-                free(corners.gram)
-                corners.gram = gram
+                grow(<void**> &corners.gram, capacity * capacity * sizeof(double), CORNER)
+                # The last row first: none overwrites one that is still to move.
+                for a in range(c - 1, 0, -1):
+                    memmove(corners.gram + a * capacity, corners.gram + a * c,
+                            c * sizeof(double))
             corners.capacity = capacity
         memcpy(corners.labels + c * size, labels, size * sizeof(int))
         corners.alpha[c] = corners.before[c] = 0.0
@@ -125,20 +112,11 @@ cdef class CornerSets:
 
     cdef int reserve(self, Py_ssize_t most) except -1 nogil:
         """Room for a number of each of this many corners."""
-        cdef void* grown
         if most <= self.most:
             return 0
-        grown = realloc(self.values, most * sizeof(double))
-        if grown != NULL:
-            self.values = <double*> grown
-            grown = realloc(self.masses, most * sizeof(double))
-        if grown != NULL:
-            self.masses = <double*> grown
-            grown = realloc(self.coefs, most * sizeof(double))
-        if grown == NULL:
-            with gil:
-                raise MemoryError("no memory for another corner")
-        self.coefs = <double*> grown
+        grow(<void**> &self.values, most * sizeof(double), CORNER)
+        grow(<void**> &self.masses, most * sizeof(double), CORNER)
+        grow(<void**> &self.coefs, most * sizeof(double), CORNER)
         self.most = most
         return 0
 

@@ -41,10 +41,11 @@ Loose ends of the paper, and how they are settled here:
   happen is that they shrink to a point.
 """
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle, free_plane
+from sklearn_structsvm._utils._memory cimport grow
 from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
 
 cdef enum:
@@ -99,14 +100,9 @@ cdef struct Queue:
 cdef int push(Queue* queue, Angle angle) except -1 nogil:
     """Into a heap whose first angle has the largest bound."""
     cdef Py_ssize_t at = queue.count, capacity
-    cdef void* grown
     if at == queue.capacity:
         capacity = max(2 * at, 16)
-        grown = realloc(queue.angles, capacity * sizeof(Angle))
-        if grown == NULL:
-            with gil:
-                raise MemoryError("no memory for the angles of a search")
-        queue.angles = <Angle*> grown
+        grow(<void**> &queue.angles, capacity * sizeof(Angle), "the angles of a search")
         queue.capacity = capacity
     queue.count += 1
     while at > 0 and queue.angles[(at - 1) // 2].bound < angle.bound:
