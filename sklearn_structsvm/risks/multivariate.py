@@ -10,270 +10,20 @@ from numbers import Integral
 
 import numpy as np
 
-from sklearn_structsvm._contract.risk import TIE_RTOL, Risk
-from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.risks._tables import best_table
+from sklearn_structsvm.risks.sample_hinge import (
+    BalancedHinge,
+    CountedHinge,
+    ascending,
+    partial_sums,
+)
 
-# Weights that were normalized and multiplied by their sum again are whole up to this.
-WHOLE = 1e-9
-
-# Rows that stand for so many are refused: each unit takes memory.
-MAX_UNITS = 2**28
-
-# A line search ends where the value that it finds is above what it knows to be a lower
-# bound by so little, relative to the sums that they are made of; or after so many trials,
-# of which each third one halves the bracket where the others did not.
-ROUNDING = 4.0 * np.finfo(np.float64).eps
-MAX_TRIALS = 200
+# Sums over counts are zero, or not negative, up to this share of their terms.
+COUNT_RTOL = 1e-9
 
 
-class SampleHinge(Risk):
-    """Base of the losses of the whole sample, for two classes and one score per row.
-
-    A subclass says in `_plane` which labeling violates most.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-        Encoded: 1 is the positive class, 0 the negative one. Both must have weight.
-    sample_weight : array-like of shape (n_samples,) or None
-    bias : float
-    n_threads : int
-        Of the products with X.
-    """
-
-    def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
-        super().__init__(X, 1, sample_weight, bias=bias, n_threads=n_threads)
-        self.bias = bias
-        self.truth = check_codes(y, self.n_samples, 2)
-        used = self.weights > 0.0
-        self.positives = np.flatnonzero(used & (self.truth == 1))
-        self.negatives = np.flatnonzero(used & (self.truth == 0))
-        for code, rows in ((1, self.positives), (0, self.negatives)):
-            if len(rows) == 0:
-                raise ValueError(
-                    "A multivariate loss needs rows of both classes with positive "
-                    f"weight; y has none of class {code}."
-                )
-
-    def _plane(self, z, along, rtol, B):
-        """Fill the n entries of B, and return the loss of the labeling."""
-        raise NotImplementedError
-
-    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
-        """The plane of a labeling that violates most, as for every `Risk`.
-
-        Scores are tied relative to the largest one, labelings to their sums of scores.
-        """
-        B = np.empty((self.n_samples, 1)) if out is None else out
-        along = None if along is None else np.ravel(along)
-        B[:, 0] = 0.0
-        return B, float(self._plane(np.ravel(Z), along, rtol, B[:, 0]))
-
-    def value(self, Z):
-        B, offset = self.plane(Z)
-        return offset + self.dot(B, Z)
-
-    def sample_losses(self, Z):
-        """A loss of the whole sample is no sum over rows: this always raises.
-
-        Raises
-        ------
-        NotImplementedError
-        """
-        raise NotImplementedError(
-            f"{type(self).__name__} is a loss of the whole sample: no row has its own."
-        )
-
-    def dual_form(self):
-        raise TypeError(
-            f"{type(self).__name__} is a maximum over the labelings of the whole sample, "
-            "which cannot be listed for each row."
-        )
-
-    def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
-        """The step that minimizes λ/2 ||w + η d||² + R(w + η d), to rounding.
-
-        On the line R is convex and made of as many pieces as the order of the scores
-        changes, up to the number of pairs: they are not listed. Each trial asks for the
-        plane at a step. The higher of the lines at both ends of the bracket, with the
-        quadratic, bounds the function from below; where a trial is as low as the least
-        of that, it is the minimum.
-
-        Parameters
-        ----------
-        Z, along : ndarray of shape (n_samples, 1)
-            Scores of w and of d.
-        wp, pp : float
-            ⟨w, d⟩ and ⟨d, d⟩.
-        lam : float
-            λ >= 0.
-        largest : float
-            No step is longer.
-        start : float
-            A step to try first.
-
-        Returns
-        -------
-        float
-            η >= 0; `largest` where the function falls up to there.
-        """
-        if not largest >= 0.0:
-            raise ValueError(f"largest must be >= 0; got {largest}.")
-        if not 0.0 < start < np.inf:
-            raise ValueError(f"start must be positive and finite; got {start}.")
-        return _LineSearch(self, Z, along, lam * wp, lam * pp).run(start, largest)
-
-
-class _LineSearch:
-    """φ(η) = slope η + curvature/2 η² + R(Z + η D), R known by its lines."""
-
-    def __init__(self, risk, Z, along, slope, curvature):
-        self.risk, self.Z, self.along = risk, Z, along
-        self.slope, self.curvature = slope, curvature
-        self.scores, self.B = np.empty_like(Z), np.empty_like(Z)
-
-    def look(self, step):
-        """(step, height, slope, size): R(η) >= height + slope η, equal at the step.
-
-        At the start it is the steepest one; in a bracket any will do, and takes less.
-        """
-        along = self.along if step == 0.0 else None
-        scores = self.risk.moved(self.Z, self.along, step, out=self.scores)
-        B, offset = self.risk.plane(scores, along, out=self.B)
-        product = self.risk.dot(B, self.Z)
-        # What the sums are made of, whose rounding is in them.
-        parts = np.abs(self.Z[:, 0]) + step * np.abs(self.along[:, 0])
-        size = abs(offset) + float(np.abs(B[:, 0]) @ parts)
-        return step, offset + product, self.risk.dot(B, self.along), size
-
-    def rise(self, line):
-        """φ' at the line's step."""
-        return self.slope + self.curvature * line[0] + line[2]
-
-    def height(self, line, step):
-        """The quadratic with this line."""
-        return line[1] + step * (line[2] + self.slope + 0.5 * self.curvature * step)
-
-    def bottom(self, line):
-        """Where the quadratic with this line is least."""
-        falls = -(self.slope + line[2])
-        if self.curvature > 0.0:
-            return max(falls / self.curvature, 0.0)
-        return np.inf if falls > 0.0 else 0.0
-
-    def run(self, start, largest):
-        low = self.look(0.0)
-        if self.rise(low) >= 0.0:
-            return 0.0
-        # Beyond the bottom of a line that falls, R does not fall faster.
-        trial, high = min(start, self.bottom(low), largest), None
-        while True:
-            line = self.look(trial)
-            if self.rise(line) >= 0.0:
-                high = line
-                break
-            if trial >= min(self.bottom(low), largest):
-                return trial
-            low = line
-            trial = min(2.0 * trial, self.bottom(low), largest)
-            if trial <= low[0]:
-                return low[0]
-        return self.narrow(low, high)
-
-    def narrow(self, low, high):
-        before = np.inf
-        for count in range(MAX_TRIALS):
-            trial = cross = self.crossing(low, high)
-            least = max(self.height(line, cross) for line in (low, high))
-            width = high[0] - low[0]
-            if count % 3 == 2:
-                if width > 0.5 * before:
-                    trial = low[0] + 0.5 * width
-                before = width
-            elif count % 3 == 1:
-                # Where R is nearly smooth, the secant of φ' is much nearer than lines.
-                fall = -self.rise(low)
-                trial = low[0] + width * fall / (fall + self.rise(high))
-            line = self.look(trial)
-            if self.height(line, trial) <= least + ROUNDING * line[3]:
-                break
-            if not low[0] < trial < high[0]:
-                break
-            low, high = (low, line) if self.rise(line) >= 0.0 else (line, high)
-        return trial
-
-    def crossing(self, low, high):
-        """Where the higher of the two lines, with the quadratic, is least."""
-        if not high[2] > low[2]:
-            step = self.bottom(low)
-        else:
-            # Distances from `low`, which are small where the bracket is.
-            gap = low[1] - high[1] + (low[2] - high[2]) * low[0]
-            cross = low[0] + gap / (high[2] - low[2])
-            # Falls along `low` until it rises, or along `high`; else to where they cross.
-            step = min(max(self.bottom(high), cross), self.bottom(low))
-        return min(max(step, low[0]), high[0])
-
-
-class _CountedHinge(SampleHinge):
-    """A loss of counts: rows stand for whole numbers of rows.
-
-    With other weights the labeling of most violation would be a knapsack problem.
-    """
-
-    def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
-        super().__init__(X, y, sample_weight, bias=bias, n_threads=n_threads)
-        weights = check_weights(sample_weight, self.n_samples)
-        units = np.rint(weights)
-        bad = np.flatnonzero(np.abs(weights - units) > WHOLE * np.maximum(weights, 1.0))
-        if len(bad) and np.ptp(weights) > 0.0:
-            raise ValueError(
-                "sample_weight must hold integers for a loss of the contingency table, "
-                "because a weight is the number of rows that a row stands for; got "
-                f"{weights[bad[0]]} for sample {bad[0]}."
-            )
-        units = np.ones_like(units) if len(bad) else units
-        if units.sum() > MAX_UNITS:
-            raise ValueError(
-                f"sample_weight sums to {units.sum():.3g} rows, but a loss of the "
-                f"contingency table supports at most {MAX_UNITS:.3g}. Divide the "
-                "weights."
-            )
-        self.units = units.astype(np.int64)
-        self.all_single = bool((units <= 1).all())
-        self.n_positive = int(self.units[self.positives].sum())
-        self.n_negative = int(self.units[self.negatives].sum())
-
-    def _sorted(self, rows, z, along, rtol, sign):
-        """Rows by ascending sign · z, and what their units are and rise by, each."""
-        keys = sign * z[rows]
-        rises = None if along is None else sign * along[rows]
-        # Where scores are tied, those that fall fastest first: a missed positive takes
-        # its score away, and a false one, of the other sign, brings it.
-        rows = rows[_ascending(keys, rises, rtol)]
-        steps = -sign * z[rows]
-        slopes = None if along is None else -sign * along[rows]
-        if not self.all_single:
-            units = self.units[rows]
-            steps = np.repeat(steps, units)
-            slopes = None if slopes is None else np.repeat(slopes, units)
-        return rows, steps, slopes
-
-    def _fill(self, B, rows, count, value):
-        """`value` for each of the first `count` units of these rows, 0 for the others."""
-        if self.all_single:
-            B[rows[:count]] = value
-            B[rows[count:]] = 0.0
-            return
-        units = self.units[rows]
-        taken = np.clip(count - (np.cumsum(units) - units), 0, units)
-        B[rows] = value * taken
-
-
-class ConfusionHinge(_CountedHinge):
+class ConfusionHinge(CountedHinge):
     """The hinge of a loss ψ of the confusion table that is a ratio, as 1 - F is.
 
     R(w) = max over labelings y' in {0, 1}ⁿ of ψ(y, y') + σ Σ_i c_i (y'_i - y_i) ⟨w, x_i⟩
@@ -372,10 +122,10 @@ class ConfusionHinge(_CountedHinge):
         P, N = self.n_positive, self.n_negative
         corners = np.array([[1, 0, 0], [1, P, 0], [1, 0, N], [1, P, N]])
         size = float(np.abs(num) @ corners[3])
-        if abs(num[0]) > WHOLE * size or (corners @ num < -WHOLE * size).any():
+        if abs(num[0]) > COUNT_RTOL * size or (corners @ num < -COUNT_RTOL * size).any():
             self._refuse("is not zero where all labels are right, or negative elsewhere")
         num[0] = 0.0
-        if not (corners @ den > WHOLE * np.abs(den).max()).all():
+        if not (corners @ den > COUNT_RTOL * np.abs(den).max()).all():
             self._refuse("divides by zero for some labelings")
         return num, den
 
@@ -389,7 +139,7 @@ class ConfusionHinge(_CountedHinge):
             # f'' has the sign of -d (n D - d N), for the inner slopes n and d.
             n, d = self.num[inner], self.den[inner]
             bend = d * (n * D - d * N)
-            if (bend >= -WHOLE * np.abs(d) * (np.abs(n * D) + np.abs(d * N))).all():
+            if (bend >= -COUNT_RTOL * np.abs(d) * (np.abs(n * D) + np.abs(d * N))).all():
                 return outer
         return None
 
@@ -408,12 +158,12 @@ class ConfusionHinge(_CountedHinge):
             rows, steps, slopes = self._sorted(rows, z, along, rtol, sign)
             steps = share * steps
             slopes = None if slopes is None else share * slopes
-            sides.append((rows, steps, _sums(steps), slopes))
+            sides.append((rows, steps, partial_sums(steps), slopes))
         outer, inner = sides if self.outer == 1 else sides[::-1]
         order = [0, self.outer, 3 - self.outer]
         ties = ()
         if along is not None:
-            ties = _sums(outer[3]), _sums(inner[3]), rtol
+            ties = partial_sums(outer[3]), partial_sums(inner[3]), rtol
         o, i = best_table(
             outer[2],
             inner[2],
@@ -429,31 +179,7 @@ class ConfusionHinge(_CountedHinge):
         return (self.num @ loss) / (self.den @ loss)
 
 
-class _BalancedHinge(SampleHinge):
-    """Base: a common shift of the scores changes nothing, and an intercept is 0."""
-
-    def above(self, scores):
-        """How much of each row's weight a threshold is to leave above it.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        raise NotImplementedError
-
-    def gradient(self, B, out=None):
-        out = super().gradient(B, out)
-        if self.bias != 0.0:
-            # Rounding, of a sum that is zero.
-            out[-1] = 0.0
-        return out
-
-
-class TopKHinge(_BalancedHinge, _CountedHinge):
+class TopKHinge(BalancedHinge, CountedHinge):
     """The hinge of the mistakes among the k rows of the highest scores.
 
     A labeling has k positives. Of its false positives F and missed ones M, e less than
@@ -543,12 +269,12 @@ class TopKHinge(_BalancedHinge, _CountedHinge):
 
     def _sums_of_means(self, missed, false):
         """e times the means of the missed units and of the false ones."""
-        means = _sums(missed)[self.missed] / np.maximum(self.missed, 1)
-        means += _sums(false)[self.false] / np.maximum(self.false, 1)
+        means = partial_sums(missed)[self.missed] / np.maximum(self.missed, 1)
+        means += partial_sums(false)[self.false] / np.maximum(self.false, 1)
         return self.avoidable * means
 
 
-class RocAucHinge(_BalancedHinge):
+class RocAucHinge(BalancedHinge):
     """The hinge of the area above the ROC curve: of the pairs in the wrong order.
 
     R(w) = Σ_ij s_i s_j max(0, 1 - ⟨w, x_i - x_j⟩) / Σ_ij s_i s_j
@@ -598,7 +324,7 @@ class RocAucHinge(_BalancedHinge):
     def _plane(self, z, along, rtol, B):
         margins = z[self.rows] - self.is_positive
         rises = None if along is None else along[self.rows]
-        order = _ascending(margins, rises, rtol)
+        order = ascending(margins, rises, rtol)
         raw, is_positive = self.raw[order], self.is_positive[order]
         # A pair is violated where its negative comes after its positive.
         positive = np.cumsum(np.where(is_positive, raw, 0.0))
@@ -606,25 +332,3 @@ class RocAucHinge(_BalancedHinge):
         shares = self.pair_share * raw
         B[self.rows[order]] = np.where(is_positive, -shares * negative, shares * positive)
         return float(shares[is_positive] @ negative[is_positive])
-
-
-def _ascending(keys, rises, rtol):
-    """Sort order of the keys; ties within rtol are broken by their slopes."""
-    order = np.argsort(keys)
-    if rises is None or len(order) < 2:
-        return order
-    ordered = keys[order]
-    tol = rtol * (1.0 + max(-ordered[0], ordered[-1]))
-    starts = np.diff(ordered) > tol
-    if starts.all():
-        return order
-    run = np.concatenate([[0], np.cumsum(starts)])
-    tied = np.flatnonzero(~np.append(starts, True) | ~np.append(True, starts))
-    some = order[tied]
-    order[tied] = some[np.lexsort((rises[some], run[tied]))]
-    return order
-
-
-def _sums(steps):
-    """0, and the sums of the first 1, 2, ... steps."""
-    return np.concatenate([[0.0], np.cumsum(steps)])
