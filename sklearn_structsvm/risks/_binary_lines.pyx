@@ -32,7 +32,7 @@ cdef extern from "risks/_scan_binary.h" nogil:
 
 
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
-cdef double ROUNDING = 8.0 * 2.220446049250313e-16
+cdef double SLOPE_ROUNDING = 8.0 * 2.220446049250313e-16
 
 # The bracket comes from this many examples, where there are at least that many times
 # more, and holds the minimum unless the sample's slopes err by more than this many times
@@ -43,8 +43,8 @@ cdef double STANDARD_ERRORS = 3.0
 
 # Where it does not hold it, this many other brackets are tried, further on by this
 # factor.
-cdef int MAX_TRIALS = 4
-cdef double GROWTH = 4.0
+cdef int MAX_BRACKETS = 4
+cdef double BRACKET_GROWTH = 4.0
 
 # What a block of examples adds up to: derivatives at both ends, their sizes, and the
 # derivatives of those whose breakpoint is not between the ends.
@@ -125,7 +125,7 @@ cdef class BinaryLines(Hinge):
         lower, upper = self.bracket(Z, along, slope, curvature, largest)
         sums = np.empty((n_blocks, N_SUMS))
         rows, counts = np.empty(n, dtype=np.intp), np.empty(n_blocks, dtype=np.intp)
-        for _trial in range(MAX_TRIALS):
+        for _trial in range(MAX_BRACKETS):
             if not 0.0 <= lower < upper < INFINITY:
                 return NAN
             for b in prange(
@@ -142,22 +142,22 @@ cdef class BinaryLines(Hinge):
                 size_upper += sums[b, 3]
                 settled += sums[b, 4]
             size = max(size, size_upper)
-            tol = ROUNDING * (fabs(slope) + size + curvature * lower)
+            tol = SLOPE_ROUNDING * (fabs(slope) + size + curvature * lower)
             if slope + curvature * lower + at_lower >= -tol:
                 if lower == 0.0:
                     return 0.0
                 lower, upper = 0.0, lower
                 continue
-            tol = ROUNDING * (fabs(slope) + size + curvature * upper)
+            tol = SLOPE_ROUNDING * (fabs(slope) + size + curvature * upper)
             if slope + curvature * upper + at_upper < -tol:
-                lower, upper = upper, min(GROWTH * upper, largest)
+                lower, upper = upper, min(BRACKET_GROWTH * upper, largest)
                 continue
             for b in range(n_blocks):
                 for j in range(counts[b]):
                     rows[m] = rows[b * BLOCK + j]
                     m += 1
             slope += settled
-            tol = ROUNDING * (fabs(slope) + size + curvature * lower)
+            tol = SLOPE_ROUNDING * (fabs(slope) + size + curvature * lower)
             return self.select(
                 Z, along, rows[:m], slope, curvature, lower, upper, tol)
         return NAN

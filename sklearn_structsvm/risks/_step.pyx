@@ -10,7 +10,7 @@ from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge, slopes
 from sklearn_structsvm.risks._segments cimport select_step
 
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
-cdef double ROUNDING = 8.0 * 2.220446049250313e-16
+cdef double SLOPE_ROUNDING = 8.0 * 2.220446049250313e-16
 
 # Examples are scanned again until so few are left open that to cut each of them into
 # segments costs less.
@@ -160,8 +160,8 @@ cdef class LineSearch:
         for _scan in range(MAX_SCANS):
             with nogil:
                 self.scan(first, second, &g1, &g2)
-            tol1 = ROUNDING * (fabs(slope) + self.size + curvature * first)
-            tol2 = ROUNDING * (fabs(slope) + self.size + curvature * second)
+            tol1 = SLOPE_ROUNDING * (fabs(slope) + self.size + curvature * first)
+            tol2 = SLOPE_ROUNDING * (fabs(slope) + self.size + curvature * second)
             rise = slope + curvature * first
             g1.left += rise
             g1.right += rise
@@ -226,7 +226,7 @@ cdef class LineSearch:
         if not lower < upper:
             return upper
         slope += self.settled
-        tol = ROUNDING * (fabs(slope) + self.size + curvature * lower)
+        tol = SLOPE_ROUNDING * (fabs(slope) + self.size + curvature * lower)
         starts, etas, steps = self.hinge.segment(
             self.Z, self.along, lower, upper, np.asarray(self.rows[:self.m]),
             self.n_threads)

@@ -17,7 +17,7 @@ CHUNK_OF_CALLBACKS = 1
 # fits to features from 1e-10 to 1e18 and C from 1e-12 to 1e12 it was below 1e-12; scores
 # in float32, as an LMO may have them, have u = 6e-8. A wrong oracle is wrong in the first
 # digits.
-ROUNDING = 1e-6
+GAP_ROUNDING = 1e-6
 
 # The same of mixtures, whose metric may be zero but for rounding: shares of the sample
 # are of size one.
@@ -158,7 +158,7 @@ class History:
         if not is_mixture or row["constraint_violation"] <= 0.0:
             lowest_gap = min(lowest_gap, row["dual_gap"])
         rounding = max(
-            ROUNDING * self.scale,
+            GAP_ROUNDING * self.scale,
             ROUNDING_OF_TERMS * terms,
             is_mixture * ROUNDING_OF_SHARES,
         )

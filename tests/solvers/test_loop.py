@@ -13,7 +13,7 @@ from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
 from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
 from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.split_fw import run_split_fw
-from sklearn_structsvm.solvers.loop import ROUNDING, History
+from sklearn_structsvm.solvers.loop import GAP_ROUNDING, History
 
 WRONG = "below zero by more than rounding"
 
@@ -36,16 +36,16 @@ def test_a_bound_above_the_objective_is_an_error_at_any_scale(scale):
 @pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
 def test_rounding_is_none(scale):
     history = History()
-    history.note(row(scale, scale * (1.0 + 0.5 * ROUNDING)), None)
+    history.note(row(scale, scale * (1.0 + 0.5 * GAP_ROUNDING)), None)
     # The scale is that of what there was before, too.
-    history.note(row(0.0, 0.5 * ROUNDING * scale), None)
+    history.note(row(0.0, 0.5 * GAP_ROUNDING * scale), None)
     assert len(history.rows) == 2
 
 
 def test_the_lowest_gap_of_an_example_counts_alone():
     with pytest.raises(ValueError, match=f"gap is -0.01, {WRONG}"):
         History().note(row(1.0, 0.5), None, -0.01)
-    History().note(row(1.0, 0.5), None, -0.1 * ROUNDING)
+    History().note(row(1.0, 0.5), None, -0.1 * GAP_ROUNDING)
 
 
 def test_rounding_of_terms_that_cancel_is_none():

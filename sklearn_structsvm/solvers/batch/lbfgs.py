@@ -12,7 +12,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 from sklearn_structsvm.solvers.loop import run_passes
 
 # Of a difference between two values of an objective, as a share of it.
-ROUNDING = 1e-13
+VALUE_ROUNDING = 1e-13
 
 
 def run_lbfgs(
@@ -113,7 +113,7 @@ class RegularizedLogLoss:
         gap = 0.5 * gradient.dot(gradient) / self.lam
         self.dual_objective = max(self.dual_objective, value - gap)
         # A difference is no smaller than its rounding.
-        self.gap = min(gap, value - self.dual_objective + ROUNDING * abs(value))
+        self.gap = min(gap, value - self.dual_objective + VALUE_ROUNDING * abs(value))
 
     def probe(self, direction, step):
         """P(w + η p), and its slope along p there."""
@@ -124,7 +124,7 @@ class RegularizedLogLoss:
     def gains(self):
         """Whether it is better where it was probed last, but for rounding."""
         _, value, gradient = self.probed
-        if value < self.value - ROUNDING * abs(self.value):
+        if value < self.value - VALUE_ROUNDING * abs(self.value):
             return True
         return gradient @ gradient < self.gradient @ self.gradient
 

@@ -19,12 +19,12 @@ ENOUGH = 0.5
 # refused.
 MAX_PRODUCTS = 1000
 SHRINK = 0.5
-MAX_TRIALS = 60
+MAX_HALVINGS = 60
 
 # Share of the decrease that the slope promises, which a step must make; and the share of
 # the objective below which that decrease is lost in its rounding.
 SUFFICIENT_DECREASE = 1e-4
-ROUNDING = 1e-13
+DECREASE_ROUNDING = 1e-13
 
 # With at most so many features that are dense, the Hessian of each score is inverted, to
 # precondition. It is that of every so-manieth example, this many for each feature: more
@@ -163,9 +163,9 @@ class NewtonSteps:
         slope = float(self.gradient @ direction)
         if not slope < 0.0:
             return False
-        is_rounding = -slope <= ROUNDING * abs(self.value)
+        is_rounding = -slope <= DECREASE_ROUNDING * abs(self.value)
         step = 1.0
-        for _ in range(MAX_TRIALS):
+        for _ in range(MAX_HALVINGS):
             w = self.weights + step * direction
             scores = self.scores + step * along
             value = self._value(w, scores)

@@ -25,7 +25,7 @@ SHRINK = 0.5
 SHARES = np.array([0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
 
 # Refusals in a row, after which what is left is rounding.
-MAX_TRIALS = 60
+MAX_HALVINGS = 60
 
 
 def run_owlqn(
@@ -259,7 +259,7 @@ class OrthantSteps(RestartedSteps):
         w = objective.weights
         signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
         slopes = objective.smooth_gradient + objective.lam * signs
-        for _ in range(MAX_TRIALS):
+        for _ in range(MAX_HALVINGS):
             target = w + step * direction
             target[target * signs <= 0.0] = 0.0
             promised = float(slopes @ (target - w))

@@ -15,7 +15,7 @@ from sklearn_structsvm.solvers.qp._projection import (
 
 # An estimate of the Lipschitz constant that proves too small is replaced by the curvature
 # that it met, and this much more.
-GROWTH = 1.1
+LIPSCHITZ_GROWTH = 1.1
 
 # The next iteration tries this share of the estimate, as long as the last curvature
 # allows it.
@@ -32,7 +32,7 @@ LEAST_LIPSCHITZ = 1e-200
 SAME_CURVATURE = 1e-9
 
 # What Σ p y α is known to, as a share of Σ p.
-ROUNDING = 1e-9
+BALANCE_ROUNDING = 1e-9
 
 
 def run_pragam(
@@ -114,7 +114,7 @@ def run_pragam(
     (2.0, 1.5, 0.02)
     """
     dual = make_dual(risk, fit_intercept)
-    method = ExcessiveGap(risk, lam, dual, lipschitz)
+    method = EuclideanExcessiveGap(risk, lam, dual, lipschitz)
     return run_passes(
         lambda deadline: method.improve(),
         lambda done: (method.row(), method.weights),
@@ -184,7 +184,7 @@ class Box:
         if not self.fit_intercept:
             return 0.0
         missing = abs(float(self.balance @ alpha))
-        return abs(intercept) * missing if missing <= ROUNDING else np.inf
+        return abs(intercept) * missing if missing <= BALANCE_ROUNDING else np.inf
 
     def primal(self, scores):
         """R at the scores, and the intercept that minimizes it."""
@@ -274,7 +274,7 @@ class Pairs(_Simplices):
         )
 
 
-class ExcessiveGap:
+class EuclideanExcessiveGap:
     """w_k and α_k with λ/2 ||w_k||² + R_μ(w_k) <= D(α_k).
 
     R_μ is the risk with μ/2 Σ_i p_i ||α_i - center_i||² taken off its dual values; where
@@ -341,7 +341,7 @@ class ExcessiveGap:
             )
         if self.met <= self.lipschitz * (1.0 + SAME_CURVATURE):
             return True
-        self.lipschitz = GROWTH * self.met
+        self.lipschitz = LIPSCHITZ_GROWTH * self.met
         return False
 
     def accept(self):

@@ -20,7 +20,7 @@ DIRECTION_TOL = 1e-5
 MAX_DIRECTIONS = 20
 
 # How many times k_max are tried before none of descent is taken to exist.
-PATIENCE = 10
+DIRECTION_PATIENCE = 10
 
 # ⟨s, y⟩ / ⟨y, y⟩ of a pair is at least this, so that B stays positive definite.
 MIN_CURVATURE = 1e-8
@@ -30,9 +30,9 @@ MIN_CURVATURE = 1e-8
 LEAST_PRODUCT = 1e-280
 
 # Constants of the inexact line search: those of the paper's toy example.
-SUFFICIENT_DECREASE = 1e-3
+WOLFE_DECREASE = 1e-3
 CURVATURE = 0.8
-MAX_TRIALS = 100
+MAX_WOLFE_TRIALS = 100
 
 
 class Objective(ABC):
@@ -120,7 +120,7 @@ def update_pair(inverse, step, change):
 
 
 def descent_direction(
-    objective, multiply, *, tol=DIRECTION_TOL, max_directions, patience=PATIENCE
+    objective, multiply, *, tol=DIRECTION_TOL, max_directions, patience=DIRECTION_PATIENCE
 ):
     """Minimize the model ½ pᵀ B⁻¹ p + sup ⟨g, p⟩ over directions p, approximately.
 
@@ -199,11 +199,11 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     """
     low, high, step = 0.0, np.inf, first
     start = objective.value
-    for _ in range(MAX_TRIALS):
+    for _ in range(MAX_WOLFE_TRIALS):
         value, slope_there = objective.probe(direction, step)
         # A convex function has fallen by at least -step · slope_there, which can be told
         # where its values agree but for rounding.
-        least_slope = SUFFICIENT_DECREASE * slope
+        least_slope = WOLFE_DECREASE * slope
         if value > start + step * least_slope and slope_there > least_slope:
             high = step
         elif slope_there < CURVATURE * slope:
@@ -262,7 +262,7 @@ class QuasiNewtonSteps(RestartedSteps):
         direction_tol=DIRECTION_TOL,
         max_directions=MAX_DIRECTIONS,
         full_matrix=False,
-        patience=PATIENCE,
+        patience=DIRECTION_PATIENCE,
     ):
         self.objective = objective
         self.patience = patience

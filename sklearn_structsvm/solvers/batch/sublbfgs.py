@@ -7,9 +7,9 @@ from sklearn_structsvm.solvers.batch.ocas import REFRESH_SCORES, OcasSteps
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes, make_bundle
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
+    DIRECTION_PATIENCE,
     DIRECTION_TOL,
     MAX_DIRECTIONS,
-    PATIENCE,
     Objective,
     QuasiNewtonSteps,
 )
@@ -208,7 +208,7 @@ def run_sublbfgs(
             max_directions=max_directions,
             full_matrix=full_matrix,
             # Bundle steps take over where no direction of descent is found.
-            patience=1 if hybrid else PATIENCE,
+            patience=1 if hybrid else DIRECTION_PATIENCE,
         )
         return _Certified(objective, steps, hybrid, **known)
 

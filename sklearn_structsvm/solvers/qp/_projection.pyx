@@ -30,7 +30,7 @@ cdef extern from "solvers/qp/_simplex.h" nogil:
     void simplex_project(Py_ssize_t n, double* x) noexcept
 
 # Sums over the variables are known to this share of the size of their terms.
-cdef double ROUNDING = 1e-12
+cdef double SUM_ROUNDING = 1e-12
 
 # A kink is known to this share of what it is the difference of.
 cdef double KINK_ROUNDING = 8 * DBL_EPSILON
@@ -124,7 +124,7 @@ cdef int prepare(Box* box, Py_ssize_t* count, Py_ssize_t* culprit) noexcept nogi
         size += fabs(box.top[i]) if box.top[i] < INFINITY else 0.0
         box.items[count[0]] = i
         count[0] += 1
-    if box.total < least - ROUNDING * size or box.total > most + ROUNDING * size:
+    if box.total < least - SUM_ROUNDING * size or box.total > most + SUM_ROUNDING * size:
         return INFEASIBLE
     return FINE
 

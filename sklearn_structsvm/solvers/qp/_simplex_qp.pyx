@@ -67,7 +67,7 @@ cdef double DEPENDENT = 100.0
 cdef double SHORTER = 0.25
 
 # Entries of the gradient are known up to this multiple of the rounding of their terms.
-cdef double ROUNDING = 8.0
+cdef double GRADIENT_ROUNDING = 8.0
 
 # Steps of iterative refinement on one support. The first one is the minimizer already,
 # up to rounding that a nearly singular factor has blown up.
@@ -508,12 +508,12 @@ cdef class SimplexQP:
         for j in range(m):
             # |⟨a_j, a_k⟩| <= ‖a_j‖ ‖a_k‖, relative to which G is known. Offsets, and
             # what is reported, are doubles.
-            self.noise[j] = ROUNDING * (
+            self.noise[j] = GRADIENT_ROUNDING * (
                 EPS * fabs(self.b[j]) + self._eps() * length * sqrt(self.square(j)))
             slope += self.alpha.hi[j] * self.grad.hi[j]
             square += self.alpha.hi[j] * (self.grad.hi[j] + self.b[j])
             self.mean_noise += self.alpha.hi[j] * self.noise[j]
-        self.mean_noise += ROUNDING * EPS * fabs(square)
+        self.mean_noise += GRADIENT_ROUNDING * EPS * fabs(square)
         self.slope = slope
         self.is_current = True
         return slope

@@ -11,9 +11,9 @@ from sklearn.svm import SVC
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.pragam import (
     DECAY,
-    GROWTH,
+    LIPSCHITZ_GROWTH,
     Box,
-    ExcessiveGap,
+    EuclideanExcessiveGap,
     make_dual,
     run_pragam,
 )
@@ -74,7 +74,7 @@ def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
     L = lipschitz_constant(problem, lam)
     risk = problem.risk
     dual = make_dual(risk, fit_intercept)
-    method = ExcessiveGap(risk, lam, dual, L if fixed else None)
+    method = EuclideanExcessiveGap(risk, lam, dual, L if fixed else None)
     for k in range(300):
         value = dual_value(method)
         scale = 1e-12 * (1.0 + abs(value))
@@ -82,10 +82,12 @@ def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
         primal = 0.5 * lam * method.w @ method.w + dual.primal(method.scores)[0]
         assert value - scale <= primal <= value + method.mu * dual.radius + scale
         bound = 4.0 * L * dual.radius / ((k + 1) * (k + 2))
-        assert method.mu * dual.radius <= (1.0 if fixed else GROWTH) * bound * (1 + 1e-9)
+        assert method.mu * dual.radius <= (1.0 if fixed else LIPSCHITZ_GROWTH) * bound * (
+            1 + 1e-9
+        )
         assert primal - value <= bound + scale
         method.improve()
-    assert method.lipschitz <= (1.0 if fixed else GROWTH) * L * (1.0 + 1e-9)
+    assert method.lipschitz <= (1.0 if fixed else LIPSCHITZ_GROWTH) * L * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("lam", [0.1, 0.01])
@@ -154,8 +156,8 @@ def test_an_estimate_that_is_too_small_is_replaced():
     problem, lam = random_batch("multiclass"), 0.05
     risk = problem.risk
     L = lipschitz_constant(problem, lam)
-    method = ExcessiveGap(risk, lam, make_dual(risk), 1e-9 * L)
-    assert 1e-3 * L <= method.mu <= GROWTH * L
+    method = EuclideanExcessiveGap(risk, lam, make_dual(risk), 1e-9 * L)
+    assert 1e-3 * L <= method.mu <= LIPSCHITZ_GROWTH * L
     tried = []
     for _ in range(50):
         before = method.lipschitz
@@ -208,7 +210,7 @@ def test_the_dual_point_is_feasible_and_its_value_no_higher_at_any_scale(
     problem.X *= rng.choice([0.0, 10.0 ** rng.uniform(-200, 50)])
     lam = 10.0 ** rng.uniform(-20, 200)
     dual = make_dual(problem.risk, fit_intercept)
-    method = ExcessiveGap(problem.risk, lam, dual, None)
+    method = EuclideanExcessiveGap(problem.risk, lam, dual, None)
     best = -np.inf
     for _ in range(4):
         alpha = method.alpha
@@ -270,11 +272,11 @@ def test_many_iterations_leave_the_estimate_below_the_constant():
     weights = new_rng(1).uniform(0.0, 2.0, 40)
     weights[::7] = 0.0
     problem, lam = random_batch("binary", weights=weights, ties=True), 0.01
-    method = ExcessiveGap(problem.risk, lam, make_dual(problem.risk), None)
+    method = EuclideanExcessiveGap(problem.risk, lam, make_dual(problem.risk), None)
     L = lipschitz_constant(problem, lam)
     for _ in range(3000):
         method.improve()
-        assert method.lipschitz <= GROWTH * L
+        assert method.lipschitz <= LIPSCHITZ_GROWTH * L
     assert method.objective - method.dual_objective <= method.mu * method.dual.radius
 
 
