@@ -317,6 +317,8 @@ cdef class ExactAscent(ProximalIterate):
         check_shape("w", w, self.w.shape[0])
         found = np.zeros((self.rows.n_rows, self.k))
         cdef double[:, ::1] theta = found
+        if not np.any(w):
+            return found
         for b in prange(n, nogil=True, num_threads=max(1, min(n_threads, n)),
                         schedule="static"):
             rows_scores(&self.rows.view, blocks[b], &w[0], self.k, &theta[blocks[b], 0])

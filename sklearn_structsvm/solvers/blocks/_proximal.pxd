@@ -2,8 +2,9 @@ cdef class ProximalIterate:
     cdef readonly double lam, kappa
     # How far the oracle's bounds of the last check are above what it found.
     cdef public double bound_excess
-    # The best weights that planes have led to, or None.
-    cdef public object best_weights
+    # The best weights that planes have led to, or None, and H(w) there.
+    cdef readonly object best_weights
+    cdef double best_hinge
     # v, and w = clip(v), which without bounds is the same array.
     cdef double[::1] v, w
     # The center z, and w at the last center; empty as long as κ is 0.

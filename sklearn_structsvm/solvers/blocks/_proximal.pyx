@@ -55,6 +55,7 @@ cdef class ProximalIterate:
         self.kappa = 0.0
         self.bound_excess = 0.0
         self.best_weights = None
+        self.best_hinge = np.nan
         self.v = np.zeros(n_weights)
         self.w = self.v
         self.z = self.w_before = np.zeros(0)
@@ -115,6 +116,28 @@ cdef class ProximalIterate:
                     away = min(max(u, self.lower[j]), self.upper[j]) - u
                     gap -= away * away
         return 0.5 * self.lam * gap
+
+    def keep_weights(self, weights, double objective=float("nan")):
+        """Take these, which nothing changes, for the best weights so far, or None."""
+        self.best_weights = weights
+        if weights is not None:
+            self.best_hinge = objective - 0.5 * self.lam * weights.dot(weights)
+
+    def better_weights(self, double objective, double slack, int n_threads=1):
+        """(w, P(w)) of the best weights so far, or None where they will not do.
+
+        They are to be better than `objective`, or worse by at most the `slack`.
+        """
+        best = self.best_weights
+        if best is None:
+            return None, objective
+        if np.isnan(self.best_hinge):
+            self.best_hinge = self.hinge(best, n_threads=n_threads)
+        there = self.best_hinge + 0.5 * self.lam * best.dot(best)
+        if there < objective or there - objective <= slack:
+            return best, there
+        self.keep_weights(None)
+        return None, objective
 
     # ------------------------------------------------------------------- parts
 
@@ -201,9 +224,9 @@ cdef class ProximalIterate:
 
     def restore_primal(self, state):
         """From such a state; v is to be Aα."""
-        self.best_weights = None
+        self.keep_weights(None)
         if "best" in state:
-            self.best_weights = np.array(self.v)
+            self.keep_weights(np.array(self.v))
             restore("best", self.best_weights, state["best"])
         if "center" not in state:
             return

@@ -240,14 +240,15 @@ def run_bcfw(
     )
     # Gaps that parts elsewhere have seen are those of weights of their own.
     is_remote = team is not None
-    planes = Planes(iterate, forecast, accelerator, n_threads, has_planes)
+    turns = accelerator, n_threads, has_planes
+    planes = Planes(iterate, forecast, *turns, is_costly=is_costly(iterate))
 
     def move(deadline):
         if iterate.bound_excess > 0.0 and not planes.has_turn:
             gap = iterate.gap + iterate.proximal_gap()
             if gap - iterate.bound_excess <= tol < gap and not planes.begin_at_last():
                 # Of w this is so, and not of others whose bounds are lower.
-                iterate.best_weights = None
+                iterate.keep_weights(None)
                 return "stalled"
         if planes.has_turn:
             planes.make_pass()
@@ -317,7 +318,7 @@ def make_corrected_pass(iterate, sampling, rng, deadline=np.inf, team=None):
         make_passes_at_hand(iterate, rng, deadline, team)
         return
     draws = _draw(iterate, sampling, rng)
-    n_parts = CORRECTIONS_OF_COSTLY_PASS if _is_costly(iterate) else 1
+    n_parts = CORRECTIONS_OF_COSTLY_PASS if is_costly(iterate) else 1
     for part in np.array_split(draws, n_parts):
         _make_steps(iterate, sampling, part, deadline)
         make_passes_at_hand(iterate, rng, deadline)
@@ -325,7 +326,7 @@ def make_corrected_pass(iterate, sampling, rng, deadline=np.inf, team=None):
             return
 
 
-def _is_costly(iterate):
+def is_costly(iterate):
     """Whether calls of the oracle are what counts."""
     if not iterate.is_corrective:
         return False
@@ -343,9 +344,9 @@ def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
     """Corrections over the labelings at hand, where that is what the iterate makes."""
     if not iterate.is_corrective:
         return
-    is_costly = _is_costly(iterate)
+    must_spare_calls = is_costly(iterate)
     n_passes, enough = PASSES_AT_HAND, 0.0
-    if is_costly:
+    if must_spare_calls:
         n_passes = iterate.most_passes_at_hand
         enough = SHARE_AT_HAND * (iterate.known_gap - iterate.proximal_gap())
     make = partial(_make_pass_at_hand, iterate, iterate.movable_blocks)
@@ -357,7 +358,7 @@ def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
             return
         if gap <= enough:
             break
-    if is_costly:
+    if must_spare_calls:
         n_next = 2 * n_passes if gap <= enough else n_passes // 2
         n_next = min(max(n_next, PASSES_AT_HAND), MOST_PASSES_AT_HAND)
         iterate.most_passes_at_hand = n_next
@@ -402,16 +403,10 @@ def certify(iterate, average=False, tol=0.0, n_threads=1):
         hinge = iterate.hinge(weights, n_threads=n_threads)
         gap = hinge - loss + iterate.lam * v.dot(weights)
     objective = 0.5 * iterate.lam * weights.dot(weights) + hinge
-    best = iterate.best_weights
+    best, there = iterate.better_weights(objective, tol - gap, n_threads)
     if best is not None:
-        there = iterate.hinge(best, n_threads=n_threads)
-        there += 0.5 * iterate.lam * best.dot(best)
-        at_best = gap - (objective - there)
-        if there < objective or at_best <= tol:
-            gap = at_best
-            weights, objective = best.copy(), there
-        else:
-            iterate.best_weights = None
+        gap -= objective - there
+        weights, objective = best.copy(), there
     row = {
         "objective": objective,
         "dual_objective": objective - gap,

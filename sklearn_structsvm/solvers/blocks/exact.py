@@ -146,14 +146,11 @@ def certify(ascent, tol=0.0, n_threads=1):
     gap += ascent.proximal_gap()
     weights = ascent.weights
     objective = _objective(ascent, weights, hinge)
-    average, best = ascent.average_weights, ascent.best_weights
+    average = ascent.average_weights
+    best, there = ascent.better_weights(objective, tol - gap, n_threads)
     if best is not None:
-        there = _objective(ascent, best, ascent.hinge(best, n_threads))
-        at_best = gap - (objective - there)
-        if there < objective or at_best <= tol:
-            gap, weights, objective = at_best, best, there
-        else:
-            ascent.best_weights = None
+        gap -= objective - there
+        weights, objective = best, there
     if gap > tol and average is not None:
         there = _objective(ascent, average, ascent.hinge(average, n_threads))
         if there < objective:

@@ -16,6 +16,8 @@ s is doubled where that improved W and halved where not. So each plane is a chec
 true gap, too.
 """
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_structsvm.solvers.qp.bundle import Bundle
@@ -98,18 +100,35 @@ class Mixture:
 
     def take(self):
         """Take a plane, and move to the best mixture; False where the dual stays."""
-        place = self.n_cuts % self.cuts.kept
-        try:
-            self._add(place, *self.cuts.take(self.iterate.weights, place))
-            self.n_cuts += 1
-            is_moved = self._mix()
-        except PlanesLost:
-            self.forget()
-            return False
+        is_moved = self._move(partial(self.cuts.take, self.iterate.weights))
         if not is_moved:
             # The plane does not cut w off, from which one at w itself will.
             self.cuts.step = 1.0
         return is_moved
+
+    def take_at_hand(self):
+        """The same at w, of the labelings at hand: what they let gain at most before."""
+        iterate = self.iterate
+        w, before = iterate.weights.copy(), iterate.dual_objective
+        values = []
+
+        def cut(place):
+            hinge, *plane = iterate.take_plane(w, place, self.cuts.kept, at_hand=True)
+            values.append(0.5 * iterate.lam * w.dot(w) + hinge)
+            return plane
+
+        return values[0] - before if self._move(cut) else 0.0
+
+    def _move(self, cut):
+        """Move to the best mixture with one more plane, that of `cut`(its place)."""
+        place = self.n_cuts % self.cuts.kept
+        try:
+            self._add(place, *cut(place))
+            self.n_cuts += 1
+            return self._mix()
+        except PlanesLost:
+            self.forget()
+            return False
 
     def _add(self, place, plane, offset):
         bundle = self.bundle
@@ -211,8 +230,11 @@ class _SearchedCuts:
     def take(self, w, place):
         """Search from W toward w; the plane, held at this place."""
         ascent, lam = self.ascent, self.ascent.lam
-        scores = ascent.scores(w, self.n_threads)
-        change, along = w - self.best, scores - self.at_best
+        change = w - self.best
+        scores = self.at_best
+        if change.any():
+            scores = ascent.scores(w, self.n_threads)
+        along = scores - self.at_best
         product, norm = lam * self.best.dot(change), lam * change.dot(change)
 
         def slope(t):

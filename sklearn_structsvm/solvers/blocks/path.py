@@ -7,6 +7,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks.bcfw import (
     certify,
+    is_costly,
     make_acceleration,
     make_corrected_pass,
     make_pass,
@@ -154,7 +155,7 @@ class _Steps:
         """For the λ that is next; those of the last one serve there, too."""
         forecast = GapForecast(self.iterate, target, self.certify)
         if self.planes is None:
-            args = self.n_threads, self.has_planes, True
+            args = self.n_threads, self.has_planes, True, is_costly(self.iterate)
             return Planes(self.iterate, forecast, self.accelerator, *args)
         self.planes.restart(forecast, self.accelerator)
         return self.planes

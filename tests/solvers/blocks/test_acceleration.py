@@ -193,6 +193,37 @@ def test_what_brings_less_than_plain_steps_is_given_up(accelerated, is_lost, on_
         assert were_accelerated.count(True) == acceleration.TRIAL
 
 
+def test_momentum_ends_where_the_gap_rises():
+    iterate = Scripted(0.9, 0.5)
+    accelerator = Acceleration(iterate, 1e-9, passes_per_step=1, at_once=True)
+    betas = []
+    iterate.extrapolate = betas.append
+    for gap in (1.0, 0.5, 0.6, 0.7, 0.4):
+        iterate.known_gap = gap
+        accelerator.after_pass()
+    full = (1.0 - np.sqrt(0.1)) / (1.0 + np.sqrt(0.1))
+    # After a rise, the next gap is the first of new momentum.
+    assert betas == pytest.approx([full, full, 0.0, full, full])
+
+
+def test_a_trial_that_won_much_goes_on_with_a_nearer_center():
+    """The ratio is 100 at first; 1e-2 of the gap is left, and nothing gained any more."""
+    iterate = Scripted(0.9, 1.0)
+    accelerator = Acceleration(iterate, 1e-9, largest_ratio=100.0, on_trial=True)
+    while iterate.kappa == 0.0:
+        iterate.make_pass()
+        accelerator.after_pass()
+    ratios = []
+    iterate.known_gap *= 1e-2
+    while iterate.kappa > 0.0:
+        ratios.append(1.0 + iterate.kappa / iterate.lam)
+        iterate.make_pass()
+        accelerator.after_pass()
+    first = ratios[0]
+    assert first > acceleration.RATIO
+    assert ratios[-1] == pytest.approx(max(0.3 * first, acceleration.RATIO))
+
+
 @pytest.mark.parametrize(
     "options", [{"sampling": "gap"}, {"average": True}, {"algorithm": "batch"}]
 )

@@ -17,6 +17,7 @@ from _problems import (
 from _references import visits
 from _seeds import new_rng, new_seed
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.preprocessing import PolynomialFeatures
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
 from sklearn_structsvm.datasets import make_chains
@@ -26,7 +27,11 @@ from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.exact import run_exact
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast, passes_at_pace
-from sklearn_structsvm.solvers.blocks.mixture import SEARCH_RTOL, minimize_on_segment
+from sklearn_structsvm.solvers.blocks.mixture import (
+    SEARCH_RTOL,
+    Mixture,
+    minimize_on_segment,
+)
 from sklearn_structsvm.solvers.blocks.planes import IDLE, Planes
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -350,7 +355,7 @@ def test_a_path_over_raw_columns_is_complete(name):
     path = bcfw_path(
         X, y, structure=structure, min_lambda=0.005, max_iter=1000, random_state=0
     )
-    assert path.lambdas[-1] <= 0.005
+    assert path.end <= 0.005
     assert path.gaps.max() <= path.eps
     # The certificates are those of the weights returned, also between two breakpoints.
     structure.fit(X, y, bias=1.0)
@@ -393,11 +398,63 @@ def test_raw_rows_of_dask_arrays_converge_by_default(name):
     assert model.n_iter_ <= 300
 
 
-def test_raw_rows_of_python_structures_converge_by_default():
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_planes_that_get_on_well_are_not_ended(C):
+    """100 weights of chains, 100 of many labels: a turn is too short, its pace good."""
+    X, y = make_chains(60, random_state=new_seed(7))
+    X = [x * np.geomspace(1.0, 1e3, x.shape[1]) + 5.0 for x in X]
+    model = BCFWClassifier(C=C, random_state=0).fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+    assert model.n_iter_ <= 1000
+
+
+def test_what_blocks_bring_after_planes_is_seen_in_certificates():
+    """Gaps of blocks are of other weights than the best, whatever their ratio was."""
+    problem = random_problem("multiclass")
+    iterate = start(problem, "pairwise")
+    planes = begin(iterate, tol=1e-9)
+    planes.make_pass()
+    planes.accelerator, planes.was_accelerated = None, False
+    planes.end()
+    gap = planes.check()[0]["dual_gap"]
+    planes.forecast.ratio = 0.0
+    planes.next_look = 2
+    planes.after_pass()
+    planes.after_pass()
+    # No pass was made: all that is known is that blocks do not get on.
+    assert planes.least_gap == gap
+    assert planes.has_turn
+
+
+def test_squares_of_raw_columns_begin_with_planes():
+    """Of 300 weights, where the gap of blocks rises above that of w = 0."""
+    X, y = load_wine(return_X_y=True)
+    X = PolynomialFeatures(2, include_bias=False).fit_transform(X)
+    model = BCFWClassifier(random_state=0).fit(X, y)
+    assert model.dual_gap_ <= 1e-3
+    assert model.n_iter_ <= 150
+
+
+def test_raw_rows_of_python_structures_take_few_calls_by_default():
+    """As few as cutting planes that have a cache: labelings at hand are used up first."""
     X, y, _ = raw_rows("iris")
     model = BCFWClassifier(PythonMulticlass(), C=100.0, random_state=0).fit(X, y)
     assert model.dual_gap_ <= 1e-3
-    assert model.n_iter_ <= 150
+    assert model.n_oracle_calls_ <= 15 * len(y)
+
+
+def test_planes_over_labelings_at_hand_solve_their_problem():
+    problem = random_problem("multiclass")
+    iterate = start(problem, "corrective")
+    calls = iterate.n_oracle_calls
+    mixture = Mixture(iterate)
+    mixture.start(iterate.weights.copy())
+    left = [mixture.take_at_hand() for _ in range(60)]
+    assert iterate.n_oracle_calls == calls
+    assert min(left) >= -1e-12
+    w = iterate.weights
+    best = 0.5 * LAM * w @ w + iterate.largest_at_hand() @ problem.listed.uniform
+    assert best - iterate.dual_objective <= 1e-6
 
 
 @pytest.mark.parametrize("step", ["exact", "fw", "corrective"])
