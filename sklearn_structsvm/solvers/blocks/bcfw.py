@@ -1,20 +1,18 @@
 """Block-coordinate Frank-Wolfe for structural SVMs: what to sample, when to stop."""
 
-from contextlib import nullcontext
 from functools import partial
 from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.solvers.blocks import ascent
 from sklearn_structsvm.solvers.blocks._bcfw import (
     MOST_PASSES_AT_HAND,
     BlockFrankWolfe,
 )
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
-from sklearn_structsvm.solvers.blocks.forecast import GapForecast
-from sklearn_structsvm.solvers.blocks.parallel import make_team
-from sklearn_structsvm.solvers.blocks.planes import Planes
-from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
+from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS
 
 # Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
 # found the method insensitive.
@@ -156,15 +154,9 @@ def run_bcfw(
     at_once=False,
     algorithm="block",
     average=False,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
-    gap_check_interval=10,
-    n_threads=1,
     team=None,
     rng=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
@@ -176,12 +168,12 @@ def run_bcfw(
     iterate : BlockFrankWolfe
         Moved in place; at any moment a consistent dual point.
     sampling : {"auto", "gap", "uniform", "permuted"}
-        How the blocks of a pass are drawn. "auto": "permuted" where steps are
-        accelerated, or may come to be; else "gap".
+        How the blocks of a pass are drawn. "auto": "permuted" if steps are accelerated,
+        or may come to be; else "gap".
     acceleration : {"auto", True, False}
         Whether steps are accelerated. "auto": once many passes are foreseen, but not with
         sampling="gap", whose draws do not reach the blocks that a new center changes;
-        with algorithm="batch"; or with an average. Where still too many are, planes have
+        with algorithm="batch"; or with an average. If still too many are, planes have
         turns, see `planes`.
     at_once : bool
         Whether "auto" accelerates from the first pass on.
@@ -190,33 +182,18 @@ def run_bcfw(
     average : bool
         Return the weighted average of the iterates (`iterate` must keep it), unless the
         iterate itself gets within `tol`.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-        Passes of as many steps as there are blocks of positive weight.
-    max_time : float or None
-        Seconds.
-    gap_check_interval : int
-        Passes between two checks of the true gap. One is also made where the block
-        gaps as last seen sum to at most `tol` or to a tenth of the last true gap, and
-        at the end.
-    n_threads : int
-        For the gap checks; and with sampling="permuted" for all steps but plain ones, of
-        an oracle that is thread-safe, where a pass has enough of them.
     team : DistributedBlocks or None
         What makes the passes, in place of this process or its threads.
     rng : numpy.random.Generator
-    on_pass : callable or None
-        Called after each pass with its number, the last row of the history (a dict) and
-        whether the run ends here anyway; a true answer ends it.
-    history : History or None
-        To be filled.
+    **limits : as for `Limits`
+        The gap is also checked when the block gaps as last seen sum to a tenth of the
+        last true gap.
 
     Returns
     -------
     SolverResult
-        "stalled" is where no labeling that the oracle finds is violated by more than
-        `tol`, but its upper bounds leave a larger gap.
+        "stalled" if no labeling that the oracle finds is violated by more than `tol`, but
+        its upper bounds leave a larger gap.
 
     References
     ----------
@@ -225,62 +202,61 @@ def run_bcfw(
     .. [2] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
        NeurIPS 2015.
     """
-    rng = np.random.default_rng(rng)
-    has_planes = acceleration == "auto" and algorithm == "block" and not average
+    limits = Limits(**limits)
+    is_plain = algorithm == "block" and not average
+    has_planes = acceleration == "auto" and is_plain
     if acceleration == "auto":
-        acceleration = sampling != "gap" and algorithm == "block" and not average
-        accelerator = make_acceleration(iterate, tol, at_once) if acceleration else None
+        acceleration = sampling != "gap" and is_plain
     else:
-        accelerator = make_acceleration(iterate, tol, True) if acceleration else None
+        at_once = True
+    accelerator = None
+    if acceleration:
+        accelerator = make_acceleration(iterate, limits.tol, at_once)
     if sampling == "auto":
         sampling = "gap" if accelerator is None else "permuted"
-
-    forecast = GapForecast(
-        iterate, tol, partial(certify, iterate, average, tol, n_threads)
+    passes = FrankWolfePasses(iterate, sampling, rng, algorithm, average)
+    return run_ascent(
+        passes, limits, accelerator=accelerator, has_planes=has_planes, team=team
     )
-    # Gaps that parts elsewhere have seen are those of weights of their own.
-    is_remote = team is not None
-    turns = accelerator, n_threads, has_planes
-    planes = Planes(iterate, forecast, *turns, is_costly=is_costly(iterate))
 
-    def move(deadline):
-        if iterate.bound_excess > 0.0 and not planes.has_turn:
-            gap = iterate.gap + iterate.proximal_gap()
-            if gap - iterate.bound_excess <= tol < gap and not planes.begin_at_last():
-                # Of w this is so, and not of others whose bounds are lower.
-                iterate.keep_weights(None)
-                return "stalled"
-        if planes.has_turn:
-            planes.make_pass()
-            return None
-        if algorithm == "batch":
-            iterate.run_batch()
+
+class FrankWolfePasses(Passes):
+    """Steps of block Frank-Wolfe, or one step of batch Frank-Wolfe.
+
+    Parameters
+    ----------
+    iterate : BlockFrankWolfe
+    sampling : {"gap", "uniform", "permuted"}
+    rng, algorithm, average : as for `run_bcfw`
+    """
+
+    def __init__(self, iterate, sampling, rng=None, algorithm="block", average=False):
+        super().__init__(iterate)
+        self.sampling, self.average = sampling, average
+        self.rng = np.random.default_rng(rng)
+        self.is_batch = algorithm == "batch"
+        self.can_be_shared = sampling == "permuted" and not self.is_batch
+        self.is_costly = is_costly(iterate)
+
+    def make(self, deadline, team, seems_done):
+        if self.is_batch:
+            self.iterate.run_batch()
         else:
-            make_corrected_pass(iterate, sampling, rng, deadline, team)
-        if accelerator is not None:
-            accelerator.after_pass()
-        planes.after_pass()
-        return None
+            make_corrected_pass(self.iterate, self.sampling, self.rng, deadline, team)
 
-    def seems_done():
-        may_be_stale = not is_remote and not planes.has_turn
-        is_stale = may_be_stale and iterate.known_gap <= STALE_GAP * iterate.gap
-        return is_stale or planes.seems_done()
+    def certify(self, tol, n_threads):
+        return certify(self.iterate, self.average, tol, n_threads)
 
-    may_be_parted = not is_remote and sampling == "permuted" and algorithm == "block"
-    threads = make_team(iterate, n_threads) if may_be_parted else nullcontext(team)
-    with threads as team:
-        return run_passes(
-            move,
-            lambda done: planes.check(),
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            gap_check_interval=gap_check_interval,
-            seems_done=seems_done,
-            on_pass=on_pass,
-            history=history,
-        )
+    def is_stale(self):
+        return self.iterate.known_gap <= STALE_GAP * self.iterate.gap
+
+    def is_stalled(self, tol):
+        """Whether upper bounds of the oracle are what the rest of the gap consists of."""
+        excess = self.iterate.bound_excess
+        if not excess > 0.0:
+            return False
+        gap = self.iterate.gap + self.iterate.proximal_gap()
+        return gap - excess <= tol < gap
 
 
 def make_pass(iterate, sampling, rng, deadline=np.inf, n_steps=None):
@@ -375,42 +351,13 @@ def _make_pass_at_hand(iterate, blocks, rng, deadline):
 
 
 def certify(iterate, average=False, tol=0.0, n_threads=1):
-    """Objectives and true gap of the iterate, or of the average of the iterates.
+    """The same as `ascent.certify`, and the lowest gap of an example at w.
 
-    Where the iterate's gap is at most `tol` it is the answer, average or not: the
-    average lags behind, and after the last step it stays where it is. Otherwise the best
-    weights that planes have led to are, where they are better.
-
-    That of the iterate stands in `_proximal`; with v = Aα, w = clip(v) and
-    ℓ = Σ_i p_i ℓ_i the Lagrange duality gap of the average is
-    Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box constraints or without (appendix H.3).
-
-    Returns
-    -------
-    row : dict
-        "objective", "dual_objective", "dual_gap", "n_oracle_calls".
-    weights : ndarray of shape (d,)
-    lowest_gap : float
-        That of an example, for the iterate.
+    Parameters
+    ----------
+    average : bool
+        Whether the answer is the average of the dual points, unless w is within `tol`.
     """
-    hinge, gap = iterate.check_gaps(n_threads)
-    gap += iterate.proximal_gap()
-    lowest_gap = iterate.block_gaps.min()
-    weights = iterate.weights.copy()
-    if average and gap > tol:
-        v, loss = iterate.average_point()
-        weights = iterate.clipped(v)
-        hinge = iterate.hinge(weights, n_threads=n_threads)
-        gap = hinge - loss + iterate.lam * v.dot(weights)
-    objective = 0.5 * iterate.lam * weights.dot(weights) + hinge
-    best, there = iterate.better_weights(objective, tol - gap, n_threads)
-    if best is not None:
-        gap -= objective - there
-        weights, objective = best.copy(), there
-    row = {
-        "objective": objective,
-        "dual_objective": objective - gap,
-        "dual_gap": gap,
-        "n_oracle_calls": iterate.n_oracle_calls,
-    }
-    return row, weights, lowest_gap
+    kind = "dual" if average else None
+    row, weights = ascent.certify(iterate, tol, n_threads, kind)
+    return row, weights, iterate.block_gaps.min()

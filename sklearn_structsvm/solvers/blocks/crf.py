@@ -1,15 +1,11 @@
 """Conditional random fields by dual ascent: what to visit next, when to stop."""
 
-from contextlib import nullcontext
-from functools import partial
-
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks import bcfw
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
-from sklearn_structsvm.solvers.blocks.forecast import GapForecast, passes_left
-from sklearn_structsvm.solvers.blocks.parallel import make_team
-from sklearn_structsvm.solvers.loop import History, run_passes
+from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.blocks.forecast import passes_left
 
 # Passes after which ascent may be found slow, and those that it may then still need. What
 # follows takes 20 to 100 passes for most problems, columns of very different sizes
@@ -19,19 +15,7 @@ MAX_PASSES_LEFT = 30
 
 
 def run_crf(
-    ascent,
-    *,
-    sampling="auto",
-    acceleration="auto",
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
-    gap_check_interval=10,
-    n_threads=1,
-    rng=None,
-    successor=None,
-    on_pass=None,
-    history=None,
+    ascent, *, sampling="auto", acceleration="auto", rng=None, successor=None, **limits
 ):
     """Minimize λ/2 ||w||² - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
 
@@ -44,71 +28,88 @@ def run_crf(
     acceleration : {"auto", True, False}
         "auto": once many passes are foreseen, but not with sampling="gap", whose draws do
         not reach the blocks that a new center changes. True: from the first pass on.
-    n_threads : int
-        For the gap checks; and with sampling="permuted" for the steps, of an oracle that
-        is thread-safe, where a pass has enough of them.
+    rng : numpy.random.Generator
     successor : callable or None
-        (row) -> `Successor`, which goes on where ascent is foreseen to take many passes
+        (row) -> `Successor`, which goes on if ascent is foreseen to take many passes
         more; called at most once, with the last row of the history.
-    tol, max_iter, max_time, rng, on_pass, history : as for `run_bcfw`
-    gap_check_interval : int
-        Passes between two checks of the true gap. One is also made where the gaps as
-        last seen let expect that `tol` is reached, and at the end.
+    **limits : as for `Limits`
 
     Returns
     -------
     SolverResult
         Oracle calls are sums over the labelings of an example.
     """
-    rng = np.random.default_rng(rng)
-    forecast = GapForecast(ascent, tol, partial(certify, ascent, n_threads))
+    limits = Limits(**limits)
     if acceleration == "auto":
         acceleration = sampling != "gap" and "auto"
     accelerator = None
     if acceleration:
-        accelerator = Acceleration(ascent, tol, at_once=acceleration is True)
-    if sampling == "auto":
-        sampling = "permuted"
+        accelerator = Acceleration(ascent, limits.tol, at_once=acceleration is True)
+    passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
+    later = None if successor is None else LaterSteps(successor)
+    return run_ascent(passes, limits, accelerator=accelerator, successor=later)
 
-    history = History() if history is None else history
-    next_steps = None
 
-    def is_slow():
+class MarginalPasses(Passes):
+    """Steps on the marginals of one example each.
+
+    Parameters
+    ----------
+    iterate : MarginalAscent
+    sampling : {"gap", "uniform", "permuted"}
+    rng : as for `run_crf`
+    """
+
+    def __init__(self, iterate, sampling, rng=None):
+        super().__init__(iterate)
+        self.sampling, self.rng = sampling, np.random.default_rng(rng)
+        self.can_be_shared = sampling == "permuted"
+
+    def make(self, deadline, team, seems_done):
+        if team is None:
+            bcfw.make_pass(self.iterate, self.sampling, self.rng, deadline)
+        else:
+            team.make_pass(self.rng, deadline)
+
+    def certify(self, tol, n_threads):
+        return certify(self.iterate, n_threads)
+
+
+class LaterSteps:
+    """A solver that goes on once ascent is found slow.
+
+    Parameters
+    ----------
+    make : callable
+        (row) -> `Successor`.
+    """
+
+    def __init__(self, make):
+        self.make, self.steps = make, None
+
+    @property
+    def has_begun(self):
+        return self.steps is not None
+
+    def has_turn(self, history, tol):
+        """Whether it makes the next pass; it begins if ascent is slow."""
+        if not self.has_begun and self._is_slow(history, tol):
+            self.steps = self.make(history.rows[-1])
+        return self.has_begun
+
+    @staticmethod
+    def _is_slow(history, tol):
         return (
-            successor is not None
-            and history.n_iter > FIRST_LOOK
+            history.n_iter > FIRST_LOOK
             and history.rows[-1]["n_iter"] == history.n_iter - 1
             and passes_left(history.rows, tol) > MAX_PASSES_LEFT
         )
 
-    def move(deadline):
-        nonlocal next_steps
-        if next_steps is None and is_slow():
-            next_steps = successor(history.rows[-1])
-        if next_steps is not None:
-            return next_steps.move(deadline)
-        if team is None:
-            bcfw.make_pass(ascent, sampling, rng, deadline)
-        else:
-            team.make_pass(rng, deadline)
-        if accelerator is not None:
-            accelerator.after_pass()
-        return None
+    def move(self, deadline):
+        return self.steps.move(deadline)
 
-    is_permuted = sampling == "permuted"
-    threads = make_team(ascent, n_threads) if is_permuted else nullcontext()
-    with threads as team:
-        return run_passes(
-            move,
-            lambda done: (forecast if next_steps is None else next_steps).check(),
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            gap_check_interval=gap_check_interval,
-            seems_done=lambda: next_steps is not None or forecast.seems_done(),
-            on_pass=on_pass,
-            history=history,
-        )
+    def check(self):
+        return self.steps.check()
 
 
 def certify(ascent, n_threads=1):

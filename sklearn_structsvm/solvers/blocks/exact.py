@@ -1,33 +1,19 @@
 """Exact steps for SVMs with one feature vector per example: what next, when to stop."""
 
-from functools import partial
 from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.solvers.blocks import ascent as block_ascent
 from sklearn_structsvm.solvers.blocks.acceleration import (
     LARGEST_RATIO_OF_EXACT_STEPS,
     Acceleration,
 )
-from sklearn_structsvm.solvers.blocks.forecast import GapForecast
-from sklearn_structsvm.solvers.blocks.planes import Planes
-from sklearn_structsvm.solvers.loop import CHUNK, run_passes
+from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.loop import CHUNK
 
 
-def run_exact(
-    ascent,
-    *,
-    sampling="gap",
-    acceleration="auto",
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
-    gap_check_interval=10,
-    n_threads=1,
-    rng=None,
-    on_pass=None,
-    history=None,
-):
+def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits):
     """Minimize what `run_bcfw` does, each step being the best for its example.
 
     The dual coordinate descent of [1]_ and, for several classes, of [2]_.
@@ -41,12 +27,10 @@ def run_exact(
         has been small, the more sweeps the longer it has.
     acceleration : {"auto", True, False}
         "auto": once many passes are foreseen, for as long as that brings more than plain
-        steps; where still too many are, planes have turns, see `planes`. True: from the
+        steps; if still too many are, planes have turns, see `planes`. True: from the
         first pass on.
-    tol, max_iter, max_time, n_threads, rng, on_pass, history : as for `run_bcfw`
-    gap_check_interval : int
-        Passes between two checks of the true gap. One is also made where the gaps as
-        last seen let expect that `tol` is reached, and at the end.
+    rng : numpy.random.Generator
+    **limits : as for `Limits`
 
     Returns
     -------
@@ -61,41 +45,39 @@ def run_exact(
     .. [2] Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large
        scale multi-class linear SVMs", KDD 2008.
     """
-    rng = np.random.default_rng(rng)
-    forecast = GapForecast(ascent, tol, partial(certify, ascent, tol, n_threads))
+    limits = Limits(**limits)
     accelerator = None
     if acceleration:
         accelerator = Acceleration(
             ascent,
-            tol,
+            limits.tol,
             largest_ratio=LARGEST_RATIO_OF_EXACT_STEPS,
             on_trial=True,
             at_once=acceleration is True,
         )
-
+    passes = ExactPasses(ascent, sampling, rng)
     has_planes = acceleration == "auto"
-    planes = Planes(ascent, forecast, accelerator, n_threads, has_planes)
+    return run_ascent(passes, limits, accelerator=accelerator, has_planes=has_planes)
 
-    def move(deadline):
-        if planes.has_turn:
-            planes.make_pass()
-            return
-        make_pass(ascent, sampling, rng, deadline, forecast.seems_done)
-        if accelerator is not None:
-            accelerator.after_pass()
-        planes.after_pass()
 
-    return run_passes(
-        move,
-        lambda done: planes.check(),
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        gap_check_interval=gap_check_interval,
-        seems_done=planes.seems_done,
-        on_pass=on_pass,
-        history=history,
-    )
+class ExactPasses(Passes):
+    """Exact steps.
+
+    Parameters
+    ----------
+    iterate : ExactAscent
+    sampling, rng : as for `run_exact`
+    """
+
+    def __init__(self, iterate, sampling, rng=None):
+        super().__init__(iterate)
+        self.sampling, self.rng = sampling, np.random.default_rng(rng)
+
+    def make(self, deadline, team, seems_done):
+        make_pass(self.iterate, self.sampling, self.rng, deadline, seems_done)
+
+    def certify(self, tol, n_threads):
+        return certify(self.iterate, tol, n_threads)
 
 
 def make_pass(ascent, sampling, rng, deadline=np.inf, seems_done=lambda: False):
@@ -129,41 +111,5 @@ def _run(ascent, blocks, deadline):
 
 
 def certify(ascent, tol=0.0, n_threads=1):
-    """Objectives and true gap of w, or of other weights that are better.
-
-    These are its average, and the best weights that planes have led to.
-
-    With the dual objective D of the iterate, the gap of any weights is P(weights) - D.
-    Where that of w is at most `tol`, w is the answer.
-
-    Returns
-    -------
-    row : dict
-        As of `solvers.blocks.bcfw.certify`.
-    weights : ndarray of shape (d,)
-    """
-    hinge, gap = ascent.check_gaps(n_threads)
-    gap += ascent.proximal_gap()
-    weights = ascent.weights
-    objective = _objective(ascent, weights, hinge)
-    average = ascent.average_weights
-    best, there = ascent.better_weights(objective, tol - gap, n_threads)
-    if best is not None:
-        gap -= objective - there
-        weights, objective = best, there
-    if gap > tol and average is not None:
-        there = _objective(ascent, average, ascent.hinge(average, n_threads))
-        if there < objective:
-            gap -= objective - there
-            weights, objective = average, there
-    row = {
-        "objective": objective,
-        "dual_objective": objective - gap,
-        "dual_gap": gap,
-        "n_oracle_calls": ascent.n_oracle_calls,
-    }
-    return row, weights.copy()
-
-
-def _objective(ascent, weights, hinge):
-    return 0.5 * ascent.lam * weights.dot(weights) + hinge
+    """The same as `ascent.certify`, with the average of w over the sweeps."""
+    return block_ascent.certify(ascent, tol, n_threads, "primal")

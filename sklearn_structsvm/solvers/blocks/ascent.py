@@ -1,0 +1,216 @@
+"""The one driver of block ascent: passes, acceleration, cutting planes, certificates.
+
+What differs between block Frank-Wolfe, exact steps and conditional random fields is in
+their passes: `FrankWolfePasses`, `ExactPasses` and `MarginalPasses`.
+"""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.blocks.parallel import make_team
+from sklearn_structsvm.solvers.blocks.planes import Planes
+from sklearn_structsvm.solvers.loop import History, run_passes
+
+
+@dataclass
+class Limits:
+    """When block ascent ends, and whom it tells of its passes.
+
+    Attributes
+    ----------
+    tol : float
+        Stop if the duality gap is at most this.
+    max_iter : int
+        Passes of as many steps as there are blocks of positive weight.
+    max_time : float or None
+        Seconds.
+    gap_check_interval : int
+        Passes between two checks of the true gap. There are more checks, when the block
+        gaps as last seen suggest that `tol` is reached, and at the end.
+    n_threads : int
+        For the gap checks, and for passes that threads can share: in random order, over
+        enough blocks, with an oracle that is thread-safe.
+    on_pass : callable or None
+        Called after each pass with its number, the last row of the history (a dict) and
+        whether the run ends here anyway; a true answer ends it.
+    history : History
+        To be filled.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 1000
+    max_time: float | None = None
+    gap_check_interval: int = 10
+    n_threads: int = 1
+    on_pass: Callable[..., bool | None] | None = None
+    history: History | None = field(default_factory=History)
+
+    def __post_init__(self):
+        if self.history is None:
+            self.history = History()
+
+
+class Passes:
+    """What a pass of block ascent is; this one is the base of the three kinds.
+
+    Parameters
+    ----------
+    iterate : BlockFrankWolfe, ExactAscent, MarginalAscent or DistributedBlocks
+        Moved in place; at any moment a consistent dual point.
+
+    Attributes
+    ----------
+    can_be_shared : bool
+        Whether threads can share a pass.
+    is_costly : bool
+        Whether calls of the oracle are what counts.
+    """
+
+    can_be_shared = is_costly = False
+
+    def __init__(self, iterate):
+        self.iterate = iterate
+
+    def make(self, deadline, team, seems_done):
+        """One pass, by the team if there is one; cut short after the deadline."""
+        raise NotImplementedError
+
+    def certify(self, tol, n_threads):
+        """What `History.note` takes, about the iterate."""
+        raise NotImplementedError
+
+    def is_stale(self):
+        """Whether a check of the true gap would renew what the next pass goes by."""
+        return False
+
+    def is_stalled(self, tol):
+        """Whether no step can close the rest of the gap."""
+        return False
+
+
+def run_ascent(
+    passes, limits, *, accelerator=None, has_planes=False, team=None, successor=None
+):
+    """Ascend the dual until the gap is within the tolerance.
+
+    Parameters
+    ----------
+    passes : Passes
+    limits : Limits
+    accelerator : Acceleration or None
+    has_planes : bool
+        Whether cutting planes may have turns, see `planes`.
+    team : DistributedBlocks or None
+        What makes the passes, in place of this process or its threads.
+    successor : LaterSteps or None
+        What may go on instead.
+
+    Returns
+    -------
+    SolverResult
+    """
+    iterate, tol, n_threads = passes.iterate, limits.tol, limits.n_threads
+    forecast = GapForecast(iterate, tol, lambda: passes.certify(tol, n_threads))
+    planes = Planes(
+        iterate, forecast, accelerator, n_threads, has_planes, is_costly=passes.is_costly
+    )
+    # Gaps that parts elsewhere have seen are those of weights of their own.
+    is_remote = team is not None
+
+    def move(deadline):
+        if successor is not None and successor.has_turn(limits.history, tol):
+            return successor.move(deadline)
+        if not planes.has_turn and passes.is_stalled(tol) and not planes.begin_at_last():
+            # Of w this is so, and not of others whose bounds are lower.
+            iterate.keep_weights(None)
+            return "stalled"
+        if planes.has_turn:
+            planes.make_pass()
+            return None
+        passes.make(deadline, team, forecast.seems_done)
+        if accelerator is not None:
+            accelerator.after_pass()
+        planes.after_pass()
+        return None
+
+    def check(done):
+        if successor is not None and successor.has_begun:
+            return successor.check()
+        return planes.check()
+
+    def seems_done():
+        if successor is not None and successor.has_begun:
+            return True
+        is_stale = not (is_remote or planes.has_turn) and passes.is_stale()
+        return is_stale or planes.seems_done()
+
+    is_shared = passes.can_be_shared and not is_remote
+    with make_team(iterate, n_threads) if is_shared else nullcontext(team) as team:
+        return run_passes(
+            move,
+            check,
+            tol=tol,
+            max_iter=limits.max_iter,
+            max_time=limits.max_time,
+            gap_check_interval=limits.gap_check_interval,
+            seems_done=seems_done,
+            on_pass=limits.on_pass,
+            history=limits.history,
+        )
+
+
+def certify(iterate, tol=0.0, n_threads=1, average=None):
+    """Objectives and true gap of w, or of other weights that are better.
+
+    With the dual objective D of the iterate, the gap of any weights is P(weights) - D. If
+    that of w is at most `tol`, w is the answer. Otherwise it is the average that is asked
+    for, or the best weights that planes have led to.
+
+    Parameters
+    ----------
+    iterate : as for `Passes`
+    average : {"dual", "primal"} or None
+        "dual": of the dual points, with the gap of its own, in place of w: the average
+        lags behind, and after the last step it stays where it is. With v = Aα, w =
+        clip(v) and ℓ = Σ_i p_i ℓ_i this is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box
+        constraints or without (appendix H.3 of Osokin et al.). "primal": of the weights
+        at the ends of sweeps, if it is better than what else there is.
+
+    Returns
+    -------
+    row : dict
+        "objective", "dual_objective", "dual_gap", "n_oracle_calls".
+    weights : ndarray of shape (d,)
+    """
+    hinge, gap = iterate.check_gaps(n_threads)
+    gap += iterate.proximal_gap()
+    weights = iterate.weights.copy()
+    if average == "dual" and gap > tol:
+        v, loss = iterate.average_point()
+        weights = iterate.clipped(v)
+        hinge = iterate.hinge(weights, n_threads=n_threads)
+        gap = hinge - loss + iterate.lam * v.dot(weights)
+    objective = _objective(iterate, weights, hinge)
+    best, there = iterate.better_weights(objective, tol - gap, n_threads)
+    if best is not None:
+        gap -= objective - there
+        weights, objective = best.copy(), there
+    mean = iterate.average_weights if average == "primal" and gap > tol else None
+    if mean is not None:
+        there = _objective(iterate, mean, iterate.hinge(mean, n_threads=n_threads))
+        if there < objective:
+            gap -= objective - there
+            weights, objective = mean.copy(), there
+    row = {
+        "objective": objective,
+        "dual_objective": objective - gap,
+        "dual_gap": gap,
+        "n_oracle_calls": iterate.n_oracle_calls,
+    }
+    return row, weights
+
+
+def _objective(iterate, weights, hinge):
+    return 0.5 * iterate.lam * weights.dot(weights) + hinge
