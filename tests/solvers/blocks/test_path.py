@@ -270,15 +270,18 @@ def test_a_heuristic_path_is_cheaper_and_not_far_off():
 def test_a_path_cut_short_keeps_what_it_solved():
     problem = random_problem("chain")
     whole = make_path(problem)
+    # Some data need few passes for the whole path.
+    half = whole.n_iter[-1] // 2
     iterate = problem.solver(1.0)
     path, cut_by = regularization_path(
-        iterate, eps=EPS, min_lambda=MIN_LAMBDA, rng=0, max_iter=20
+        iterate, eps=EPS, min_lambda=MIN_LAMBDA, rng=0, max_iter=half
     )
     assert cut_by == "max_iter"
     assert not path.complete and path.end == path.lambdas[-1]
     np.testing.assert_array_equal(path.lambdas, whole.lambdas[: len(path.lambdas)])
     assert 1 < len(path.lambdas) < len(whole.lambdas)
-    assert path.n_iter[-1] <= 20
+    # A pass that has begun is ended.
+    assert path.n_iter[-1] < half + 1
 
 
 @pytest.mark.parametrize("sampling", ["gap", "uniform", "permuted"])
