@@ -21,10 +21,10 @@ from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._pairwise import (
     MAX_LABELS,
     EnumerationOracle,
-    RelaxationOracle,
     decode_all,
     flip_scores,
 )
+from sklearn_structsvm.structures._pairwise_relaxation import RelaxationOracle
 from sklearn_structsvm.structures._qpbo import RoofDuality
 from sklearn_structsvm.structures.flat import FlatStructure, IndicatorLabels
 from sklearn_structsvm.structures.polytope import (
