@@ -15,7 +15,7 @@ from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     CURVATURE,
     MIN_CURVATURE,
-    SUFFICIENT_DECREASE,
+    WOLFE_DECREASE,
     FullMatrix,
     Objective,
     QuasiNewtonSteps,
@@ -287,7 +287,7 @@ def test_inexact_steps_meet_the_subgradient_wolfe_conditions(first):
         step = wolfe_step(objective, p, slope, first=first)
         assert step > 0.0
         value = objective_at(risk, lam, w + step * p)
-        assert value <= start + SUFFICIENT_DECREASE * step * slope + 1e-14
+        assert value <= start + WOLFE_DECREASE * step * slope + 1e-14
         # The slope to the right of the step, by the definition of the derivative.
         h = 1e-7 * step
         right = (objective_at(risk, lam, w + (step + h) * p) - value) / h
