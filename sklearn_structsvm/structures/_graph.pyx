@@ -16,14 +16,9 @@ exact where pairs attract. Its labelings may be half one label and half the othe
 the third value, HALF, stands for it, and an edge between two such nodes has both labels
 equal, or both different, by a flag. The flags follow the labels of the nodes.
 
-*Other graphs of more labels* are decoded by sequential tree-reweighted message passing
-(Kolmogorov, 2006): passes over the nodes, forth and back, move scores along the edges so
-that an upper bound of the best score never rises, and the labels that are read off
-become better as a rule. The best of them is not always the best labeling, but the bound
-holds: `upper_bound` knows it. Or by *expansion* (Boykov, Veksler and Zabih, 2001): one
-round of messages for a bound and labels to start from, and then, for one label after
-another, the best set of nodes that change to it, by roof duality, until none gains.
-Nodes that it does not settle stay as they are, by which no labels become worse.
+*Other graphs of more labels* are decoded by messages or by expansion (see
+_messages.pyx). The best labels found are not always the best labeling, but they come
+with an upper bound of its score: `upper_bound` knows it.
 """
 import numpy as np
 
@@ -31,7 +26,6 @@ from sklearn_structsvm._utils.borders import (
     as_tuple, check_indices, check_shape, check_starts, restore)
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -39,9 +33,12 @@ from sklearn_structsvm._contract._oracle cimport CALL, LANES, Plane
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
 from sklearn_structsvm.structures._forest cimport Forest
+from sklearn_structsvm.structures._messages cimport (
+    EXPANSIONS, MAX_ROUNDS, ScoredGraph, decode_scored, link, message_scratch_size,
+    pair_score, total_score)
 from sklearn_structsvm.structures._pareto cimport forest_front, forest_labels
 from sklearn_structsvm.structures._qpbo cimport (
-    Graph, roof, roof_scratch_size, round_off, weight_of_both)
+    roof, roof_scratch_size, round_off, weight_of_both)
 from sklearn_structsvm.structures._qpbo import adjacency
 
 
@@ -66,52 +63,10 @@ cdef enum:
 cdef enum:
     FLOW_LOOKS = 6
 
-# How often all labels are expanded, as a rule and at most.
-cdef enum:
-    EXPANSIONS = 3
-    MAX_EXPANSIONS = 100
-
-# Messages are passed forth and back at most this often, and no more once the bound has
-# fallen by less than this share of its distance to the labeling.
-cdef enum:
-    MAX_ROUNDS = 100
-cdef double LEAST_PROGRESS = 1e-3
-
 # Graphs with more scores of pairs look at signals each: a chunk of those with fewer takes
 # some tenths of a second.
 cdef enum:
     LARGE = 1000
-
-# Of a bound that the labeling attains, up to rounding.
-cdef double ROUNDING = 1e-13
-
-
-cdef void pass_potts(
-        Py_ssize_t k, const double* scores, double gain, double* message
-        ) noexcept nogil:
-    """message[d] = max_c scores[c] + gain [c = d]"""
-    cdef Py_ssize_t c, best = 0
-    cdef double second = -INFINITY
-    for c in range(1, k):
-        if scores[c] > scores[best]:
-            second = scores[best]
-            best = c
-        else:
-            second = max(second, scores[c])
-    for c in range(k):
-        message[c] = max(
-            scores[c] + gain, second if c == best else scores[best])
-
-
-cdef double lower_by_highest(Py_ssize_t k, double* x) noexcept nogil:
-    """Take off the largest entry, and return it."""
-    cdef Py_ssize_t c
-    cdef double highest = x[0]
-    for c in range(1, k):
-        highest = max(highest, x[c])
-    for c in range(k):
-        x[c] -= highest
-    return highest
 
 
 cdef class GraphOracle(ChainOracle):
@@ -204,7 +159,9 @@ cdef class GraphOracle(ChainOracle):
         self.weights_at = self.tables_at + most * self.n_pairs
         self.bound_at = self.weights_at + self.n_sums
         self.scratch_at = self.bound_at + 1
-        self.cut_at = self.scratch_at + self._message_size(most)
+        self.cut_at = self.scratch_at
+        if np.any(np.asarray(self.kind) >= MESSAGES):
+            self.cut_at += message_scratch_size(self.max_labels, most, k, self.n_pairs)
         self.work_size = max(
             self.scratch_at + k * k,
             self.cut_at + 4 * self.max_labels + most
@@ -270,13 +227,6 @@ cdef class GraphOracle(ChainOracle):
         self.first, self.other, self.reverse, self.pair = first, other, reverse, pair
         self.kind = kind
 
-    def _message_size(self, Py_ssize_t n_edges):
-        """Doubles that messages need beside the potentials."""
-        if not np.any(np.asarray(self.kind) >= MESSAGES):
-            return 0
-        tables = 0 if self.n_pairs == 1 else 2 * n_edges * self.k * self.k
-        return 2 * self.k + n_edges * self.k + self.max_labels + tables
-
     cdef Py_ssize_t n_edges(self, Py_ssize_t i) noexcept nogil:
         return self.edge_offsets[i + 1] - self.edge_offsets[i]
 
@@ -310,26 +260,36 @@ cdef class GraphOracle(ChainOracle):
             work + self.tables_at)
         memcpy(work + self.weights_at, weights, self.n_sums * sizeof(double))
 
-    cdef double pair_score(
-            self, const double* work, Py_ssize_t e, int a, int b) noexcept nogil:
-        cdef int place = self.pair_of[a, b]
-        return work[self.tables_at + e * self.n_pairs + place] if place >= 0 else 0.0
+    cdef ScoredGraph scored(self, Py_ssize_t i, const double* work) noexcept nogil:
+        cdef ScoredGraph result
+        result.graph.n_labels = <int> self.n_nodes(i)
+        result.graph.n_pairs = <int> self.n_edges(i)
+        result.graph.first = &self.first[self.offsets[i] + i]
+        result.graph.other = &self.other[2 * self.edge_offsets[i] + i]
+        result.graph.reverse = &self.reverse[2 * self.edge_offsets[i] + i]
+        result.graph.pair = &self.pair[2 * self.edge_offsets[i] + i]
+        result.k, result.n_weights = self.k, self.n_pairs
+        result.ends = self.edge(i, 0) if self.n_edges(i) else NULL
+        result.weight_of = &self.pair_of[0, 0]
+        result.nodes = work + self.table_at
+        result.edges = work + self.tables_at
+        return result
 
     cdef double edge_score(
-            self, Py_ssize_t i, const double* work, Py_ssize_t e, const int* labels
-            ) noexcept nogil:
+            self, Py_ssize_t i, const ScoredGraph* scored, Py_ssize_t e,
+            const int* labels) noexcept nogil:
         """The score of an edge in a labeling that may be half integral."""
         cdef const int* ends = self.edge(i, e)
         cdef int a = labels[ends[0]], b = labels[ends[1]]
         if self.kind[i] != CUT or (a != HALF and b != HALF):
-            return self.pair_score(work, e, a, b)
+            return pair_score(scored, e, a, b)
         if a == HALF and b == HALF:
             a = labels[self.n_nodes(i) + e]
-            return 0.5 * (self.pair_score(work, e, a, 1)
-                          + self.pair_score(work, e, 1 - a, 0))
+            return 0.5 * (pair_score(scored, e, a, 1)
+                          + pair_score(scored, e, 1 - a, 0))
         if a == HALF:
-            return 0.5 * (self.pair_score(work, e, 0, b) + self.pair_score(work, e, 1, b))
-        return 0.5 * (self.pair_score(work, e, a, 0) + self.pair_score(work, e, a, 1))
+            return 0.5 * (pair_score(scored, e, 0, b) + pair_score(scored, e, 1, b))
+        return 0.5 * (pair_score(scored, e, a, 0) + pair_score(scored, e, a, 1))
 
     cdef int evaluate(
             self, Py_ssize_t i, const double* work, const int* labels,
@@ -338,6 +298,7 @@ cdef class GraphOracle(ChainOracle):
         cdef const int* y = &self.y[self.offsets[i]]
         cdef const int* ends
         cdef double total = 0.0
+        cdef ScoredGraph scored = self.scored(i, work)
         for v in range(self.n_nodes(i)):
             if labels[v] == y[v]:
                 continue
@@ -348,8 +309,8 @@ cdef class GraphOracle(ChainOracle):
         for e in range(self.n_edges(i)):
             ends = self.edge(i, e)
             if labels[ends[0]] != y[ends[0]] or labels[ends[1]] != y[ends[1]]:
-                total += (self.edge_score(i, work, e, labels)
-                          - self.pair_score(work, e, y[ends[0]], y[ends[1]]))
+                total += (self.edge_score(i, &scored, e, labels)
+                          - pair_score(&scored, e, y[ends[0]], y[ends[1]]))
         score[0] = total
         loss[0] = self.loss(i, labels)
         return 0
@@ -383,7 +344,7 @@ cdef class GraphOracle(ChainOracle):
         elif self.kind[i] == FOREST:
             self._climb(i, work, labels)
         else:
-            self._pass_messages(i, work, labels)
+            self._decode_scored(i, work, labels)
         if self.n_edges(i) * k * k > LARGE:
             with gil:
                 PyErr_CheckSignals()
@@ -403,6 +364,7 @@ cdef class GraphOracle(ChainOracle):
         cdef double* transition = work + self.scratch_at
         cdef int c, d, best
         cdef double value, highest
+        cdef ScoredGraph scored = self.scored(i, work)
         for at in range(T):
             v, p = self.order[start + at], self.parent[start + at]
             if p < 0:
@@ -410,7 +372,7 @@ cdef class GraphOracle(ChainOracle):
             e = self.parent_edge[start + at]
             for c in range(k):
                 for d in range(k):
-                    transition[c * k + d] = self._link(i, work, e, v, c, d)
+                    transition[c * k + d] = link(&scored, e, v, c, d)
             vector_add_max_plus(k, table + v * k, transition, table + p * k)
         for at in range(T - 1, -1, -1):
             v, p = self.order[start + at], self.parent[start + at]
@@ -419,19 +381,11 @@ cdef class GraphOracle(ChainOracle):
             for c in range(k):
                 value = table[v * k + c]
                 if p >= 0:
-                    value += self._link(i, work, e, v, c, labels[p])
+                    value += link(&scored, e, v, c, labels[p])
                 if c == 0 or value > highest:
                     highest = value
                     best = c
             labels[v] = best
-
-    cdef double _link(
-            self, Py_ssize_t i, const double* work, Py_ssize_t e, Py_ssize_t child,
-            int c, int p) noexcept nogil:
-        """The score of edge e where `child` has label c, and its parent label p."""
-        if self.edge(i, e)[0] == child:
-            return self.pair_score(work, e, c, p)
-        return self.pair_score(work, e, p, c)
 
     # ---------------------------------------------------------- slack rescaling
 
@@ -452,6 +406,7 @@ cdef class GraphOracle(ChainOracle):
     cdef void _lay_down(self, Py_ssize_t i, double* work) noexcept nogil:
         cdef Py_ssize_t k = self.k, start = self.offsets[i], at, v, e
         cdef Forest forest = self.forest(i, work)
+        cdef ScoredGraph scored = self.scored(i, work)
         cdef double* theta = <double*> forest.theta
         cdef double* costs = <double*> forest.costs
         cdef double* edge = <double*> forest.edge
@@ -467,7 +422,7 @@ cdef class GraphOracle(ChainOracle):
             for c in range(k):
                 for d in range(k):
                     edge[(at * k + c) * k + d] = (
-                        0.0 if e < 0 else self._link(i, work, e, v, c, d))
+                        0.0 if e < 0 else link(&scored, e, v, c, d))
 
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane
@@ -505,21 +460,20 @@ cdef class GraphOracle(ChainOracle):
         cdef double* J = gains + T
         cdef const int* ends
         cdef double none, first, second
-        cdef Graph graph
+        cdef ScoredGraph scored = self.scored(i, work)
         for v in range(T):
             q[v] = table[2 * v + 1] - table[2 * v]
         for e in range(m):
             ends = self.edge(i, e)
-            none = self.pair_score(work, e, 0, 0)
-            first = self.pair_score(work, e, 1, 0) - none
-            second = self.pair_score(work, e, 0, 1) - none
+            none = pair_score(&scored, e, 0, 0)
+            first = pair_score(&scored, e, 1, 0) - none
+            second = pair_score(&scored, e, 0, 1) - none
             q[ends[0]] += first
             q[ends[1]] += second
-            J[e] = self.pair_score(work, e, 1, 1) - none - first - second
-        graph = self._graph(i)
-        roof(&graph, q, J, J + m, mu)
+            J[e] = pair_score(&scored, e, 1, 1) - none - first - second
+        roof(&scored.graph, q, J, J + m, mu)
         if not self.relaxed:
-            round_off(&graph, q, J, mu, rounded, gains)
+            round_off(&scored.graph, q, J, mu, rounded, gains)
             mu = rounded
         for v in range(T):
             labels[v] = HALF if mu[v] == 0.5 else <int> mu[v]
@@ -529,192 +483,19 @@ cdef class GraphOracle(ChainOracle):
                 labels[T + e] = (labels[ends[0]] == HALF and labels[ends[1]] == HALF
                                  and weight_of_both(J[e], 0.5, 0.5) > 0.0)
 
-    cdef Graph _graph(self, Py_ssize_t i) noexcept nogil:
-        cdef Graph graph
-        graph.n_labels, graph.n_pairs = <int> self.n_nodes(i), <int> self.n_edges(i)
-        graph.first = &self.first[self.offsets[i] + i]
-        graph.other = &self.other[2 * self.edge_offsets[i] + i]
-        graph.reverse = &self.reverse[2 * self.edge_offsets[i] + i]
-        graph.pair = &self.pair[2 * self.edge_offsets[i] + i]
-        return graph
-
-    cdef void _pass_messages(
+    cdef void _decode_scored(
             self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
         """Good labels and a bound, from the table of the nodes."""
-        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), m = self.n_edges(i), v
-        cdef double* buffer = work + self.scratch_at
-        cdef double* messages = buffer + 2 * k
-        cdef int* found = <int*> (messages + m * k)
-        cdef double* tables = messages + m * k + T
-        cdef double bound, best = -INFINITY, score, least = INFINITY, before, away
         cdef const int* truth = &self.y[self.offsets[i]]
-        cdef int c, d
-        memset(messages, 0, m * k * sizeof(double))
-        if self.n_pairs > 1:
-            # Of each edge its table and the transpose of that.
-            for v in range(m):
-                for c in range(k):
-                    for d in range(k):
-                        score = self.pair_score(work, v, c, d)
-                        tables[2 * v * k * k + c * k + d] = score
-                        tables[(2 * v + 1) * k * k + d * k + c] = score
-        for _ in range(1 if self.kind[i] == EXPANSION else MAX_ROUNDS):
-            self._sweep(i, work, True, tables, buffer, messages, found)
-            score = self._total(i, work, found)
-            if score > best:
-                best = score
-                memcpy(labels, found, T * sizeof(int))
-            before = least
-            bound = self._sweep(i, work, False, tables, buffer, messages, found)
-            least = min(least, bound)
-            score = self._total(i, work, found)
-            if score > best:
-                best = score
-                memcpy(labels, found, T * sizeof(int))
-            away = least - best
-            if away <= ROUNDING * fabs(best) or before - least <= LEAST_PROGRESS * away:
-                break
-        if self.kind[i] == EXPANSION:
-            self._expand(i, work, labels)
-        self._flip(i, work, buffer, labels)
-        score = self._total(i, work, truth)
-        if self.relaxed and score > self._total(i, work, labels):
-            memcpy(labels, truth, T * sizeof(int))
+        cdef ScoredGraph scored = self.scored(i, work)
+        cdef double bound = decode_scored(
+            &scored, self.kind[i] == EXPANSION, work + self.scratch_at,
+            work + self.cut_at, labels)
+        cdef double score = total_score(&scored, truth)
+        if self.relaxed and score > total_score(&scored, labels):
+            memcpy(labels, truth, self.n_nodes(i) * sizeof(int))
         # What is looked for is to be above the true labeling.
-        work[self.bound_at] = least - score
-
-    cdef void _expand(self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
-        """Change all the nodes to one label that gain by it together, label by label."""
-        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), m = self.n_edges(i), v, e
-        cdef const double* table = work + self.table_at
-        cdef double* q = work + self.cut_at
-        cdef double* mu = q + T
-        cdef int* found = <int*> (mu + T)
-        cdef double* J = mu + 2 * T
-        cdef const int* ends
-        cdef int a, b, c, unchanged = 0
-        cdef double none, first, second, score = self._total(i, work, labels), other
-        cdef double least = ROUNDING * fabs(score)
-        cdef Graph graph = self._graph(i)
-        for _ in range(MAX_EXPANSIONS):
-            for c in range(<int> k):
-                for v in range(T):
-                    q[v] = table[v * k + c] - table[v * k + labels[v]]
-                for e in range(m):
-                    ends = self.edge(i, e)
-                    a, b = labels[ends[0]], labels[ends[1]]
-                    none = self.pair_score(work, e, a, b)
-                    first = self.pair_score(work, e, c, b) - none
-                    second = self.pair_score(work, e, a, c) - none
-                    q[ends[0]] += first
-                    q[ends[1]] += second
-                    J[e] = self.pair_score(work, e, c, c) - none - first - second
-                roof(&graph, q, J, J + m, mu)
-                for v in range(T):
-                    found[v] = c if mu[v] == 1.0 else labels[v]
-                other = self._total(i, work, found)
-                unchanged += 1
-                if other > score + least:
-                    score, unchanged = other, 0
-                    memcpy(labels, found, T * sizeof(int))
-                if unchanged == k:
-                    return
-
-    cdef double _total(
-            self, Py_ssize_t i, const double* work, const int* labels) noexcept nogil:
-        """The score of a labeling by the table of the nodes."""
-        cdef const double* table = work + self.table_at
-        cdef const int* ends
-        cdef double total = 0.0
-        cdef Py_ssize_t v, e
-        for v in range(self.n_nodes(i)):
-            total += table[v * self.k + labels[v]]
-        for e in range(self.n_edges(i)):
-            ends = self.edge(i, e)
-            total += self.pair_score(work, e, labels[ends[0]], labels[ends[1]])
-        return total
-
-    cdef double _sweep(
-            self, Py_ssize_t i, const double* work, bint forth, const double* tables,
-            double* buffer, double* messages, int* labels) noexcept nogil:
-        """Messages from all nodes to those after them, in this order or the other one.
-
-        A message stays with its edge and points to the node that was last written to.
-        Returns the bound, which holds after a sweep of each kind.
-        """
-        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), at, v, u, e, slot, c
-        cdef const double* table = work + self.table_at
-        cdef const int* first = &self.first[self.offsets[i] + i]
-        cdef const int* other = &self.other[2 * self.edge_offsets[i] + i]
-        cdef const int* pair = &self.pair[2 * self.edge_offsets[i] + i]
-        cdef double* scores = buffer + k
-        cdef double* message
-        cdef double bound = 0.0, share
-        cdef int before, after
-        for at in range(T):
-            v = at if forth else T - 1 - at
-            memcpy(buffer, table + v * k, k * sizeof(double))
-            # Labels are chosen by those of the nodes before, and messages from the rest.
-            memcpy(scores, table + v * k, k * sizeof(double))
-            before = after = 0
-            for slot in range(first[v], first[v + 1]):
-                e, u = pair[slot], other[slot]
-                add(k, 1.0, messages + e * k, buffer)
-                if (u > v) == forth:
-                    after += 1
-                    add(k, 1.0, messages + e * k, scores)
-                else:
-                    before += 1
-                    for c in range(k):
-                        scores[c] += self._link(i, work, e, v, <int> c, labels[u])
-            labels[v] = 0
-            for c in range(1, k):
-                if scores[c] > scores[labels[v]]:
-                    labels[v] = <int> c
-            bound += lower_by_highest(k, buffer)
-            share = 1.0 / max(max(before, after), 1)
-            for slot in range(first[v], first[v + 1]):
-                e, u = pair[slot], other[slot]
-                if (u > v) != forth:
-                    continue
-                message = messages + e * k
-                for c in range(k):
-                    scores[c] = share * buffer[c] - message[c]
-                if self.n_pairs == 1:
-                    pass_potts(k, scores, work[self.tables_at + e], message)
-                else:
-                    memset(message, 0, k * sizeof(double))
-                    c = 2 * e + (self.edge(i, e)[0] != v)
-                    vector_add_max_plus(k, scores, tables + c * k * k, message)
-                bound += lower_by_highest(k, message)
-        return bound
-
-    cdef void _flip(
-            self, Py_ssize_t i, const double* work, double* scores, int* labels
-            ) noexcept nogil:
-        """Change single labels for as long as that gains."""
-        cdef Py_ssize_t k = self.k, v, slot, c, best
-        cdef const double* table = work + self.table_at
-        cdef const int* first = &self.first[self.offsets[i] + i]
-        cdef const int* other = &self.other[2 * self.edge_offsets[i] + i]
-        cdef const int* pair = &self.pair[2 * self.edge_offsets[i] + i]
-        cdef double least = ROUNDING * fabs(self._total(i, work, labels))
-        cdef bint has_gained = True
-        while has_gained:
-            has_gained = False
-            for v in range(self.n_nodes(i)):
-                memcpy(scores, table + v * k, k * sizeof(double))
-                for slot in range(first[v], first[v + 1]):
-                    for c in range(k):
-                        scores[c] += self._link(
-                            i, work, pair[slot], v, <int> c, labels[other[slot]])
-                best = labels[v]
-                for c in range(k):
-                    if scores[c] > scores[best]:
-                        best = c
-                if scores[best] > scores[labels[v]] + least:
-                    labels[v] = <int> best
-                    has_gained = True
+        work[self.bound_at] = bound - score
 
     # ---------------------------------------------------------------- marginals
 
