@@ -170,11 +170,11 @@ def optimum(problem, lam, p=None):
 
 
 def explicit_alpha(problem, solver):
-    """Dual variables over the listed labelings, of a solver that keeps corners."""
+    """Dual variables over the listed labelings, of a solver that keeps atoms."""
     listed = problem.listed
     alpha = [np.zeros(len(loss)) for loss in listed.loss]
-    for i, corners in enumerate(solver.get_state()["corners"]):
-        for labeling, mass, loss in corners:
+    for i, atoms in enumerate(solver.get_state()["corners"]):
+        for labeling, mass, loss in atoms:
             labels = np.atleast_1d(labeling).tolist()
             key = (
                 tuple(labels)

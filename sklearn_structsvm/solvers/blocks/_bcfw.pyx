@@ -15,9 +15,9 @@ from libc.string cimport memcpy
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport PAGE
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
-from sklearn_structsvm.solvers.blocks._corners cimport Corners
+from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms
 
-# A corner of less mass than this caps pairwise and away steps at nothing: it is emptied.
+# An atom of less mass than this caps pairwise and away steps at nothing: it is emptied.
 cdef double DUST = 1e-12
 
 cdef enum:
@@ -111,19 +111,19 @@ cdef class BlockFrankWolfe(BlockDual):
         Or over those at hand, and the oracle is not asked. Returns the gap of the block
         with respect to the labelings that it now has.
         """
-        cdef Corners* corners = &self.corners.sets[i]
-        cdef double* values = self.corners.values
-        cdef double* masses = self.corners.masses
+        cdef Atoms* atoms = &self.atoms.sets[i]
+        cdef double* values = self.atoms.values
+        cdef double* masses = self.atoms.masses
         cdef double* work = &self.work[0]
         cdef Py_ssize_t c, s, n_labels = self.oracle.n_labels(i)
         cdef double p = self.p[i], score, loss, mean = 0.0, best, tol
         cdef double loss_change = 0.0
         cdef bint is_moved = False
         self.oracle.potentials(i, &self.w[0], work)
-        for c in range(corners.count):
-            self.oracle.evaluate(i, work, corners.labels + c * n_labels, &score, &loss)
+        for c in range(atoms.count):
+            self.oracle.evaluate(i, work, atoms.labels + c * n_labels, &score, &loss)
             values[c] = score + loss
-            mean += corners.alpha[c] * values[c]
+            mean += atoms.alpha[c] * values[c]
         if at_hand:
             tol = SHARE_LEFT * self.tree.total() / self.total_weight
         else:
@@ -133,30 +133,30 @@ cdef class BlockFrankWolfe(BlockDual):
             best = score + loss
             self.gaps[i] = p * (best - mean)
             self.tree.update(i, self.gaps[i])
-            s = self.corners.find(i, &self.labels[0])
+            s = self.atoms.find(i, &self.labels[0])
             if s < 0:
-                s = self.add_corner(i, &self.labels[0], loss)
+                s = self.add_atom(i, &self.labels[0], loss)
                 # There may be more room for them, elsewhere.
-                values, masses = self.corners.values, self.corners.masses
+                values, masses = self.atoms.values, self.atoms.masses
                 values[s] = best
-            self.corners.touch(i, s)
+            self.atoms.touch(i, s)
             tol = SHARE_LEFT * (best - mean)
         best = values[0]
-        for c in range(1, corners.count):
+        for c in range(1, atoms.count):
             best = max(best, values[c])
-        if corners.count > 1:
-            self.corners.correct(i, p / self.proximal_lam(), max(tol, 0.0))
-            for c in range(corners.count):
-                self.corners.coefs[c] = masses[c] - corners.alpha[c]
-                loss_change += self.corners.coefs[c] * corners.loss[c]
-                is_moved = is_moved or masses[c] != corners.alpha[c]
+        if atoms.count > 1:
+            self.atoms.correct(i, p / self.proximal_lam(), max(tol, 0.0))
+            for c in range(atoms.count):
+                self.atoms.coefs[c] = masses[c] - atoms.alpha[c]
+                loss_change += self.atoms.coefs[c] * atoms.loss[c]
+                is_moved = is_moved or masses[c] != atoms.alpha[c]
         if is_moved:
             self.oracle.direction(
-                i, 0.0, corners.count, self.corners.coefs, corners.labels,
+                i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
                 &self.first[0], NULL)
             # As for `step`, nothing has changed before it, and nothing after it can fail.
             self.oracle.move(i, 1.0, &self.first[0])
-            memcpy(corners.alpha, masses, corners.count * sizeof(double))
+            memcpy(atoms.alpha, masses, atoms.count * sizeof(double))
             self._shift_loss(i, loss_change)
             self._shift_weights(i, 1.0, &self.first[0])
         if not at_hand and not self.is_part:
@@ -166,13 +166,13 @@ cdef class BlockFrankWolfe(BlockDual):
     cdef int _pairwise_direction(
             self, Py_ssize_t i, Py_ssize_t s, Py_ssize_t away, double* norm
             ) except -1 nogil:
-        """From one corner to another, as the second direction."""
+        """From one atom to another, as the second direction."""
         cdef Py_ssize_t c
-        cdef double* coefs = self.corners.coefs
-        for c in range(self.corners.sets[i].count):
+        cdef double* coefs = self.atoms.coefs
+        for c in range(self.atoms.sets[i].count):
             coefs[c] = (c == s) - <double> (c == away)
         return self.oracle.direction(
-            i, 0.0, self.corners.sets[i].count, coefs, self.corners.sets[i].labels,
+            i, 0.0, self.atoms.sets[i].count, coefs, self.atoms.sets[i].labels,
             &self.second[0], norm)
 
     cdef double step(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
@@ -181,7 +181,7 @@ cdef class BlockFrankWolfe(BlockDual):
         Or toward the best of those at hand, and the oracle is not asked. Returns the
         gap of the block with respect to the labeling chosen.
         """
-        cdef Corners* corners = NULL
+        cdef Atoms* atoms = NULL
         cdef double* work = &self.work[0]
         cdef double* chosen = &self.first[0]
         cdef int* labels = &self.labels[0]
@@ -199,8 +199,8 @@ cdef class BlockFrankWolfe(BlockDual):
         self.oracle.block_score(i, work, &score)
         mean = self.loss_bar[i] + score
 
-        if self.keeps_corners:
-            corners = &self.corners.sets[i]
+        if self.keeps_atoms:
+            atoms = &self.atoms.sets[i]
             best = self.scan(i, work, &value, &away, &away_value, &n_active)
             if self.cache_size > 0:
                 threshold = max(self.cache_factor * self.gaps[i],
@@ -214,8 +214,8 @@ cdef class BlockFrankWolfe(BlockDual):
             fw_gain = p * (value - mean)
         if hit:
             s = best
-            loss = corners.loss[s]
-            self.corners.touch(i, s)
+            loss = atoms.loss[s]
+            self.atoms.touch(i, s)
             self.n_cache_hits += 1
         else:
             self.oracle.max_oracle(i, 1.0, work, labels, &score, &loss)
@@ -224,35 +224,35 @@ cdef class BlockFrankWolfe(BlockDual):
             fw_gain = p * (value - mean)
             self.gaps[i] = fw_gain
             self.tree.update(i, fw_gain)
-            if self.keeps_corners:
-                s = self.corners.find(i, labels)
+            if self.keeps_atoms:
+                s = self.atoms.find(i, labels)
                 if s < 0:
-                    s = self.add_corner(i, labels, loss)
-                self.corners.touch(i, s)
-        if self.keeps_corners:
-            s_labels = corners.labels + s * n_labels
+                    s = self.add_atom(i, labels, loss)
+                self.atoms.touch(i, s)
+        if self.keeps_atoms:
+            s_labels = atoms.labels + s * n_labels
 
-        # Plain steps shrink masses but never to zero. Left alone, the dust of a corner
+        # Plain steps shrink masses but never to zero. Left alone, the dust of an atom
         # that is the worst one would keep its block from ever making another step.
-        while n_active > 1 and corners.alpha[away] < DUST and value > away_value:
-            alpha = corners.alpha[away]
+        while n_active > 1 and atoms.alpha[away] < DUST and value > away_value:
+            alpha = atoms.alpha[away]
             self._pairwise_direction(i, s, away, &norm)
             self.oracle.move(i, alpha, &self.second[0])
-            self._shift_loss(i, alpha * (loss - corners.loss[away]))
+            self._shift_loss(i, alpha * (loss - atoms.loss[away]))
             self._shift_mass(i, PAIRWISE, alpha, s, away)
             self._shift_weights(i, alpha, &self.second[0])
             away = -1
             n_active = 0
             self.scan(i, work, &score, &away, &away_value, &n_active)
 
-        # With a single active corner, the three kinds of step are one.
+        # With a single active atom, the three kinds of step are one.
         self.oracle.direction(i, -1.0, 1, &one, s_labels, &self.first[0], &norm)
         fw_progress = line_search(fw_gain, scale * norm, 1.0, &fw_gamma)
         progress = fw_progress
         gamma = fw_gamma
         loss_change = loss - self.loss_bar[i]
         if n_active > 1:
-            alpha = corners.alpha[away]
+            alpha = atoms.alpha[away]
             if self.kind == PAIRWISE:
                 has_other = True
                 gain = p * (value - away_value)
@@ -261,14 +261,14 @@ cdef class BlockFrankWolfe(BlockDual):
             else:
                 gain = p * (mean - away_value)
                 # Algorithm 4 takes the away step only where it is the steeper, which it
-                # never is from a corner of more than half the mass: the best value is at
+                # never is from an atom of more than half the mass: the best value is at
                 # least the mean of the others'. By rounding it is, close to the optimum,
                 # and then the step is as long as 1 / (1 - alpha), and so is the rounding.
                 progress = 0.0
                 has_other = gain >= fw_gain and alpha <= 0.5
                 if has_other:
                     self.oracle.direction(
-                        i, 1.0, 1, &minus, corners.labels + away * n_labels,
+                        i, 1.0, 1, &minus, atoms.labels + away * n_labels,
                         &self.second[0], &norm)
                     progress = line_search(
                         gain, scale * norm, alpha / (1.0 - alpha), &gamma)
@@ -278,9 +278,9 @@ cdef class BlockFrankWolfe(BlockDual):
                 taken = self.kind
                 chosen = &self.second[0]
                 if taken == PAIRWISE:
-                    loss_change = loss - corners.loss[away]
+                    loss_change = loss - atoms.loss[away]
                 else:
-                    loss_change = self.loss_bar[i] - corners.loss[away]
+                    loss_change = self.loss_bar[i] - atoms.loss[away]
             else:
                 gamma = fw_gamma
 
@@ -293,7 +293,7 @@ cdef class BlockFrankWolfe(BlockDual):
             if self.keeps_mass:
                 self._shift_mass(i, taken, gamma, s, away)
             self._shift_weights(i, gamma, chosen)
-        if self.keeps_corners:
+        if self.keeps_atoms:
             if not at_hand and not self.is_part:
                 self.tidy(i)
         else:
@@ -329,25 +329,25 @@ cdef class BlockFrankWolfe(BlockDual):
             self, Py_ssize_t i, int taken, double gamma, Py_ssize_t s,
             Py_ssize_t away) noexcept nogil:
         """The dual variables α_i after a step."""
-        cdef Corners* corners = &self.corners.sets[i]
+        cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c
         cdef bint dropped
         if taken == PAIRWISE:
             # gamma = α is a drop step: the difference is exactly zero.
-            corners.alpha[away] -= gamma
-            corners.alpha[s] += gamma
+            atoms.alpha[away] -= gamma
+            atoms.alpha[s] += gamma
         elif taken == AWAY:
             # A drop step has gamma = α / (1 - α), where rounding may leave dust.
-            dropped = gamma >= corners.alpha[away] / (1.0 - corners.alpha[away])
-            for c in range(corners.count):
-                corners.alpha[c] *= 1.0 + gamma
-            corners.alpha[away] -= gamma
-            if dropped or corners.alpha[away] < 0.0:
-                corners.alpha[away] = 0.0
+            dropped = gamma >= atoms.alpha[away] / (1.0 - atoms.alpha[away])
+            for c in range(atoms.count):
+                atoms.alpha[c] *= 1.0 + gamma
+            atoms.alpha[away] -= gamma
+            if dropped or atoms.alpha[away] < 0.0:
+                atoms.alpha[away] = 0.0
         else:
-            for c in range(corners.count):
-                corners.alpha[c] *= 1.0 - gamma
-            corners.alpha[s] += gamma
+            for c in range(atoms.count):
+                atoms.alpha[c] *= 1.0 - gamma
+            atoms.alpha[s] += gamma
 
     def run_at_hand(self, const Py_ssize_t[::1] blocks):
         """Steps as those of `run`, toward labelings at hand, without asking the oracle.
@@ -426,10 +426,10 @@ cdef class BlockFrankWolfe(BlockDual):
             self.oracle.direction(i, 0.0, 1, &one, &self.labels[0], &self.first[0], NULL)
             self.oracle.move(i, 1.0, &self.first[0])
             self.loss_bar[i] = loss
-            if self.keeps_corners:
-                c = self.corners.find(i, &self.labels[0])
+            if self.keeps_atoms:
+                c = self.atoms.find(i, &self.labels[0])
                 if c < 0:
-                    c = self.add_corner(i, &self.labels[0], loss)
+                    c = self.add_atom(i, &self.labels[0], loss)
                 if self.keeps_mass:
                     self._shift_mass(i, FRANK_WOLFE, 1.0, c, c)
                 self.tidy(i)
@@ -457,9 +457,9 @@ cdef class BlockFrankWolfe(BlockDual):
     def begin_pass_of(self, BlockFrankWolfe part):
         """Tell a part what is known of the gaps."""
         part.gap = self.gap
-        part.corners.clock = self.corners.clock
+        part.atoms.clock = self.atoms.clock
         part.planes = self.planes
-        part.corners.reserve(self.corners.most)
+        part.atoms.reserve(self.atoms.most)
         part.tree.rebuild(np.where(np.asarray(part.p) > 0.0, self.gaps, 0.0))
 
     def end_pass_of(self, BlockFrankWolfe part):
@@ -468,8 +468,8 @@ cdef class BlockFrankWolfe(BlockDual):
         self.n_oracle_calls += part.n_oracle_calls
         self.n_cache_hits += part.n_cache_hits
         part.forget_counts()
-        self.corners.clock = max(self.corners.clock, part.corners.clock)
-        self.corners.reserve(part.corners.most)
+        self.atoms.clock = max(self.atoms.clock, part.atoms.clock)
+        self.atoms.reserve(part.atoms.most)
         self.tree.rebuild(self.gaps)
 
     def forget_counts(self):

@@ -20,7 +20,7 @@ from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
 from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
-from sklearn_structsvm.solvers.blocks._corners cimport Corners, CornerSets
+from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets, Atoms
 from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
 
@@ -65,7 +65,7 @@ cdef class BlockDual(ProximalIterate):
         self.is_part = whole is not None
         self.cache_size = cache_size
         self.keeps_mass = keeps_mass
-        self.keeps_corners = keeps_mass or cache_size > 0
+        self.keeps_atoms = keeps_mass or cache_size > 0
         self.n_active_blocks = np.count_nonzero(weights)
         self.n_oracle_calls = 0
         self.gap = np.inf
@@ -79,22 +79,22 @@ cdef class BlockDual(ProximalIterate):
         self.work = np.zeros(max(oracle.work_size, 1))
         self.first = np.zeros(max(oracle.direction_size, 1))
         self.labels = np.zeros(max(oracle.max_labels, 1), dtype=np.intc)
-        self.corners = self.planes = None
+        self.atoms = self.planes = None
         if self.is_part:
             self.loss_bar, self.gaps = whole.loss_bar, whole.gaps
-            if self.keeps_corners:
-                self.corners = CornerSets(
-                    whole.corners.lengths(), keeps_gram, whole.corners)
-        elif self.keeps_corners:
-            self.corners = CornerSets(
+            if self.keeps_atoms:
+                self.atoms = ActiveSets(
+                    whole.atoms.lengths(), keeps_gram, whole.atoms)
+        elif self.keeps_atoms:
+            self.atoms = ActiveSets(
                 np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp),
                 keeps_gram)
             for i in range(n):
                 oracle.true_labels(i, &self.labels[0])
-                self.corners.add(i, &self.labels[0], 0.0)
-                self.corners.sets[i].alpha[0] = keeps_mass
+                self.atoms.add(i, &self.labels[0], 0.0)
+                self.atoms.sets[i].alpha[0] = keeps_mass
                 if keeps_gram:
-                    self.corners.sets[i].gram[0] = 0.0
+                    self.atoms.sets[i].gram[0] = 0.0
 
     # ------------------------------------------------------------------ steps
 
@@ -132,93 +132,93 @@ cdef class BlockDual(ProximalIterate):
             self, Py_ssize_t i, double* work, double* best_value,
             Py_ssize_t* away, double* away_value, Py_ssize_t* n_active
             ) except -2 nogil:
-        """Best corner of block i at hand, and the worst active one."""
-        cdef Corners* corners = &self.corners.sets[i]
+        """Best atom of block i at hand, and the worst active one."""
+        cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c, best = -1, n_labels = self.oracle.n_labels(i)
         cdef double score, loss, value
-        for c in range(corners.count):
+        for c in range(atoms.count):
             self.oracle.evaluate(
-                i, work, corners.labels + c * n_labels, &score, &loss)
+                i, work, atoms.labels + c * n_labels, &score, &loss)
             value = score + loss
             if best < 0 or value > best_value[0]:
                 best = c
                 best_value[0] = value
-            if corners.alpha[c] > 0.0:
+            if atoms.alpha[c] > 0.0:
                 n_active[0] += 1
                 if away[0] < 0 or value < away_value[0]:
                     away[0] = c
                     away_value[0] = value
         if n_active[0] == 1:
             # The masses sum to one up to rounding, which ends here.
-            corners.alpha[away[0]] = 1.0
+            atoms.alpha[away[0]] = 1.0
         return best
 
-    cdef Py_ssize_t add_corner(
+    cdef Py_ssize_t add_atom(
             self, Py_ssize_t i, const int* labels, double loss) except -1 nogil:
         """Take in a labeling, with its row of the Gram matrix; its place.
 
         Potentials of block i have to be found again afterwards.
         """
-        cdef Py_ssize_t c, s = self.corners.add(i, labels, loss)
-        cdef Corners* corners = &self.corners.sets[i]
+        cdef Py_ssize_t c, s = self.atoms.add(i, labels, loss)
+        cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
         cdef double one = 1.0, product
-        if not self.corners.keeps_gram:
+        if not self.atoms.keeps_gram:
             return s
         self.oracle.direction(i, 0.0, 1, &one, labels, &self.first[0], NULL)
         self.oracle.image(i, &self.first[0], &self.work[0])
         for c in range(s + 1):
             self.oracle.evaluate(
-                i, &self.work[0], corners.labels + c * n_labels, &product, &loss)
-            corners.gram[s * corners.capacity + c] = product
-            corners.gram[c * corners.capacity + s] = product
+                i, &self.work[0], atoms.labels + c * n_labels, &product, &loss)
+            atoms.gram[s * atoms.capacity + c] = product
+            atoms.gram[c * atoms.capacity + s] = product
         return s
 
     cdef int tidy(self, Py_ssize_t i) except -1 nogil:
-        """Forget corners without mass, all of them or the stalest beyond the cache."""
-        cdef Corners* corners = &self.corners.sets[i]
+        """Forget atoms without mass, all of them or the stalest beyond the cache."""
+        cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c
         if self.cache_size > 0:
             return self.keep_at_most(i, self.cache_size)
-        for c in range(corners.count - 1, -1, -1):
-            if corners.alpha[c] == 0.0:
-                self.drop_corner(i, c)
+        for c in range(atoms.count - 1, -1, -1):
+            if atoms.alpha[c] == 0.0:
+                self.drop_atom(i, c)
         return 0
 
     cdef int forget_idle(self, Py_ssize_t i) except -1 nogil:
         """Let labelings go that have had no mass for long."""
-        cdef Corners* corners = &self.corners.sets[i]
+        cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c
-        cdef long long now = self.corners.clock
-        for c in range(corners.count - 1, -1, -1):
-            if corners.alpha[c] > 0.0:
-                corners.last_used[c] = now
-            elif now - corners.last_used[c] > IDLE_PASSES * self.n_active_blocks:
-                self.drop_corner(i, c)
+        cdef long long now = self.atoms.clock
+        for c in range(atoms.count - 1, -1, -1):
+            if atoms.alpha[c] > 0.0:
+                atoms.last_used[c] = now
+            elif now - atoms.last_used[c] > IDLE_PASSES * self.n_active_blocks:
+                self.drop_atom(i, c)
         return self.keep_at_most(i, MANY_LABELINGS)
 
     cdef int keep_at_most(self, Py_ssize_t i, Py_ssize_t most) except -1 nogil:
         """Let the stalest labelings go; all that have mass stay."""
-        cdef Corners* corners = &self.corners.sets[i]
+        cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c
-        while corners.count > most:
-            c = self.corners.stalest(i)
+        while atoms.count > most:
+            c = self.atoms.stalest(i)
             if c < 0:
                 break
-            self.drop_corner(i, c)
+            self.drop_atom(i, c)
         return 0
 
-    cdef int drop_corner(self, Py_ssize_t i, Py_ssize_t c) except -1 nogil:
+    cdef int drop_atom(self, Py_ssize_t i, Py_ssize_t c) except -1 nogil:
         """Let a labeling at hand go; the last one takes its place."""
-        cdef int* labels = self.corners.sets[i].labels + c * self.oracle.n_labels(i)
+        cdef int* labels = self.atoms.sets[i].labels + c * self.oracle.n_labels(i)
         if self.planes is None or self.planes.find(i, labels) < 0:
             self.oracle.release(i, labels)
-        self.corners.remove(i, c)
+        self.atoms.remove(i, c)
         return 0
 
     cdef int let_go(self, Py_ssize_t i, const int* labels) except -1 nogil:
         """Release a labeling, unless it is at hand or a plane has it."""
-        if self.keeps_corners and self.corners.find(i, labels) >= 0:
+        if self.keeps_atoms and self.atoms.find(i, labels) >= 0:
             return 0
         if self.planes is not None and self.planes.find(i, labels) >= 0:
             return 0
@@ -264,9 +264,9 @@ cdef class BlockDual(ProximalIterate):
             for i in range(self.oracle.n_blocks):
                 if self.p[i] == 0.0:
                     continue
-                c = self.corners.find(i, &labels[starts[i]])
+                c = self.atoms.find(i, &labels[starts[i]])
                 if c >= 0:
-                    self.corners.touch(i, c)
+                    self.atoms.touch(i, c)
                     continue
                 self.oracle.potentials(i, &self.w[0], work)
                 away = -1
@@ -275,7 +275,7 @@ cdef class BlockDual(ProximalIterate):
                 self.oracle.evaluate(i, work, &labels[starts[i]], &score, &loss)
                 if score + loss > best + eps:
                     self.tidy(i)
-                    self.add_corner(i, &labels[starts[i]], loss)
+                    self.add_atom(i, &labels[starts[i]], loss)
                     n_added += 1
                 else:
                     self.let_go(i, &labels[starts[i]])
@@ -298,7 +298,7 @@ cdef class BlockDual(ProximalIterate):
         cdef Py_ssize_t i, c, other, n = self.oracle.n_blocks
         cdef unsigned char none = 255
         if self.planes is None:
-            self.planes = CornerSets(
+            self.planes = ActiveSets(
                 np.array([self.oracle.n_labels(i) for i in range(n)], dtype=np.intp))
             self.places = np.full((n, most), none, dtype=np.uint8)
         with nogil:
@@ -322,7 +322,7 @@ cdef class BlockDual(ProximalIterate):
         for j in range(most):
             if self.places[i, j] == c:
                 return 0
-        if not self.keeps_corners or self.corners.find(i, labels) < 0:
+        if not self.keeps_atoms or self.atoms.find(i, labels) < 0:
             self.oracle.release(i, labels)
         self.planes.remove(i, c)
         for j in range(most):
@@ -337,7 +337,7 @@ cdef class BlockDual(ProximalIterate):
         The plane is ⟨a, w⟩ + b. With `at_hand` the answers are the best of the labelings
         at hand, and no oracle is asked.
         """
-        known = self.corners if at_hand else None
+        known = self.atoms if at_hand else None
         if self.joint is None or self.is_joint_at_hand != at_hand:
             self.joint = JointOracle(self.oracle, np.asarray(self.p), known=known)
             self.is_joint_at_hand = at_hand
@@ -355,8 +355,8 @@ cdef class BlockDual(ProximalIterate):
         Shares are non-negative and sum to 1; share j + 1 is that of plane j.
         """
         cdef Py_ssize_t i, j, c, s, m = shares.shape[0] - 1, n_labels
-        cdef Corners* corners
-        cdef Corners* planes
+        cdef Atoms* atoms
+        cdef Atoms* planes
         cdef double* coefs
         cdef double loss
         self.planes.reserve(256)
@@ -380,16 +380,16 @@ cdef class BlockDual(ProximalIterate):
             self.loss_bar[i] = loss
             if not self.keeps_mass:
                 continue
-            corners = &self.corners.sets[i]
-            for s in range(corners.count):
-                corners.alpha[s] *= shares[0]
+            atoms = &self.atoms.sets[i]
+            for s in range(atoms.count):
+                atoms.alpha[s] *= shares[0]
             for c in range(planes.count):
                 if coefs[c] > 0.0:
-                    s = self.corners.find(i, planes.labels + c * n_labels)
+                    s = self.atoms.find(i, planes.labels + c * n_labels)
                     if s < 0:
-                        s = self.add_corner(
+                        s = self.add_atom(
                             i, planes.labels + c * n_labels, planes.loss[c])
-                    corners.alpha[s] += coefs[c]
+                    atoms.alpha[s] += coefs[c]
         self.set_dual_image(u)
 
     # ------------------------------------------------------------------ parts
@@ -398,7 +398,7 @@ cdef class BlockDual(ProximalIterate):
         """Note the dual variables of the blocks of a part's next round, for `settle`."""
         cdef Py_ssize_t b
         for b in range(blocks.shape[0]):
-            self.corners.remember(blocks[b])
+            self.atoms.remember(blocks[b])
         self.loss_change = 0.0
 
     def settle(self, const Py_ssize_t[::1] blocks, double gamma):
@@ -409,28 +409,28 @@ cdef class BlockDual(ProximalIterate):
         cdef Py_ssize_t b, i, c
         cdef double change, loss_change
         cdef bint is_moved
-        cdef Corners* corners
+        cdef Atoms* atoms
         with nogil:
             for b in range(blocks.shape[0]):
                 i = blocks[b]
-                corners = &self.corners.sets[i]
+                atoms = &self.atoms.sets[i]
                 loss_change = 0.0
                 is_moved = False
-                for c in range(corners.count if gamma < 1.0 else 0):
-                    change = (gamma - 1.0) * (corners.alpha[c] - corners.before[c])
-                    self.corners.coefs[c] = change
-                    loss_change += change * corners.loss[c]
+                for c in range(atoms.count if gamma < 1.0 else 0):
+                    change = (gamma - 1.0) * (atoms.alpha[c] - atoms.before[c])
+                    self.atoms.coefs[c] = change
+                    loss_change += change * atoms.loss[c]
                     is_moved = is_moved or change != 0.0
                 if is_moved:
                     self.oracle.direction(
-                        i, 0.0, corners.count, self.corners.coefs, corners.labels,
+                        i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
                         &self.first[0], NULL)
                     self.oracle.move(i, 1.0, &self.first[0])
-                    for c in range(corners.count):
-                        corners.alpha[c] = corners.before[c] + gamma * (
-                            corners.alpha[c] - corners.before[c])
+                    for c in range(atoms.count):
+                        atoms.alpha[c] = atoms.before[c] + gamma * (
+                            atoms.alpha[c] - atoms.before[c])
                     self.loss_bar[i] += loss_change
-                if self.corners.keeps_gram:
+                if self.atoms.keeps_gram:
                     self.forget_idle(i)
                 else:
                     self.tidy(i)
@@ -514,12 +514,12 @@ cdef class BlockDual(ProximalIterate):
 
     def gram(self, Py_ssize_t i):
         """Inner products of the joint features of block i's labelings at hand."""
-        cdef Corners* corners = &self.corners.sets[i]
+        cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t a, b
-        gram = np.empty((corners.count, corners.count))
-        for a in range(corners.count):
-            for b in range(corners.count):
-                gram[a, b] = corners.gram[a * corners.capacity + b]
+        gram = np.empty((atoms.count, atoms.count))
+        for a in range(atoms.count):
+            for b in range(atoms.count):
+                gram[a, b] = atoms.gram[a * atoms.capacity + b]
         return gram
 
     @property
@@ -554,7 +554,7 @@ cdef class BlockDual(ProximalIterate):
         counts = np.empty(self.oracle.n_blocks, dtype=np.intp)
         cdef Py_ssize_t[::1] count = counts
         for i in range(self.oracle.n_blocks):
-            count[i] = self.corners.sets[i].count
+            count[i] = self.atoms.sets[i].count
         return np.flatnonzero((counts > 1) & (np.asarray(self.p) > 0.0))
 
     @property
@@ -597,7 +597,7 @@ cdef class BlockDual(ProximalIterate):
         block gaps are those of the last check, updated by equation (12).
         """
         cdef Py_ssize_t i, c, truth
-        cdef Corners* corners
+        cdef Atoms* atoms
         self.oracle.scale_blocks(rho)
         gaps = np.asarray(self.gaps)
         gaps += (1.0 - rho) * np.asarray(self.means)
@@ -609,33 +609,33 @@ cdef class BlockDual(ProximalIterate):
         if not self.keeps_mass:
             return
         for i in range(self.oracle.n_blocks):
-            corners = &self.corners.sets[i]
-            for c in range(corners.count):
-                corners.alpha[c] *= rho
+            atoms = &self.atoms.sets[i]
+            for c in range(atoms.count):
+                atoms.alpha[c] *= rho
             self.oracle.true_labels(i, &self.labels[0])
-            truth = self.corners.find(i, &self.labels[0])
+            truth = self.atoms.find(i, &self.labels[0])
             if truth < 0:
-                truth = self.add_corner(i, &self.labels[0], 0.0)
-            corners.alpha[truth] += 1.0 - rho
+                truth = self.add_atom(i, &self.labels[0], 0.0)
+            atoms.alpha[truth] += 1.0 - rho
 
     def get_state(self):
         """The dual point, picklable; see `set_state`."""
         cdef Py_ssize_t i, c, n_labels
-        cdef Corners* corners
+        cdef Atoms* atoms
         state = {"blocks": self.oracle.get_blocks(), "loss": np.array(self.loss_bar)}
         state |= self.primal_state()
         if self.keeps_mass:
             saved = []
             for i in range(self.oracle.n_blocks):
-                corners = &self.corners.sets[i]
+                atoms = &self.atoms.sets[i]
                 n_labels = self.oracle.n_labels(i)
                 mine = []
-                for c in range(corners.count):
-                    memcpy(&self.labels[0], corners.labels + c * n_labels,
+                for c in range(atoms.count):
+                    memcpy(&self.labels[0], atoms.labels + c * n_labels,
                            n_labels * sizeof(int))
                     mine.append((
                         self.oracle.labeling_to_object(i, self.labels[:n_labels]),
-                        corners.alpha[c], corners.loss[c]))
+                        atoms.alpha[c], atoms.loss[c]))
                 saved.append(mine)
             state["corners"] = saved
         return state
@@ -657,16 +657,16 @@ cdef class BlockDual(ProximalIterate):
         self.oracle.set_blocks(state["blocks"])
         restore("loss", self.loss_bar, state["loss"])
         if self.keeps_mass:
-            corners = as_tuple("corners (active sets)", state["corners"], n)
+            atoms = as_tuple("corners (active sets)", state["corners"], n)
             for i in range(n):
-                if not isinstance(corners[i], list):
+                if not isinstance(atoms[i], list):
                     raise ValueError(f"The active set of example {i} must be a list.")
-                self.corners.sets[i].count = 0
-                for corner in corners[i]:
-                    saved, alpha, loss = as_tuple("A corner", corner, 3)
+                self.atoms.sets[i].count = 0
+                for atom in atoms[i]:
+                    saved, alpha, loss = as_tuple("An atom", atom, 3)
                     labels = self.oracle.labeling_from_object(i, saved)
                     alpha, loss = as_floats("mass and loss", (alpha, loss), 2)
-                    c = self.add_corner(i, &labels[0], loss)
-                    self.corners.sets[i].alpha[c] = alpha
+                    c = self.add_atom(i, &labels[0], loss)
+                    self.atoms.sets[i].alpha[c] = alpha
         self.rebuild_weights()
         self.restore_primal(state)

@@ -13,7 +13,7 @@ from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
 from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
-from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
+from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 
 
 cdef class JointOracle:
@@ -26,7 +26,7 @@ cdef class JointOracle:
         p_i, non-negative, summing to 1. Blocks of weight 0 are not asked.
     cache_size : int, default=0
         Labelings kept per example for `recall`, those last found or recalled.
-    known : CornerSets or None
+    known : ActiveSets or None
         A cache that the caller keeps.
 
     Attributes
@@ -38,14 +38,14 @@ cdef class JointOracle:
     cdef readonly long long n_oracle_calls
     cdef const double[::1] p
     cdef Py_ssize_t cache_size
-    cdef CornerSets cache
+    cdef ActiveSets cache
     cdef Py_ssize_t[::1] places
     cdef const Py_ssize_t[::1] starts
     cdef int[::1] labels
     cdef double[::1] values, soft_values, losses, known_values, direction
 
     def __init__(self, BlockOracle oracle, const double[::1] weights,
-                 Py_ssize_t cache_size=0, CornerSets known=None):
+                 Py_ssize_t cache_size=0, ActiveSets known=None):
         cdef Py_ssize_t i, n = oracle.n_blocks
         check_shape("weights", weights, n)
         self.oracle = oracle
@@ -53,7 +53,7 @@ cdef class JointOracle:
         self.cache_size = cache_size
         self.n_oracle_calls = 0
         sizes = np.array([oracle.n_labels(i) for i in range(n)], dtype=np.intp)
-        self.cache = CornerSets(sizes) if known is None else known
+        self.cache = ActiveSets(sizes) if known is None else known
         self.places = np.full(n, -1, dtype=np.intp)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.labels = np.zeros(max(self.starts[n], 1), dtype=np.intc)

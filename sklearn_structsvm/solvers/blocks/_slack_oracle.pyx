@@ -12,7 +12,7 @@ from sklearn_structsvm._utils.borders import check_indices, check_shape
 from libc.stdlib cimport free, malloc
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle
-from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
+from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 from sklearn_structsvm.solvers.blocks._slack_search cimport Search, SlackSearch, begin_at
 
 # Angular search asks two to six times on average over a training, and to list the
@@ -50,7 +50,7 @@ cdef class SlackOracle(BlockOracle):
 
     cdef BlockOracle inner
     cdef SlackSearch search
-    cdef CornerSets known
+    cdef ActiveSets known
     cdef Py_ssize_t cache_size
     cdef double[::1] lams, slack, max_losses
     cdef long long[::1] queries
@@ -76,7 +76,7 @@ cdef class SlackOracle(BlockOracle):
             self._find_max_losses(range(n) if only is None else [only])
         # A built-in oracle's labelings are integers that nobody need release.
         if not inner.thread_safe:
-            self.known = CornerSets(
+            self.known = ActiveSets(
                 np.array([inner.n_labels(i) for i in range(n)], dtype=np.intp))
         self.search = SlackSearch(inner, search, rtol, max_queries, self.known)
 

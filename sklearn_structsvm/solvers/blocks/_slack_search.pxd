@@ -1,5 +1,5 @@
 from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane
-from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
+from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 
 
 # A search under way, and what it has found.
@@ -33,7 +33,7 @@ cdef class SlackSearch:
     cdef readonly double rtol
     cdef readonly Py_ssize_t max_queries
     cdef public list trace
-    cdef CornerSets known
+    cdef ActiveSets known
     cdef int kind
 
     cdef int find(self, Search* search, double lam, double slack) except -1 nogil

@@ -46,7 +46,7 @@ from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle, free_plane
 from sklearn_structsvm._utils._memory cimport grow
-from sklearn_structsvm.solvers.blocks._corners cimport CornerSets
+from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 
 cdef enum:
     ANGULAR = 0
@@ -232,13 +232,13 @@ cdef class SlackSearch:
         Stop where Φ of the labeling is at least (1 - rtol) Φ*.
     max_queries : int
         Stop there at the latest.
-    known : CornerSets or None
+    known : ActiveSets or None
         Labelings that are in use, by block: the first candidates of a search, and not
         to be released to the oracle.
     """
 
     def __init__(self, BlockOracle oracle, search, double rtol,
-                 Py_ssize_t max_queries, CornerSets known=None):
+                 Py_ssize_t max_queries, ActiveSets known=None):
         self.oracle = oracle
         self.kind = SEARCHES[search]
         self.rtol = rtol

@@ -153,7 +153,7 @@ class _WorkingSets:
         self.iterate = BlockFrankWolfe(
             oracle, weights, lam, step="pairwise", cache_size=max(cache_size, 1)
         )
-        self.risk = JointOracle(oracle, weights, known=self.iterate.corners)
+        self.risk = JointOracle(oracle, weights, known=self.iterate.atoms)
         self.rng = rng
         self.mixture = None
 

@@ -32,9 +32,9 @@ def test_gram_matrices_are_those_of_the_joint_features(kind, layout, rescaling):
         oracle = SlackOracle(oracle)
     solver = BlockFrankWolfe(oracle, problem.listed.uniform, LAM, step="corrective")
     solver.run(visits(N, passes=6))
-    corners = solver.get_state()["corners"]
-    assert max(map(len, corners)) > (kind != "binary") + 1
-    for i, block in enumerate(corners):
+    atoms = solver.get_state()["corners"]
+    assert max(map(len, atoms)) > (kind != "binary") + 1
+    for i, block in enumerate(atoms):
         features = []
         for labeling, _, loss in block:
             labels = np.atleast_1d(labeling).tolist()

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks import parallel
+from sklearn_structsvm.solvers.blocks._active_sets import ActiveSets
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers.blocks._corners import CornerSets
 from sklearn_structsvm.solvers.blocks._parts import Parts
 from sklearn_structsvm.solvers.blocks.bcfw import certify
 from sklearn_structsvm.solvers.blocks.parallel import Team, make_team
@@ -208,8 +208,8 @@ def test_a_path_by_threads_is_as_good_everywhere():
 def test_sets_that_are_collected_with_their_owner_are_freed_once():
     for _ in range(20):
         sizes = np.array([3, 2], dtype=np.intp)
-        owner = CornerSets(sizes)
-        cycle = [owner, CornerSets(sizes, owner=owner)]
+        owner = ActiveSets(sizes)
+        cycle = [owner, ActiveSets(sizes, owner=owner)]
         cycle.append(cycle)
         del owner, cycle
         # The youngest are enough; all objects of the suite are a lot to look through.

@@ -97,12 +97,12 @@ def test_a_cache_forgets_labelings_without_mass_beyond_its_size(step):
     solver = problem.solver(0.003, step=step, cache_size=2)
     run_bcfw(solver, tol=0.0, max_iter=300, rng=0)
     # More than it shall keep without mass.
-    assert max(count_corners(solver)[0]) > 2
+    assert max(count_atoms(solver)[0]) > 2
     # For a large λ one plain step per block moves all mass to one labeling.
     solver.set_lambda(1e3)
     solver.check_gaps()
     solver.run(np.tile(np.arange(problem.n), 3))
-    kept, with_mass = count_corners(solver)
+    kept, with_mass = count_atoms(solver)
     assert max(with_mass) == 1
     assert max(kept) <= 2
 
@@ -121,12 +121,12 @@ def test_a_full_cache_forgets_what_was_best_longest_ago():
     assert kept[2:] == [{0, 2, 3}, {0, 3, 4}, {0, 3, 4}, {0, 3, 5}]
 
 
-def count_corners(solver):
+def count_atoms(solver):
     """Labelings kept for each block, and those of them that carry dual mass."""
-    corners = solver.get_state()["corners"]
+    atoms = solver.get_state()["corners"]
     return (
-        [len(block) for block in corners],
-        [sum(mass > 0.0 for _, mass, _ in block) for block in corners],
+        [len(block) for block in atoms],
+        [sum(mass > 0.0 for _, mass, _ in block) for block in atoms],
     )
 
 

@@ -1,4 +1,4 @@
-cdef struct Corners:
+cdef struct Atoms:
     Py_ssize_t count
     Py_ssize_t capacity
     int* labels
@@ -11,15 +11,15 @@ cdef struct Corners:
     double* gram
 
 
-cdef class CornerSets:
+cdef class ActiveSets:
     cdef Py_ssize_t n_blocks
     cdef bint keeps_gram
     # Whose sets these are, where a part of it only lends its own scratch.
-    cdef CornerSets owner
+    cdef ActiveSets owner
     cdef long long clock
-    cdef Corners* sets
+    cdef Atoms* sets
     cdef Py_ssize_t* sizes
-    # One number for each corner of a block, for whoever looks at one: values at w, masses
+    # One number for each atom of a block, for whoever looks at one: values at w, masses
     # after a correction, and coefficients of a direction.
     cdef Py_ssize_t most
     cdef double* values
