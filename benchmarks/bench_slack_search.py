@@ -107,7 +107,7 @@ def train(trainer, contenders, args):
     deadline = perf_counter() + args.max_time
     for _ in range(args.rounds):
         w = model.weights.copy()
-        slacks = model.iterate.largest_at_hand()
+        slacks = model.iterate.largest_cached()
         for contender in (trainer, *contenders):
             contender.ask(w, slacks, args.eps)
             if contender is not trainer:

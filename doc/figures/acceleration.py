@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 
 from sklearn_structsvm.solvers.blocks.acceleration import PATIENCE, RATIO, WORTH_IT
-from sklearn_structsvm.solvers.blocks.bcfw import PASSES_AT_HAND
+from sklearn_structsvm.solvers.blocks.bcfw import CACHED_PASSES
 
 # Left, bottom, width and height, color, and the words.
 BOXES = {
@@ -26,7 +26,7 @@ BOXES = {
     ),
     "hand": (
         (0.0, 3.3, 10, 1.0, "#cfe3f5"),
-        f"Corrective steps: {PASSES_AT_HAND} passes over the labelings at hand, "
+        f"Corrective steps: {CACHED_PASSES} passes over the cached labelings, "
         "without the oracle",
     ),
     "center": (

@@ -1,6 +1,6 @@
 """Block-coordinate Frank-Wolfe over examples that stay with workers, a part with each.
 
-A part has its examples, their labelings at hand and dual variables. In a round it gets
+A part has its examples, their cached labelings and dual variables. In a round it gets
 the weights, makes a pass over its examples, and sends back what that changed of the
 weights and of the loss; all of it together is one direction, and the best step along it
 is made here. How long it was, the part is told with the next message. See
@@ -282,7 +282,7 @@ class DistributedBlocks(ProximalIterate):
         self.block_gaps = np.array([reply.lowest_gap])
         return reply.hinge, reply.gap
 
-    def take_plane(self, w, j, most, n_threads=1, at_hand=False):
+    def take_plane(self, w, j, most, n_threads=1, cached=False):
         """(Σ p_i H_i, a, b) at weights in the box; the parts hold the plane as number j.
 
         Raises

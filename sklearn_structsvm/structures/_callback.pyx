@@ -1,7 +1,7 @@
 """The oracle of a structure written in Python, and its sparse joint features.
 
 Only decoding, and the loss and joint feature of a labeling that is new, are Python's:
-what is known of labelings lies in arrays, and steps over those at hand ask nobody.
+what is known of labelings lies in arrays, and steps over those cached ask nobody.
 """
 import numpy as np
 from scipy import sparse
@@ -72,7 +72,7 @@ cdef struct Block:
 
 
 cdef int resize(Vector* vector, Py_ssize_t count) except -1 nogil:
-    """Room for this many entries; those at hand are lost."""
+    """Room for this many entries; those cached are lost."""
     cdef Py_ssize_t* indices = NULL
     cdef double* values = NULL
     if count != vector.count:

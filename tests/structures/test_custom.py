@@ -128,7 +128,7 @@ def test_each_labeling_is_kept_once(step):
 
 
 @pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
-def test_steps_over_labelings_at_hand_call_nothing_of_the_structure(as_sparse):
+def test_steps_over_cached_labelings_call_nothing_of_the_structure(as_sparse):
     structure, X, y, listed = make(as_sparse=as_sparse)
     mine = solver(structure, X, y, step="corrective")
     for _ in range(3):
@@ -136,7 +136,7 @@ def test_steps_over_labelings_at_hand_call_nothing_of_the_structure(as_sparse):
     before = mine.dual_objective
     for name in ("joint_feature", "loss", "loss_augmented_decode"):
         setattr(structure, name, None)
-    mine.run_at_hand(np.tile(np.arange(7), 9))
+    mine.run_cached(np.tile(np.arange(7), 9))
     assert mine.dual_objective >= before - 1e-15
     alpha = np.zeros((7, 4))
     for i, atoms in enumerate(mine.get_state()["corners"]):

@@ -4,8 +4,8 @@ The dual point is kept as `_block_dual` tells; p_i, v and w are as there.
 
 A step along Δ with gain g = ⟨-∇f, Δ⟩ has curvature p_i² ‖Δ's joint feature‖²/λ
 and increases the dual by γ g - γ² curvature / 2; under box constraints, where that is an
-upper bound, by at least that. A correction is the best step over all that the labelings
-at hand span, or nearly so. With a proximal term, see `_proximal`, λ' takes the place of
+upper bound, by at least that. A correction is the best step over all that the cached
+labelings span, or nearly so. With a proximal term, see `_proximal`, λ' takes the place of
 λ. Nothing here decides when to stop or what to sample.
 """
 import numpy as np
@@ -28,8 +28,8 @@ cdef enum:
 
 STEPS = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CORRECTIVE}
 
-# Passes over the labelings at hand in a row, at most.
-MOST_PASSES_AT_HAND = 100
+# Passes over the cached labelings in a row, at most.
+MOST_CACHED_PASSES = 100
 
 # A correction leaves this share of what its block's gap was before, or where the oracle
 # is not asked of the mean gap of all: with labelings still missing more would be lost on
@@ -68,7 +68,7 @@ cdef class BlockFrankWolfe(BlockDual):
 
     cdef readonly long long n_steps, n_cache_hits
     # That may be made in a row, see `bcfw`.
-    cdef public int most_passes_at_hand
+    cdef public int most_cached_passes
     cdef double cache_factor, cache_floor, total_weight
     cdef object step_name
     cdef int kind
@@ -91,7 +91,7 @@ cdef class BlockFrankWolfe(BlockDual):
         self.safeguard = safeguard
         self.total_weight = np.sum(weights)
         self.n_steps = self.n_cache_hits = 0
-        self.most_passes_at_hand = MOST_PASSES_AT_HAND
+        self.most_cached_passes = MOST_CACHED_PASSES
         self.average = average
         self.average_sum = np.zeros(oracle.n_weights if average else 0)
         self.average_loss = 0.0
@@ -99,16 +99,16 @@ cdef class BlockFrankWolfe(BlockDual):
 
     # ------------------------------------------------------------------ steps
 
-    cdef double visit(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+    cdef double visit(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
         """A step on block i, or a correction."""
         if self.kind == CORRECTIVE:
-            return self.correct(i, at_hand)
-        return self.step(i, at_hand)
+            return self.correct(i, cached)
+        return self.step(i, cached)
 
-    cdef double correct(self, Py_ssize_t i, bint at_hand) except? -1.0 nogil:
+    cdef double correct(self, Py_ssize_t i, bint cached) except? -1.0 nogil:
         """Correct the dual variables of block i, with its best labeling taken in.
 
-        Or over those at hand, and the oracle is not asked. Returns the gap of the block
+        Or over those cached, and the oracle is not asked. Returns the gap of the block
         with respect to the labelings that it now has.
         """
         cdef Atoms* atoms = &self.atoms.sets[i]
@@ -124,7 +124,7 @@ cdef class BlockFrankWolfe(BlockDual):
             self.oracle.evaluate(i, work, atoms.labels + c * n_labels, &score, &loss)
             values[c] = score + loss
             mean += atoms.alpha[c] * values[c]
-        if at_hand:
+        if cached:
             tol = SHARE_LEFT * self.tree.total() / self.total_weight
         else:
             self.n_steps += 1
@@ -159,7 +159,7 @@ cdef class BlockFrankWolfe(BlockDual):
             memcpy(atoms.alpha, masses, atoms.count * sizeof(double))
             self._shift_loss(i, loss_change)
             self._shift_weights(i, 1.0, &self.first[0])
-        if not at_hand and not self.is_part:
+        if not cached and not self.is_part:
             self.forget_idle(i)
         return p * (best - mean)
 
@@ -175,10 +175,10 @@ cdef class BlockFrankWolfe(BlockDual):
             i, 0.0, self.atoms.sets[i].count, coefs, self.atoms.sets[i].labels,
             &self.second[0], norm)
 
-    cdef double step(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+    cdef double step(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
         """One step on block i (Algorithms 1 to 5 in one), toward its best labeling.
 
-        Or toward the best of those at hand, and the oracle is not asked. Returns the
+        Or toward the best of those cached, and the oracle is not asked. Returns the
         gap of the block with respect to the labeling chosen.
         """
         cdef Atoms* atoms = NULL
@@ -209,7 +209,7 @@ cdef class BlockFrankWolfe(BlockDual):
                 # A gain of zero is no hit even where the threshold is zero:
                 # no block may be kept from its oracle for good.
                 hit = fw_gain >= threshold and fw_gain > 0.0
-        if at_hand:
+        if cached:
             hit = True
             fw_gain = p * (value - mean)
         if hit:
@@ -294,7 +294,7 @@ cdef class BlockFrankWolfe(BlockDual):
                 self._shift_mass(i, taken, gamma, s, away)
             self._shift_weights(i, gamma, chosen)
         if self.keeps_atoms:
-            if not at_hand and not self.is_part:
+            if not cached and not self.is_part:
                 self.tidy(i)
         else:
             self.let_go(i, labels)
@@ -349,13 +349,13 @@ cdef class BlockFrankWolfe(BlockDual):
                 atoms.alpha[c] *= 1.0 - gamma
             atoms.alpha[s] += gamma
 
-    def run_at_hand(self, const Py_ssize_t[::1] blocks):
-        """Steps as those of `run`, toward labelings at hand, without asking the oracle.
+    def run_cached(self, const Py_ssize_t[::1] blocks):
+        """Steps as those of `run`, toward cached labelings, without asking the oracle.
 
         Returns
         -------
         float
-            Sum of the gaps of the blocks with respect to their labelings at hand, each
+            Sum of the gaps of the blocks with respect to their cached labelings, each
             as it was before its step.
         """
         cdef Py_ssize_t k

@@ -23,11 +23,11 @@ cdef class BlockDual(ProximalIterate):
     cdef ActiveSets planes
     cdef unsigned char[:, ::1] places
     cdef object joint
-    cdef bint is_joint_at_hand
+    cdef bint is_joint_cached
     cdef double[::1] work, first
     cdef int[::1] labels
 
-    cdef double visit(self, Py_ssize_t i, bint at_hand=*) except? -1.0 nogil
+    cdef double visit(self, Py_ssize_t i, bint cached=*) except? -1.0 nogil
     cdef Py_ssize_t scan(
         self, Py_ssize_t i, double* work, double* best_value,
         Py_ssize_t* away, double* away_value, Py_ssize_t* n_active) except -2 nogil

@@ -24,7 +24,7 @@ from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets, Atoms
 from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
 
-# A labeling that had no mass for this many passes goes, and with many at hand the ones
+# A labeling that had no mass for this many passes goes, and with many cached the ones
 # that had none for longest.
 cdef enum:
     IDLE_PASSES = 20
@@ -98,7 +98,7 @@ cdef class BlockDual(ProximalIterate):
 
     # ------------------------------------------------------------------ steps
 
-    cdef double visit(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+    cdef double visit(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
         """A step on block i, which a subclass says how to make."""
         return 0.0
 
@@ -126,13 +126,13 @@ cdef class BlockDual(ProximalIterate):
                     k += 1
         return k
 
-    # ------------------------------------------------------- labelings at hand
+    # ------------------------------------------------------- cached labelings
 
     cdef Py_ssize_t scan(
             self, Py_ssize_t i, double* work, double* best_value,
             Py_ssize_t* away, double* away_value, Py_ssize_t* n_active
             ) except -2 nogil:
-        """Best atom of block i at hand, and the worst active one."""
+        """Best cached labeling of block i, and the worst active one."""
         cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c, best = -1, n_labels = self.oracle.n_labels(i)
         cdef double score, loss, value
@@ -209,7 +209,7 @@ cdef class BlockDual(ProximalIterate):
         return 0
 
     cdef int drop_atom(self, Py_ssize_t i, Py_ssize_t c) except -1 nogil:
-        """Let a labeling at hand go; the last one takes its place."""
+        """Let a cached labeling go; the last one takes its place."""
         cdef int* labels = self.atoms.sets[i].labels + c * self.oracle.n_labels(i)
         if self.planes is None or self.planes.find(i, labels) < 0:
             self.oracle.release(i, labels)
@@ -217,7 +217,7 @@ cdef class BlockDual(ProximalIterate):
         return 0
 
     cdef int let_go(self, Py_ssize_t i, const int* labels) except -1 nogil:
-        """Release a labeling, unless it is at hand or a plane has it."""
+        """Release a labeling, unless it is cached or a plane has it."""
         if self.keeps_atoms and self.atoms.find(i, labels) >= 0:
             return 0
         if self.planes is not None and self.planes.find(i, labels) >= 0:
@@ -225,8 +225,8 @@ cdef class BlockDual(ProximalIterate):
         self.oracle.release(i, labels)
         return 0
 
-    def largest_at_hand(self):
-        """max(0, largest value at w of the labelings at hand) of each block."""
+    def largest_cached(self):
+        """max(0, largest value at w of the cached labelings) of each block."""
         cdef Py_ssize_t i, away, n_active
         cdef double best, away_value
         values = np.zeros(self.oracle.n_blocks)
@@ -242,7 +242,7 @@ cdef class BlockDual(ProximalIterate):
         return values
 
     def extend(self, const int[::1] labels, const Py_ssize_t[::1] starts, double eps):
-        """Take one labeling per block to those at hand where it violates more than they.
+        """Take one labeling per block to those cached where it violates more than they.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ cdef class BlockDual(ProximalIterate):
             The labeling of block i begins at starts[i].
         eps : float
             By how much the value L_i + ⟨θ_i, μ(y) - μ(y_i)⟩ at w must exceed the largest
-            one of those at hand. Labelings that do not are released, and so are those
+            one of those cached. Labelings that do not are released, and so are those
             beyond the cache that a new one replaces; there is always room for it.
 
         Returns
@@ -331,17 +331,17 @@ cdef class BlockDual(ProximalIterate):
         return 0
 
     def take_plane(self, const double[::1] w, Py_ssize_t j, Py_ssize_t most,
-                   int n_threads=1, bint at_hand=False):
+                   int n_threads=1, bint cached=False):
         """(Σ p_i max_y H_i(y), a, b) at any w, and the answers held as plane number j.
 
-        The plane is ⟨a, w⟩ + b. With `at_hand` the answers are the best of the labelings
-        at hand, and no oracle is asked.
+        The plane is ⟨a, w⟩ + b. With `cached` the answers are the best cached
+        labelings, and no oracle is asked.
         """
-        known = self.atoms if at_hand else None
-        if self.joint is None or self.is_joint_at_hand != at_hand:
+        known = self.atoms if cached else None
+        if self.joint is None or self.is_joint_cached != cached:
             self.joint = JointOracle(self.oracle, np.asarray(self.p), known=known)
-            self.is_joint_at_hand = at_hand
-        if at_hand:
+            self.is_joint_cached = cached
+        if cached:
             hinge = self.joint.recall(w, n_threads)
         else:
             hinge = self.joint.ask(w, n_threads)
@@ -513,7 +513,7 @@ cdef class BlockDual(ProximalIterate):
         return float(np.sum(hinges))
 
     def gram(self, Py_ssize_t i):
-        """Inner products of the joint features of block i's labelings at hand."""
+        """Inner products of the joint features of block i's cached labelings."""
         cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t a, b
         gram = np.empty((atoms.count, atoms.count))
@@ -549,7 +549,7 @@ cdef class BlockDual(ProximalIterate):
 
     @property
     def movable_blocks(self):
-        """Those with several labelings at hand."""
+        """Those with several cached labelings."""
         cdef Py_ssize_t i
         counts = np.empty(self.oracle.n_blocks, dtype=np.intp)
         cdef Py_ssize_t[::1] count = counts

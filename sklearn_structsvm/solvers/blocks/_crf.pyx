@@ -99,7 +99,7 @@ cdef class MarginalAscent(BlockDual):
         self.n_oracle_calls += self.n_active_blocks
         self.rebuild_weights()
 
-    cdef double visit(self, Py_ssize_t i, bint at_hand=False) except? -1.0 nogil:
+    cdef double visit(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
         cdef double* work = &self.work[0]
         cdef double* factors = &self.factors[self.starts[i]]
         cdef double p = self.p[i], scale = p / self.proximal_lam()

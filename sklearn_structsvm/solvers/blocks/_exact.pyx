@@ -378,7 +378,7 @@ cdef class ExactAscent(ProximalIterate):
         return a_total, b_total
 
     def take_plane(self, const double[::1] w, Py_ssize_t j, Py_ssize_t most,
-                   int n_threads=1, bint at_hand=False):
+                   int n_threads=1, bint cached=False):
         """(Σ p_i max_y H_i(y), a, b) at any w, with the plane held as number j."""
         theta = self.scores(w, n_threads)
         hinge, _ = self.hinge_along(theta, theta, 0.0)

@@ -22,11 +22,11 @@ Loose ends of the paper, and how they are settled here:
   the best labeling of its own angle only: that angle is closed, the others go on.
 - The first angle is (∞, 0) without its rays: h > 0 and g > 0 are all that matter, for
   elsewhere Φ <= 0. Where it is empty the answer is the true labeling, Φ* = 0. With a
-  labeling at hand, of Φ = φ > 0, and H known it is the (G²/φ, φ/H²) of Theorem 5.
+  cached labeling, of Φ = φ > 0, and H known it is the (G²/φ, φ/H²) of Theorem 5.
 - Slopes that under- or overflow are kept within [SMALLEST, LARGEST].
 - λ multiplies g, so that λ_0 = H/G (section 4.5; Theorem 5 prints the inverse), and
   Theorem 4's v_1 is the larger of λ_0 ∂(y_1) and its inverse.
-- What the labelings at hand rule out is more than Lemma 8's outer rays where they are
+- What the cached labelings rule out is more than Lemma 8's outer rays where they are
   better than z: see `narrow`. The rays are drawn anew when an angle's turn comes.
 - Rays of labelings are left out, and a structure of one's own need not round h as it is
   rounded here, nor compare g with α h by way of g/h: a labeling came back until halved

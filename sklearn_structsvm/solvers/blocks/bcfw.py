@@ -7,7 +7,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks import ascent
 from sklearn_structsvm.solvers.blocks._bcfw import (
-    MOST_PASSES_AT_HAND,
+    MOST_CACHED_PASSES,
     BlockFrankWolfe,
 )
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
@@ -24,17 +24,17 @@ CACHE_FLOOR = 0.01
 CACHE_SIZE = 50
 
 # The oracle counts as expensive where it declares this many times the operations of
-# scoring a labeling at hand: an active set is a few of them, a cache up to CACHE_SIZE,
+# scoring a cached labeling: an active set is a few of them, a cache up to CACHE_SIZE,
 # and each pays for itself beyond (section 5.1, "Recommendation").
 EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 
-# Passes over the labelings at hand between two that ask the oracle, for corrections. More
+# Passes over the cached labelings between two that ask the oracle, for corrections. More
 # solve the wrong problem. Where the oracle counts as expensive for a cache there are so
 # many that what is left to gain of them is a share of the gap as last seen. Where that
 # takes too many, as with few weights, there are half as many the next time.
-PASSES_AT_HAND = 2
-SHARE_AT_HAND = 0.1
+CACHED_PASSES = 2
+CACHED_SHARE = 0.1
 
 # And there they come this many times during a pass: of 30 to 300 matchings the calls are
 # a half or a third of those with corrections after it alone.
@@ -79,7 +79,7 @@ def start_bcfw(
     cache_size : int
         Labelings kept for each block, beside those that have dual mass.
     cache_factor, cache_floor : float
-        F and ν of the paper's cache-hit criterion: the best labeling at hand serves where
+        F and ν of the paper's cache-hit criterion: the best cached labeling serves where
         its gain is at least max(F g_i, ν/n g), for the block's gap when its oracle was
         asked last and the whole gap when it was last checked. With a large ν the oracle
         is asked each time, with both 0 hardly ever.
@@ -285,19 +285,19 @@ def _make_steps(iterate, sampling, draws, deadline):
 
 
 def make_corrected_pass(iterate, sampling, rng, deadline=np.inf, team=None):
-    """One pass, and where steps are corrective, passes over the labelings at hand.
+    """One pass, and where steps are corrective, passes over the cached labelings.
 
     These come after the pass, and where the oracle is costly already during it.
     """
     if team is not None:
         team.make_pass(rng, deadline)
-        make_passes_at_hand(iterate, rng, deadline, team)
+        make_cached_passes(iterate, rng, deadline, team)
         return
     draws = _draw(iterate, sampling, rng)
     n_parts = CORRECTIONS_OF_COSTLY_PASS if is_costly(iterate) else 1
     for part in np.array_split(draws, n_parts):
         _make_steps(iterate, sampling, part, deadline)
-        make_passes_at_hand(iterate, rng, deadline)
+        make_cached_passes(iterate, rng, deadline)
         if perf_counter() >= deadline:
             return
 
@@ -311,23 +311,23 @@ def is_costly(iterate):
 
 def make_acceleration(iterate, tol, at_once=False):
     """The acceleration that suits the iterate's steps."""
-    # With passes at hand after each pass, the proximal problem is solved well by one.
+    # With cached passes after each pass, the proximal problem is solved well by one.
     passes_per_step = 1 if iterate.is_corrective else 2
     return Acceleration(iterate, tol, passes_per_step=passes_per_step, at_once=at_once)
 
 
-def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
-    """Corrections over the labelings at hand, where that is what the iterate makes."""
+def make_cached_passes(iterate, rng, deadline=np.inf, team=None):
+    """Corrections over the cached labelings, where that is what the iterate makes."""
     if not iterate.is_corrective:
         return
     must_spare_calls = is_costly(iterate)
-    n_passes, enough = PASSES_AT_HAND, 0.0
+    n_passes, enough = CACHED_PASSES, 0.0
     if must_spare_calls:
-        n_passes = iterate.most_passes_at_hand
-        enough = SHARE_AT_HAND * (iterate.known_gap - iterate.proximal_gap())
-    make = partial(_make_pass_at_hand, iterate, iterate.movable_blocks)
+        n_passes = iterate.most_cached_passes
+        enough = CACHED_SHARE * (iterate.known_gap - iterate.proximal_gap())
+    make = partial(_make_cached_pass, iterate, iterate.movable_blocks)
     if team is not None:
-        make = team.make_pass_at_hand
+        make = team.make_cached_pass
     for _ in range(n_passes):
         gap = make(rng, deadline)
         if perf_counter() >= deadline:
@@ -336,15 +336,15 @@ def make_passes_at_hand(iterate, rng, deadline=np.inf, team=None):
             break
     if must_spare_calls:
         n_next = 2 * n_passes if gap <= enough else n_passes // 2
-        n_next = min(max(n_next, PASSES_AT_HAND), MOST_PASSES_AT_HAND)
-        iterate.most_passes_at_hand = n_next
+        n_next = min(max(n_next, CACHED_PASSES), MOST_CACHED_PASSES)
+        iterate.most_cached_passes = n_next
 
 
-def _make_pass_at_hand(iterate, blocks, rng, deadline):
-    # No step over the labelings at hand calls a structure in Python.
+def _make_cached_pass(iterate, blocks, rng, deadline):
+    # No step over the cached labelings calls a structure in Python.
     order, gap = rng.permutation(blocks), 0.0
     for start in range(0, len(order), CHUNK):
-        gap += iterate.run_at_hand(order[start : start + CHUNK])
+        gap += iterate.run_cached(order[start : start + CHUNK])
         if perf_counter() >= deadline:
             break
     return gap

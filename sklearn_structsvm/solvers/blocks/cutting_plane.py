@@ -28,7 +28,7 @@ MAX_INNER = 30
 
 # Planes over the working sets, where passes over them did not solve the program: on raw
 # columns. They end after so many that gained nothing.
-MAX_PLANES_AT_HAND = 200
+MAX_CACHED_PLANES = 200
 MAX_IDLE_PLANES = 3
 
 
@@ -61,7 +61,7 @@ def run_cutting_plane(
     ----------
     oracle : BlockOracle
         Where it has an array `slacks`, that is set before each round to the examples'
-        slack variables ξ_i, their largest values over the labelings at hand.
+        slack variables ξ_i, their largest values over the cached labelings.
     weights : ndarray of shape (n_blocks,)
         Non-negative block weights p_i that sum to 1.
     lam : float
@@ -173,7 +173,7 @@ class _WorkingSets:
     def ask(self):
         oracle = self.iterate.oracle
         if hasattr(oracle, "slacks"):
-            oracle.slacks[:] = self.iterate.largest_at_hand()
+            oracle.slacks[:] = self.iterate.largest_cached()
         return self.risk.ask(self.weights, self.n_threads)
 
     def improve(self, eps, deadline):
@@ -188,21 +188,21 @@ class _WorkingSets:
             order = self.rng.permutation(blocks)
             gap = 0.0
             for start in range(0, len(order), chunk):
-                gap += iterate.run_at_hand(order[start : start + chunk])
+                gap += iterate.run_cached(order[start : start + chunk])
                 if perf_counter() >= deadline:
                     return False
             if gap <= target:
                 return k == 0 and n_added == 0
-        self._take_planes_at_hand(target, deadline)
+        self._take_cached_planes(target, deadline)
         return False
 
-    def _take_planes_at_hand(self, target, deadline):
+    def _take_cached_planes(self, target, deadline):
         """Mixtures of planes over working sets that pairwise steps did not solve."""
         if self.mixture is None:
-            self.mixture = Mixture(self.iterate, self.n_threads, at_hand=True)
+            self.mixture = Mixture(self.iterate, self.n_threads, cached=True)
         self.mixture.start(self.weights)
         n_idle = 0
-        for _ in range(MAX_PLANES_AT_HAND):
+        for _ in range(MAX_CACHED_PLANES):
             n_idle = 0 if self.mixture.take() else n_idle + 1
             is_done = self.mixture.gap() <= target or n_idle > MAX_IDLE_PLANES
             if is_done or perf_counter() >= deadline:

@@ -5,7 +5,7 @@ is the dual point that has all mass of each example on its labeling. The last pl
 the current dual point span a simplex of dual points. The best of them is found by a small
 quadratic program, and the iterate moves there: α becomes a convex combination of feasible
 points, so that certificates stay true and the dual never falls. Corrective steps do the
-same over the labelings at hand of one example; this does it for all examples at once.
+same over the cached labelings of one example; this does it for all examples at once.
 
 A plane is taken between the best weights W so far and the w of the dual point. For rows,
 W moves to the minimum of the objective on the segment, which needs no further product
@@ -58,8 +58,8 @@ class Mixture:
         Moved in place; at any moment a consistent dual point.
     n_threads : int
         For the oracle.
-    at_hand : bool
-        Whether planes are of the labelings at hand alone, and no oracle is asked.
+    cached : bool
+        Whether planes are of the cached labelings alone, and no oracle is asked.
 
     Attributes
     ----------
@@ -69,11 +69,11 @@ class Mixture:
         There; inf before the first plane.
     """
 
-    def __init__(self, iterate, n_threads=1, at_hand=False):
+    def __init__(self, iterate, n_threads=1, cached=False):
         self.iterate = iterate
         is_rows = hasattr(iterate, "hinge_along")
         kind = _SearchedCuts if is_rows else _DampedCuts
-        self.cuts = kind(iterate, n_threads, at_hand)
+        self.cuts = kind(iterate, n_threads, cached)
         self.forget()
 
     def forget(self):
@@ -106,14 +106,14 @@ class Mixture:
             self.cuts.step = 1.0
         return is_moved
 
-    def take_at_hand(self):
-        """The same at w, of the labelings at hand: what they let gain at most before."""
+    def take_cached(self):
+        """The same at w, of the cached labelings: what they let gain at most before."""
         iterate = self.iterate
         w, before = iterate.weights.copy(), iterate.dual_objective
         values = []
 
         def cut(place):
-            hinge, *plane = iterate.take_plane(w, place, self.cuts.kept, at_hand=True)
+            hinge, *plane = iterate.take_plane(w, place, self.cuts.kept, cached=True)
             values.append(0.5 * iterate.lam * w.dot(w) + hinge)
             return plane
 
@@ -219,7 +219,7 @@ class _SearchedCuts:
         Where the next plane is taken, between W and w.
     """
 
-    def __init__(self, ascent, n_threads, at_hand=False):
+    def __init__(self, ascent, n_threads, cached=False):
         self.ascent, self.n_threads = ascent, n_threads
         self.kept = how_many(ascent, ascent.n_held_bytes)
 
@@ -253,10 +253,10 @@ class _SearchedCuts:
 class _DampedCuts:
     """The same of structures, and of rows elsewhere, a step from the best point."""
 
-    def __init__(self, iterate, n_threads, at_hand=False):
+    def __init__(self, iterate, n_threads, cached=False):
         self.iterate = iterate
         self.kept = how_many(iterate, 1)
-        self.options = {"n_threads": n_threads, "at_hand": at_hand}
+        self.options = {"n_threads": n_threads, "cached": cached}
 
     def start(self, weights):
         self.best, self.objective, self.step = weights.copy(), np.inf, 1.0

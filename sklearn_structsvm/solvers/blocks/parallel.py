@@ -9,7 +9,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._parts import Parts
 
-# Rounds of a pass, and of one over the labelings at hand, where steps are smaller. The
+# Rounds of a pass, and of one over the cached labelings, where steps are smaller. The
 # more there are, the fewer passes it takes, and the more often threads wait and weights
 # are compared. Where these are many, that takes as long as the steps.
 ROUNDS = (10, 5)
@@ -87,12 +87,12 @@ class Team:
         self.joint.refresh()
         self.run([rng.permutation(part.active_blocks) for part in self.parts], deadline)
 
-    def make_pass_at_hand(self, rng, deadline=np.inf):
-        """A pass over the labelings at hand, after `make_pass`; their gap before it."""
+    def make_cached_pass(self, rng, deadline=np.inf):
+        """A pass over the cached labelings, after `make_pass`; their gap before it."""
         orders = [rng.permutation(part.movable_blocks) for part in self.parts]
         return self.run(orders, deadline, True)
 
-    def run(self, orders, deadline=np.inf, at_hand=False):
+    def run(self, orders, deadline=np.inf, cached=False):
         """Steps on these blocks of each part, in their order.
 
         Parameters
@@ -100,17 +100,17 @@ class Team:
         orders : list of ndarray of dtype intp
             No block twice.
         deadline : float
-        at_hand : bool
-            Whether the steps are those of `run_at_hand`.
+        cached : bool
+            Whether the steps are those of `run_cached`.
 
         Returns
         -------
         float
-            With `at_hand` the sum of what `run_at_hand` returns.
+            With `cached` the sum of what `run_cached` returns.
         """
         for part in self.parts:
             self.iterate.begin_pass_of(part)
-        n_rounds = self.rounds[at_hand]
+        n_rounds = self.rounds[cached]
         nothing = [order[:0] for order in orders]
         made, gamma, gap = nothing, 1.0, 0.0
         try:
@@ -119,24 +119,24 @@ class Team:
                     order[len(order) * r // n_rounds : len(order) * (r + 1) // n_rounds]
                     for order in orders
                 ]
-                gap += self._make_round(made, gamma, chunks, at_hand)
+                gap += self._make_round(made, gamma, chunks, cached)
                 made, gamma = chunks, self._join()
                 if perf_counter() >= deadline:
                     break
-            self._make_round(made, gamma, nothing, at_hand)
+            self._make_round(made, gamma, nothing, cached)
         finally:
             for part in self.parts:
                 self.iterate.end_pass_of(part)
         return gap
 
-    def _make_round(self, made, gamma, chunks, at_hand):
+    def _make_round(self, made, gamma, chunks, cached):
         """Settle what was made in the last round, and make the next steps."""
 
         def move(part, settled, chunk):
             part.settle(settled, gamma)
             part.remember(chunk)
-            if at_hand:
-                return part.run_at_hand(chunk)
+            if cached:
+                return part.run_cached(chunk)
             part.run(chunk)
             return 0.0
 

@@ -38,12 +38,12 @@ MANY = 100.0
 PACE = 30
 LONGEST_TURN = 2.0
 
-# Of an expensive oracle, planes over the labelings at hand follow each plane until what
+# Of an expensive oracle, planes over the cached labelings follow each plane until what
 # is left to gain of them is this share of the gap: 11 calls for 71 on raw wine in Python,
 # 12 for 50 on grids of three labels. A third of it takes a few calls less, and longer. In
 # a box a mixture takes longer than the calls.
-SHARE_AT_HAND = 0.3
-MOST_AT_HAND = 30
+CACHED_SHARE = 0.3
+MOST_CACHED = 30
 
 # Without a gain of the dual from so many planes in a row, all but the first of them at w,
 # blocks have their turn.
@@ -72,7 +72,7 @@ class Planes:
         Whether there will be another λ, and another, so that planes pay for several.
     is_costly : bool
         Whether calls of the oracle are what counts, so that after each plane the
-        labelings at hand are mixed, too.
+        cached labelings are mixed, too.
 
     Attributes
     ----------
@@ -194,8 +194,8 @@ class Planes:
     def make_pass(self):
         """Take a plane, and move to the best mixture."""
         self.n_idle = 0 if self.mixture.take() else self.n_idle + 1
-        for _ in range(MOST_AT_HAND if self.spares_calls else 0):
-            if self.mixture.take_at_hand() <= SHARE_AT_HAND * self.gap():
+        for _ in range(MOST_CACHED if self.spares_calls else 0):
+            if self.mixture.take_cached() <= CACHED_SHARE * self.gap():
                 break
         self.iterate.keep_weights(self.mixture.best, self.mixture.objective)
         self.n_planes += 1

@@ -116,7 +116,7 @@ def test_no_correction_decreases_the_dual(kind):
     solver, dual = problem.solver(LAM, step="corrective"), 0.0
     for k, i in enumerate(visits(N, passes=12)):
         if k % 3:
-            solver.run_at_hand(np.array([i]))
+            solver.run_cached(np.array([i]))
         else:
             solver.run(np.array([i]))
         assert solver.dual_objective >= dual - 1e-14
@@ -138,13 +138,13 @@ def test_labelings_without_mass_go():
     assert solver.check_gaps()[1] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_passes_at_hand_ask_no_oracle_and_count_as_none():
+def test_cached_passes_ask_no_oracle_and_count_as_none():
     problem = random_problem("chain")
     solver = problem.solver(1e-3, step="corrective")
     solver.run(visits(N, passes=3))
     calls, steps = solver.n_oracle_calls, solver.n_steps
     before = solver.dual_objective
-    solver.run_at_hand(np.arange(N))
+    solver.run_cached(np.arange(N))
     assert (solver.n_oracle_calls, solver.n_steps) == (calls, steps)
     assert solver.dual_objective >= before - 1e-15
 

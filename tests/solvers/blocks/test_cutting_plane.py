@@ -324,8 +324,8 @@ class Forbidden(AssertionError):
     pass
 
 
-def with_labelings_at_hand(kind, n_found=3, cache_size=50):
-    """A solver with some labelings at hand, and the same problem over these alone."""
+def with_cached_labelings(kind, n_found=3, cache_size=50):
+    """A solver with some cached labelings, and the same problem over these alone."""
     problem, p = random_problem(kind), uneven_weights()
     solver = BlockFrankWolfe(
         problem.make_oracle(), p, LAM, step="pairwise", cache_size=cache_size
@@ -349,8 +349,8 @@ def with_labelings_at_hand(kind, n_found=3, cache_size=50):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_steps_at_hand_solve_the_problem_over_the_working_sets(kind):
-    problem, p, solver, restricted = with_labelings_at_hand(kind)
+def test_cached_steps_solve_the_problem_over_the_working_sets(kind):
+    problem, p, solver, restricted = with_cached_labelings(kind)
 
     def forbidden(*args):
         raise Forbidden
@@ -359,7 +359,7 @@ def test_steps_at_hand_solve_the_problem_over_the_working_sets(kind):
     last = 0.0
     # How soon is a matter of the linear rate of these steps.
     for _ in range(30_000):
-        gap = solver.run_at_hand(solver.movable_blocks)
+        gap = solver.run_cached(solver.movable_blocks)
         w = solver.weights
         dual = solver.loss - 0.5 * LAM * w @ w
         assert dual >= last - 1e-15
@@ -380,19 +380,19 @@ def test_steps_at_hand_solve_the_problem_over_the_working_sets(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_largest_values_at_hand_are_those_of_the_working_sets(kind):
-    _, p, solver, restricted = with_labelings_at_hand(kind)
-    solver.run_at_hand(solver.movable_blocks)
+def test_the_largest_cached_values_are_those_of_the_working_sets(kind):
+    _, p, solver, restricted = with_cached_labelings(kind)
+    solver.run_cached(solver.movable_blocks)
     expected = [
         restricted.values(i, solver.weights).max() if p[i] else 0.0 for i in range(N)
     ]
-    np.testing.assert_allclose(solver.largest_at_hand(), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(solver.largest_cached(), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
 def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
-    problem, p, solver, restricted = with_labelings_at_hand("chain", n_found=1)
-    solver.run_at_hand(solver.movable_blocks)
+    problem, p, solver, restricted = with_cached_labelings("chain", n_found=1)
+    solver.run_cached(solver.movable_blocks)
     joint, w = JointOracle(solver.oracle, p), solver.weights
     joint.ask(w)
     active = np.flatnonzero(p)
@@ -413,12 +413,12 @@ def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
 
 @pytest.mark.parametrize("cache_size", [1, 2, 50])
 def test_working_sets_keep_what_has_mass_and_little_else(cache_size):
-    problem, _, solver, _ = with_labelings_at_hand("chain", 12, cache_size)
+    problem, _, solver, _ = with_cached_labelings("chain", 12, cache_size)
     sizes = [len(atoms) for atoms in solver.get_state()["corners"]]
     # The one added last, beside.
     assert max(sizes) <= cache_size + 1
     assert (max(sizes) > 3) == (cache_size == 50)
-    solver.run_at_hand(solver.active_blocks)
+    solver.run_cached(solver.active_blocks)
     for masses in explicit_alpha(problem, solver):
         assert masses.sum() == pytest.approx(1.0, rel=1e-13)
 

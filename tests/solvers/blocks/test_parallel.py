@@ -63,7 +63,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
             team.make_pass(rng)
             if step == "corrective":
                 for _ in range(2):
-                    team.make_pass_at_hand(rng)
+                    team.make_cached_pass(rng)
             after = proximal_dual(problem, solver, p, lower, upper)
             assert after >= before - 1e-12 * (1.0 + abs(before))
             row, weights, lowest = certify(solver)

@@ -436,24 +436,24 @@ def test_squares_of_raw_columns_begin_with_planes():
 
 
 def test_raw_rows_of_python_structures_take_few_calls_by_default():
-    """As few as cutting planes that have a cache: labelings at hand are used up first."""
+    """As few as cutting planes that have a cache: cached labelings are used up first."""
     X, y, _ = raw_rows("iris")
     model = BCFWClassifier(PythonMulticlass(), C=100.0, random_state=0).fit(X, y)
     assert model.dual_gap_ <= 1e-3
     assert model.n_oracle_calls_ <= 15 * len(y)
 
 
-def test_planes_over_labelings_at_hand_solve_their_problem():
+def test_planes_over_cached_labelings_solve_their_problem():
     problem = random_problem("multiclass")
     iterate = start(problem, "corrective")
     calls = iterate.n_oracle_calls
     mixture = Mixture(iterate)
     mixture.start(iterate.weights.copy())
-    left = [mixture.take_at_hand() for _ in range(60)]
+    left = [mixture.take_cached() for _ in range(60)]
     assert iterate.n_oracle_calls == calls
     assert min(left) >= -1e-12
     w = iterate.weights
-    best = 0.5 * LAM * w @ w + iterate.largest_at_hand() @ problem.listed.uniform
+    best = 0.5 * LAM * w @ w + iterate.largest_cached() @ problem.listed.uniform
     assert best - iterate.dual_objective <= 1e-6
 
 
