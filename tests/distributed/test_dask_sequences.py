@@ -26,7 +26,7 @@ from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
 from sklearn_structsvm.distributed.steps import BlockSteps, Examples
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
-from sklearn_structsvm.solvers.blocks.mixture import Mixture
+from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture
 from sklearn_structsvm.structures import (
     ChainStructure,
     MulticlassStructure,
@@ -132,7 +132,7 @@ def test_mixtures_of_planes_are_true_whatever_happens_to_the_parts(kind, step):
     fresh = [pickle.dumps(shard) for shard in shards]
     iterate.make_pass(None)
     iterate.rebuild_weights()
-    mixture = Mixture(iterate)
+    mixture = PlaneMixture(iterate)
     mixture.start(iterate.weights.copy())
     for k in range(40):
         before, is_event = iterate.dual_objective, rng.random() < 0.2

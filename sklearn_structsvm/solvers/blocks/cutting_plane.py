@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
-from sklearn_structsvm.solvers.blocks.mixture import Mixture, damped
+from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
 from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
@@ -199,7 +199,7 @@ class _WorkingSets:
     def _take_cached_planes(self, target, deadline):
         """Mixtures of planes over working sets that pairwise steps did not solve."""
         if self.mixture is None:
-            self.mixture = Mixture(self.iterate, self.n_threads, cached=True)
+            self.mixture = PlaneMixture(self.iterate, self.n_threads, cached=True)
         self.mixture.start(self.weights)
         n_idle = 0
         for _ in range(MAX_CACHED_PLANES):

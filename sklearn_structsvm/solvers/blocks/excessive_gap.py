@@ -24,7 +24,8 @@ feature V and its loss alone.
 
 The paper leaves open how to choose the Lipschitz constant L; a true one is far too large.
 Here it is estimated: all terms of the inequality that keeps the excessive gap condition
-come with each sweep, so that a step is as long as that lets it be (`ExcessiveGap.holds`).
+come with each sweep, so that a step is as long as that lets it be
+(`EntropicExcessiveGap.holds`).
 """
 
 import numpy as np
@@ -106,7 +107,7 @@ def run_excessive_gap(
             f"{type(oracle).__name__} has no marginals, which the excessive gap "
             "technique needs."
         )
-    method = ExcessiveGap(oracle, weights, lam, n_threads)
+    method = EntropicExcessiveGap(oracle, weights, lam, n_threads)
     return run_passes(
         lambda deadline: "stalled" if method.improve() else None,
         lambda done: (method.row(), method.weights, method.risk.lowest_gap),
@@ -118,7 +119,7 @@ def run_excessive_gap(
     )
 
 
-class ExcessiveGap:
+class EntropicExcessiveGap:
     """w_k and a dual point α_k with λ/2 ||w_k||² + R_μ(w_k) <= D(α_k).
 
     R_μ is the risk with its maxima made soft, which takes at most μ log(number of

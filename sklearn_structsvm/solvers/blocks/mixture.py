@@ -49,7 +49,7 @@ class PlanesLost(Exception):
     """Raised by an iterate whose parts elsewhere have lost the planes that they held."""
 
 
-class Mixture:
+class PlaneMixture:
     """The last planes and the dual point of an iterate.
 
     Parameters
@@ -214,7 +214,7 @@ class _SearchedCuts:
     Attributes
     ----------
     kept : int
-    best, objective : as of `Mixture`
+    best, objective : as of `PlaneMixture`
     step : float
         Where the next plane is taken, between W and w.
     """

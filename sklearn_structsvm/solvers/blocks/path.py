@@ -145,9 +145,9 @@ class _Steps:
         self.planes = self._planes(target)
         self.first_step = self.iterate.n_steps
         while True:
-            cut_by = self._move(target)
-            if cut_by is not None or heuristic:
-                return cut_by
+            stopped_by = self._move(target)
+            if stopped_by is not None or heuristic:
+                return stopped_by
             if self.certify()["dual_gap"] <= target:
                 return None
 
@@ -263,7 +263,7 @@ def regularization_path(
     Returns
     -------
     path : RegularizationPath
-    cut_by : "max_iter", "max_time" or None
+    stopped_by : "max_iter", "max_time" or None
         What ended the path before `min_lambda`.
 
     References
@@ -293,7 +293,7 @@ def regularization_path(
             has_planes=accelerates and acceleration == "auto" and not heuristic,
         )
         bound = _initialize(iterate, kappa * eps, n_threads, history)
-        cut_by, complete = None, False
+        stopped_by, complete = None, False
         while True:
             gap, weights = history.rows[-1]["dual_gap"], history.solution
             if heuristic:
@@ -317,8 +317,8 @@ def regularization_path(
                 complete = True
                 break
             iterate.rescale(1.0 - excess / growth)
-            cut_by = steps.solve(kappa * eps, heuristic)
-            if cut_by is not None:
+            stopped_by = steps.solve(kappa * eps, heuristic)
+            if stopped_by is not None:
                 break
     columns = np.array(points.rows).T
     lambdas, gaps, seconds, n_iter, n_oracle_calls = columns
@@ -332,7 +332,7 @@ def regularization_path(
         eps=eps,
         complete=complete,
     )
-    return path, cut_by
+    return path, stopped_by
 
 
 def default_kappa(sampling="auto", acceleration="auto", heuristic=False):

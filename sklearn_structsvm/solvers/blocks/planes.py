@@ -10,7 +10,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks.acceleration import FIRST_LOOK
 from sklearn_structsvm.solvers.blocks.forecast import passes_at_pace
-from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, Mixture
+from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
 
 # More weights than this are not mixed: the planes would take a quarter of a GB.
 MOST_WEIGHTS = 2**17
@@ -177,7 +177,7 @@ class Planes:
         # Steps have left their rounding in w, which planes would bring to light.
         self.iterate.rebuild_weights()
         if self.mixture is None:
-            self.mixture = Mixture(self.iterate, self.n_threads)
+            self.mixture = PlaneMixture(self.iterate, self.n_threads)
         self.mixture.start(first)
         self.n_planes = self.n_idle = 0
         self.half_gap = np.inf

@@ -13,7 +13,7 @@ IDLE_CUTS = 10
 ACTIVE = 1e-3
 
 
-class Rows:
+class LinearRows:
     """Linear functions <G[p], C> + h[p], and their values at the columns."""
 
     def __init__(self, columns, G, h):
@@ -39,7 +39,7 @@ class Rows:
         self._values = self.values()[:, indices]
 
 
-class Cuts(Rows):
+class Cuts(LinearRows):
     """Tangents of a convex function; inactive ones are dropped."""
 
     def __init__(self, columns, source):
@@ -138,7 +138,7 @@ class Master:
         self.pressure = 0.0
         self.n_still, self.trial = 0, None
         G, h = problem.linear
-        self.rows = Rows(columns, G.reshape(len(h), int(np.prod(problem.shape))), h)
+        self.rows = LinearRows(columns, G.reshape(len(h), int(np.prod(problem.shape))), h)
         self.cuts = [Cuts(columns, phi) for phi in problem.convex_constraints]
         self.constrained = problem.constrained
         self.bends = len(self.cuts) > 0
@@ -341,7 +341,7 @@ class PiecewiseMaster(Master):
     def __init__(self, problem, columns):
         super().__init__(problem, columns)
         G, h = problem.pieces()
-        self.pieces = Rows(columns, G.reshape(len(h), -1), h)
+        self.pieces = LinearRows(columns, G.reshape(len(h), -1), h)
 
     def objective(self, weights, interior):
         values = self.pieces.values()
@@ -393,7 +393,7 @@ class RatioMaster(Master):
     def __init__(self, problem, columns):
         super().__init__(problem, columns)
         self.A, self.B = problem.ratio()
-        self.terms = Rows(
+        self.terms = LinearRows(
             columns, np.array([self.A.ravel(), self.B.ravel()]), np.zeros(2)
         )
 

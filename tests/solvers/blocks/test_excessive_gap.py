@@ -8,7 +8,7 @@ from _seeds import new_rng
 from scipy.special import logsumexp
 
 from sklearn_structsvm.solvers.blocks.excessive_gap import (
-    ExcessiveGap,
+    EntropicExcessiveGap,
     run_excessive_gap,
 )
 from sklearn_structsvm.solvers.loop import History
@@ -54,7 +54,7 @@ def test_the_excessive_gap_condition_and_its_bound_hold_at_every_iteration(kind,
     p[1] = 0.0
     p /= p.sum()
     L, D = lipschitz_constant(listed, lam, p), radius(listed, p)
-    method = ExcessiveGap(problem.make_oracle(), p, lam)
+    method = EntropicExcessiveGap(problem.make_oracle(), p, lam)
     for k in range(200):
         value = method.dual_value(method.V, method.loss)
         scale = 1e-11 * (1.0 + abs(value))
@@ -79,7 +79,7 @@ def test_a_step_is_the_gradient_mapping_over_all_labelings(kind):
     # argmax τ⟨∇D(β), a⟩ - (1 - τ) μ KL(a, α_μ(w)), and the dual point is what they say.
     problem, lam = problem_of(kind, label_costs=True), 0.1
     listed, p = problem.listed, problem.listed.uniform
-    method = ExcessiveGap(problem.make_oracle(), p, lam)
+    method = EntropicExcessiveGap(problem.make_oracle(), p, lam)
     alpha = explicit(listed, method.w, method.mu)
     for _ in range(10):
         before, mu = method.w, method.mu
@@ -167,7 +167,7 @@ def test_where_nothing_costs_anything_no_weights_are_the_optimum():
 
 def test_it_ends_where_the_smoothing_is_lost_in_rounding():
     problem = problem_of("chain", n=2)
-    method = ExcessiveGap(problem.make_oracle(), problem.listed.uniform, 1.0)
+    method = EntropicExcessiveGap(problem.make_oracle(), problem.listed.uniform, 1.0)
     method.mu = 1e-17 * method.objective
     assert method.improve()
 

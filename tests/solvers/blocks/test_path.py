@@ -33,8 +33,8 @@ def uneven_weights():
 def make_path(problem, p=None, step="fw", **options):
     iterate = problem.solver(123.0, p, step=step)
     options = {"eps": EPS, "min_lambda": MIN_LAMBDA, "rng": 0} | options
-    path, cut_by = regularization_path(iterate, **options)
-    assert cut_by is None
+    path, stopped_by = regularization_path(iterate, **options)
+    assert stopped_by is None
     return path
 
 
@@ -159,8 +159,8 @@ def separable():
 
 def test_a_complete_path_serves_all_smaller_lambdas():
     iterate, listed = separable()
-    path, cut_by = regularization_path(iterate, eps=0.1, min_lambda=0.0, rng=0)
-    assert cut_by is None
+    path, stopped_by = regularization_path(iterate, eps=0.1, min_lambda=0.0, rng=0)
+    assert stopped_by is None
     assert path.complete and path.end == 0.0
     # The optimum is not negative, so an objective of eps is eps-optimal.
     w = path.coef(1e-12)
@@ -273,10 +273,10 @@ def test_a_path_cut_short_keeps_what_it_solved():
     # Some data need few passes for the whole path.
     half = whole.n_iter[-1] // 2
     iterate = problem.solver(1.0)
-    path, cut_by = regularization_path(
+    path, stopped_by = regularization_path(
         iterate, eps=EPS, min_lambda=MIN_LAMBDA, rng=0, max_iter=half
     )
-    assert cut_by == "max_iter"
+    assert stopped_by == "max_iter"
     assert not path.complete and path.end == path.lambdas[-1]
     np.testing.assert_array_equal(path.lambdas, whole.lambdas[: len(path.lambdas)])
     assert 1 < len(path.lambdas) < len(whole.lambdas)

@@ -29,7 +29,7 @@ from sklearn_structsvm.solvers.blocks.exact import run_exact
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast, passes_at_pace
 from sklearn_structsvm.solvers.blocks.mixture import (
     SEARCH_RTOL,
-    Mixture,
+    PlaneMixture,
     minimize_on_segment,
 )
 from sklearn_structsvm.solvers.blocks.planes import IDLE, Planes
@@ -447,7 +447,7 @@ def test_planes_over_cached_labelings_solve_their_problem():
     problem = random_problem("multiclass")
     iterate = start(problem, "corrective")
     calls = iterate.n_oracle_calls
-    mixture = Mixture(iterate)
+    mixture = PlaneMixture(iterate)
     mixture.start(iterate.weights.copy())
     left = [mixture.take_cached() for _ in range(60)]
     assert iterate.n_oracle_calls == calls
