@@ -137,7 +137,7 @@ def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
     ids=["hybrid", "bmrm", "owlqn"],
 )
 def test_a_fit_goes_on_where_a_worker_is_killed(
-    client, model, kind, large, at, monkeypatch
+    own_client, model, kind, large, at, monkeypatch
 ):
     X, y, s, _ = problems()[kind]
     model = clone(model)
@@ -147,7 +147,7 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
     def ask_and_kill(workers, question):
         homes.append(workers.homes)
         if len(homes) == at:
-            kill_worker(client, workers.homes[0])
+            kill_worker(own_client, workers.homes[0])
         return ask(workers, question)
 
     monkeypatch.setattr(dask_workers, "LARGE", large)
@@ -160,9 +160,9 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
 
 
 @pytest.mark.slow
-def test_rows_that_nobody_can_compute_again_are_an_error(client, monkeypatch):
+def test_rows_that_nobody_can_compute_again_are_an_error(own_client, monkeypatch):
     X, y, _ = rows()
-    halves = client.scatter([X[:150], X[150:]], hash=False)
+    halves = own_client.scatter([X[:150], X[150:]], hash=False)
     chunks = [
         da.from_delayed(dask.delayed(half), shape=(150, X.shape[1]), dtype=X.dtype)
         for half in halves
@@ -172,7 +172,7 @@ def test_rows_that_nobody_can_compute_again_are_an_error(client, monkeypatch):
     def ask_and_kill(workers, question):
         asked.append(question.name)
         if len(asked) == 10:
-            kill_worker(client, workers.homes[0])
+            kill_worker(own_client, workers.homes[0])
         return ask(workers, question)
 
     monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)

@@ -203,7 +203,7 @@ def test_a_cluster_reaches_the_optimum(client, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [BCFWClassifier, SubLBFGSClassifier])
-def test_a_killed_worker_changes_nothing_but_time(client, make, monkeypatch):
+def test_a_killed_worker_changes_nothing_but_time(own_client, make, monkeypatch):
     X, y, s = rows()
     model = make(C=0.1)
     here = clone(model).fit(X, y, sample_weight=s)
@@ -214,7 +214,7 @@ def test_a_killed_worker_changes_nothing_but_time(client, make, monkeypatch):
         if function is blocks.make_round:
             told.append(workers.homes)
             if len(told) == 6:
-                kill_worker(client, workers.homes[0])
+                kill_worker(own_client, workers.homes[0])
         reply = tell(workers, function, message, merge)
         if isinstance(reply, blocks.BlockReply):
             replies.append(reply.is_new)

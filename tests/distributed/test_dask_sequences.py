@@ -353,7 +353,7 @@ def test_a_cluster_reaches_the_optimum(client, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [2**20, 0])
-def test_a_killed_worker_changes_nothing_but_time(client, large, monkeypatch):
+def test_a_killed_worker_changes_nothing_but_time(own_client, large, monkeypatch):
     model, X, y = problems()["chains"]
     here = clone(model).fit(X, y)
     told, replies = [], []
@@ -362,9 +362,9 @@ def test_a_killed_worker_changes_nothing_but_time(client, large, monkeypatch):
     def tell_and_kill(workers, function, message, merge):
         told.append(workers.homes)
         if len(told) == 6:
-            kill_worker(client, workers.homes[0])
+            kill_worker(own_client, workers.homes[0])
             # What is sent to all before the scheduler knows waits for the dead one.
-            while not large and workers.homes[0] in client.nthreads():
+            while not large and workers.homes[0] in own_client.nthreads():
                 sleep(0.05)
         replies.append(tell(workers, function, message, merge))
         return replies[-1]
@@ -378,7 +378,7 @@ def test_a_killed_worker_changes_nothing_but_time(client, large, monkeypatch):
 
 
 @pytest.mark.slow
-def test_sums_go_on_where_a_worker_is_lost(client, monkeypatch):
+def test_sums_go_on_where_a_worker_is_lost(own_client, monkeypatch):
     X, y = chains()
     model = CRFClassifier(C=0.05, tol=1e-6, random_state=0)
     here = clone(model).fit(X, y)
@@ -387,7 +387,7 @@ def test_sums_go_on_where_a_worker_is_lost(client, monkeypatch):
     def tell_and_kill(workers, function, message, merge):
         told.append(function)
         if len(told) == 4:
-            kill_worker(client, workers.homes[0])
+            kill_worker(own_client, workers.homes[0])
         return tell(workers, function, message, merge)
 
     monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
