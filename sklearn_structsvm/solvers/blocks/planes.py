@@ -86,7 +86,9 @@ class Planes:
     ):  # fmt: skip
         self.iterate, self.n_threads = iterate, n_threads
         self.n_weights = len(iterate.weights)
-        self.spares_calls = is_costly and not iterate.has_box
+        # Compiled oracles, such as messages on graphs, take less time than such mixtures.
+        is_called = is_costly and not iterate.oracle.thread_safe
+        self.spares_calls = is_called and not iterate.has_box
         self.is_possible = is_possible and self.n_weights <= MOST_WEIGHTS
         self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
         self.turn = LONGEST_TURN * max(self.need, MANY)
