@@ -38,10 +38,10 @@ MANY = 100.0
 PACE = 30
 LONGEST_TURN = 2.0
 
-# Of an expensive oracle, planes over the cached labelings follow each plane until what
-# is left to gain of them is this share of the gap: 11 calls for 71 on raw wine in Python,
-# 12 for 50 on grids of three labels. A third of it takes a few calls less, and longer. In
-# a box a mixture takes longer than the calls.
+# Of an expensive oracle in Python, planes over the cached labelings follow each plane
+# until what is left to gain of them is this share of the gap: 11 calls, not 71, on wine.
+# A third of it takes a few calls less, and longer. In a box a mixture takes longer than
+# the calls.
 CACHED_SHARE = 0.3
 MOST_CACHED = 30
 
