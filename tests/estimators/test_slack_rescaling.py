@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from itertools import product
 
+import _seeds
 import numpy as np
 import pytest
 from _estimators import (
@@ -360,6 +361,17 @@ def test_all_solvers_weigh_examples(kind, options):
     repeated = problem.model(**params).fit(X, y)
     found = weighted._weights, repeated._weights
     assert_same_optimum(weighted, repeated, weighted.C * weights.sum(), found)
+
+
+def test_a_best_labeling_that_is_the_worst_atom_by_rounding_ends_its_step(monkeypatch):
+    """On these data the oracle's sum is greater than that of `scan` in the last digit."""
+    monkeypatch.setattr(_seeds, "_current", 2131722325)
+    problem = written("chain")
+    weights = np.array([0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 1.0, 2.0])
+    model = problem.model(
+        tol=1e-10, max_iter=10**4, classes=[0, 1, 2], step="pairwise", cache=False
+    )
+    assert model.fit(problem.X, problem.y, weights).dual_gap_ <= 1e-10
 
 
 @each_solver

@@ -234,7 +234,10 @@ cdef class BlockFrankWolfe(BlockDual):
 
         # Plain steps shrink masses but never to zero. Left alone, the dust of an atom
         # that is the worst one would keep its block from ever making another step.
-        while n_active > 1 and atoms.alpha[away] < DUST and value > away_value:
+        # By rounding, the best labeling may be the worst atom: `value` is the oracle's
+        # sum, and `away_value` that of `scan`. It cannot give its mass to itself.
+        while (n_active > 1 and away != s and atoms.alpha[away] < DUST
+               and value > away_value):
             alpha = atoms.alpha[away]
             self._pairwise_direction(i, s, away, &norm)
             self.oracle.move(i, alpha, &self.second[0])
@@ -245,13 +248,14 @@ cdef class BlockFrankWolfe(BlockDual):
             n_active = 0
             self.scan(i, work, &score, &away, &away_value, &n_active)
 
-        # With a single active atom, the three kinds of step are one.
+        # With a single active atom, the three kinds of step are one. So they are for an
+        # atom that is the best and the worst: all others are as good, up to rounding.
         self.oracle.direction(i, -1.0, 1, &one, s_labels, &self.first[0], &norm)
         fw_progress = line_search(fw_gain, scale * norm, 1.0, &fw_gamma)
         progress = fw_progress
         gamma = fw_gamma
         loss_change = loss - self.loss_bar[i]
-        if n_active > 1:
+        if n_active > 1 and away != s:
             alpha = atoms.alpha[away]
             if self.kind == PAIRWISE:
                 has_other = True
