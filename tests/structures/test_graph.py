@@ -564,9 +564,9 @@ def test_the_best_labels_of_an_image_of_many_labels_are_found(inference):
     else:
         # No labeling costs more than twice what the best does (Boykov, Veksler and Zabih
         # 2001, theorem 6.1), where a cost is what is lacking of a bound of all scores.
-        edges = grid_edges((20, 30))
-        true_score = features[np.arange(600), truth.ravel()].sum()
-        true_score += 0.3 * (truth.ravel()[edges[:, 0]] == truth.ravel()[edges[:, 1]]).sum()
+        edges, known = grid_edges((20, 30)), truth.ravel()
+        true_score = features[np.arange(600), known].sum()
+        true_score += 0.3 * (known[edges[:, 0]] == known[edges[:, 1]]).sum()
         most = features.max(axis=1).sum() + 0.3 * len(edges) - true_score
         assert most - score <= 2.0 * (most - bound) + 1e-9
     assert (features.argmax(axis=1) == truth.ravel()).mean() < 0.93
