@@ -3,14 +3,13 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.loop import run_passes
-from sklearn_structsvm.solvers.qp._projection import (
+from sklearn_structsvm.solvers.qp._projection import project_box, weighted_quantile
+from sklearn_structsvm.solvers.qp._simplices import (
     combine_classes,
     combine_pairs,
-    project_box,
     squared_distance,
     step_classes,
     step_pairs,
-    weighted_quantile,
 )
 
 # An estimate of the Lipschitz constant that proves too small is replaced by the curvature

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.qp._projection import project_simplices
+from sklearn_structsvm.solvers.qp._simplices import project_simplices
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 
 
