@@ -12,8 +12,9 @@ from sklearn_structsvm._utils.borders import check_choice, check_shape
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._hierarchy import HierarchyOracle
-from sklearn_structsvm.structures.flat import FlatStructure, IndicatorLabels
+from sklearn_structsvm.structures.flat import FlatStructure
 from sklearn_structsvm.structures.hierarchy_graph import read_hierarchy
+from sklearn_structsvm.structures.indicator import IndicatorLabels
 from sklearn_structsvm.structures.polytope import (
     SNAPPED,
     Polytope,

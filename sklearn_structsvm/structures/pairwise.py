@@ -26,7 +26,8 @@ from sklearn_structsvm.structures._pairwise import (
 )
 from sklearn_structsvm.structures._pairwise_relaxation import RelaxationOracle
 from sklearn_structsvm.structures._qpbo import RoofDuality
-from sklearn_structsvm.structures.flat import FlatStructure, IndicatorLabels
+from sklearn_structsvm.structures.flat import FlatStructure
+from sklearn_structsvm.structures.indicator import IndicatorLabels
 from sklearn_structsvm.structures.polytope import (
     Polytope,
     load_highs,
@@ -101,10 +102,10 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     The `coef_` of an estimator is the whole weight vector. `weight_parts` splits it.
     There is no `intercept_`.
 
-    `decision_function` has one score per label. With enumeration, it is the score of the
-    best set with the label minus that of the best set without it. With a relaxation, it
-    is what the label contributes to the score of the predicted set. Up to ties, the
-    labels with positive scores are predicted.
+    `decision_function` has one score per label: with enumeration, that of the best set
+    with the label minus that of the best set without; with a relaxation, what the label
+    adds to that of the predicted set. Up to ties, labels with positive scores are
+    predicted.
 
     With a relaxation, predictions contain the labels that it determines, which are
     optimal. The others, with weight 1/2, start as absent; then single labels are flipped
