@@ -103,9 +103,8 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     There is no `intercept_`.
 
     `decision_function` has one score per label: with enumeration, that of the best set
-    with the label minus that of the best set without; with a relaxation, what the label
-    adds to that of the predicted set. Up to ties, labels with positive scores are
-    predicted.
+    with it minus that of the best set without it; with a relaxation, what it adds to the
+    score of the predicted set. Up to ties, labels with positive scores are predicted.
 
     With a relaxation, predictions contain the labels that it determines, which are
     optimal. The others, with weight 1/2, start as absent; then single labels are flipped
