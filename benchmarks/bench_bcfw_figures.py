@@ -5,7 +5,7 @@ And what its safeguard is worth.
 staleness (Figure 1): plain steps by gap sampling, with a check of all block gaps after
     every 1, 5, 10 or 100 passes or never, beside uniform sampling. (a) the true gap; (b)
     the sum of the block gaps as last seen, as a share of the true one; (c) the factor
-    that Theorem 2 promises for the gaps at hand, chi(g)^3 / chi(C), C_i taken from the
+    that Theorem 2 promises for the current gaps, chi(g)^3 / chi(C), C_i taken from the
     largest |psi_i| seen, as in the paper.
 cache (Figure 2): the same with a cache, F and nu of its criterion on a grid, to as many
     steps or calls of the oracle as --cache-passes has: (a) the share of steps that hit;

@@ -2,7 +2,7 @@
 
 The eight variants of the paper's figures, and the library's default, on pictorial
 structures: 14 joints on a grid, with maps of scores generated around them, as the
-images are not at hand. A map has a blob at the joint (half as high where it is hidden),
+images are not available. A map has a blob at the joint (half as high where it is hidden),
 one at the same joint of the other side, blobs anywhere, and noise. With several types,
 those of a part are clusters of its displacements from its parent. The loss is that of
 the paper, its radius the distance of the left shoulder and the right hip; "found" is

@@ -2,7 +2,7 @@
 
 import matplotlib.pyplot as plt
 
-from sklearn_structsvm.solvers.blocks.acceleration import PATIENCE, RATIO, WORTH_IT
+from sklearn_structsvm.solvers.blocks.acceleration import MAX_WAITED, RATIO, WORTH_IT
 from sklearn_structsvm.solvers.blocks.bcfw import CACHED_PASSES
 
 # Left, bottom, width and height, color, and the words.
@@ -40,7 +40,7 @@ BOXES = {
     "done": ((5.3, -0.2, 4.7, 1.0, "#eeeeee"), "Gap at most tol: done"),
     "guard": (
         (0.0, -0.2, 4.7, 1.0, "#eeeeee"),
-        f"No progress in {PATIENCE} moves: a smaller κ,\nor more passes between moves",
+        f"No progress in {MAX_WAITED} moves: a smaller κ,\nor more passes between moves",
     ),
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import sklearn
 
 # A trailing separator, as "sklearn_structsvm" begins with "sklearn".
-_INSIDE = tuple(
+_OWN_FOLDERS = tuple(
     str(folder) + os.sep
     for folder in (Path(__file__).parents[1], Path(sklearn.__file__).parent)
 )
@@ -26,6 +26,6 @@ def warn_caller(message, category):
     category : type
     """
     level, frame = 1, sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_INSIDE):
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

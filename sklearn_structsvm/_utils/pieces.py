@@ -3,9 +3,10 @@
 from scipy import sparse
 
 # Number of entries of a piece, which may be converted to float64: this share of all
-# entries, within these limits. In smaller pieces the overhead of calls would dominate.
-SHARE = 1 / 40
-LEAST, MOST = 2**15, 2**19
+# entries, but from MIN_PIECE to MAX_PIECE. In smaller pieces the overhead of calls would
+# dominate.
+PIECE_SHARE = 1 / 40
+MIN_PIECE, MAX_PIECE = 2**15, 2**19
 
 
 def row_pieces(n_rows, width, least=0):
@@ -13,7 +14,7 @@ def row_pieces(n_rows, width, least=0):
 
     Only the last may have fewer than `least` entries.
     """
-    room = max(least, min(max(SHARE * n_rows * width, LEAST), MOST))
+    room = max(least, min(max(PIECE_SHARE * n_rows * width, MIN_PIECE), MAX_PIECE))
     size = max(1, int(room // max(width, 1)))
     return [slice(start, start + size) for start in range(0, n_rows, size)]
 
@@ -21,8 +22,8 @@ def row_pieces(n_rows, width, least=0):
 def item_pieces(sizes, n_threads=1):
     """Slices of items with these numbers of entries; each has some for every thread."""
     # Threads wait for one another at the end of a piece.
-    least = LEAST if n_threads == 1 else MOST
-    room = min(max(SHARE * sum(sizes), least), MOST) * n_threads
+    least = MIN_PIECE if n_threads == 1 else MAX_PIECE
+    room = min(max(PIECE_SHARE * sum(sizes), least), MAX_PIECE) * n_threads
     ends, held = [0], 0
     for i, size in enumerate(sizes):
         if held + size > room and i - ends[-1] >= n_threads:

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # What the docstrings share.
-_PARTS = {
+_SHARED_TEXTS = {
     "<SAMPLE>": """
     y_true, y_pred : array-like of shape (n,)
         True and predicted labels, of any type.
@@ -76,7 +76,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def _document(function: Function, doc: str) -> Function:
     """Set a docstring, with what is shared in it filled in."""
-    for name, part in _PARTS.items():
+    for name, part in _SHARED_TEXTS.items():
         doc = doc.replace(f"    {name}\n", part[1:])
     function.__doc__ = doc
     return function
@@ -460,7 +460,7 @@ _OPPORTUNITY = (
     "A group without examples of the class has no recall and is left out.",
     [0, 1, 1, 1],
 )
-_ODDS = (
+_EQUAL_ODDS = (
     "in the rate of a prediction given the label",
     "For two classes, this is the worse of the true and the false positive rate,\n"
     '    as with `agg="worst_case"`, the default of fairlearn.',
@@ -471,5 +471,5 @@ demographic_parity_difference = _gap(DemographicParity, "difference", *_PARITY, 
 demographic_parity_ratio = _gap(DemographicParity, "ratio", *_PARITY, 0.5)
 equal_opportunity_difference = _gap(EqualOpportunity, "difference", *_OPPORTUNITY, 0.5)
 equal_opportunity_ratio = _gap(EqualOpportunity, "ratio", *_OPPORTUNITY, 0.5)
-equalized_odds_difference = _gap(EqualizedOdds, "difference", *_ODDS, 1.0)
-equalized_odds_ratio = _gap(EqualizedOdds, "ratio", *_ODDS, 0.0)
+equalized_odds_difference = _gap(EqualizedOdds, "difference", *_EQUAL_ODDS, 1.0)
+equalized_odds_ratio = _gap(EqualizedOdds, "ratio", *_EQUAL_ODDS, 0.0)

@@ -11,7 +11,7 @@ from sklearn_structsvm.confusion.scoring import Scored
 
 # Step of a central difference relative to the scale of its variable: the cube root of the
 # rounding unit balances rounding (unit / step) and curvature (step²).
-STEP = float(np.cbrt(np.finfo(np.float64).eps))
+CENTRAL_STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 class ConfusionMetric(Scored, BaseEstimator):
@@ -251,7 +251,7 @@ def gradient_by_differences(value, C):
         total = C[row].sum()
         if not total > 0.0:
             continue
-        step = STEP * total
+        step = CENTRAL_STEP * total
         source = (*row, int(np.argmax(C[row])))
         for j in range(C.shape[-1]):
             target = (*row, j)

@@ -24,7 +24,7 @@ from ._fetch import (
 )
 from ._sequences import split_rows
 
-UPSTREAM = RemoteFile(
+CONLL2000_ARCHIVE = RemoteFile(
     "conll2000.zip",
     "https://raw.githubusercontent.com/nltk/nltk_data/"
     "5db857e6f7df11eabb5e5665836db9ec8df07e28/packages/corpora/conll2000.zip",
@@ -195,7 +195,7 @@ def _read_texts(data_home, **options):
     paths = {subset: find_file(name, folders) for subset, name in names.items()}
     if None in paths.values():
         content = read_upstream(
-            UPSTREAM, folders, " and ".join(names.values()), **options
+            CONLL2000_ARCHIVE, folders, " and ".join(names.values()), **options
         )
         for subset, text in _extract(content).items():
             check_sha256(text, TEXT_SHA256[subset], f"{subset}.txt")

@@ -24,10 +24,10 @@ from ._fetch import (
 from ._sequences import split_rows
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-HEIGHT, WIDTH = 16, 8
-N_PIXELS = HEIGHT * WIDTH
+IMAGE_HEIGHT, IMAGE_WIDTH = 16, 8
+N_PIXELS = IMAGE_HEIGHT * IMAGE_WIDTH
 
-UPSTREAM = RemoteFile(
+OCR_ARCHIVE = RemoteFile(
     "ocr_taskar.mat",
     "https://raw.githubusercontent.com/shogun-toolbox/shogun-data/"
     "8b407372f396a95f4b8fafdbee5e7b7755fddef9/ocr/ocr_taskar.mat",
@@ -230,7 +230,7 @@ def fetch_ocr_letters(
         arrays = _read_converted(path)
     else:
         content = read_upstream(
-            UPSTREAM,
+            OCR_ARCHIVE,
             folders,
             CONVERTED,
             download_if_missing=download_if_missing,
@@ -239,7 +239,7 @@ def fetch_ocr_letters(
         )
         order = _load_packaged("ocr_order.npz")
         arrays = _restore_order(*_convert_taskar_mat(io.BytesIO(content)), **order)
-        _check_content(arrays, UPSTREAM.filename)
+        _check_content(arrays, OCR_ARCHIVE.filename)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
         write_atomically(folders[0] / CONVERTED, buffer.getvalue())
@@ -290,7 +290,8 @@ def _convert_taskar_mat(file):
     pixels, letters = [], []
     for part in ("train", "test"):
         for word in mat[f"patterns_{part}"].ravel():
-            images = word[:N_PIXELS].T.reshape(-1, WIDTH, HEIGHT).transpose(0, 2, 1)
+            columns = word[:N_PIXELS].T.reshape(-1, IMAGE_WIDTH, IMAGE_HEIGHT)
+            images = columns.transpose(0, 2, 1)
             images = images.reshape(-1, N_PIXELS).astype(np.uint8)
             pixels.append(np.packbits(images, axis=1))
         for word in mat[f"labels_{part}"].ravel():

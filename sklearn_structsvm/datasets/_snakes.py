@@ -9,10 +9,10 @@ from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.grids import check_grid, grid_edges
 
 # Steps (row, column) by the number of the direction: right, down, left, up.
-STEPS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
+DIRECTIONS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 
 # Maximum number of walks that end too early; after that a snake goes row by row.
-ATTEMPTS = 100
+MAX_WALKS = 100
 
 
 def make_snakes(
@@ -118,7 +118,7 @@ def make_snakes(
 
 def _snake(shape, n_parts, rng):
     """Cells of a path that does not cross itself, and the direction from each."""
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_WALKS):
         cells = _wind(shape, n_parts, rng)
         if len(cells) == n_parts:
             break
@@ -129,7 +129,7 @@ def _snake(shape, n_parts, rng):
         cells = np.column_stack([rows.ravel(), columns.ravel()])[:n_parts]
     cells = np.array(cells)
     steps = np.diff(cells, axis=0)
-    directions = (steps[:, np.newaxis] == STEPS).all(axis=2).argmax(axis=1)
+    directions = (steps[:, np.newaxis] == DIRECTIONS).all(axis=2).argmax(axis=1)
     return cells, np.append(directions, rng.randint(4))
 
 
@@ -137,7 +137,7 @@ def _wind(shape, n_parts, rng):
     """A random walk over free cells, until no neighboring cell is free."""
     cells = [tuple(rng.randint(shape).tolist())]
     while len(cells) < n_parts:
-        around = [tuple((np.array(cells[-1]) + step).tolist()) for step in STEPS]
+        around = [tuple((np.array(cells[-1]) + step).tolist()) for step in DIRECTIONS]
         free = [
             (r, c)
             for r, c in around

@@ -15,14 +15,14 @@ from sklearn_structsvm.distributed.shard import answer
 
 # Vectors of more bytes are sent to the workers once, and from there to the others; a
 # scheduler that has more of them in its tasks than ten times this warns.
-LARGE = 2**20
+LARGE_MESSAGE = 2**20
 
 # How many replies workers merge into one before they come here.
 FAN_IN = 8
 
 # Where they are lost with a worker they are sent again, after this many seconds: by then,
 # the scheduler knows that the worker is gone.
-ATTEMPTS = 4
+MAX_SENDS = 4
 PAUSE = 1.0
 
 
@@ -207,11 +207,11 @@ class ClusterWorkers:
     def tell(self, function, message, merge):
         if self.homes is None:
             self.find_homes()
-        for attempt in range(ATTEMPTS):
+        for attempt in range(MAX_SENDS):
             try:
                 return self._tell(function, message, merge)
             except (CancelledError, OSError) as error:
-                if message.nbytes > LARGE and attempt < ATTEMPTS - 1:
+                if message.nbytes > LARGE_MESSAGE and attempt < MAX_SENDS - 1:
                     sleep(PAUSE)
                     continue
                 raise RuntimeError(
@@ -235,7 +235,7 @@ class ClusterWorkers:
         self.homes = homes
 
     def _tell(self, function, message, merge):
-        if message.nbytes > LARGE:
+        if message.nbytes > LARGE_MESSAGE:
             (message,) = self.client.scatter([message], broadcast=True, hash=False)
         replies = [
             self._submit(

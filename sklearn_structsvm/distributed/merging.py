@@ -11,16 +11,15 @@ from math import fsum
 
 import numpy as np
 
+from sklearn_structsvm.structures.ranking import COUNT_ROUNDING
+
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
-ROUNDING = 8 * np.finfo(np.float64).eps
+SLOPE_ROUNDING = 8.0 * np.finfo(np.float64).eps
 
 # Buckets that a shard answers with at first, and how many more each time that they did
 # not do: a million values take two rounds, and any list ends.
 RESOLUTION = 1024
-GROWTH = 8
-
-# Sums of weights that differ by this share of all are the same but for rounding.
-SAME = 1e-12
+RESOLUTION_GROWTH = 8
 
 
 @dataclass
@@ -95,20 +94,20 @@ def search_line(pieces, slope, curvature, lower, upper):
     resolution = RESOLUTION
     while lower < upper:
         rise, size, first, last, jump = pieces(lower, upper, resolution)
-        size = ROUNDING * (abs(slope) + size)
+        size = SLOPE_ROUNDING * (abs(slope) + size)
         rise += slope
-        if rise + curvature * lower >= -size - ROUNDING * curvature * lower:
+        if rise + curvature * lower >= -size - SLOPE_ROUNDING * curvature * lower:
             return lower
         if np.array_equal(first, last):
             return _walk(rise, curvature, lower, upper, size, first, jump)
         points = np.unique(np.concatenate([first, last]))
         line = rise + curvature * points
-        tol = size + ROUNDING * curvature * points
+        tol = size + SLOPE_ROUNDING * curvature * points
         below = line + _running(first, jump, points) < -tol
         reached = line + _running(last, jump, points) >= 0.0
         lower = points[below].max(initial=lower)
         upper = points[reached].min(initial=upper)
-        resolution *= GROWTH
+        resolution *= RESOLUTION_GROWTH
     return upper
 
 
@@ -116,7 +115,7 @@ def _walk(slope, curvature, lower, upper, size, points, jumps):
     """Zero of slope + curvature η + Σ of the jumps at points <= η, negative at lower."""
     points, jumps = merge_equal(points, jumps)
     derivative = slope + np.cumsum(jumps) + curvature * points
-    reached = np.flatnonzero(derivative >= -size - ROUNDING * curvature * points)
+    reached = np.flatnonzero(derivative >= -size - SLOPE_ROUNDING * curvature * points)
     passed = reached[0] if len(reached) else len(points)
     end = points[passed] if len(reached) else upper
     if curvature > 0.0:
@@ -152,12 +151,12 @@ def search_cut(entries):
             ends.append((weights[0] - weights[1], last.max() + 1.0))
         low, high, left, right = _gaps(below, owner, first, last, masses)
         least = min(high.min(initial=np.inf), ends[0][0], ends[1][0])
-        least += SAME * weights.sum()
+        least += COUNT_ROUNDING * weights.sum()
         kept = low <= least
         if not (low < high)[kept].any():
             break
         intervals = _joined(left[kept], right[kept])
-        resolution *= GROWTH
+        resolution *= RESOLUTION_GROWTH
     if not kept.any():
         return float(min(ends, key=lambda end: end[0] > least)[1])
     widest = np.argmax(np.where(kept, right - left, 0.0))

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
 from sklearn_structsvm.estimators.base import Fit
-from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C, STEPS
+from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.dual_ascent import exact_steps, frank_wolfe
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import (
@@ -212,7 +212,7 @@ class BCFWClassifier(StructuredClassifier):
 
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
-        **STEPS,
+        **BLOCK_STEPS,
         "step": [StrOptions({"auto", "exact", "corrective", "fw", "pairwise", "away"})],
         "algorithm": [StrOptions({"block", "batch"})],
         "average": ["boolean"],

@@ -46,7 +46,7 @@ BLOCKS_OF_ONE_C = {
 }
 
 # Frank-Wolfe steps on one example.
-STEPS = {
+BLOCK_STEPS = {
     "step": [StrOptions({"auto", "fw", "pairwise", "away", "corrective"})],
     "cache": ["boolean", StrOptions({"auto"})],
 }

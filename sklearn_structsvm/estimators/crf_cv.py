@@ -20,7 +20,7 @@ from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.structures import Structure
 
 # Where a grid of a number of values begins and ends.
-MIN_C, MAX_C = 1e-3, 1e2
+SMALLEST_C, LARGEST_C = 1e-3, 1e2
 
 
 class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
@@ -177,7 +177,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
             )
 
     def _range(self, problem):
-        return MIN_C, MAX_C
+        return SMALLEST_C, LARGEST_C
 
     def _follow(self):
         return _follow_fits

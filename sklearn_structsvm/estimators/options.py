@@ -39,7 +39,7 @@ class Need:
 
 
 # Characters of a value in an error.
-LONGEST = 60
+MAX_SHOWN = 60
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -303,6 +303,6 @@ def _words(name, value, need, other):
 def _named(name, value):
     """A parameter with its value, as far as that is short."""
     words = repr(value)
-    if len(words) > LONGEST or "\n" in words:
+    if len(words) > MAX_SHOWN or "\n" in words:
         words = f"{type(value).__name__}(...)"
     return f"{name}={words}"

@@ -37,7 +37,7 @@ from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures.validation import refuse_tokens
 
 # What is no longer than this has a square in float64, and so has a sum of many.
-LONGEST = 1e150
+MAX_NORM = 1e150
 
 
 def bind_data(estimator, X, y, sample_weight=None):
@@ -259,7 +259,7 @@ def check_scale(estimator, problem, C=None):
     """
     largest = problem.largest_feature()
     length = largest * sqrt(problem.structure.n_weights_)
-    if length > LONGEST:
+    if length > MAX_NORM:
         raise ValueError(
             f"X has features as large as {largest:.3g}, and their squares overflow. "
             "Scale them down, for example with sklearn.preprocessing.MaxAbsScaler."
@@ -267,7 +267,7 @@ def check_scale(estimator, problem, C=None):
     # ||w|| <= C Σ_i s_i ||x_i||; with an L1 penalty there are no squares of w.
     C = getattr(estimator, "C", 0.0) if C is None else C
     has_squares = getattr(estimator, "penalty", "l2") == "l2"
-    if has_squares and length * C * float(problem.total) > LONGEST:
+    if has_squares and length * C * float(problem.total) > MAX_NORM:
         raise ValueError(
             f"C={C} is too large for features as large as {largest:.3g} and a sum of "
             f"weights of {problem.total:.3g}, as squares of C Σ_i s_i x_i overflow: "

@@ -36,9 +36,9 @@ FEW_PASSES = 1000
 # Longer ones, by the passes that were made, are not told.
 MOST_FORESEEN = 1000.0
 # Rounding is nowhere more of an objective than this.
-ROUNDING = 1e-12
+OBJECTIVE_ROUNDING = 1e-12
 # A gap above this share of the objective is not what a larger tolerance is for.
-LARGE = 0.1
+LARGE_GAP = 0.1
 
 CUTTING_PLANES = "which solves the same problem by cutting planes"
 
@@ -60,7 +60,7 @@ def convergence_message(estimator, problem, result, name, hint=""):
     scaling, limit = scaling_words(estimator, problem), result.status
     if limit == "stalled":
         if not hint:
-            is_large = result.gap > LARGE * abs(result.objective)
+            is_large = result.gap > LARGE_GAP * abs(result.objective)
             way = "use a smaller C" if is_large else "use a larger tol"
             advice = _advice(scaling, [way])
             hint = f"Rounding errors prevent further progress. {advice}"
@@ -114,7 +114,7 @@ def scaling_words(estimator, problem):
                 f"{_short(sizes[small])})"
             )
     # Of a column that is constant, the mean is all there is.
-    varies = spreads > ROUNDING * np.abs(means)
+    varies = spreads > OBJECTIVE_ROUNDING * np.abs(means)
     far = np.flatnonzero(varies & (np.abs(means) > FAR * spreads))
     if len(far):
         words = "is far from 0 compared to its spread"
@@ -234,7 +234,7 @@ def _share_left(result, tol):
     ]
     if len(rows) < 3 or result.n_iter < FIRST_FORECAST:
         return None
-    left = passes_left(rows, max(tol, ROUNDING * abs(result.objective)))
+    left = passes_left(rows, max(tol, OBJECTIVE_ROUNDING * abs(result.objective)))
     return left / result.n_iter
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
 from sklearn_structsvm.distributed.steps import as_it_is
 from sklearn_structsvm.estimators.base import Fit
-from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C, COUNT, STEPS
+from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C, COUNT
 from sklearn_structsvm.estimators.deprecation import (
     MAY_BE_UNSET,
     Deprecated,
@@ -35,7 +35,7 @@ from sklearn_structsvm.structures import Structure
 
 # A search may stop within this fraction of the largest violation, which is small beside
 # the tol of a fit and far above rounding.
-RTOL = 1e-6
+DEFAULT_SEARCH_RTOL = 1e-6
 
 # Calls of a decoder in one search at most. Most take about ten.
 MAX_QUERIES = 1000
@@ -244,18 +244,18 @@ class SlackRescaledSSVM(StructuredClassifier):
 
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
-        **STEPS,
+        **BLOCK_STEPS,
         "rescaling": [StrOptions({"slack", "margin"})],
         "search": [StrOptions(set(SEARCHES))],
         "solver": [StrOptions({"bcfw", "sgd", "cutting_plane", "one_slack"})],
         "search_rtol": [Interval(Real, 0, 1, closed="left"), MAY_BE_UNSET],
         "max_queries": [*COUNT, MAY_BE_UNSET],
         "formulation": [StrOptions({"n-slack", "one-slack"}), MAY_BE_UNSET],
-        "cache": [*STEPS["cache"], MAY_BE_UNSET],
+        "cache": [*BLOCK_STEPS["cache"], MAY_BE_UNSET],
         "average": ["boolean", StrOptions({"auto"})],
     }
     _deprecated: ClassVar[dict[str, Deprecated]] = {
-        "search_rtol": Deprecated(RTOL, "0.2", "0.3", SEARCHES_ONE),
+        "search_rtol": Deprecated(DEFAULT_SEARCH_RTOL, "0.2", "0.3", SEARCHES_ONE),
         "max_queries": Deprecated(MAX_QUERIES, "0.2", "0.3", SEARCHES_ONE),
         "formulation": Deprecated(
             "n-slack", "0.2", "0.3", "Use solver='cutting_plane' or solver='one_slack'."

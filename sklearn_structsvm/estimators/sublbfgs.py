@@ -27,7 +27,7 @@ from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 
 # The options of the solver's function, by penalty and solver.
-SOLVERS: dict[str, dict[str, dict]] = {
+SOLVER_OPTIONS: dict[str, dict[str, dict]] = {
     "l2": {
         "dual-hybrid": {"hybrid": True},
         "hybrid": {"hybrid": True},
@@ -38,7 +38,7 @@ SOLVERS: dict[str, dict[str, dict]] = {
 }
 
 # What to do without the options of direction finding.
-RUN = (
+DEFAULTS_SERVE = (
     "The default serves all data that we tried. To experiment with it, call run_sublbfgs "
     "of sklearn_structsvm.solvers.batch.sublbfgs, or run_owlqn."
 )
@@ -218,8 +218,8 @@ class SubLBFGSClassifier(BatchClassifier):
         **BATCH_CONSTRAINTS,
         **SAMPLE_LOSSES,
         "loss": [StrOptions({"logistic"}), *SAMPLE_LOSSES["loss"]],
-        "penalty": [StrOptions(set(SOLVERS))],
-        "solver": [StrOptions({"auto", *SOLVERS["l2"], *SOLVERS["l1"]})],
+        "penalty": [StrOptions(set(SOLVER_OPTIONS))],
+        "solver": [StrOptions({"auto", *SOLVER_OPTIONS["l2"], *SOLVER_OPTIONS["l1"]})],
         "line_search": [StrOptions({"exact", "wolfe"})],
         "buffer": COUNT,
         "direction_tol": [*NON_NEGATIVE, MAY_BE_UNSET],
@@ -227,8 +227,8 @@ class SubLBFGSClassifier(BatchClassifier):
         "warm_start": ["boolean"],
     }
     _deprecated: ClassVar[dict[str, Deprecated]] = {
-        "direction_tol": Deprecated(DIRECTION_TOL, "0.2", "0.3", RUN),
-        "max_directions": Deprecated(MAX_DIRECTIONS, "0.2", "0.3", RUN),
+        "direction_tol": Deprecated(DIRECTION_TOL, "0.2", "0.3", DEFAULTS_SERVE),
+        "max_directions": Deprecated(MAX_DIRECTIONS, "0.2", "0.3", DEFAULTS_SERVE),
     }
 
     def __init__(
@@ -297,7 +297,7 @@ class SubLBFGSClassifier(BatchClassifier):
             "buffer": self.buffer,
             "direction_tol": value_of(self, "direction_tol"),
             "max_directions": value_of(self, "max_directions"),
-            **SOLVERS[self.penalty][solver],
+            **SOLVER_OPTIONS[self.penalty][solver],
         }
         resolved = {"solver_": solver}
         if self.penalty == "l1":

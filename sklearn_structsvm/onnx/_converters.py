@@ -16,7 +16,7 @@ from sklearn_structsvm.onnx import _skl2onnx
 from sklearn_structsvm.onnx._graph import Graph
 from sklearn_structsvm.onnx._parsing import (
     GROUPS,
-    LINEAR,
+    LINEAR_MODELS,
     SINGLE_LABEL,
     UNIFORMS,
     group_type,
@@ -202,7 +202,7 @@ def _convert_label_rule(scope, operator, container):
 
 
 CONVERTERS = {
-    **dict.fromkeys(LINEAR, _convert_linear),
+    **dict.fromkeys(LINEAR_MODELS, _convert_linear),
     ComplexMetricClassifier: _convert_mixture,
     MultilabelMetricClassifier: _convert_label_rule,
 }

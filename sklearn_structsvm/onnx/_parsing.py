@@ -29,7 +29,7 @@ from sklearn_structsvm.structures import (
 )
 from sklearn_structsvm.structures.ranking import RankingStructure
 
-LINEAR = (
+LINEAR_MODELS = (
     BCFWClassifier,
     BCFWClassifierCV,
     BMRMClassifier,
@@ -50,7 +50,7 @@ def parse(scope, model, inputs, custom_parsers=None):
     """The outputs of a classifier's graph; ValueError if it has no form in ONNX."""
     check_is_fitted(model)
     CHECKS.get(type(model), _check_linear)(model)
-    if not isinstance(model, LINEAR):
+    if not isinstance(model, LINEAR_MODELS):
         inputs = _parse_inner(scope, model, inputs, custom_parsers)
     elif len(inputs) != 1:
         raise ValueError(

@@ -19,7 +19,7 @@ from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
 from sklearn_structsvm.plotting._plane import ConfusionPlane
 
 # Margin of the axes, as a share of the largest coordinates.
-_MARGIN = 0.03
+_AXES_MARGIN = 0.03
 
 _SET_STYLE = {"alpha": 0.12, "linewidth": 0, "zorder": 0.5}
 _FEASIBLE_STYLE = {"color": "C2", "alpha": 0.3, "linewidth": 0, "zorder": 0.6}
@@ -185,8 +185,8 @@ class AchievableSetDisplay(Display):
         self._draw_sets(ax, name, prefix, full_names(line_kw))
         self._draw_contours(ax, {**_CONTOUR_STYLE, **(contour_kw or {})}, marks)
         self._draw_marks(ax, prefix, marks)
-        right, top = np.multiply(self.limits, 1 + _MARGIN)
-        left, bottom = np.multiply(self.limits, -_MARGIN)
+        right, top = np.multiply(self.limits, 1 + _AXES_MARGIN)
+        left, bottom = np.multiply(self.limits, -_AXES_MARGIN)
         x_name, y_name = self.axis_names
         ax.set(xlim=(left, right), ylim=(bottom, top))
         ax.set_xlabel(x_name, **NO_MATH)

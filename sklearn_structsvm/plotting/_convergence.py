@@ -28,7 +28,7 @@ _OBJECTIVES = ("objective", "dual_objective")
 
 # The objectives are sums over the examples. Rounding of a million terms stays below
 # this share of the objective, so a gap that is more negative has another cause.
-_ROUNDING = 1e-9
+_NEGATIVE_GAP = 1e-9
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +167,7 @@ class ConvergenceDisplay(Display):
     def _plot_gap(self, ax, values, x, label, style):
         gap = values["dual_gap"]
         scale = np.max(np.abs(values["objective"])) or 1.0
-        negative = np.flatnonzero(gap < -_ROUNDING * scale)
+        negative = np.flatnonzero(gap < -_NEGATIVE_GAP * scale)
         if negative.size:
             warnings.warn(
                 f"history['dual_gap'][{negative[0]}] is {gap[negative[0]]:.3g}: "

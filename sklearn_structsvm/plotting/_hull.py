@@ -4,13 +4,13 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 # First directions: those of the axes, counterclockwise.
-_FIRST = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+_AXES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 
 # A sweep has these directions in each quadrant: decimal logarithms of their slopes.
 _SLOPES = np.linspace(-2.5, 2.5, 201)
 
 # Points count as one if their distance is below this share of the set's size.
-_SAME = 1e-9
+_POINT_ROUNDING = 1e-9
 
 
 def convex_outline(support, *, tol=1e-3, max_calls=400):
@@ -45,10 +45,10 @@ def convex_outline(support, *, tol=1e-3, max_calls=400):
            [0., 1.],
            [0., 0.]])
     """
-    points = [np.asarray(support(d), dtype=np.float64) for d in _FIRST]
+    points = [np.asarray(support(d), dtype=np.float64) for d in _AXES]
     n_calls = len(points)
     size = np.ptp(points, axis=0).max()
-    points = _without_repeats(points, _SAME * size)
+    points = _without_repeats(points, _POINT_ROUNDING * size)
     if len(points) < 2:
         return np.array(points)
     # Whether the set may have a point beyond the edge from each vertex to the next.
@@ -88,7 +88,7 @@ def swept_outline(point_of):
     angles = np.arctan(10.0**_SLOPES)
     angles = (np.arange(4)[:, None] * np.pi / 2 + angles).ravel()
     directions = np.column_stack([np.cos(angles), np.sin(angles)])
-    points = np.array([point_of(d) for d in np.vstack([_FIRST, directions])])
+    points = np.array([point_of(d) for d in np.vstack([_AXES, directions])])
     try:
         return points[ConvexHull(points).vertices]
     except QhullError:  # all of them on one line

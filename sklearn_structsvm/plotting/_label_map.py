@@ -20,9 +20,9 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
 # Number of points of the curve g h = const through the labeling found.
 _N_CURVE = 200
 # The axes are this many times as long as the outermost point needs.
-_MARGIN = 1.08
+_AXES_STRETCH = 1.08
 # Share of the height below g = 0, so that the mark of the true labeling is not cut.
-_BELOW = 0.04
+_AXES_BELOW = 0.04
 # Opacity of the first query; the last one is opaque.
 _PALEST = 0.35
 
@@ -214,9 +214,10 @@ class LabelMapDisplay(Display):
         points = np.asarray(self.points, dtype=np.float64)
         style = {"s": 9, "color": "0.35", "linewidths": 0, "label": "labelings"}
         self.scatter_ = ax.scatter(*points.T, **{**style, **scatter_kw})
-        right = _MARGIN * max(points[:, 0].max(), 1.0)
-        left = max(min(-_BELOW * right, _MARGIN * points[:, 0].min()), -right / 2)
-        top = _MARGIN * max(points[:, 1].max(), self.result.loss) or 1.0
+        right = _AXES_STRETCH * max(points[:, 0].max(), 1.0)
+        leftmost = min(-_AXES_BELOW * right, _AXES_STRETCH * points[:, 0].min())
+        left = max(leftmost, -right / 2)
+        top = _AXES_STRETCH * max(points[:, 1].max(), self.result.loss) or 1.0
         self._draw_queries(ax, right, top, name)
         self.curve_ = None
         if self.result.value > 0:
@@ -252,7 +253,7 @@ class LabelMapDisplay(Display):
         ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
         ax.set(
             xlim=(left, right),
-            ylim=(-_BELOW * top, top),
+            ylim=(-_AXES_BELOW * top, top),
             xlabel="Margin violation h = 1 + f(y) - f(y_true)",
             ylabel="Loss g = L(y_true, y)",
         )

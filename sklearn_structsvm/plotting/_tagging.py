@@ -22,7 +22,7 @@ _WRITTEN = 0.01
 # and the margin around all of them.
 _POSITION = 0.75
 _LABEL = 0.42
-_AROUND = 1.6
+_FRAME = 1.6
 # In heights of a label: numbers are this far above the middle of their cell; the line of
 # the best labeling is this far below it; the next lines follow above, this far apart.
 _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
@@ -192,8 +192,8 @@ class TaggingDisplay(Display):
         figure: Any = ax.figure
         if is_new:
             figure.set_size_inches(
-                _POSITION * n_positions + _AROUND,
-                _LABEL * len(labels) + _AROUND,
+                _POSITION * n_positions + _FRAME,
+                _LABEL * len(labels) + _FRAME,
             )
         style: dict[str, Any] = {
             "cmap": "Blues",

@@ -13,7 +13,7 @@ from sklearn_structsvm.risks._lines import MulticlassLines, PairLines, Separable
 from sklearn_structsvm.risks._step import exact_step
 
 # Examples whose pairs of labels are listed at a time.
-ROWS = 256
+LISTED_ROWS = 256
 
 
 class HingeRisk(Risk):
@@ -247,8 +247,8 @@ class MultilabelHinge(HingeRisk):
         starts = np.concatenate([[0], np.cumsum(counts)])
         gained, lost = np.zeros((2, starts[-1]), dtype=np.intc)
         cost = np.zeros(starts[-1])
-        for first in range(0, self.n_samples, ROWS):
-            present = self.present[first : first + ROWS].astype(bool)
+        for first in range(0, self.n_samples, LISTED_ROWS):
+            present = self.present[first : first + LISTED_ROWS].astype(bool)
             i, c, d = np.nonzero(present[:, :, np.newaxis] & ~present[:, np.newaxis, :])
             begin = starts[first]
             place = np.arange(len(i)) + begin + 1 + i

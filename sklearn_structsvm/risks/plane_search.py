@@ -6,7 +6,7 @@ import numpy as np
 # bound by so little, relative to the sums that they are made of; or after so many planes,
 # of which each third one halves the bracket where the others did not.
 HEIGHT_ROUNDING = 4.0 * np.finfo(np.float64).eps
-MAX_PLANES = 200
+MAX_SEARCH_PLANES = 200
 
 
 class PlaneSearch:
@@ -67,7 +67,7 @@ class PlaneSearch:
 
     def narrow(self, low, high):
         before = np.inf
-        for count in range(MAX_PLANES):
+        for count in range(MAX_SEARCH_PLANES):
             trial = cross = self.crossing(low, high)
             least = max(self.height(line, cross) for line in (low, high))
             width = high[0] - low[0]

@@ -7,8 +7,8 @@ import numpy as np
 
 # Steps between two looks at the clock and at pending signals. One that calls a structure
 # in Python may take seconds, such as a linear program of a graph.
-CHUNK = 1024
-CHUNK_OF_CALLBACKS = 1
+STEPS_PER_LOOK = 1024
+CALLBACKS_PER_LOOK = 1
 
 # How far below zero rounding may take a gap, as a share of the largest objective that the
 # run has seen. A gap is a difference of sums over the examples, whose terms are sums over
@@ -193,7 +193,7 @@ def run_passes(
     max_iter,
     max_time=None,
     gap_check_interval=1,
-    seems_done=None,
+    predicts_convergence=None,
     finishes=False,
     on_pass=None,
     history=None,
@@ -217,7 +217,7 @@ def run_passes(
         Seconds, since the history began.
     gap_check_interval : int
         Passes between two checks. There is one before the first pass and one at the end.
-    seems_done : callable or None
+    predicts_convergence : callable or None
         () -> whether to check the gap anyway.
     finishes : bool
         Whether `check` does more where the run is done, so that it is to be called once
@@ -251,7 +251,7 @@ def run_passes(
         is_checked = (
             status is not None
             or history.n_iter % gap_check_interval == 0
-            or (seems_done is not None and seems_done())
+            or (predicts_convergence is not None and predicts_convergence())
         )
         if is_checked:
             row = checked_row(status is not None)

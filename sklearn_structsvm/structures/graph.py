@@ -31,7 +31,7 @@ from sklearn_structsvm.structures.nodes import NodeStructure, places_in
 from sklearn_structsvm.structures.polytope import load_highs
 
 TRANSITIONS = ("potts", "symmetric", "directed")
-INFERENCES = ("auto", "messages", "expansion", "lp")
+GRAPH_INFERENCES = ("auto", "messages", "expansion", "lp")
 
 
 class GraphStructure(NodeStructure):
@@ -172,7 +172,7 @@ class GraphStructure(NodeStructure):
     _parameter_constraints = NodeStructure._parameter_constraints | {
         "transition": [StrOptions(set(TRANSITIONS)), Options(bool, {False})],
         "attractive": ["boolean"],
-        "inference": [StrOptions(set(INFERENCES))],
+        "inference": [StrOptions(set(GRAPH_INFERENCES))],
     }
     _biases = ("bias",)
     _item, _place = "graph", "node"

@@ -8,7 +8,7 @@ from sklearn_structsvm.structures.polytope import Polytope
 # Weights of a vertex this close to 0 and 1 are those of a labeling.
 INTEGRAL = 1e-9
 # Relative to the sum of all scores: sums in another order differ by less.
-SUM_ROUNDING = 1e-13
+SCORE_ROUNDING = 1e-13
 
 
 def best_point(theta, tables, edges, polytopes):
@@ -61,7 +61,7 @@ def rounded_labels(theta, tables, edges):
     for e, (a, b) in enumerate(edges.tolist()):
         around[a].append((tables[e], b))
         around[b].append((tables[e].T, a))
-    least = SUM_ROUNDING * (np.abs(theta).sum() + np.abs(tables).sum())
+    least = SCORE_ROUNDING * (np.abs(theta).sum() + np.abs(tables).sum())
     has_gained = True
     while has_gained:
         has_gained = False

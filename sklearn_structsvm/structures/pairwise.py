@@ -36,7 +36,7 @@ from sklearn_structsvm.structures.polytope import (
     snapped,
 )
 
-INFERENCES = ("auto", "enumerate", "roof", "lp")
+PAIRWISE_INFERENCES = ("auto", "enumerate", "roof", "lp")
 
 
 class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
@@ -452,7 +452,7 @@ def _read_pairs(pairs, Y):
 
 
 def _read_inference(inference, k):
-    check_choice("inference", inference, INFERENCES)
+    check_choice("inference", inference, PAIRWISE_INFERENCES)
     if inference == "auto":
         return "enumerate" if k <= MAX_LABELS else "roof"
     if inference == "enumerate" and k > MAX_LABELS:

@@ -29,9 +29,9 @@ SNAPPED = 10 * TOLERANCE
 # is near the last one; the primal one takes 32,000, and presolve makes it 12,000.
 DUAL, PRIMAL = 1, 4
 # The search for a multiplier ends by itself after a few steps; rounding could prolong it.
-MAX_MULTIPLIER_STEPS = 50
+MAX_PROGRAMS = 50
 # Of sums of many terms, relative to the sum of their sizes.
-ROUNDING = 1e-13
+PRODUCT_ROUNDING = 1e-13
 
 
 class Polytope:
@@ -280,21 +280,21 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
         direction, offset = a * h + b * g, a * h0 + b * g0
         sides.append((direction @ outside + offset, direction, offset))
     s_outside, direction, offset = min(sides, key=lambda side: side[0])
-    rounding = ROUNDING * (np.abs(direction).sum() + abs(offset))
+    rounding = PRODUCT_ROUNDING * (np.abs(direction).sum() + abs(offset))
     if s_outside >= -rounding:
         return outside
     inside = maximize(direction)
     s_inside = direction @ inside + offset
     if s_inside < -rounding:
         return None
-    for _ in range(MAX_MULTIPLIER_STEPS):
+    for _ in range(MAX_PROGRAMS):
         room = s_inside - s_outside
         loss = objective @ outside - objective @ inside
         if room <= 0.0 or loss <= 0.0:
             break
         guide = objective + loss / room * direction
         z = maximize(guide)
-        if guide @ (z - outside) <= ROUNDING * np.abs(guide).sum():
+        if guide @ (z - outside) <= PRODUCT_ROUNDING * np.abs(guide).sum():
             break
         s = direction @ z + offset
         if s < 0.0:
@@ -324,14 +324,14 @@ def maximize_product(maximize, h, h0, g, g0):
         return h @ z + h0, g @ z + g0
 
     flat, steep = maximize(h), maximize(g)
-    for _ in range(MAX_MULTIPLIER_STEPS):
+    for _ in range(MAX_PROGRAMS):
         (h_flat, g_flat), (h_steep, g_steep) = point(flat), point(steep)
         if g_steep <= g_flat or h_flat <= h_steep:
             break
         lam = (h_flat - h_steep) / (g_steep - g_flat)
         direction = h + lam * g
         z = maximize(direction)
-        if direction @ (z - flat) <= ROUNDING * np.abs(direction).sum():
+        if direction @ (z - flat) <= PRODUCT_ROUNDING * np.abs(direction).sum():
             break
         # The hyperbola through z has the tangent of λ = h/g there.
         h_z, g_z = point(z)

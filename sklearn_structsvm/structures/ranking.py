@@ -9,7 +9,7 @@ from sklearn_structsvm._utils.labels import label_cost_matrix
 from sklearn_structsvm.structures.flat import MultilabelStructure
 
 # Numbers of wrong labels that differ by this share of all are the same but for rounding.
-SAME = 1e-12
+COUNT_ROUNDING = 1e-12
 
 
 class RankingStructure(MultilabelStructure):
@@ -116,7 +116,7 @@ def best_threshold(scores, present, weights):
     gaps = np.concatenate([[0.0], np.diff(scores), [0.0]])
     possible = gaps > 0.0
     possible[[0, -1]] = True
-    least = wrong[possible].min() + SAME * weights.sum()
+    least = wrong[possible].min() + COUNT_ROUNDING * weights.sum()
     best = np.flatnonzero(possible & (wrong <= least))
     cut = best[gaps[best].argmax()]
     if cut == 0:

@@ -14,12 +14,12 @@ from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures.nodes import depths_of
 
 # By scheme its prefixes, and by prefix those that go on with a chunk of the same type.
-_INSIDE = {"B": "I", "I": "I"}
-_SPANS = {"B": "IE", "I": "IE"}
+_BIO_NEXT = {"B": "I", "I": "I"}
+_BIOES_NEXT = {"B": "IE", "I": "IE"}
 SCHEMES = {
-    "bio": ("BIO", _INSIDE),
-    "bioes": ("BIOES", _SPANS),
-    "iobes": ("BIOES", _SPANS),
+    "bio": ("BIO", _BIO_NEXT),
+    "bioes": ("BIOES", _BIOES_NEXT),
+    "iobes": ("BIOES", _BIOES_NEXT),
 }
 
 

@@ -150,7 +150,7 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
             kill_worker(own_client, workers.homes[0])
         return ask(workers, question)
 
-    monkeypatch.setattr(dask_workers, "LARGE", large)
+    monkeypatch.setattr(dask_workers, "LARGE_MESSAGE", large)
     monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert len(homes) > at + 10

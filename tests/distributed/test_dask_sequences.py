@@ -369,7 +369,7 @@ def test_a_killed_worker_changes_nothing_but_time(own_client, large, monkeypatch
         replies.append(tell(workers, function, message, merge))
         return replies[-1]
 
-    monkeypatch.setattr(dask_workers, "LARGE", large)
+    monkeypatch.setattr(dask_workers, "LARGE_MESSAGE", large)
     monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
     model.fit(divided(X), divided(y))
     assert any(reply.is_new for reply in replies[5:])

@@ -148,7 +148,7 @@ def test_the_line_search_finds_the_step_of_the_whole(
     kind, resolution, loses, monkeypatch
 ):
     monkeypatch.setattr(merging, "RESOLUTION", resolution)
-    monkeypatch.setattr(merging, "GROWTH", 2)
+    monkeypatch.setattr(merging, "RESOLUTION_GROWTH", 2)
     for seed in range(5):
         risk, _, divided = both(kind, seed, loses=loses)
         rng = new_rng(seed)
@@ -233,7 +233,7 @@ def test_the_threshold_is_that_of_all_scores_together(
     seed, digits, resolution, monkeypatch
 ):
     monkeypatch.setattr(merging, "RESOLUTION", resolution)
-    monkeypatch.setattr(merging, "GROWTH", 2)
+    monkeypatch.setattr(merging, "RESOLUTION_GROWTH", 2)
     rng = new_rng(seed)
     n, k = 60, 3
     X = np.round(rng.normal(size=(n, k)), digits)

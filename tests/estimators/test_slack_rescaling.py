@@ -524,7 +524,7 @@ def test_queries_are_those_of_the_searches(kind, options):
     assert model.n_queries_ >= model.n_oracle_calls_ >= problem.listed.n
     assert model.n_oracle_calls_ == model.history_["n_oracle_calls"][-1]
     if kind != "custom":
-        # So they are with candidates at hand, where each search is one query.
+        # So they are with cached candidates: each search is one query.
         model = problem.fit(search="exact", **limits)
         assert model.n_queries_ == model.n_oracle_calls_
 

@@ -6,6 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
+from sklearn_structsvm.solvers.batch.quasi_newton import (
+    MAX_SHRINKS,
+    SHRINK,
+    SUFFICIENT_DECREASE,
+)
 from sklearn_structsvm.solvers.loop import run_passes
 
 # A Newton direction's residual, as a share of the gradient: at most this, and the root of
@@ -15,15 +20,11 @@ FORCING = 0.25
 # Of the gradient that `tol` asks for: no residual needs to be smaller.
 ENOUGH = 0.5
 
-# Products with the Hessian for a direction, and what is left of a step after it was
-# refused.
+# Products with the Hessian for a direction.
 MAX_PRODUCTS = 1000
-SHRINK = 0.5
-MAX_HALVINGS = 60
 
-# Share of the decrease that the slope promises, which a step must make; and the share of
-# the objective below which that decrease is lost in its rounding.
-SUFFICIENT_DECREASE = 1e-4
+# Share of the objective below which the decrease that a step must make is lost in its
+# rounding.
 DECREASE_ROUNDING = 1e-13
 
 # With at most so many features that are dense, the Hessian of each score is inverted, to
@@ -165,7 +166,7 @@ class NewtonSteps:
             return False
         is_rounding = -slope <= DECREASE_ROUNDING * abs(self.value)
         step = 1.0
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_SHRINKS):
             w = self.weights + step * direction
             scores = self.scores + step * along
             value = self._value(w, scores)

@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes
 # Where on the way from the best point to the bundle's minimizer the next plane is taken.
 # OCAS has 0.1; on a9a and letter, with λ of 1e-3 to 1e-5, this takes half to 0.8 of the
 # iterations to a gap of 1e-3, and half or twice of it is no better.
-CUT_AT = 0.01
+CUT_SHORT_AT = 0.01
 
 # The same where planes are long, as those of text: 165 iterations against 352 on
 # reuters_usa with λ of 1e-5, and 100 against 145 on reuters90 with 1e-4.
@@ -116,7 +116,7 @@ class OcasSteps(CuttingPlaneSteps):
     def __init__(self, risk, lam, bundle, weights, cut_at=None, **known):
         super().__init__(risk, lam, bundle, weights, **known)
         if cut_at is None:
-            cut_at = CUT_LONG_AT if has_long_planes(risk) else CUT_AT
+            cut_at = CUT_LONG_AT if has_long_planes(risk) else CUT_SHORT_AT
         self.cut_at = cut_at
         self.direction = np.empty(risk.n_weights)
         self.along, self.beyond = risk.empty(), risk.empty()

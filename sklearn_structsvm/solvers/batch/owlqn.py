@@ -7,25 +7,19 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
     MAX_DIRECTIONS,
+    MAX_SHRINKS,
+    SHRINK,
+    SUFFICIENT_DECREASE,
     RestartedSteps,
     descent_direction,
     update_pair,
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# Share of the decrease that the slope promises, which a step must make.
-SUFFICIENT_DECREASE = 1e-4
-
-# What is left of a step after it was refused.
-SHRINK = 0.5
-
 # Shares that a new gradient may have in the mean of gradients which the certificate is
 # made of. Gradients oscillate about those of the optimum, and their largest entry with
 # them.
 SHARES = np.array([0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
-
-# Refusals in a row, after which what is left is rounding.
-MAX_HALVINGS = 60
 
 
 def run_owlqn(
@@ -259,7 +253,7 @@ class OrthantSteps(RestartedSteps):
         w = objective.weights
         signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
         slopes = objective.smooth_gradient + objective.lam * signs
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_SHRINKS):
             target = w + step * direction
             target[target * signs <= 0.0] = 0.0
             promised = float(slopes @ (target - w))

@@ -18,7 +18,7 @@ LIPSCHITZ_GROWTH = 1.1
 
 # The next iteration tries this share of the estimate, as long as the last curvature
 # allows it.
-DECAY = 0.95
+LIPSCHITZ_DECAY = 0.95
 
 # Steps whose squared length is below this share of a distribution's are rounding, and so
 # is the curvature that they meet.
@@ -378,7 +378,8 @@ class EuclideanExcessiveGap:
         self.scores += self.beta_scores
         self.mu *= 1.0 - tau
         self.accept()
-        self.lipschitz = max(DECAY * self.lipschitz, min(self.met, self.lipschitz))
+        lowered = LIPSCHITZ_DECAY * self.lipschitz
+        self.lipschitz = max(lowered, min(self.met, self.lipschitz))
 
     def row(self):
         return {

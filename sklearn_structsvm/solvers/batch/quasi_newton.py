@@ -34,6 +34,13 @@ WOLFE_DECREASE = 1e-3
 CURVATURE = 0.8
 MAX_WOLFE_TRIALS = 100
 
+# Backtracking on smooth functions and by orthants: the share of the decrease that the
+# slope promises, which a step must make; what is left of a step that makes less; and how
+# often a step is shrunk before the rest is rounding.
+SUFFICIENT_DECREASE = 1e-4
+SHRINK = 0.5
+MAX_SHRINKS = 60
+
 
 class Objective(ABC):
     """A convex function J at a point w that moves, as subBFGS sees it.

@@ -226,7 +226,7 @@ def run_sublbfgs(
         max_iter=max_iter,
         max_time=max_time,
         gap_check_interval=GAP_CHECK_INTERVAL,
-        seems_done=lambda: method.seems_done,
+        predicts_convergence=lambda: method.predicts_convergence,
         on_pass=on_pass,
         history=history,
     )
@@ -257,10 +257,10 @@ class _Started:
         return False
 
     @property
-    def seems_done(self):
+    def predicts_convergence(self):
         if self.method is not None:
-            return self.method.seems_done
-        return self.start.forecast.seems_done()
+            return self.method.predicts_convergence
+        return self.start.forecast.predicts_convergence()
 
     def check(self, tol):
         return self.start.check() if self.method is None else self.method.check(tol)
@@ -299,7 +299,7 @@ class _Certified:
             self._hand_over()
 
     @property
-    def seems_done(self):
+    def predicts_convergence(self):
         return self.bundle_steps is not None
 
     def move(self, deadline=np.inf):

@@ -23,7 +23,7 @@ LARGEST_RATIO_OF_EXACT_STEPS = 100.0
 # Where the gap has not fallen to this share in as many moves of the center, the proximal
 # problems were not solved well enough for so far a center.
 PROGRESS = 0.9
-PATIENCE = 12
+MAX_WAITED = 12
 
 # Of the ratio that is then left, until it is RATIO again, but for rounding.
 LOWERED = 0.3
@@ -186,7 +186,7 @@ class Acceleration:
             self.least_gap, self.n_waited = gap, 0
             return
         self.n_waited += 1
-        if self.n_waited < PATIENCE:
+        if self.n_waited < MAX_WAITED:
             return
         self.least_gap, self.n_waited = gap, 0
         if not self._draw_nearer():

@@ -73,7 +73,7 @@ class Passes:
     def __init__(self, iterate):
         self.iterate = iterate
 
-    def make(self, deadline, team, seems_done):
+    def make(self, deadline, team, predicts_convergence):
         """One pass, by the team if there is one; cut short after the deadline."""
         raise NotImplementedError
 
@@ -129,7 +129,7 @@ def run_ascent(
         if planes.has_turn:
             planes.make_pass()
             return None
-        passes.make(deadline, team, forecast.seems_done)
+        passes.make(deadline, team, forecast.predicts_convergence)
         if accelerator is not None:
             accelerator.after_pass()
         planes.after_pass()
@@ -140,11 +140,11 @@ def run_ascent(
             return successor.check()
         return planes.check()
 
-    def seems_done():
+    def predicts_convergence():
         if successor is not None and successor.has_begun:
             return True
         is_stale = not (is_remote or planes.has_turn) and passes.is_stale()
-        return is_stale or planes.seems_done()
+        return is_stale or planes.predicts_convergence()
 
     is_shared = passes.can_be_shared and not is_remote
     with make_team(iterate, n_threads) if is_shared else nullcontext(team) as team:
@@ -155,7 +155,7 @@ def run_ascent(
             max_iter=limits.max_iter,
             max_time=limits.max_time,
             gap_check_interval=limits.gap_check_interval,
-            seems_done=seems_done,
+            predicts_convergence=predicts_convergence,
             on_pass=limits.on_pass,
             history=limits.history,
         )

@@ -12,7 +12,7 @@ from sklearn_structsvm.solvers.blocks._bcfw import (
 )
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
-from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS
+from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
 
 # Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
 # found the method insensitive.
@@ -34,7 +34,7 @@ EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 # many that what is left to gain of them is a share of the gap as last seen. Where that
 # takes too many, as with few weights, there are half as many the next time.
 CACHED_PASSES = 2
-CACHED_SHARE = 0.1
+CACHED_PASSES_SHARE = 0.1
 
 # And there they come this many times during a pass: of 30 to 300 matchings the calls are
 # a half or a third of those with corrections after it alone.
@@ -238,7 +238,7 @@ class FrankWolfePasses(Passes):
         self.can_be_shared = sampling == "permuted" and not self.is_batch
         self.is_costly = is_costly(iterate)
 
-    def make(self, deadline, team, seems_done):
+    def make(self, deadline, team, predicts_convergence):
         if self.is_batch:
             self.iterate.run_batch()
         else:
@@ -277,7 +277,7 @@ def _draw(iterate, sampling, rng, n_steps=None):
 
 def _make_steps(iterate, sampling, draws, deadline):
     run = iterate.run_by_gap if sampling == "gap" else iterate.run
-    chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+    chunk = STEPS_PER_LOOK if iterate.oracle.thread_safe else CALLBACKS_PER_LOOK
     for start in range(0, len(draws), chunk):
         run(draws[start : start + chunk])
         if perf_counter() >= deadline:
@@ -324,7 +324,7 @@ def make_cached_passes(iterate, rng, deadline=np.inf, team=None):
     n_passes, enough = CACHED_PASSES, 0.0
     if must_spare_calls:
         n_passes = iterate.most_cached_passes
-        enough = CACHED_SHARE * (iterate.known_gap - iterate.proximal_gap())
+        enough = CACHED_PASSES_SHARE * (iterate.known_gap - iterate.proximal_gap())
     make = partial(_make_cached_pass, iterate, iterate.movable_blocks)
     if team is not None:
         make = team.make_cached_pass
@@ -343,8 +343,8 @@ def make_cached_passes(iterate, rng, deadline=np.inf, team=None):
 def _make_cached_pass(iterate, blocks, rng, deadline):
     # No step over the cached labelings calls a structure in Python.
     order, gap = rng.permutation(blocks), 0.0
-    for start in range(0, len(order), CHUNK):
-        gap += iterate.run_cached(order[start : start + CHUNK])
+    for start in range(0, len(order), STEPS_PER_LOOK):
+        gap += iterate.run_cached(order[start : start + STEPS_PER_LOOK])
         if perf_counter() >= deadline:
             break
     return gap

@@ -10,8 +10,8 @@ from sklearn_structsvm.solvers.blocks.forecast import passes_left
 # Passes after which ascent may be found slow, and those that it may then still need. What
 # follows takes 20 to 100 passes for most problems, columns of very different sizes
 # included, and is seldom better where ascent takes fewer than 40.
-FIRST_LOOK = 20
-MAX_PASSES_LEFT = 30
+SLOW_AFTER = 20
+SLOW_IF_LEFT = 30
 
 
 def run_crf(
@@ -65,7 +65,7 @@ class MarginalPasses(Passes):
         self.sampling, self.rng = sampling, np.random.default_rng(rng)
         self.can_be_shared = sampling == "permuted"
 
-    def make(self, deadline, team, seems_done):
+    def make(self, deadline, team, predicts_convergence):
         if team is None:
             bcfw.make_pass(self.iterate, self.sampling, self.rng, deadline)
         else:
@@ -100,9 +100,9 @@ class LaterSteps:
     @staticmethod
     def _is_slow(history, tol):
         return (
-            history.n_iter > FIRST_LOOK
+            history.n_iter > SLOW_AFTER
             and history.rows[-1]["n_iter"] == history.n_iter - 1
-            and passes_left(history.rows, tol) > MAX_PASSES_LEFT
+            and passes_left(history.rows, tol) > SLOW_IF_LEFT
         )
 
     def move(self, deadline):

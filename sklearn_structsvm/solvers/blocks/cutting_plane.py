@@ -8,7 +8,7 @@ from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
 from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
-from sklearn_structsvm.solvers.loop import CHUNK, CHUNK_OF_CALLBACKS, run_passes
+from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
 # A labeling, or a plane, joins the working set where it violates by more than this share
@@ -183,7 +183,7 @@ class _WorkingSets:
         # Without news there is no reason to hold back.
         target = INNER_SHARE * (self.gap if n_added > 0 else eps)
         blocks = iterate.movable_blocks
-        chunk = CHUNK if iterate.oracle.thread_safe else CHUNK_OF_CALLBACKS
+        chunk = STEPS_PER_LOOK if iterate.oracle.thread_safe else CALLBACKS_PER_LOOK
         for k in range(MAX_INNER):
             order = self.rng.permutation(blocks)
             gap = 0.0

@@ -27,7 +27,7 @@ FIRST_LOOK_AT_ROUNDS = 20
 ROUNDS_PER_PASS = 4
 
 # What the start may take of the passes that it was granted, before it ends all the same.
-PATIENCE = 2.0
+OVERTIME = 2.0
 
 
 class DualStart:
@@ -68,7 +68,9 @@ class DualStart:
         if self.is_remote:
             self.ascent.make_pass(self.rng, deadline)
         else:
-            make_pass(self.ascent, "gap", self.rng, deadline, self.forecast.seems_done)
+            make_pass(
+                self.ascent, "gap", self.rng, deadline, self.forecast.predicts_convergence
+            )
         self.n_made += 1
         self.acceleration.after_pass()
 
@@ -84,7 +86,7 @@ class DualStart:
             return is_known and left > ROUNDS_PER_PASS * self.max_passes_left * self.tol
         if self.n_made < FIRST_LOOK or self.ascent.known_gap <= self.tol:
             return False
-        if self.n_made > PATIENCE * self.max_passes_left:
+        if self.n_made > OVERTIME * self.max_passes_left:
             return True
         # What was foreseen last, before there was any acceleration.
         foreseen = self.acceleration.foreseen

@@ -10,7 +10,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
     Acceleration,
 )
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
-from sklearn_structsvm.solvers.loop import CHUNK
+from sklearn_structsvm.solvers.loop import STEPS_PER_LOOK
 
 
 def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits):
@@ -73,14 +73,14 @@ class ExactPasses(Passes):
         super().__init__(iterate)
         self.sampling, self.rng = sampling, np.random.default_rng(rng)
 
-    def make(self, deadline, team, seems_done):
-        make_pass(self.iterate, self.sampling, self.rng, deadline, seems_done)
+    def make(self, deadline, team, predicts_convergence):
+        make_pass(self.iterate, self.sampling, self.rng, deadline, predicts_convergence)
 
     def certify(self, tol, n_threads):
         return certify(self.iterate, tol, n_threads)
 
 
-def make_pass(ascent, sampling, rng, deadline=np.inf, seems_done=lambda: False):
+def make_pass(ascent, sampling, rng, deadline=np.inf, predicts_convergence=lambda: False):
     """As many steps as there are examples, or a few more."""
     blocks = ascent.active_blocks
     n = len(blocks)
@@ -93,7 +93,7 @@ def make_pass(ascent, sampling, rng, deadline=np.inf, seems_done=lambda: False):
     else:
         end = ascent.n_steps + n
         # What is asked after each sweep is to be cheap, and is not with a proximal term.
-        while ascent.n_steps < end and (ascent.kappa > 0.0 or not seems_done()):
+        while ascent.n_steps < end and (ascent.kappa > 0.0 or not predicts_convergence()):
             sweep = ascent.draw_sweep(rng)
             if not _run(ascent, sweep, deadline):
                 break
@@ -103,8 +103,8 @@ def make_pass(ascent, sampling, rng, deadline=np.inf, seems_done=lambda: False):
 
 def _run(ascent, blocks, deadline):
     """Steps on the blocks in their order; False where the deadline cut them short."""
-    for start in range(0, len(blocks), CHUNK):
-        ascent.run(blocks[start : start + CHUNK])
+    for start in range(0, len(blocks), STEPS_PER_LOOK):
+        ascent.run(blocks[start : start + STEPS_PER_LOOK])
         if perf_counter() >= deadline:
             return False
     return True

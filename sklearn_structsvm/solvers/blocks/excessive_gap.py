@@ -35,11 +35,11 @@ from sklearn_structsvm.solvers.loop import run_passes
 
 # An estimate of the Lipschitz constant with which the condition fails grows by this, and
 # shrinks by the other after each step that it holds for: one sweep in seven is repeated.
-GROWTH = 1.2
-DECAY = 0.97
+ESTIMATE_GROWTH = 1.2
+ESTIMATE_DECAY = 0.97
 
 # What the two sides of the condition may differ by, as a share of what they are sums of.
-ROUNDING = 1e-12
+CONDITION_ROUNDING = 1e-12
 
 # Below this share of the objective the smoothing is lost in it.
 LEAST_SMOOTHING = 1e-16
@@ -152,7 +152,7 @@ class EntropicExcessiveGap:
         while True:
             smooth = 0.5 * lam * float(w @ w) + self.sweep(w, mu)
             value = self.dual_value(self.V_soft, self.loss_soft)
-            if smooth <= value + ROUNDING * abs(smooth):
+            if smooth <= value + CONDITION_ROUNDING * abs(smooth):
                 break
             mu *= 2.0
             check_finite(mu, smooth)
@@ -191,9 +191,9 @@ class EntropicExcessiveGap:
                 V = self.V + tau * (self.V_soft - self.V)
                 loss = self.loss + tau * (self.loss_soft - self.loss)
                 self.move(w, mu, V, loss)
-                self.lipschitz *= DECAY
+                self.lipschitz *= ESTIMATE_DECAY
                 return False
-            self.lipschitz *= GROWTH
+            self.lipschitz *= ESTIMATE_GROWTH
             check_finite(self.lipschitz)
         return True
 
@@ -215,7 +215,7 @@ class EntropicExcessiveGap:
         old = self.loss_soft + self.V_soft @ self.w
         won = new - self.soft_risk - (1.0 - tau) * (old - self.risk_sharp)
         check_finite(lost, won)
-        rounding = ROUNDING * (abs(new) + abs(old))
+        rounding = CONDITION_ROUNDING * (abs(new) + abs(old))
         return 0.5 * tau**2 / self.lam * lost <= won + rounding
 
     def row(self):

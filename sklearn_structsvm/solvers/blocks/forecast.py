@@ -69,7 +69,7 @@ class GapForecast:
         self.steps_at_check = self.iterate.n_steps
         return row, *others
 
-    def seems_done(self):
+    def predicts_convergence(self):
         # A check costs up to two steps for each example: not to be repeated at once.
         made = self.iterate.n_steps - self.steps_at_check
         return (

@@ -31,7 +31,7 @@ KEPT_PER_WEIGHT = 2
 KEPT_MEMORY = 2**28
 
 # Where the plane of rows is taken, between the best weights and the dual point's.
-CUT_AT = 0.1
+CUT_ROWS_AT = 0.1
 
 # The least share of that way for structures.
 SHORTEST_STEP = 0.1
@@ -39,7 +39,7 @@ SHORTEST_STEP = 0.1
 # Of the search on a segment: how well its end is known, as a share, and trials. With 1e-4
 # passes take half as long again, and there are as many.
 SEARCH_RTOL = 1e-2
-MOST_TRIALS = 80
+MAX_SEARCH_TRIALS = 80
 
 # Patterns of clipped weights that are tried for the best mixture in a box.
 MOST_PATTERNS = 20
@@ -224,7 +224,7 @@ class _SearchedCuts:
         self.kept = how_many(ascent, ascent.n_held_bytes)
 
     def start(self, weights):
-        self.best, self.objective, self.step = weights.copy(), np.inf, CUT_AT
+        self.best, self.objective, self.step = weights.copy(), np.inf, CUT_ROWS_AT
         self.at_best = self.ascent.scores(weights, self.n_threads)
 
     def take(self, w, place):
@@ -246,7 +246,7 @@ class _SearchedCuts:
         hinge, _ = ascent.hinge_along(self.at_best, along, 0.0)
         self.objective = 0.5 * lam * self.best.dot(self.best) + hinge
         scores = self.at_best + self.step * (1.0 - step) * along
-        self.step = CUT_AT
+        self.step = CUT_ROWS_AT
         return ascent.cut(scores, place, self.kept)
 
 
@@ -309,7 +309,7 @@ def minimize_on_segment(slope):
         return 1.0
     if at_low >= 0.0:
         return 0.0
-    for k in range(MOST_TRIALS):
+    for k in range(MAX_SEARCH_TRIALS):
         step = 0.5 * (low + high)
         if k % 2 == 0:
             step = low - at_low * (high - low) / (at_high - at_low)

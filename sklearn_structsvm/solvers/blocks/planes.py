@@ -22,7 +22,7 @@ MOST_WEIGHTS = 2**17
 PASSES = 20.0
 PASSES_PER_WEIGHT = 1.5
 MOST_PASSES = 1000.0
-FEW = 64
+FEW_WEIGHTS = 64
 SURELY = 3.0
 
 # Otherwise the pace of block steps is looked at after so many passes, then after twice as
@@ -42,7 +42,7 @@ LONGEST_TURN = 2.0
 # until what is left to gain of them is this share of the gap: 11 calls, not 71, on wine.
 # A third of it takes a few calls less, and longer. In a box a mixture takes longer than
 # the calls.
-CACHED_SHARE = 0.3
+CACHED_PLANES_SHARE = 0.3
 MOST_CACHED = 30
 
 # Without a gain of the dual from so many planes in a row, all but the first of them at w,
@@ -144,7 +144,7 @@ class Planes:
         accelerator, iterate = self.accelerator, self.iterate
         if self.due == np.inf or accelerator is None or self.n_passes < FIRST_LOOK:
             return 0.0
-        if self.n_weights > FEW:
+        if self.n_weights > FEW_WEIGHTS:
             if iterate.kappa == 0.0:
                 return 0.0
             if iterate.known_gap < self.first_gap:
@@ -197,7 +197,7 @@ class Planes:
         """Take a plane, and move to the best mixture."""
         self.n_idle = 0 if self.mixture.take() else self.n_idle + 1
         for _ in range(MOST_CACHED if self.spares_calls else 0):
-            if self.mixture.take_cached() <= CACHED_SHARE * self.gap():
+            if self.mixture.take_cached() <= CACHED_PLANES_SHARE * self.gap():
                 break
         self.iterate.keep_weights(self.mixture.best, self.mixture.objective)
         self.n_planes += 1
@@ -240,8 +240,8 @@ class Planes:
         }
         return row, self.mixture.best.copy()
 
-    def seems_done(self):
+    def predicts_convergence(self):
         """Whether a check is due: the gaps of blocks are stale after planes."""
         if self.has_turn:
             return self.n_planes > 0 and self.gap() <= self.forecast.tol
-        return self.is_back or self.forecast.seems_done()
+        return self.is_back or self.forecast.predicts_convergence()

@@ -8,7 +8,7 @@ from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
 from sklearn_structsvm.solvers.loop import run_passes
 
 # A pass that lowers the loss by less is the last one of its start.
-LEAST_PROGRESS = 1e-6
+LEAST_PASS_GAIN = 1e-6
 
 # How often a rule is made anew from the slope where the last one led.
 MAX_RULES = 10
@@ -136,7 +136,7 @@ class _Ascent:
         before = self.loss
         sets = self.oracle.ascend(self.sets, self.coefficients, order)
         self.take(sets)
-        if before - self.loss > LEAST_PROGRESS:
+        if before - self.loss > LEAST_PASS_GAIN:
             return None
         sets = best_pair(self.oracle, self.coefficients, self.sets)
         if sets is None:
@@ -214,7 +214,7 @@ def best_pair(oracle, coefficients, sets):
     for labels, sign in ((out, -1.0), (taken, 1.0)):
         by_predicted[changes, labels] = sign * oracle.weights[row]
         by_hits[changes, labels] = sign * oracle.weights[row] * eta[row, labels]
-    best, least = None, mean_loss(coefficients, sets) - LEAST_PROGRESS
+    best, least = None, mean_loss(coefficients, sets) - LEAST_PASS_GAIN
     for first in changes:
         hits = sets.hits + by_hits[first] + by_hits
         predicted = sets.predicted + by_predicted[first] + by_predicted
@@ -258,7 +258,7 @@ def best_rule(oracle, coefficients, sets):
         gains = slopes(coefficients, sets.hits, sets.predicted)
         sets = oracle.choose(gains)
         loss = mean_loss(coefficients, sets)
-        if best is not None and best[2] - loss <= LEAST_PROGRESS:
+        if best is not None and best[2] - loss <= LEAST_PASS_GAIN:
             break
         best = gains, sets, loss
     return best

@@ -15,7 +15,7 @@ STEP_ACCURACY = 1e-6
 
 # "fully_corrective" optimizes the weights to this share of the gap. With a smaller one
 # it takes twice the calls on abalone.
-CORRECTIVE = 0.5
+CORRECTIVE_SHARE = 0.5
 
 # That share is multiplied by this whenever the oracle's answer is known already: the
 # value may be near the best while the bound from its slope is not.
@@ -77,7 +77,7 @@ class FrankWolfe(ConfusionSolver):
         self.incumbent = Incumbent(problem, tol, least_violated)
         self.columns = self.incumbent.columns
         self.n_steps = 0
-        self.weights, self.share = None, CORRECTIVE
+        self.weights, self.share = None, CORRECTIVE_SHARE
 
     def start(self):
         """The oracle's answer to the slope at the uniformly random classifier."""
@@ -96,7 +96,7 @@ class FrankWolfe(ConfusionSolver):
         n_new = len(self.columns) - len(self.weights)
         self.weights = np.append(self.weights, np.zeros(n_new))
         # Where no classifier is new, the weights of those known are not good enough.
-        self.share = CORRECTIVE if n_new else FINER_CORRECTIVE * self.share
+        self.share = CORRECTIVE_SHARE if n_new else FINER_CORRECTIVE * self.share
         value = self.problem.value(self.C)
         if not self.incumbent.bounds.known and value - low <= self.tol:
             return "stationary"
@@ -113,7 +113,7 @@ class FrankWolfe(ConfusionSolver):
         """The best weights of all columns."""
         start = (1.0 - START_SHARE) * self.weights
         start[index] += START_SHARE
-        tol = max(self.share * gap, CORRECTIVE * self.tol)
+        tol = max(self.share * gap, CORRECTIVE_SHARE * self.tol)
         return best_weights(self.problem, self.columns, tol=tol, weights=start)[0]
 
     def stepped(self, index, slopes):

@@ -69,7 +69,7 @@ class Cuts(LinearRows):
 
 # Constraints are asked for with this to spare, so that what the program's tolerance and
 # rounding take leaves them met exactly. Rates and shares are of the order of 1.
-MARGIN = 1e-9
+CONSTRAINT_MARGIN = 1e-9
 
 # Price of a unit of violation at first, and how many times the sum of the multipliers it
 # is to be: with twice, all points of the central path meet the constraints.
@@ -276,7 +276,7 @@ class Master:
             block = np.zeros((len(values), size))
             block[:, :n], block[:, -1] = values, -1.0
             rows.append(block)
-            ends.append(np.full(len(values), -MARGIN))
+            ends.append(np.full(len(values), -CONSTRAINT_MARGIN))
             start[-1] = max(float((values @ start[:n]).max()), 0.0) + 1.0
         if Q is not None and size > n:
             wide = np.zeros((size, size))

@@ -10,10 +10,10 @@ from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns
 
 # Features whose singular values are below this share of the largest are combinations of
 # the others.
-DEPENDENT = 1e-10
+DEPENDENT_SHARE = 1e-10
 
 # What rounding leaves of a weight.
-NOTHING = 1e-15
+WEIGHT_ROUNDING = 1e-15
 
 # Points are reduced this many more at a time than their mean has dimensions.
 AT_ONCE = 64
@@ -131,16 +131,16 @@ def _reduce(left, points):
     """One batch of `reduce_support`: all that leave go at once."""
     # Changes of the weights that leave the mean and the sum: the null space of pointsᵀ.
     _, sizes, V = np.linalg.svd(points.T, full_matrices=True)
-    free = V[int((sizes > DEPENDENT * sizes[0]).sum()) :]
+    free = V[int((sizes > DEPENDENT_SHARE * sizes[0]).sum()) :]
     while len(free):
         way, free = free[0], free[1:]
         size = np.abs(way)
-        moves = size > DEPENDENT * size.max()
+        moves = size > DEPENDENT_SHARE * size.max()
         # A point that is empty already, by a tie, is the first to be reached.
         reach = np.where(moves, left / np.where(moves, size, 1.0), np.inf)
         out = int(np.argmin(reach))
         left = left - way * (left[out] / way[out])
-        left[left < NOTHING] = 0.0
+        left[left < WEIGHT_ROUNDING] = 0.0
         left[out] = 0.0
         # The other changes are combined with this one so as to leave the point empty.
         free = free - np.outer(free[:, out] / way[out], way)

@@ -125,7 +125,7 @@ ACCURACY = 1e-2
 FINEST_MINIMUM = 1e-8
 
 # And relative to how far it is below what matters.
-ROUGH = 0.1
+ROUGH_SHARE = 0.1
 
 # Programs for one minimum, and halvings of a step.
 MAX_PROGRAMS_OF_MINIMUM = 30
@@ -133,7 +133,7 @@ MAX_STEP_HALVINGS = 20
 
 # Share of the way to the uniform point at which curvature is taken, and the step of its
 # differences.
-INSIDE = 1e-4
+TOWARD_UNIFORM = 1e-4
 DIFFERENCE_STEP = 1e-5
 
 # How many have the curvature of a smooth metric; then come tangents.
@@ -240,7 +240,7 @@ class MetricMinimizer:
             best = min(best, (value, xi), key=lambda pair: pair[0])
             slopes, offset = self.lagrangian.tangent(xi, mu)
             low = max(low, offset + self.z.least(slopes - multipliers))
-            if best[0] - low <= max(self.tol, ROUGH * (enough - best[0])):
+            if best[0] - low <= max(self.tol, ROUGH_SHARE * (enough - best[0])):
                 break
             if self.smooth and n_programs < CURVED_PROGRAMS:
                 xi = self._curved_step(multipliers, mu, best[1], slopes)
@@ -292,7 +292,7 @@ class MetricMinimizer:
     def _curvature(self, xi, mu, whole):
         """Second derivatives, of the constraints alone if not `whole`."""
         n = self.z.n
-        xi = (1.0 - INSIDE) * xi + INSIDE * self.inside
+        xi = (1.0 - TOWARD_UNIFORM) * xi + TOWARD_UNIFORM * self.inside
 
         def slopes(point):
             both = self.lagrangian.tangent(point, mu)[0]

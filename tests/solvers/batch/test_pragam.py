@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.pragam import (
-    DECAY,
+    LIPSCHITZ_DECAY,
     LIPSCHITZ_GROWTH,
     Box,
     EuclideanExcessiveGap,
@@ -163,7 +163,7 @@ def test_an_estimate_that_is_too_small_is_replaced():
         before = method.lipschitz
         method.improve()
         tried.append(method.lipschitz / before)
-    assert DECAY - 1e-12 <= min(tried) < 1.0 < max(tried)
+    assert LIPSCHITZ_DECAY - 1e-12 <= min(tried) < 1.0 < max(tried)
     with pytest.raises(ValueError, match=r"needs a binary loss.*this risk has 4"):
         run_pragam(risk, lam, fit_intercept=True)
 

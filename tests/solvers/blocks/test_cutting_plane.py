@@ -83,7 +83,7 @@ def test_all_solvers_agree(kind):
             for form, size in FORMS
         ],
     ]
-    # How soon steps of one block find the last digits, at hand too, depends on the data.
+    # How soon steps of one block find the last digits depends on the data, cached or not.
     assert max(result.gap for result in results) <= 1e-3 * best
     assert all(result.status == "converged" for result in results[3:])
     for result in results:

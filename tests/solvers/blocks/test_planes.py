@@ -303,7 +303,7 @@ def test_planes_end_where_they_gain_nothing(step):
     assert not planes.has_turn
     assert planes.n_idle >= IDLE
     # The gaps of the blocks are those of another w: a check is due, and no more than one.
-    assert planes.seems_done()
+    assert planes.predicts_convergence()
     planes.check()
     assert not planes.is_back
 
