@@ -17,25 +17,21 @@ def largest_entry(X):
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
-def sum_of_squares(X, weights=None):
-    """Σ_v p_v x_vj² for each column j, with p_v = 1 by default."""
-    n_rows, n_columns = X.shape
-    if weights is None:
-        weights = np.ones(n_rows)
+def sum_of_squares(X):
+    """Σ_v x_vj² for each column j."""
     if not sparse.issparse(X):
-        return np.einsum("vj,vj,v->j", X, X, weights)
-    squares = np.zeros(n_columns)
-    for piece, part in _pieces(X):
-        shares = np.repeat(weights[piece], np.diff(part.indptr))
-        squares += np.bincount(part.indices, shares * part.data**2, minlength=n_columns)
+        return np.einsum("vj,vj->j", X, X, dtype=np.float64)
+    squares = np.zeros(X.shape[1])
+    for part in _pieces(X):
+        squares += np.bincount(part.indices, part.data**2, minlength=X.shape[1])
     return squares
 
 
 def _pieces(X):
-    """Slices of rows of a matrix, with the rows."""
+    """The rows of a matrix in pieces."""
     # Adding the result of a piece to the columns must not take longer than the piece.
     pieces = row_pieces(X.shape[0], mean_width(X), least=X.shape[1])
-    return ((piece, take_rows(X, piece)) for piece in pieces)
+    return (take_rows(X, piece) for piece in pieces)
 
 
 def describe_columns(matrices):
@@ -56,7 +52,7 @@ def describe_columns(matrices):
     for X in matrices:
         n_rows += X.shape[0]
         squares = squares + sum_of_squares(X)
-        for _, part in _pieces(X):
+        for part in _pieces(X):
             if sparse.issparse(part):
                 n_nonzero = n_nonzero + np.bincount(part.indices, minlength=X.shape[1])
                 sums = np.bincount(part.indices, part.data, minlength=X.shape[1])

@@ -225,7 +225,7 @@ def encode(labels, classes, name="y", *, where=None):
     return places.astype(np.intc)
 
 
-def check_codes(codes, n, size, name="y", item="sample"):
+def check_codes(codes, n, size, name="y"):
     """Labels that are already encoded: n integers in [0, size), of any dtype.
 
     Returns
@@ -246,7 +246,7 @@ def check_codes(codes, n, size, name="y", item="sample"):
     if len(bad):
         raise ValueError(
             f"{name} must be among 0, ..., {size - 1}; "
-            f"got {codes[bad[0]]} for {item} {bad[0]}."
+            f"got {codes[bad[0]]} for sample {bad[0]}."
         )
     return codes.astype(np.intp)
 

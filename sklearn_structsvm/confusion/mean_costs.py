@@ -8,25 +8,25 @@ from sklearn_structsvm._utils.tables import column_names, places_by_name
 from sklearn_structsvm._utils.weights import check_weights
 
 
-def check_costs(costs, n, classes, name="costs"):
+def check_costs(costs, n, classes):
     """Costs of n examples as float64; ValueError unless (n, k) or (n, k, k), finite.
 
     The columns of a data frame are labels, in any order.
     """
-    k, shape = len(classes), as_array(name, costs).shape
+    k, shape = len(classes), as_array("costs", costs).shape
     found, labels = column_names(costs), np.asarray(classes).tolist()
     # Names of columns are strings in polars, Arrow and files, whatever labels are.
     if found is not None and all(isinstance(column, str) for column in found):
         labels = [str(label) for label in labels]
-    places = places_by_name(name, found, labels, "Its columns must be the labels")
+    places = places_by_name("costs", found, labels, "Its columns must be the labels")
     if places is not None:
-        costs = as_array(name, costs)[:, places]
+        costs = as_array("costs", costs)[:, places]
     if shape == (n, k):
-        return as_floats(name, costs, n, k)
+        return as_floats("costs", costs, n, k)
     if shape == (n, k, k):
-        return as_floats(name, costs, n, k, k)
+        return as_floats("costs", costs, n, k, k)
     raise ValueError(
-        f"{name} must have shape {(n, k)}, what predicting each class costs for each "
+        f"costs must have shape {(n, k)}, what predicting each class costs for each "
         f"example, or {(n, k, k)}, where it depends on the label; got shape {shape}."
     )
 

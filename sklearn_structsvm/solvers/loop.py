@@ -210,7 +210,7 @@ def run_passes(
         about, and perhaps the lowest gap of an example and the size of terms. `done` says
         whether the run ends here. A "dual_gap" of inf says that constraints are violated.
     tol : float
-        Stop where the duality gap is at most this.
+        Stop if the duality gap is at most this.
     max_iter : int
         Passes.
     max_time : float or None
@@ -220,8 +220,8 @@ def run_passes(
     predicts_convergence : callable or None
         () -> whether to check the gap anyway.
     finishes : bool
-        Whether `check` does more where the run is done, so that it is to be called once
-        more where a callback ends it.
+        Whether `check` does more if the run is done, so that it must be called once more
+        if a callback ends the run.
     on_pass : callable or None
         Called after each pass with its number, the last row of the history (a dict) and
         whether the run ends here anyway; a true answer ends it.

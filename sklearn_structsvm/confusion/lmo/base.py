@@ -105,7 +105,7 @@ class LMO(BaseEstimator):
         """
         n = len(y)
         self.n_classes_ = int(np.max(y, initial=0)) + 1
-        self.X_, self.y_ = X, check_codes(y, n, self.n_classes_, "y")
+        self.X_, self.y_ = X, check_codes(y, n, self.n_classes_)
         self.cells_, self.n_cells_ = as_cells(cells, n, n_cells)
         self.weights_ = check_weights(sample_weight, n)
         return self

@@ -40,7 +40,7 @@ class CheckedLMO:
 
     def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
         n, k = len(y), n_classes
-        y = check_codes(y, n, k, "y")
+        y = check_codes(y, n, k)
         cells, m = as_cells(cells, n, n_cells)
         weights = check_weights(sample_weight, n)
         self.lmo = lmo

@@ -64,7 +64,7 @@ class CostLMO:
         """Read the sample; as of `PluginLMO`, and with costs."""
         self.P = as_probabilities(P).astype(np.float64, copy=False)
         n, k = self.P.shape
-        self.y = check_codes(y, n, k, "y")
+        self.y = check_codes(y, n, k)
         self.cells, m = as_cells(cells, n, n_cells)
         weights = check_weights(sample_weight, n)
         self.weights = weights / weights.sum()

@@ -118,7 +118,7 @@ class PluginLMO(LMO):
         check_choice("counted", self.counted, COUNTED)
         if self.counted == "labels" and y is None:
             raise ValueError("counted='labels' needs y.")
-        y = None if y is None else check_codes(y, n, k, "y")
+        y = None if y is None else check_codes(y, n, k)
         cells, m = as_cells(cells, n, n_cells)
         weights = check_weights(sample_weight, n)
         self.shape_ = (m, k, k)

@@ -79,7 +79,7 @@ class ThresholdLMO(PluginLMO):
             P[:, 1], dtype=np.float32 if P.dtype == np.float32 else np.float64
         )
         n, m = len(scores), self.shape_[0]
-        positive = check_codes(y, n, 2, "y").astype(np.uint8)
+        positive = check_codes(y, n, 2).astype(np.uint8)
         cells, _ = as_cells(cells, n, m)
         weights = None if sample_weight is None else check_weights(sample_weight, n)
         if self.smooth:

@@ -8,7 +8,7 @@ from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm.confusion.label_rows import LabelRows
 
 
-def as_indicator(y, name="y"):
+def as_indicator(y):
     """CSR of the labels of each row, of shape (n, L), and whether y was sparse.
 
     Raises
@@ -17,32 +17,32 @@ def as_indicator(y, name="y"):
         For another shape, and what is not 0 or 1.
     """
     if sparse.issparse(y):
-        check_sparse(y, name)
+        check_sparse(y, "y")
         matrix = y.tocsr()
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         values = matrix.data
-        refuse_missing(y, name)
+        refuse_missing(y, "y")
     else:
-        refuse_missing(y, name)
-        values = as_array(name, y)
+        refuse_missing(y, "y")
+        values = as_array("y", y)
         if values.ndim != 2:
             raise ValueError(
-                f"Unknown label type: {name} must be an indicator of shape (n_samples, "
+                "Unknown label type: y must be an indicator of shape (n_samples, "
                 "n_labels), a column of 0 and 1 for each label; got shape "
                 f"{values.shape}. For one label of each sample see "
                 "ComplexMetricClassifier, for lists of labels scikit-learn's "
                 "MultiLabelBinarizer."
             )
         if values.shape[1] == 0:
-            raise ValueError(f"{name} must have one column per label; it has none.")
+            raise ValueError("y must have one column per label; it has none.")
     if values.dtype.kind in "fc" and not np.isfinite(values).all():
-        raise ValueError(f"{name} must not contain NaN or infinity.")
+        raise ValueError("y must not contain NaN or infinity.")
     wrong = np.flatnonzero(~((values == 0) | (values == 1)).ravel())
     if len(wrong):
         raise ValueError(
-            f"Unknown label type: {name} must hold 0 and 1 only; got "
+            "Unknown label type: y must hold 0 and 1 only; got "
             f"{plain(values.ravel()[wrong[0]])!r}."
         )
     if not sparse.issparse(y):

@@ -46,23 +46,16 @@ def run_bmrm(
         point plus cut_at times the bundle's minimizer. 0.1 makes the method OCAS. None:
         0.01, or 0.1 for many features of which few are in a row.
     w0 : ndarray of shape (risk.n_weights,) or None
-        Where to start: by default at the bundle's minimizer, zero where it is empty.
+        Where to start: by default at the bundle's minimizer, or at zero if it is empty.
     bundle : Bundle or None
         Planes below the risk that are known already, for the same λ; more are added.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-    max_time : float or None
-        Seconds.
-    on_pass : callable or None
-        Called after each iteration, as for `run_bcfw`.
-    history : History or None
-        To be filled: a row for each iteration. "n_oracle_calls" counts planes.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. "n_oracle_calls" counts planes.
 
     Returns
     -------
     SolverResult
-        Of the best weights seen. "stalled" is where the gap is down to rounding.
+        Of the best weights seen. "stalled" if the gap is down to rounding.
 
     References
     ----------

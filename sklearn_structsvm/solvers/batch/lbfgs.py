@@ -43,11 +43,6 @@ def run_lbfgs(
         p_i, non-negative, summing to 1.
     lam : float
         λ > 0.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-    max_time : float or None
-        Seconds.
     n_threads : int
     w0 : ndarray of shape (n_weights,) or None
         Zero by default.
@@ -55,15 +50,13 @@ def run_lbfgs(
         The size of P's second derivatives without λ, by which the first estimate of the
         Hessian is a diagonal: without them, columns of different sizes take very many
         steps.
-    on_pass : callable or None
-        Called after each iteration, as for `run_bcfw`.
-    history : History or None
-        To be filled: a row for each iteration.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`.
 
     Returns
     -------
     SolverResult
-        "stalled" is where no step makes the objective less but for rounding. Oracle
+        "stalled" if no step decreases the objective beyond rounding. Oracle
         calls are sums over the labelings of an example.
 
     References

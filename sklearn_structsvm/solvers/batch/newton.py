@@ -62,23 +62,15 @@ def run_newton(
     risk : Logistic or Multinomial
     lam : float
         λ > 0.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-        Newton steps.
-    max_time : float or None
-        Seconds.
     w0 : ndarray of shape (n_weights,) or None
         Zero by default.
-    on_pass : callable or None
-        Called after each step, as for `run_bcfw`.
-    history : History or None
-        To be filled: a row for each step.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. A pass is a Newton step.
 
     Returns
     -------
     SolverResult
-        "stalled" is where no step makes the gradient less but for rounding. Oracle calls
+        "stalled" if no step decreases the gradient beyond rounding. Oracle calls
         are passes over an example: for the objective and its gradient, and for each
         product with the Hessian.
 

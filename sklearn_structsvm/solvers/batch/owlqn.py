@@ -50,11 +50,6 @@ def run_owlqn(
     direction : {"owlqn", "sub"}
         How directions are found: from the subgradient of least size and projected on its
         orthant (OWL-QN), or by Algorithm 2 of [2]_ (OWL-QN*).
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-    max_time : float or None
-        Seconds.
     buffer : int
         Pairs that the estimate of R's inverse Hessian is made of.
     direction_tol, max_directions
@@ -65,15 +60,13 @@ def run_owlqn(
         Draws the subgradient that a direction is first made from. None takes the one of
         least size, as OWL-QN must; with others it soon finds no direction of descent,
         where Algorithm 2 does (OWL-QNr and OWL-QN*r of [2]_).
-    on_pass : callable or None
-        Called after each iteration, as for `run_bcfw`.
-    history : History or None
-        To be filled: a row for each iteration.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`.
 
     Returns
     -------
     SolverResult
-        "stalled" is where no step makes the objective less but for rounding.
+        "stalled" if no step decreases the objective beyond rounding.
 
     References
     ----------

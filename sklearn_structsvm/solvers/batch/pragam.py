@@ -70,15 +70,8 @@ def run_pragam(
     lipschitz : float or None
         L; None estimates it as it goes (Nesterov's adaptive scheme [2]_). One that
         proves too small is replaced by an estimate.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-    max_time : float or None
-        Seconds.
-    on_pass : callable or None
-        Called after each iteration, as for `run_bcfw`.
-    history : History or None
-        To be filled: a row for each iteration. "n_oracle_calls" counts products Xᵀ B.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. "n_oracle_calls" counts products Xᵀ B.
 
     Returns
     -------

@@ -158,11 +158,6 @@ def run_sublbfgs(
         Its losses are not negative.
     lam : float
         λ > 0.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-    max_time : float or None
-        Seconds.
     buffer : int
         Pairs that the estimate of the inverse Hessian is made of.
     line_search : {"exact", "wolfe"}
@@ -181,16 +176,14 @@ def run_sublbfgs(
     n_threads : int
         For the checks of that start.
     w0 : ndarray of shape (d,) or None
-        Zero by default. Where it is given there are no such passes.
-    on_pass : callable or None
-        Called after each iteration, as for `run_bcfw`.
-    history : History or None
-        To be filled. "n_oracle_calls" counts evaluations of R with a subgradient.
+        Zero by default. If it is given, there are no such passes.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. "n_oracle_calls" counts evaluations of R with a subgradient.
 
     Returns
     -------
     SolverResult
-        "stalled" is where no descent direction is left but for rounding.
+        "stalled" if no direction of descent is left beyond rounding.
 
     References
     ----------

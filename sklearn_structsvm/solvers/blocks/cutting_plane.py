@@ -74,26 +74,19 @@ def run_cutting_plane(
         50 by default. "one-slack": labelings kept per example from which planes are made
         before the oracle is asked again; they pay where that is expensive, so that the
         default is 10 for a structure in Python and none for a compiled one.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-        Rounds.
-    max_time : float or None
-        Seconds; a round that has begun to ask the oracle is finished.
     n_threads : int
         For the oracle.
     rng : numpy.random.Generator, seed or None
         Orders the examples in the passes over the working sets; 0 by default.
-    on_pass : callable or None
-        Called after each round, as for `run_bcfw`.
-    history : History or None
-        To be filled: a row for each round.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. A pass is a round; one that has begun to ask the oracle is
+        finished.
 
     Returns
     -------
     SolverResult
-        Of the best weights seen. "stalled" is where no labeling violates any more by
-        half of `tol`, and what is left of the gap is the inexactness of the oracle.
+        Of the best weights seen. "stalled" if no labeling is violated by half of `tol` or
+        more, and the rest of the gap is the inexactness of the oracle.
 
     References
     ----------

@@ -72,23 +72,16 @@ def run_excessive_gap(
         Non-negative block weights p_i that sum to 1.
     lam : float
         λ > 0.
-    tol : float
-        Stop where the duality gap is at most this.
-    max_iter : int
-    max_time : float or None
-        Seconds.
     n_threads : int
         For the oracle.
-    on_pass : callable or None
-        Called after each iteration, as for `run_bcfw`.
-    history : History or None
-        To be filled: a row for each iteration. "n_oracle_calls" counts examples, of which
-        each is asked for its most violating labeling and for its marginals.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. "n_oracle_calls" counts examples, of which each is asked for
+        its most violating labeling and for its marginals.
 
     Returns
     -------
     SolverResult
-        Of the best weights seen. "stalled" is where the gap is down to rounding.
+        Of the best weights seen. "stalled" if the gap is down to rounding.
 
     Raises
     ------

@@ -74,7 +74,7 @@ class LinearizedProblem:
 class Bisection(ConfusionSolver):
     """Minimize ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
 
-    Algorithms 4 and 8 of [1]_ (Bisection and ConBisection): ψ(C) < γ for some C that
+    Algorithms 4 and 8 of the paper (Bisection and ConBisection): ψ(C) < γ for some C that
     meets the constraints if and only if the least <A - γ B, C> over these C is negative,
     which without constraints is one call of the oracle, and a linear problem with them.
 
@@ -93,22 +93,6 @@ class Bisection(ConfusionSolver):
         Solves the problems with constraints. The paper has "gda", ConGDA.
     inner_max_iter : int
         Iterations of each of these.
-
-    References
-    ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.bisection import run_bisection
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("micro_f1", probabilities)
-    >>> result = run_bisection(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
     """
 
     CALLED = "solver='bisection'"

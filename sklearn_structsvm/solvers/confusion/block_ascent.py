@@ -61,15 +61,9 @@ def run_block_ascent(
     oracle : TopLabelsLMO
     coefficients : ndarray of shape (L, 6)
         a and b of each label.
-    tol : float
-        Stop where value - bound is at most this.
-    max_iter : int
-        Passes, of all starts together.
-    max_time : float or None
-        Seconds.
-    on_pass : callable or None
-        As for `run_passes`.
-    history : History or None
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. The gap is value - bound. `max_iter` counts passes, of all
+        starts together.
 
     Returns
     -------

@@ -78,8 +78,8 @@ class Ellipsoid:
 class EllipsoidMethod(ConfusionSolver):
     """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
 
-    Algorithms 3 and 7 of [1]_ (Ellipsoid and ConEllipsoid): the ellipsoid method for the
-    maximum of the dual function
+    Algorithms 3 and 7 of the paper (Ellipsoid and ConEllipsoid): the ellipsoid method for
+    the maximum of the dual function
 
         f(λ, μ) = min over 𝒞 of <λ, C> + min over ξ of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ),
 
@@ -111,22 +111,6 @@ class EllipsoidMethod(ConfusionSolver):
         ellipsoid.
     recombine_interval : int
         Iterations between two recombinations at first; there are fewer later.
-
-    References
-    ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("q_mean", probabilities)
-    >>> result = run_ellipsoid(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
     """
 
     CALLED = "solver='ellipsoid'"

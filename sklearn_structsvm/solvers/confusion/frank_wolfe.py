@@ -25,11 +25,11 @@ FINER_CORRECTIVE = 0.1
 class FrankWolfe(ConfusionSolver):
     """Minimize a smooth metric ψ over the achievable confusion tensors.
 
-    Algorithm 1 of [1]_: the oracle's answer C̃ to the loss ∇ψ(C) is mixed into C, and
-    <∇ψ(C), C - C̃> bounds how far ψ(C) is from its minimum, if ψ is convex. A ratio of
-    linear functions is neither, but has a bound as well; a metric that is neither ends
+    Algorithm 1 of the paper: the oracle's answer C̃ to the loss ∇ψ(C) is mixed into C,
+    and <∇ψ(C), C - C̃> bounds how far ψ(C) is from its minimum, if ψ is convex. A ratio
+    of linear functions is neither, but has a bound as well; a metric that is neither ends
     "stationary", with the bound of its ratios if it has any. With a metric that is not
-    smooth, such as min-max, the method need not converge (figure 10 of [1]_).
+    smooth, such as min-max, the method need not converge (figure 10 of the paper).
 
     The paper's division of the gradient by its largest entry changes no answer of the
     oracle and is left out. Its line 6 has the step 2 / (t + 1) from t = 1 on: the first
@@ -41,26 +41,13 @@ class FrankWolfe(ConfusionSolver):
     step : {"line_search", "paper", "away", "pairwise", "fully_corrective"}
         "paper": 2 / (t + 1), which takes O(1 / ε) calls (Theorem 12). "line_search": the
         best step. "away" and "pairwise": also moves weight off the classifier that is
-        worst for the gradient [2]_, with which the gap falls much faster toward the end.
+        worst for the gradient [1]_, with which the gap falls much faster toward the end.
         "fully_corrective": the best mixture of all classifiers found so far.
 
     References
     ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", 2022.
-    .. [2] Lacoste-Julien, Jaggi, "On the global linear convergence of Frank-Wolfe
+    .. [1] Lacoste-Julien, Jaggi, "On the global linear convergence of Frank-Wolfe
        optimization variants", NeurIPS 2015.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("h_mean", probabilities)
-    >>> result = run_frank_wolfe(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
     """
 
     CALLED = "solver='frank_wolfe'"

@@ -22,8 +22,8 @@ from sklearn_structsvm.solvers.confusion.solver import (
 class GDA(ConfusionSolver):
     """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
 
-    Algorithms 2 and 6 of [1]_ (GDA and ConGDA). With slack variables ξ = C for ψ and the
-    constraints φ to be functions of, the Lagrangian
+    Algorithms 2 and 6 of the paper (GDA and ConGDA). With slack variables ξ = C for ψ and
+    the constraints φ to be functions of, the Lagrangian
 
         ψ(ξ) + <λ, C - ξ> + Σ_k μ_k φ_k(ξ)
 
@@ -56,22 +56,6 @@ class GDA(ConfusionSolver):
         Return the average of all classifiers, as the algorithms do, and not their best
         mixture, which meets the constraints (section 8.2). That no classifier meets them
         is not found out then.
-
-    References
-    ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.gda import run_gda
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("q_mean", probabilities)
-    >>> result = run_gda(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
     """
 
     CALLED = "solver='gda'"

@@ -60,7 +60,8 @@ RECOMBINE_INTERVAL = Option(25, POSITIVE_INTEGER)
 class ConfusionSolver:
     """A solver of confusion problems: `run` repeats its `move`.
 
-    A subclass makes an `Incumbent`, and tells it what its moves find.
+    A subclass makes an `Incumbent`, and tells it what its moves find. The algorithms
+    whose numbers the subclasses name are those of [1]_, "the paper".
 
     Parameters
     ----------
@@ -78,6 +79,11 @@ class ConfusionSolver:
         `max_iter` of `run` by default.
     OPTIONS : dict of {str: Option}
     incumbent : Incumbent
+
+    References
+    ----------
+    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
+       multiclass algorithms for complex metrics and constraints", 2022.
     """
 
     CALLED: str

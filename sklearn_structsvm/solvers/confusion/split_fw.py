@@ -22,8 +22,8 @@ from sklearn_structsvm.solvers.confusion.solver import (
 class SplitFrankWolfe(ConfusionSolver):
     """Minimize a smooth metric ψ under convex constraints, by splitting.
 
-    Algorithm 5 of [1]_ (SplitFW): min ψ(C) + ψ(F) with C = F, C achievable and F in the
-    set ℱ of tensors that meet the constraints, by Frank-Wolfe steps in both for the
+    Algorithm 5 of the paper (SplitFW): min ψ(C) + ψ(F) with C = F, C achievable and F in
+    the set ℱ of tensors that meet the constraints, by Frank-Wolfe steps in both for the
     augmented Lagrangian and gradient steps in the multipliers λ of C = F. What is
     returned is the best mixture of the classifiers found that meets the constraints, the
     pruning of section 8.2.
@@ -47,11 +47,6 @@ class SplitFrankWolfe(ConfusionSolver):
         η in each part of the `max_iter` iterations; divided by the iteration.
     recombine_interval : int
         Iterations between two prunings at first; there are fewer later.
-
-    References
-    ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", 2022.
     """
 
     CALLED = "solver='frank_wolfe' with constraints"
