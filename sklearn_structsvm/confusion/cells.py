@@ -156,7 +156,7 @@ def positive_index(classes, pos_label, name, parameter="pos_label"):
     Raises
     ------
     ValueError
-        Which names the labels, for one that is none of them, or where it must be given.
+        Which names the labels, for one that is none of them, or if it must be given.
     """
     if pos_label is not None:
         return label_index(classes, pos_label, parameter)

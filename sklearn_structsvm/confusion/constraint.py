@@ -7,7 +7,7 @@ from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.scoring import Scored
 
 # What is predicted with less than this probability is never predicted: rounding leaves
-# as much of nothing where shares are summed.
+# as much of nothing if shares are summed.
 NEVER = 1e-14
 
 
@@ -162,7 +162,7 @@ def largest_violation(values, denominators=None):
     values : ndarray of shape (p,)
         <G[p], C> + h[p].
     denominators : ndarray of shape (p,) or None
-        <D[p], C>; conditions for which this is 0 count only where there are no others,
+        <D[p], C>; conditions for which this is 0 count only if there are no others,
         and then as 0.
     """
     if denominators is None:

@@ -44,7 +44,7 @@ class GroupParity(Constraint):
         """Pairs (label, prediction) of class indices, whose rates must agree.
 
         The rate is that of the prediction among the examples with the label, or among
-        all examples where label is None.
+        all examples if label is None.
         """
         raise NotImplementedError
 

@@ -68,8 +68,8 @@ class LabelLoss:
     Attributes
     ----------
     coefficients : ndarray of shape (2, 3) or None
-        (a, b) with ψ₂ = (a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), and 1 where the
-        denominator is 0; None where ψ₂ has no such form.
+        (a, b) with ψ₂ = (a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), and 1 if the
+        denominator is 0; None if ψ₂ has no such form.
     linear : bool
         Whether b_1 = b_2 = 0.
     """
@@ -114,7 +114,7 @@ class LabelLoss:
 
 
 def ratio_values(coefficients, hits, predicted):
-    """(a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), 1 where the denominator is 0.
+    """(a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), 1 if the denominator is 0.
 
     Parameters
     ----------

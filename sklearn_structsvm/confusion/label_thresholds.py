@@ -42,7 +42,7 @@ def best_threshold(eta, hits, weights, rest, metric, constraints=(), *, total, p
         Midway between two probabilities, inf to predict none, -inf to predict all. Of
         those that are equally good the highest one.
     loss : float
-        ψ₂, or inf where no threshold meets the constraints.
+        ψ₂, or inf if no threshold meets the constraints.
     violation : float
         The least of all thresholds'; -inf without constraints.
     """

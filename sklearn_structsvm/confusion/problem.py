@@ -87,7 +87,7 @@ class ConfusionProblem:
         )
         self._flat_linear = self.linear[0].reshape(-1, int(np.prod(self.shape)))
         self.denominators = self._denominators([len(h) for _, h in parts])
-        # None where all of them are ones.
+        # None if all of them are ones.
         self._flat_denominators = None
         if any(
             c.denominators(cells) is not None
@@ -287,7 +287,7 @@ class ConfusionProblem:
         """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints.
 
         Of rates whose denominators vary, such as precision, that is the violation times
-        the denominator, which makes it convex: what solvers minimize. Where it is
+        the denominator, which makes it convex: what solvers minimize. If it is
         positive, the violation is no less.
         """
         return self._largest(C, None)

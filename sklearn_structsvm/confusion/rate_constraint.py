@@ -265,7 +265,7 @@ class RateConstraint(SelectiveConstraint):
 
 
 def check_number(value, name, low, high):
-    """The value as a float; a ValueError where it is none, or out of [low, high]."""
+    """The value as a float; a ValueError if it is none, or out of [low, high]."""
     if isinstance(value, Real) and low <= value <= high:
         return float(value)
     raise ValueError(f"{name} must be a number from {low} to {high}, got {value!r}.")

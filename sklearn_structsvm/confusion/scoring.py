@@ -162,7 +162,7 @@ class ConfusionScorer(_BaseScorer):
 
     def __init__(self, score_func, sign, kwargs, response_method):
         super().__init__(score_func, sign, kwargs, response_method=response_method)
-        # What is asked for where the user says nothing: see scikit-learn's metadata
+        # What is asked for if the user says nothing: see scikit-learn's metadata
         # routing. Version 1.8 does not read it of a class, as a scorer has no `score`.
         self._metadata_request = MetadataRequest(owner=type(self).__name__)
         self.set_score_request(sensitive_features=True, costs=True, sample_weight=None)
@@ -230,7 +230,7 @@ class ConfusionScorer(_BaseScorer):
 
 
 def check_baseline(baseline):
-    """ValueError where what a constraint compares with is no classifier."""
+    """ValueError if what a constraint compares with is no classifier."""
     if not hasattr(baseline, "predict"):
         raise ValueError(f"baseline must be a fitted classifier, got {baseline!r}.")
 
@@ -242,9 +242,9 @@ def baseline_labels(baseline, X, sensitive_features):
 
 
 def respond(estimator, method, X, sensitive_features, costs=None):
-    """`estimator.method(X)`, with groups and costs where given and understood.
+    """`estimator.method(X)`, with groups and costs if given and understood.
 
-    Costs are known of new examples only where they are of each label, (n, k, k).
+    Costs are known of new examples only if they are of each label, (n, k, k).
     """
     given = {"sensitive_features": sensitive_features}
     if np.ndim(costs) == 3:

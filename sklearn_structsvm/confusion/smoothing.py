@@ -139,7 +139,7 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
     over the examples with scores around each one. Those are n^.8 / 2 of n, the fewer in
     proportion the more there are, so that in the end the labels are counted.
 
-    Examples of one score get one share, in whatever order they are. Where they are more
+    Examples of one score get one share, in whatever order they are. If they are more
     than the window, it is that of their labels.
 
     Parameters

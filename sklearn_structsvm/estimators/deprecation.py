@@ -1,4 +1,4 @@
-"""Parameters that are deprecated: a warning where they are set, a value where not."""
+"""Parameters that are deprecated: a warning if they are set, a value if not."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -236,7 +236,7 @@ class PragamClassifier(BatchClassifier):
     def _risk_bias(self, structure):
         if not (isinstance(structure, BinaryStructure) and structure.bias_):
             return structure.bias_
-        # The solver appends b to the weights, where the structure has the weight of its
+        # The solver appends b to the weights, if the structure has the weight of its
         # constant feature: with a value of 1 they are the same.
         structure.bias_ = 1.0
         return 0.0

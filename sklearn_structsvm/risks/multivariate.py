@@ -29,7 +29,7 @@ class ConfusionHinge(CountedHinge):
     R(w) = max over labelings y' in {0, 1}ⁿ of ψ(y, y') + σ Σ_i c_i (y'_i - y_i) ⟨w, x_i⟩
 
     with c_i the class weight. σ is what the costlier first mistake adds to ψ, by its
-    derivative where all labels are right, so that this mistake asks for a margin of 1:
+    derivative with all labels right, so that this mistake asks for a margin of 1:
     for the error rate σ = 1/n, and R is the mean of max(0, 1 - y ⟨w, x⟩), exactly; for F1
     with P positives σ = 1/(2P). R is nowhere less than ψ of the labels ⟨w, x_i⟩ > 0.
 
@@ -40,7 +40,7 @@ class ConfusionHinge(CountedHinge):
         Encoded as 0 and 1.
     metric : ConfusionMetric
         That was resolved to two classes, whose `ratio` is not None, and concave in the
-        number of one kind of mistakes where that of the other is given.
+        number of one kind of mistakes if that of the other is given.
     sample_weight : array-like of shape (n_samples,) or None
         Whole numbers: how many rows a row stands for. Or all the same.
     class_weight : array-like of shape (2,) or None
@@ -51,7 +51,7 @@ class ConfusionHinge(CountedHinge):
     Raises
     ------
     ValueError
-        Where the metric is no such ratio.
+        If the metric is no such ratio.
 
     References
     ----------
@@ -93,7 +93,7 @@ class ConfusionHinge(CountedHinge):
             )
         totals = shares * [self.n_negative, self.n_positive]
         self.num, self.den = self._count_terms(shares / totals.sum(), totals)
-        # ψ = N / D with N = 0 where all is right.
+        # ψ = N / D with N = 0 if all is right.
         first = self.num[1:] / self.den[0]
         self.scale = float((first / shares[::-1]).max())
         if not self.scale > 0.0:
@@ -326,7 +326,7 @@ class RocAucHinge(BalancedHinge):
         rises = None if along is None else along[self.rows]
         order = ascending(margins, rises, rtol)
         raw, is_positive = self.raw[order], self.is_positive[order]
-        # A pair is violated where its negative comes after its positive.
+        # A pair is violated if its negative comes after its positive.
         positive = np.cumsum(np.where(is_positive, raw, 0.0))
         negative = np.cumsum(np.where(is_positive, 0.0, raw)[::-1])[::-1]
         shares = self.pair_share * raw

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-# A line search ends where the value that it finds is above what it knows to be a lower
+# A line search ends if the value that it finds is above what it knows to be a lower
 # bound by so little, relative to the sums that they are made of; or after so many planes,
-# of which each third one halves the bracket where the others did not.
+# of which each third one halves the bracket if the others did not.
 HEIGHT_ROUNDING = 4.0 * np.finfo(np.float64).eps
 MAX_SEARCH_PLANES = 200
 
@@ -76,7 +76,7 @@ class PlaneSearch:
                     trial = low[0] + 0.5 * width
                 before = width
             elif count % 3 == 1:
-                # Where R is nearly smooth, the secant of φ' is much nearer than lines.
+                # If R is nearly smooth, the secant of φ' is much nearer than lines.
                 fall = -self.rise(low)
                 trial = low[0] + width * fall / (fall + self.rise(high))
             line = self.look(trial)
@@ -92,7 +92,7 @@ class PlaneSearch:
         if not high[2] > low[2]:
             step = self.bottom(low)
         else:
-            # Distances from `low`, which are small where the bracket is.
+            # Distances from `low`, which are small if the bracket is.
             gap = low[1] - high[1] + (low[2] - high[2]) * low[0]
             cross = low[0] + gap / (high[2] - low[2])
             # Falls along `low` until it rises, or along `high`; else to where they cross.

@@ -146,7 +146,7 @@ class CountedHinge(SampleHinge):
         """Rows by ascending sign · z, with the steps and slopes of their units."""
         keys = sign * z[rows]
         rises = None if along is None else sign * along[rows]
-        # Where scores are tied, those that fall fastest first: a missed positive takes
+        # If scores are tied, those that fall fastest first: a missed positive takes
         # its score away, and a false one, of the other sign, brings it.
         rows = rows[ascending(keys, rises, rtol)]
         steps = -sign * z[rows]

@@ -36,7 +36,7 @@ WRONG_ORACLE = (
     "or plane, of an LMO a classifier that is not the best."
 )
 
-# Where all that was asked is the library's own.
+# What is wrong if all that was called is the library's own.
 WRONG_SUMS = (
     "rounding errors are too large, or the library is wrong. Scale the features, for "
     "example with sklearn.preprocessing.StandardScaler, or use a smaller C. If it still "
@@ -70,7 +70,7 @@ class SolverResult:
     n_iter, n_oracle_calls : int
         Passes, and calls of the oracle, those of the gap checks included.
     status : {"converged", "stationary", "stalled", "max_iter", "max_time", "stopped"}
-        Why the run ended: "converged" where the gap is at most `tol` and constraints are
+        Why the run ended: "converged" if the gap is at most `tol` and constraints are
         met, "stationary" at a point where a metric that is not convex has no direction
         of descent steeper than `tol`, "stalled" where the solver found nothing more to
         do, "stopped" where a callback asked for it.
@@ -97,7 +97,7 @@ class History:
     Parameters
     ----------
     wrong : str
-        What is wrong where a gap is below zero.
+        What is wrong if a gap is below zero.
 
     Attributes
     ----------
@@ -127,10 +127,10 @@ class History:
         row : dict
         solution : ndarray of shape (d,) or Mixture
         lowest_gap : float
-            The smallest part that an example has in the gap, where it is known: none is
+            The smallest part that an example has in the gap, if it is known: none is
             negative.
         terms : float
-            The size of the terms that the gap is a difference of, where it is known.
+            The size of the terms that the gap is a difference of, if it is known.
 
         Raises
         ------

@@ -109,7 +109,7 @@ class Structure(DocumentedMixin, BaseEstimator):
     # Whether labels are encoded by `classes_`, so that `classes` and `class_weight` of
     # an estimator have a meaning.
     has_classes = False
-    # Whether labelings of one example may differ in length. Where they may not, one of
+    # Whether labelings of one example may differ in length. If they may not, one of
     # a wrong length is an error that is found in training.
     variable_length = False
     # Whether `loss_augmented_decode` chooses from more than the labelings, as that of a
@@ -229,7 +229,7 @@ class Structure(DocumentedMixin, BaseEstimator):
         return self
 
     def _check_parameters(self):
-        """Error where a parameter is none, unless scikit-learn is told not to look."""
+        """Error if a parameter is none, unless scikit-learn is told not to look."""
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
 
@@ -318,17 +318,17 @@ class Structure(DocumentedMixin, BaseEstimator):
         return None
 
     def _largest_feature(self, X):
-        """The largest absolute value in X as checked; 0.0 where it is not known."""
+        """The largest absolute value in X as checked; 0.0 if it is not known."""
         return max(map(largest_entry, self._matrices(X)), default=0.0)
 
     def _matrices(self, X):
-        """The features of X as checked: matrices of the same columns, where known."""
+        """The features of X as checked: matrices of the same columns, if known."""
         return ()
 
     def _mean_squares(self, X, weights):
         """About Σ_i p_i E φ_j(x_i, y)² for random labels y: the scale of each weight.
 
-        Ones where a structure does not know; solvers need the order of magnitude.
+        Ones if a structure does not know; solvers need the order of magnitude.
         """
         return np.ones(self.n_weights_)
 
@@ -367,7 +367,7 @@ def _has_new_decoders(cls, claim):
 
 
 def _check_overrides(cls):
-    """TypeError where training and prediction would be of different structures."""
+    """TypeError if training and prediction would be of different structures."""
     compiled = _place(cls, "make_oracle")
     parent = cls.__mro__[compiled].__name__
     for name, needed in (

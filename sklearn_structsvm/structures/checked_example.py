@@ -13,7 +13,7 @@ from sklearn_structsvm.structures.base import length_of
 # Relative to the largest values there are. What is wrong is wrong by more; decoders in
 # float32, and those that solve linear programs, are right to this.
 RTOL = 1e-6
-# Where x has more labelings, they are not listed.
+# If x has more labelings, they are not listed.
 MAX_LABELINGS = 1000
 LAMS = (0.0, 0.25, 1.0, 4.0)
 # Constants of h that slack rescaling may ask for.
@@ -355,7 +355,7 @@ def _roundings(tol_h, tol_g, alpha, beta):
 def _check_strictness(example, ask, method):
     """At w = 0, where h = 1: is the largest loss left out by a strict ray through it?
 
-    Where the structure adds losses up in another order its ray is off by roundings, so
+    If the structure adds losses up in another order its ray is off by roundings, so
     that the rays next to it are tried as well.
     """
     g = max(example.losses)
@@ -382,7 +382,7 @@ def _check_strictness(example, ask, method):
             if asked[-1][0] > asked[-1][1]:
                 break
         else:
-            # Where the largest loss is not found at all something else is wrong.
+            # If the largest loss is not found at all something else is wrong.
             if max(asked)[0] < g * (1.0 - RTOL):
                 continue
             raise ValueError(
@@ -405,7 +405,7 @@ def picture(value):
 
 
 def brief(labeling):
-    """A labeling for an error message, which breaks off where it is long."""
+    """A labeling for an error message, which breaks off if it is long."""
     if isinstance(labeling, (np.ndarray, np.generic)):
         labeling = labeling.tolist()
     return reprlib.repr(labeling)

@@ -7,10 +7,10 @@ The search works in the plane of h (margin) and g (loss), see `constrained_argma
    searched in decreasing order of the Lagrangian h + λ g + μ s, which bounds the
    value of every feasible labeling from above. Any μ >= 0 is right; the one that
    makes the bound tightest leaves the fewest labelings to look at. One multiplier is
-   enough: where the best labeling lies outside of the cone between two rays, the best
+   enough: if the best labeling lies outside of the cone between two rays, the best
    point of the labelings' convex hull inside lies on the ray that was crossed.
-3. Labelings are partitioned as in `k_best`. A part is dropped where its maximum of
-   a constraint's s is negative, for then no labeling in it is feasible, or where its
+3. Labelings are partitioned as in `k_best`. A part is dropped if its maximum of
+   a constraint's s is negative, for then no labeling in it is feasible, or if its
    maximum of h + λ g is not above the value of the best feasible labeling so far.
    In a forest, its positions in an order that has parents first, the suffix that a
    prefix leaves is several trees, whose maxima add up.
@@ -59,7 +59,7 @@ def constrained_argmax(
     reference with the strictness of its Algorithm 2. In a forest y_{t-1} reads
     y_parent(t), and roots have no transition.
 
-    The search is exact (see the module). It takes O(T K²) where the λ-oracle already
+    The search is exact (see the module). It takes O(T K²) if the λ-oracle already
     satisfies the constraints and O(T K) per labeling looked at beyond that. These are
     few as a rule, but exponentially many in the worst case, in time and in memory:
     whether a labeling lies on a given ray is a subset-sum problem, which is NP-hard.
@@ -94,15 +94,15 @@ def constrained_argmax(
     Returns
     -------
     ndarray of shape (T,), dtype intc, or None
-        None where no labeling satisfies the constraints. Among equally good
+        None if no labeling satisfies the constraints. Among equally good
         labelings the choice depends on the arguments alone.
 
     Raises
     ------
     ValueError
-        Where a shape or a value is not as described.
+        If a shape or a value is not as described.
     RuntimeError
-        Where `max_parts` parts of the labelings did not settle it.
+        If `max_parts` parts of the labelings did not settle it.
 
     References
     ----------
@@ -357,7 +357,7 @@ def _search(problem, guide, objective, constraints, is_feasible, max_parts):
         open_parts = (highest[1:3] >= lowest).all(axis=0) & (bounds > best_value)
         for t in np.flatnonzero(open_parts).tolist():
             # Parts with equal prefix sums and equal choices left are copies of each
-            # other. There are many where w = 0 or potentials are small integers.
+            # other. There are many if w = 0 or potentials are small integers.
             part = (t, choices[t](names), *path[:, t])
             if part not in seen:
                 seen.add(part)

@@ -43,7 +43,7 @@ class ForestStructure(NodeStructure):
         return tables.allowed_transitions(self.transitions, self.classes_)
 
     def _refuse_impossible(self, X):
-        """ValueError where `allowed_` leaves an example no labeling."""
+        """ValueError if `allowed_` leaves an example no labeling."""
         raise NotImplementedError
 
     def fit(
@@ -82,7 +82,7 @@ class ForestStructure(NodeStructure):
     def _truth(self, X, y):
         """Encoded labels, once they are seen to have nothing that `transitions` forbid.
 
-        None where there are no labels, once X is seen to have some that may be.
+        None if there are no labels, once X is seen to have some that may be.
         """
         if y is None:
             self._check_possible(X)

@@ -325,7 +325,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         return super()._encode(Y)
 
     def _marginals(self, y):
-        """u(y) of an indicator of leaves, or y itself where it is a z."""
+        """u(y) of an indicator of leaves, or y itself if it is a z."""
         y = np.asarray(y)
         if y.shape == (self._k,):
             return y.astype(np.float64)

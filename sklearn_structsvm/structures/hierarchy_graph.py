@@ -33,7 +33,7 @@ class Hierarchy:
     children: np.ndarray
 
     def check(self):
-        """ValueError where the arrays are no numbered graph, parents first."""
+        """ValueError if the arrays are no numbered graph, parents first."""
         for name in ("nodes", "children", "leaves"):
             check_shape(name, getattr(self, name), "n")
         k = len(self.nodes)
@@ -113,8 +113,8 @@ def read_hierarchy(edges, leaves=None):
     Raises
     ------
     ValueError
-        Where `edges` is empty, no list of pairs, or has names that are neither all
-        integers nor all strings, an edge twice, or a cycle; where `leaves` are not the
+        If `edges` is empty, no list of pairs, or has names that are neither all
+        integers nor all strings, an edge twice, or a cycle; if `leaves` are not the
         nodes without children.
     """
     edges = _read_edges(edges)

@@ -269,7 +269,7 @@ class NodeStructure(Structure):
 
 
 def depths_of(parents):
-    """Ancestors of each node; -1 where a cycle makes them endless."""
+    """Ancestors of each node; -1 if a cycle makes them endless."""
     children = np.argsort(parents, kind="stable")
     starts = np.searchsorted(parents[children], np.arange(-1, len(parents) + 1))
     depths = np.full(len(parents), -1)

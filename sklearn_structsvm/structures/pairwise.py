@@ -341,7 +341,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return np.append(mu, mu[self.pairs_].prod(axis=1))
 
     def _costs(self, truth):
-        """What each label costs where it is wrong, and the sign that flipping it has."""
+        """What each label costs if it is wrong, and the sign that flipping it has."""
         present = truth.astype(np.intp)
         return self.label_costs_[np.arange(self._k), present], 1.0 - 2.0 * present
 
@@ -421,7 +421,7 @@ def pairwise_polytope(k, pairs):
 
 
 def _read_pairs(pairs, Y):
-    """`pairs` as an array of shape (m, 2); ValueError where it is none."""
+    """`pairs` as an array of shape (m, 2); ValueError if it is none."""
     k = Y.shape[1]
     if isinstance(pairs, str):
         if pairs not in ("all", "tree"):

@@ -3,7 +3,7 @@
 The oracles of a relaxation are such programs: max c·z over {0 <= z <= 1, A z <= b},
 where the polytope is that of the structure and c comes from the weights. Its
 constrained λ-oracle has two more rows, the rays of `maximize_between`. The simplex
-method of HiGHS starts from the basis of the call before. Where there is a faster way
+method of HiGHS starts from the basis of the call before. If there is a faster way
 to maximize without the rays, the function `maximize_between` does with that alone.
 
 HiGHS is an optional dependency: ``pip install sklearn-structsvm[lp]``.
@@ -52,7 +52,7 @@ class Polytope:
     Raises
     ------
     ValueError
-        Where shapes do not agree, or A or b is not finite.
+        If shapes do not agree, or A or b is not finite.
 
     Examples
     --------
@@ -96,9 +96,9 @@ class Polytope:
         Raises
         ------
         ValueError
-            Where no z is in the polytope, or c is not finite.
+            If no z is in the polytope, or c is not finite.
         ImportError
-            Where HiGHS is not installed.
+            If HiGHS is not installed.
         """
         z = self._solve(c, ())
         if z is None:
@@ -123,7 +123,7 @@ class Polytope:
         Returns
         -------
         ndarray of shape (n,), or None
-            None where no z satisfies both inequalities. They hold up to 1e-9 times
+            None if no z satisfies both inequalities. They hold up to 1e-9 times
             their largest coefficient.
         """
         if not (alpha >= 0 and 0 <= beta < np.inf):
@@ -174,7 +174,7 @@ class Polytope:
         return values
 
     def _solve(self, c, rays):
-        """Argmax of c·z with the rows a·z <= limit of `rays`; None where infeasible."""
+        """Argmax of c·z with the rows a·z <= limit of `rays`; None if infeasible."""
         c = self._vector(c, "c")
         columns = np.arange(self.n_variables, dtype=np.int32)
         with self._lock:
@@ -252,7 +252,7 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
 
     For a polytope of which `maximize` is the linear oracle, with h(z) = h·z + h0,
     g(z) = g·z + g0 >= 0 and α >= β. In the plane of h and g it is a convex polygon, and
-    what is sought is its point of largest h + λ g between two rays. Where the largest of
+    what is sought is its point of largest h + λ g between two rays. If the largest of
     all is beyond one of them, s(z) < 0, the best one lies on that ray: it is where the
     edge of the polygon crosses the ray that belongs to the least max_z h + λ g + μ s
     over μ >= 0. Each step tries the μ at which the best point so far on the one side
@@ -268,7 +268,7 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
     Returns
     -------
     ndarray of shape (n,), or None
-        None where no point lies between the rays.
+        None if no point lies between the rays.
     """
     objective = h + lam * g
     outside = maximize(objective)

@@ -24,7 +24,7 @@ SCHEMES = {
 
 
 def allowed_transitions(transitions, classes):
-    """The table that a user's `transitions` stand for; None where they are None.
+    """The table that a user's `transitions` stand for; None if they are None.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def allowed_transitions(transitions, classes):
     Raises
     ------
     ValueError
-        Where they are none of these, or do not go with the classes.
+        If they are none of these, or do not go with the classes.
     """
     if transitions is None:
         return None
@@ -142,7 +142,7 @@ def _without_pairs(pairs, classes):
 
 
 def check_allowed(allowed, k):
-    """ValueError where a fitted table is not one of k classes."""
+    """ValueError if a fitted table is not one of k classes."""
     if allowed is None:
         return
     is_table = isinstance(allowed, np.ndarray) and allowed.dtype == bool

@@ -35,7 +35,7 @@ class CheckedLMO:
         (m, k, k).
     priors_ : ndarray of shape (m, k)
     exact : bool
-        What `lmo.exact` says; False where it says nothing.
+        What `lmo.exact` says; False if it says nothing.
     """
 
     def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
@@ -63,7 +63,7 @@ class CheckedLMO:
         handle : (ndarray of shape (m, k, k), object)
             L, and the LMO's own handle.
         bound : float
-            The LMO's, or <L, C> where it has none: true only if the LMO is exact.
+            The LMO's, or <L, C> if it has none: true only if the LMO is exact.
 
         Raises
         ------

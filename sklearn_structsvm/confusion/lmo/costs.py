@@ -1,4 +1,4 @@
-"""The plug-in rule where examples have costs of their own.
+"""The plug-in rule for examples that have costs of their own.
 
 To the confusion tensor C of shape (m, k, k) a slab is added, which is the mean cost K of
 the predictions as if it were the confusion of a cell more: [m, 0, 0] is κ = (K - low) /
@@ -30,7 +30,7 @@ class CostLMO:
     cell); else their mean over the examples of each cell and label stands for them.
 
     A threshold is one above which class 1 is predicted. Ones below which it is are
-    considered as well in cells where this is what the mean costs ask for: predicting 1
+    considered as well in cells if this is what the mean costs ask for: predicting 1
     costs less, compared with 0, for label 0 than for label 1. Elsewhere they would be
     the best of few rows by chance, and wrong about others.
 
@@ -193,7 +193,7 @@ def _mean_costs(costs, y, cells, weights, m):
     """(m, k, k): of predicting j for label i in a cell.
 
     Of costs that depend on the label, their mean over all examples of the cell; of those
-    that are what a label made of them, over the examples of the label. Where there are
+    that are what a label made of them, over the examples of the label. If there are
     none of these, over those of all cells.
     """
     k = costs.shape[1]

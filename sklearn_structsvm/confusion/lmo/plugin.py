@@ -4,7 +4,7 @@ Algorithms 9 and 10 of Narasimhan et al.: for a loss tensor L (m, k, k), the cla
 that minimizes <L, C> given a model of the class probabilities η predicts, for an x of
 cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). L is all that it is known by.
 
-Algorithm 10 takes the group a = A(x) to be a function of x. Where it is not, and may not
+Algorithm 10 takes the group a = A(x) to be a function of x. If it is not, and may not
 be asked for, <L, C> is Σ_a Σ_i P(a, i | x) L[a, i, h(x)] in the mean over x, which is
 least for h(x) = argmin_j Σ_a Σ_i P(a, i | x) L[a, i, j]: the same rule, with the pairs of
 group and label for its classes. If P(a | x) is 0 or 1 it is that of Algorithm 10.
@@ -26,7 +26,7 @@ from sklearn_structsvm.confusion.lmo.base import LMO
 
 COUNTED = ("probabilities", "labels")
 
-# Enough to know the classes' shares by, where they only decide an order of rows.
+# Enough to know the classes' shares by, if they only decide an order of rows.
 ROWS_FOR_SHARES = 4096
 
 
@@ -62,7 +62,7 @@ class PluginLMO(LMO):
 
     Notes
     -----
-    Where off-diagonal costs are sums of one number for the label and one for the
+    If off-diagonal costs are sums of one number for the label and one for the
     prediction, a row takes k multiplications; else it takes k².
 
     Examples
@@ -382,6 +382,6 @@ def segments(key, weights, ties):
 
 
 def _stable_order(values):
-    """Indices that sort; in linear time where 16 bits hold the values."""
+    """Indices that sort; in linear time if 16 bits hold the values."""
     values = values.astype(np.min_scalar_type(int(values.max(initial=0))))
     return np.argsort(values, kind="stable")

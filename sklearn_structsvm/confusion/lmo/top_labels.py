@@ -15,7 +15,7 @@ from sklearn_structsvm.confusion.label_metric import (
 from sklearn_structsvm.confusion.lmo._top_labels import ascend, count_labels, top_labels
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
 
-# Numbers to hold where all choices of all rows are tried: 8 MB, and some 20 ms.
+# Numbers to hold if all choices of all rows are tried: 8 MB, and some 20 ms.
 MAX_ENUMERATED = 2**20
 
 
@@ -159,7 +159,7 @@ class TopLabelsLMO:
         return self.counted(labels, eta)
 
     def enumerated(self, losses):
-        """The best of all choices of k labels a row, where they are few.
+        """The best of all choices of k labels a row, if they are few.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class TopLabelsLMO:
         Returns
         -------
         LabelSets or None
-            None where there are more than can be tried, or only one.
+            None if there are more than can be tried, or only one.
         """
         n, n_labels = len(self.rows), self.rows.n_labels
         n_choices = comb(n_labels, self.k)

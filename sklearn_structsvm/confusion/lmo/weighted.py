@@ -168,7 +168,7 @@ def fit_weighted(classifier, X, y, weights):
     Raises
     ------
     TypeError
-        If it takes neither `sample_weight` nor, where these are equal within each class,
+        If it takes neither `sample_weight` nor, if these are equal within each class,
         `class_weight`.
     """
     if has_fit_parameter(classifier, "sample_weight"):

@@ -89,7 +89,7 @@ def label_probabilities(classifier, X, n_labels, **params):
 
 
 def _of_presence(part, classes, name):
-    """The column of class 1, or zeros where a label was never there."""
+    """The column of class 1, or zeros if a label was never there."""
     part, classes = as_array(name, part), np.asarray(classes).tolist()
     check_shape(name, part, "n_samples", len(classes))
     return part[:, classes.index(1)] if 1 in classes else np.zeros(len(part))
@@ -101,7 +101,7 @@ def as_rows(found, classifier):
 
 
 def stacked(parts):
-    """Matrices one below the other; sparse where one is."""
+    """Matrices one below the other; sparse if one is."""
     if any(map(sparse.issparse, parts)):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)

@@ -66,7 +66,7 @@ class PluginMixture(RandomizedRule):
     correction : LabelCorrection or None
         That probabilities go through before.
     n_groups : int, default=1
-        As of `PluginLMO`: g > 1 where rules do not see the group, and probabilities are
+        As of `PluginLMO`: g > 1 if rules do not see the group, and probabilities are
         of pairs.
     """
 
@@ -105,7 +105,7 @@ class PluginMixture(RandomizedRule):
         return rule_costs(P, self.loss_matrices[t], cells, self.own_costs[0][t], own)
 
     def check(self, n_classes):
-        """ValueError where its state was changed after fit, and fits no more."""
+        """ValueError if its state was changed after fit, and fits no more."""
         shape = "n_classifiers", "n_cells", n_classes, n_classes
         check_floats("mixture_.loss_matrices", self.loss_matrices, *shape)
         check_floats("mixture_.weights", self.weights, len(self.loss_matrices))
@@ -152,7 +152,7 @@ class PluginMixture(RandomizedRule):
         )
 
     def scores(self, probabilities, cells, costs=None):
-        """Minus the expected cost of each class, where there is but one classifier."""
+        """Minus the expected cost of each class, if there is but one classifier."""
         if costs is not None:
             return -self._expected(0, probabilities, cells, costs)
         loss = by_pair(self.mean_losses()[0], self.n_groups)

@@ -18,7 +18,7 @@ PREFIX = "group_estimator__"
 def group_labels(groups):
     """What classifiers of groups are fitted to, as an array of shape (g,).
 
-    The groups' names, or where these are tuples or of several kinds their numbers.
+    The groups' names, or if these are tuples or of several kinds their numbers.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def group_labels(groups):
 
 
 def check_prefit_groups(classifier, groups):
-    """ValueError where a fitted classifier knows other groups than those of `fit`."""
+    """ValueError if a fitted classifier knows other groups than those of `fit`."""
     known = prefit_classes(classifier, groups, "sensitive_features holds groups")
     extra = sorted(set(known.tolist()) - set(groups.tolist()), key=str)
     if extra:

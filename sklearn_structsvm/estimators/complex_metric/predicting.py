@@ -285,7 +285,7 @@ class RandomizedClassifier(OverProbabilities):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Rows that sum to 1, in the order of `classes_`. The entries are 0 and 1 where
+            Rows that sum to 1, in the order of `classes_`. The entries are 0 and 1 if
             all classifiers of the mixture agree.
         """
         X_in, cells, costs = self._mixture_input(

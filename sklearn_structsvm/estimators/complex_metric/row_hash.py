@@ -39,7 +39,7 @@ class RowHash:
         self.seed = seed
 
     def choices(self, X, n_samples, random_state=None):
-        """The numbers of the rows of X; drawn from `random_state` where that is given."""
+        """The numbers of the rows of X; drawn from `random_state` if that is given."""
         if random_state is not None:
             return check_random_state(random_state).random_sample(n_samples)
         return row_uniforms(row_numbers(X, self.names), self.seed)

@@ -117,7 +117,7 @@ def _note_cv_thresholds(estimator, oracle, deadline):
 
 
 def warn_of_shortfall(estimator, result):
-    """ConvergenceWarning where a run ended before it was done."""
+    """ConvergenceWarning if a run ended before it was done."""
     ran_out = result.status in ("max_iter", "max_time")
     is_done = result.status in ("converged", "stationary")
     is_violated = result.violation > FEASIBILITY_TOL
@@ -148,7 +148,7 @@ def warn_of_shortfall(estimator, result):
 
 
 def warn_of_constant(estimator):
-    """UserWarning where the mixture predicts one class only."""
+    """UserWarning if the mixture predicts one class only."""
     predicted = estimator.confusion_.sum(axis=0) > NO_SHARE
     if predicted.sum() != 1:
         return
@@ -188,7 +188,7 @@ def infeasible_with_confidence(estimator, bounds, error):
 
 
 def warn_of_small_groups(estimator, bounds):
-    """UserWarning where a group is too small for the slack that was asked."""
+    """UserWarning if a group is too small for the slack that was asked."""
     names = estimator.groups_
     for b in bounds:
         small = {}

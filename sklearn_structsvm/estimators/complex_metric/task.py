@@ -35,7 +35,7 @@ class CellFinder:
     Parameters
     ----------
     groups : Groups or None
-        None where neither the metric nor a constraint is of groups.
+        None if neither the metric nor a constraint is of groups.
     baseline : classifier or None
         Of a churn constraint.
     classes : ndarray of shape (k,)
@@ -49,7 +49,7 @@ class CellFinder:
 
     @property
     def n_unseen_groups(self):
-        """How many groups the rules tell not apart; 1 where they see the group."""
+        """How many groups the rules tell not apart; 1 if they see the group."""
         return len(self.groups.names) if self.group_blind else 1
 
     def find(self, X, n_samples, sensitive_features):

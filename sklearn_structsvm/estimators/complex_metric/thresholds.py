@@ -9,7 +9,7 @@ from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintErro
 
 
 class Thresholds:
-    """Mixin: `threshold_` and `thresholds_` of a fitted mixture, where it is one rule."""
+    """Mixin: `threshold_` and `thresholds_` of a fitted mixture, if it is one rule."""
 
     classes_: np.ndarray
     groups_: np.ndarray | None
@@ -89,7 +89,7 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf):
     Returns
     -------
     ndarray of shape (n_folds, m)
-        Means over the mixture; nan where none meets the constraints, or rules that
+        Means over the mixture; nan if none meets the constraints, or rules that
         always and that never predict a class are mixed.
     """
     found = np.full((len(folds), oracle.n_cells), np.nan)

@@ -110,7 +110,7 @@ class NewtonSteps:
 
     def __init__(self, risk, lam, tol, w0=None):
         self.risk, self.lam = risk, lam
-        # Where the gradient is this small, the gap is `tol`.
+        # If the gradient is this small, the gap is `tol`.
         self.target = np.sqrt(2.0 * lam * tol)
         self.n_calls = 0
         w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0)
@@ -127,7 +127,7 @@ class NewtonSteps:
         self._take(w, scores, value, self._gradient(w))
 
     def _value(self, w, scores):
-        """P(w), and its probabilities where they are kept."""
+        """P(w), and its probabilities if they are kept."""
         value, _ = self.risk.probabilities(scores, out=self.probabilities)
         return value + 0.5 * self.lam * float(w @ w)
 
@@ -170,7 +170,7 @@ class NewtonSteps:
             step *= SHRINK
         else:
             return False
-        # Where the objective does not tell any more, the gradient does.
+        # If the objective does not tell any more, the gradient does.
         gradient = self._gradient(w)
         if np.linalg.norm(gradient) < 0.5 * self.norm:
             self._take(w, scores, value, gradient)

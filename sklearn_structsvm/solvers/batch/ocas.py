@@ -8,12 +8,13 @@ import numpy as np
 from sklearn_structsvm.solvers.batch._segment import direction_to, moved
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes
 
-# Where on the way from the best point to the bundle's minimizer the next plane is taken.
+# The next plane is taken at this share of the way from the best point to the bundle's
+# minimizer.
 # OCAS has 0.1; on a9a and letter, with λ of 1e-3 to 1e-5, this takes half to 0.8 of the
 # iterations to a gap of 1e-3, and half or twice of it is no better.
 CUT_SHORT_AT = 0.01
 
-# The same where planes are long, as those of text: 165 iterations against 352 on
+# The same for long planes, as those of text: 165 iterations against 352 on
 # reuters_usa with λ of 1e-5, and 100 against 145 on reuters90 with 1e-4.
 CUT_LONG_AT = 0.1
 

@@ -27,7 +27,7 @@ NO_STEP = 1e-24
 # A dual without curvature still has an L to divide by.
 LEAST_LIPSCHITZ = 1e-200
 
-# Curvatures are the same where they differ by less: of steps on a line, all are.
+# Curvatures are the same if they differ by less: of steps on a line, all are.
 SAME_CURVATURE = 1e-9
 
 # What Σ p y α is known to, as a share of Σ p.
@@ -277,7 +277,7 @@ class EuclideanExcessiveGap:
     Attributes
     ----------
     weights : ndarray
-        The best w_k, with its intercept where there is one.
+        The best w_k, with its intercept if there is one.
     objective, dual_objective : float
         The best seen.
     mu, lipschitz : float

@@ -1,4 +1,4 @@
-"""A bundle whose planes are products Xᵀ B, kept as B where they would be long."""
+"""A bundle whose planes are products Xᵀ B, kept as B if they would be long."""
 
 import numpy as np
 from scipy import sparse

@@ -144,7 +144,7 @@ def descent_direction(
     max_directions : int
         k_max.
     patience : int
-        This many times as many where none of descent was among them.
+        This many times as many if none of descent was among them.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def descent_direction(
             best = p, slope, slope + 0.5 * square
         gap = best[2] + 0.5 * square
         n += 1
-    # The paper gives up where the last direction is not one of descent; the best one
+    # The paper gives up if the last direction is not one of descent; the best one
     # may be.
     return best[0], best[1], n, gap
 
@@ -202,7 +202,7 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     Returns
     -------
     float
-        Zero where none was found among 100, which is for rounding alone (Theorem 8).
+        Zero if none was found among 100, which is for rounding alone (Theorem 8).
     """
     low, high, step = 0.0, np.inf, first
     start = objective.value

@@ -15,17 +15,17 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# The hybrid goes over to bundle steps where the objective has fallen by less than this
+# The hybrid goes over to bundle steps if the objective has fallen by less than this
 # share of itself per iteration over the last ones. Whether it fell by more tells fast
 # early progress (letter: 40 iterations) from none (a9a: 10 iterations).
 HANDOVER_DECREASE = 5e-3
 HANDOVER_WINDOW = 5
 
-# Passes that may be left to a start. Where planes are not long, a bundle takes 30 to 200
+# Passes that may be left to a start. If planes are not long, a bundle takes 30 to 200
 # steps of about the time of a pass.
 MAX_PASSES_LEFT = 100
 
-# Where planes are long, bundle steps take the time of several passes of dual ascent, and
+# If planes are long, bundle steps take the time of several passes of dual ascent, and
 # hundreds of them are needed.
 MAX_PASSES_BEFORE_LONG_PLANES = 10 * MAX_PASSES_LEFT
 
@@ -84,7 +84,7 @@ class RegularizedRisk(Objective):
             self.pp = float(direction @ direction)
 
     def _steepest_coef(self, direction):
-        """Coefficients of the steepest subgradient, known where `slope` was asked."""
+        """Coefficients of the steepest subgradient, known if `slope` was asked."""
         self._set_direction(direction)
         if self.tied is None:
             self.tied, _ = self.risk.plane(self.scores, self.along)
@@ -200,7 +200,7 @@ def run_sublbfgs(
             direction_tol=direction_tol,
             max_directions=max_directions,
             full_matrix=full_matrix,
-            # Bundle steps take over where no direction of descent is found.
+            # Bundle steps take over if no direction of descent is found.
             patience=1 if hybrid else DIRECTION_PATIENCE,
         )
         return _Certified(objective, steps, hybrid, **known)
@@ -287,7 +287,7 @@ class _Certified:
         self._take_plane()
         self.values = [objective.value]
         self.bundle_steps = None
-        # Where planes are long, so are the pairs of quasi-Newton steps.
+        # If planes are long, so are the pairs of quasi-Newton steps.
         if hybrid and has_long_planes(objective.risk):
             self._hand_over()
 

@@ -5,7 +5,7 @@ import numpy as np
 # Whether it pays is judged after this many passes, and after each later one.
 FIRST_LOOK = 2
 
-# Where plain steps are expected to need this many passes more, acceleration pays. It
+# If plain steps are expected to need this many passes more, acceleration pays. It
 # costs those who need few of them up to five times as many.
 WORTH_IT = 12
 
@@ -20,7 +20,7 @@ STEADY = 0.65
 RATIO = 10.0
 LARGEST_RATIO_OF_EXACT_STEPS = 100.0
 
-# Where the gap has not fallen to this share in as many moves of the center, the proximal
+# If the gap has not fallen to this share in as many moves of the center, the proximal
 # problems were not solved well enough for so far a center.
 PROGRESS = 0.9
 MAX_WAITED = 12
@@ -31,7 +31,7 @@ ROUNDED = 1.0 + 1e-9
 
 # After this many accelerated passes, and after each later one until the gap is SETTLED
 # of what it was, it must be where F plain passes would have brought it, or √(EXPECTED F)
-# where that is fewer. On text it is not: rows there have little in common, and plain
+# if that is fewer. On text it is not: rows there have little in common, and plain
 # steps soon find all but the last of the dual solution. Elsewhere its logarithm has
 # fallen by one and a half times as much, up to ten. What comes later is no measure:
 # plain passes then bring less than was foreseen as well.
@@ -59,7 +59,7 @@ class Acceleration:
     largest_ratio : float
         Of λ' / λ.
     on_trial : bool
-        Whether plain steps are made again where these bring less than was expected. For
+        Whether plain steps are made again if these bring less than was expected. For
         exact steps: what is foreseen of others is too little, as in their first passes
         labelings are found that they then go on with.
     at_once : bool
@@ -111,7 +111,7 @@ class Acceleration:
             self._guard()
 
     def _move_center(self):
-        """Extrapolate; but only to w where the gap has risen, which momentum causes."""
+        """Extrapolate; but only to w if the gap has risen, which momentum causes."""
         q = self.iterate.lam / (self.iterate.lam + self.iterate.kappa)
         gap = self.iterate.known_gap
         if gap > self.gap_of_momentum:
@@ -163,7 +163,7 @@ class Acceleration:
         return made >= TRIAL and gap > due
 
     def _tries_nearer(self):
-        """Begin another trial with a nearer center, where the gap has fallen by much."""
+        """Begin another trial with a nearer center, if the gap has fallen by much."""
         if self.iterate.known_gap > WON * self.trial[1] or not self._draw_nearer():
             return False
         self.trial = (self.n_passes, self.iterate.known_gap, self.trial[2])
@@ -171,7 +171,7 @@ class Acceleration:
         return True
 
     def _draw_nearer(self):
-        """Lower λ' / λ; False where it is RATIO already."""
+        """Lower λ' / λ; False if it is RATIO already."""
         ratio = 1.0 + self.iterate.kappa / self.iterate.lam
         if ratio <= ROUNDED * RATIO:
             return False
@@ -180,7 +180,7 @@ class Acceleration:
         return True
 
     def _guard(self):
-        """Draw the center nearer, or solve its problem better, where the gap stands."""
+        """Draw the center nearer, or solve its problem better, if the gap stands."""
         gap = self.iterate.known_gap
         if gap <= PROGRESS * self.least_gap:
             self.least_gap, self.n_waited = gap, 0

@@ -19,19 +19,19 @@ from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
 CACHE_FACTOR = 0.25
 CACHE_FLOOR = 0.01
 
-# Labelings kept per block where caching is on. Scoring one costs O(T); the paper keeps
+# Labelings kept per block if caching is on. Scoring one costs O(T); the paper keeps
 # all, which grows without end.
 CACHE_SIZE = 50
 
-# The oracle counts as expensive where it declares this many times the operations of
+# The oracle counts as expensive if it declares this many times the operations of
 # scoring a cached labeling: an active set is a few of them, a cache up to CACHE_SIZE,
 # and each pays for itself beyond (section 5.1, "Recommendation").
 EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 
 # Passes over the cached labelings between two that ask the oracle, for corrections. More
-# solve the wrong problem. Where the oracle counts as expensive for a cache there are so
-# many that what is left to gain of them is a share of the gap as last seen. Where that
+# solve the wrong problem. If the oracle counts as expensive for a cache there are so
+# many that what is left to gain of them is a share of the gap as last seen. If that
 # takes too many, as with few weights, there are half as many the next time.
 CACHED_PASSES = 2
 CACHED_PASSES_SHARE = 0.1
@@ -40,7 +40,7 @@ CACHED_PASSES_SHARE = 0.1
 # a half or a third of those with corrections after it alone.
 CORRECTIONS_OF_COSTLY_PASS = 10
 
-# Where the block gaps as last seen have fallen to this share of the last true gap, the
+# If the block gaps as last seen have fallen to this share of the last true gap, the
 # rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
 # not draw before the next check.
 STALE_GAP = 0.1
@@ -285,9 +285,9 @@ def _make_steps(iterate, sampling, draws, deadline):
 
 
 def make_corrected_pass(iterate, sampling, rng, deadline=np.inf, team=None):
-    """One pass, and where steps are corrective, passes over the cached labelings.
+    """One pass, and if steps are corrective, passes over the cached labelings.
 
-    These come after the pass, and where the oracle is costly already during it.
+    These come after the pass, and if the oracle is costly already during it.
     """
     if team is not None:
         team.make_pass(rng, deadline)
@@ -317,7 +317,7 @@ def make_acceleration(iterate, tol, at_once=False):
 
 
 def make_cached_passes(iterate, rng, deadline=np.inf, team=None):
-    """Corrections over the cached labelings, where that is what the iterate makes."""
+    """Corrections over the cached labelings, if that is what the iterate makes."""
     if not iterate.is_corrective:
         return
     must_spare_calls = is_costly(iterate)

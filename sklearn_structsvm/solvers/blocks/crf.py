@@ -9,7 +9,7 @@ from sklearn_structsvm.solvers.blocks.forecast import passes_left
 
 # Passes after which ascent may be found slow, and those that it may then still need. What
 # follows takes 20 to 100 passes for most problems, columns of very different sizes
-# included, and is seldom better where ascent takes fewer than 40.
+# included, and is seldom better if ascent takes fewer than 40.
 SLOW_AFTER = 20
 SLOW_IF_LEFT = 30
 
@@ -115,7 +115,7 @@ class LaterSteps:
 def certify(ascent, n_threads=1):
     """As `certify` of `solvers.blocks.bcfw`, the weights of the dual point found anew.
 
-    With the size of the terms that cancel, as well, where a gap is below zero.
+    With the size of the terms that cancel, as well, if a gap is below zero.
     """
     ascent.rebuild_weights()
     row, weights, lowest_gap = bcfw.certify(ascent, n_threads=n_threads)

@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
-# A labeling, or a plane, joins the working set where it violates by more than this share
+# A labeling, or a plane, joins the working set if it violates by more than this share
 # of tol. The rest of tol is left to the program over the working sets.
 VIOLATION_SHARE = 0.5
 
@@ -26,7 +26,7 @@ PLANE_CACHE_SIZE = 10
 # that takes more goes on in the next one, with labelings that matter more.
 MAX_INNER = 30
 
-# Planes over the working sets, where passes over them did not solve the program: on raw
+# Planes over the working sets, if passes over them did not solve the program: on raw
 # columns. They end after so many that gained nothing.
 MAX_CACHED_PLANES = 200
 MAX_IDLE_PLANES = 3

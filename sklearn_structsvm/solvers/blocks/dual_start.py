@@ -40,7 +40,7 @@ class DualStart:
     tol : float
         The duality gap that is wanted.
     max_passes_left : float
-        The start ends where more passes than this would be needed for `tol`.
+        The start ends if more passes than this would be needed for `tol`.
     n_threads : int
         For the checks of the gap.
     """

@@ -102,7 +102,7 @@ def make_pass(ascent, sampling, rng, deadline=np.inf, predicts_convergence=lambd
 
 
 def _run(ascent, blocks, deadline):
-    """Steps on the blocks in their order; False where the deadline cut them short."""
+    """Steps on the blocks in their order; False if the deadline cut them short."""
     for start in range(0, len(blocks), STEPS_PER_LOOK):
         ascent.run(blocks[start : start + STEPS_PER_LOOK])
         if perf_counter() >= deadline:

@@ -29,7 +29,7 @@ def passes_left(rows, tol):
 def passes_at_pace(made, before, after, tol):
     """How many more passes a gap takes to `tol`, which `made` of them have lowered.
 
-    It goes on to fall by the same factor; inf where it has not fallen, or `tol` is 0.
+    It goes on to fall by the same factor; inf if it has not fallen, or `tol` is 0.
     """
     if after <= tol:
         return 0.0

@@ -99,7 +99,7 @@ class PlaneMixture:
         return self.objective - self.iterate.dual_objective
 
     def take(self):
-        """Take a plane, and move to the best mixture; False where the dual stays."""
+        """Take a plane, and move to the best mixture; False if the dual stays."""
         is_moved = self._move(partial(self.cuts.take, self.iterate.weights))
         if not is_moved:
             # The plane does not cut w off, from which one at w itself will.
@@ -152,7 +152,7 @@ class PlaneMixture:
         return -iterate.lam * iterate.image_of_dual(), iterate.loss
 
     def _mix(self):
-        """Move to the best mixture; False where there is nothing to gain."""
+        """Move to the best mixture; False if there is nothing to gain."""
         iterate, bundle = self.iterate, self.bundle
         before = iterate.dual_objective
         bundle.replace(0, *self._point())
@@ -168,7 +168,7 @@ class PlaneMixture:
         return True
 
     def _mixture_in_box(self):
-        """The same where w is clipped: the program anew for each pattern of clipping.
+        """The same if w is clipped: the program anew for each pattern of clipping.
 
         For given weights that are clipped, the dual value is that of planes without
         them. Where its maximum has another pattern, the best point on the way to it is

@@ -9,9 +9,9 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._parts import Parts
 
-# Rounds of a pass, and of one over the cached labelings, where steps are smaller. The
+# Rounds of a pass, and of one over the cached labelings, if steps are smaller. The
 # more there are, the fewer passes it takes, and the more often threads wait and weights
-# are compared. Where these are many, that takes as long as the steps.
+# are compared. If these are many, that takes as long as the steps.
 ROUNDS = (10, 5)
 ROUNDS_OF_MANY_WEIGHTS = (4, 2)
 
@@ -25,7 +25,7 @@ MANY_PAGES = 1024
 def sigma_of(n_parts):
     """σ of this many parts.
 
-    Between one, which is enough where steps of different parts have nothing in common,
+    Between one, which is enough if steps of different parts have nothing in common,
     and their number, which is safe. Of chains it was the best or next to it for 2, 4, 8.
     """
     return 0.5 * (n_parts + 1)
@@ -46,7 +46,7 @@ def make_team(iterate, n_threads):
 class Team:
     """Threads that move an iterate by rounds of its parts; see `_parts`.
 
-    They wait for each other, and do not spin: where other programs want the cores, they
+    They wait for each other, and do not spin: if other programs want the cores, they
     get them. What comes out depends on the number of threads, and not on their pace.
 
     Parameters

@@ -357,7 +357,7 @@ def first_breakpoint(iterate, eps, kappa=None):
 def _initialize(iterate, target, n_threads, history):
     """The largest breakpoint: all dual mass on the loss's maximizers (Algorithm 6).
 
-    Returns λ times the bound on the gap there. Where it is 0, the maximizers' features
+    Returns λ times the bound on the gap there. If it is 0, the maximizers' features
     cancel out, and w = 0 with this dual point is optimal for every λ.
     """
     iterate.jump_to_oracle()

@@ -1,6 +1,6 @@
 """Cutting planes in turns with block steps: training that does not stall on raw data.
 
-Block steps get in each other's way where weights are few, features are not centered or
+Block steps get in each other's way if weights are few, features are not centered or
 of unlike sizes, or C is large: all examples change the same few numbers. Passes that take
 a plane each, see `mixture`, do not. Counts of passes decide who has the turn, and no
 clock.
@@ -16,8 +16,8 @@ from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
 MOST_WEIGHTS = 2**17
 
 # Of d weights, planes need about 20 + 1.5 d passes, and on most data far fewer than a
-# thousand where d is large. Where block steps are foreseen to need SURELY times as many
-# after a few passes, planes begin at once: where weights are few, and else where the gap
+# thousand if d is large. If block steps are foreseen to need SURELY times as many
+# after a few passes, planes begin at once if weights are few, and otherwise if the gap
 # has not fallen since the start, as such forecasts are too high for separable data.
 PASSES = 20.0
 PASSES_PER_WEIGHT = 1.5
@@ -26,8 +26,8 @@ FEW_WEIGHTS = 64
 SURELY = 3.0
 
 # Otherwise the pace of block steps is looked at after so many passes, then after twice as
-# many and so on. Planes begin where more are foreseen than planes need, at least MANY,
-# and twice those made; and they end where they would need as many.
+# many and so on. Planes begin if more are foreseen than planes need, at least MANY,
+# and twice those made; and they end if they would need as many.
 SECOND_LOOK = 16
 MANY = 100.0
 
@@ -132,7 +132,7 @@ class Planes:
             self.begin(left)
 
     def begin_at_last(self):
-        """Begin because blocks have nothing left to do; False where that was tried."""
+        """Begin because blocks have nothing left to do; False if that was tried."""
         if not self.is_possible or self.was_last:
             return False
         self.was_last = True
@@ -155,7 +155,7 @@ class Planes:
         return foreseen / np.sqrt(ratio) if np.isfinite(foreseen) else 0.0
 
     def _foreseen(self):
-        """The same by their pace since the last look; 0 where that will do."""
+        """The same by their pace since the last look; 0 if that will do."""
         made = self.n_passes - self.since
         left = passes_at_pace(made, self.gap_before, self.least_gap, self.tol)
         self.gap_before, self.since = self.least_gap, self.n_passes

@@ -148,7 +148,7 @@ def find_most_violating(
 
 
 def check_search(oracle, search, name="this structure"):
-    """ValueError where the oracle cannot serve the search, saying which it can."""
+    """ValueError if the oracle cannot serve the search, saying which it can."""
     check_choice("search", search, SEARCHES)
     if search in served_searches(oracle):
         return

@@ -157,7 +157,7 @@ class _Ascent:
 
 
 def label_losses(coefficients, hits, predicted):
-    """Each label's ratio, 1 where its denominator is 0; or one label's at many points."""
+    """Each label's ratio, 1 if its denominator is 0; or one label's at many points."""
     a0, a1, a2, b0, b1, b2 = coefficients.T
     numerators = a0 + a1 * hits + a2 * predicted
     denominators = b0 + b1 * hits + b2 * predicted
@@ -176,7 +176,7 @@ def slopes(coefficients, hits, predicted):
     _, a1, a2, b0, b1, b2 = coefficients.T
     losses = label_losses(coefficients, hits, predicted)
     denominators = b0 + b1 * hits + b2 * predicted
-    # Where a ratio is 0/0 the first prediction decides it: its slope is that of a label
+    # If a ratio is 0/0 the first prediction decides it: its slope is that of a label
     # that is predicted once in a while.
     smallest = NEARBY * np.abs(coefficients[:, 3:]).max(axis=1)
     denominators = np.maximum(denominators, np.maximum(smallest, np.finfo(float).tiny))
@@ -190,7 +190,7 @@ def best_pair(oracle, coefficients, sets):
     Returns
     -------
     LabelSets or None
-        None where no change helps, and where there are too many.
+        None if no change helps, and if there are too many.
     """
     n, k = sets.labels.shape
     n_labels = len(coefficients)

@@ -14,7 +14,7 @@ MAX_DINKELBACH_CALLS = 100
 PROGRAM_ACCURACY = 1e-7
 
 
-# Where a denominator may be 0, a bound is of all tensors where it is at least this share
+# If a denominator may be 0, a bound is of all tensors for which it is at least this share
 # of the largest one. Those of examples of equal weight are at least 1 / n; what is less
 # than that by rounding is then next to nothing, and not all.
 LEAST_DENOMINATOR = 1e-9
@@ -48,7 +48,7 @@ def linear_range(problem, L):
 def denominator_range(problem, B):
     """The least and the largest <B, C> over all C >= 0 that may be feasible.
 
-    Of the row sums where that leaves more than 0, and else of the linear constraints as
+    Of the row sums if that leaves more than 0, and else of the linear constraints as
     well: the precision's denominator is 0 for the classifier that never predicts the
     class, but not for one of a least recall.
     """
@@ -92,7 +92,7 @@ def minimize_ratio(problem, A, B, *, tol):
     A, B : ndarray of shape (m, k, k)
         <B, C> >= 0.
     tol : float
-        Stop where value - bound is at most this.
+        Stop if value - bound is at most this.
 
     Returns
     -------
@@ -210,8 +210,8 @@ class LowerBounds:
     minorant : Minorant or None
         That gave it.
     excess : float
-        Lower bound of that of any classifier: the constraints cannot be met where it is
-        positive, if the oracle is exact.
+        Lower bound of that of any classifier: the constraints cannot be met if it is
+        positive and the oracle is exact.
     """
 
     def __init__(self, problem):
@@ -223,7 +223,7 @@ class LowerBounds:
         self.notes = []
 
     def lower(self, minorant, q):
-        """The bound that a minorant gives where it is nowhere below q."""
+        """The bound that a minorant gives if it is nowhere below q."""
         if self.below is None:
             return q
         return ratio_bound(minorant.level, q, self.below)

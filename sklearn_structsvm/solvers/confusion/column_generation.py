@@ -27,7 +27,7 @@ CENTRAL = 2.0
 # best bound.
 NEW_SHARE = 0.6
 
-# How much more exactly the master problem is solved where its multipliers found nothing.
+# How much more exactly the master problem is solved if its multipliers found nothing.
 SHARPER = 10.0
 
 # Largest such factor: beyond, the answer would be the same.
@@ -109,21 +109,21 @@ class ColumnGeneration(ConfusionSolver):
         self.sharpness = 1.0
         # Of the merit, ψ plus the price of the violation.
         self.gap, self.merit = 1.0, np.inf
-        # Columns that descents have yet to start from, where ψ is not convex.
+        # Columns that descents have yet to start from, if ψ is not convex.
         self.places = None
         self.minorants = [self.master.first_minorant()]
         if not self.bounds.known:
             self.minorants += self.starts()
         if isinstance(problem, ViolationProblem) and problem.tries_constants:
             self.minorants += self.constants()
-        # A program is not all of the master problem where there are cuts.
+        # A program is not all of the master problem if there are cuts.
         self.rounds = MAX_PROGRAMS_PER_CALL if self.master.bends else 1
         # Multipliers oscillate, the slopes of a smooth metric do not.
         curved = isinstance(self.master, (SmoothMaster, RatioMaster))
         self.damped = self.bounds.known and (problem.constrained or not curved)
 
     def starts(self):
-        """More to price at first, where what is found depends on the start."""
+        """More to price at first, if what is found depends on the start."""
         k = self.problem.shape[-1]
         priors = np.maximum(self.problem.priors.sum(axis=0), SMALLEST_PRIOR)
         for costs in (np.ones(k), 1.0 / priors):
@@ -280,7 +280,7 @@ class ViolationProblem:
         return G, h - self.level
 
     def pieces(self):
-        """The conditions, where all of them are linear."""
+        """The conditions, if all of them are linear."""
         linear = self.conditions, self.offsets
         return None if self.problem.convex_constraints else linear
 
@@ -375,7 +375,7 @@ def _violation_range(problem, low, high, deadline):
 def _minimize_violation(
     problem, level, deadline, is_enough, tol=FEASIBILITY_TOL, tries_constants=False
 ):
-    """The `SolverResult` of a `ViolationProblem`, ended early at 0 or where enough."""
+    """The `SolverResult` of a `ViolationProblem`, ended early at 0 or if enough."""
     left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
     return ColumnGeneration.run(
         ViolationProblem(problem, level, tries_constants),

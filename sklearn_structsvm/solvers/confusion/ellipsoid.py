@@ -53,7 +53,7 @@ class Ellipsoid:
         Returns
         -------
         bool
-            False, with nothing changed, where w is 0 or nothing would be left.
+            False, with nothing changed, if w is 0 or nothing would be left.
         """
         along = self.B.T @ w
         length = float(np.linalg.norm(along))
@@ -147,7 +147,7 @@ class EllipsoidMethod(ConfusionSolver):
         return None if went_on else "stalled"
 
     def outside(self):
-        """The cut back to the ball and to μ >= 0, where the center is out of them."""
+        """The cut back to the ball and to μ >= 0, if the center is out of them."""
         x = self.ellipsoid.center
         size = float(np.linalg.norm(x))
         if size > self.radius:

@@ -82,7 +82,7 @@ class FrankWolfe(ConfusionSolver):
         C, index, _, low = self.incumbent.certify(minorant)
         n_new = len(self.columns) - len(self.weights)
         self.weights = np.append(self.weights, np.zeros(n_new))
-        # Where no classifier is new, the weights of those known are not good enough.
+        # If no classifier is new, the weights of those known are not good enough.
         self.share = CORRECTIVE_SHARE if n_new else FINER_CORRECTIVE * self.share
         value = self.problem.value(self.C)
         if not self.incumbent.bounds.known and value - low <= self.tol:

@@ -81,7 +81,7 @@ class Incumbent:
 
     @property
     def bound(self):
-        """The best lower bound; an estimate of one where the oracle is not exact."""
+        """The best lower bound; an estimate of one if the oracle is not exact."""
         bound = max(self.bounds.value, self.dual)
         if not self.problem.exact and self.violation <= FEASIBILITY_TOL:
             return min(bound, self.value)
@@ -220,7 +220,7 @@ class Incumbent:
         )
 
     def check(self, done=False):
-        """A row of the history, finished where the run ends, and the best mixture."""
+        """A row of the history, finished if the run ends, and the best mixture."""
         if self.C is None:
             return None
         if done or (self.gap <= self.tol and self.violation <= FEASIBILITY_TOL):

@@ -96,7 +96,7 @@ FINEST_PROGRAM = 1e-10
 # How many programs in a row may bring no progress. Each adds tangents at its solution.
 MAX_IDLE_PROGRAMS = 2
 
-# Slopes of ratios are in their units where the denominator is at least this share of the
+# Slopes of ratios are in their units if the denominator is at least this share of the
 # largest one, and smaller beyond: 0/0 has none.
 LEAST_SHARE = 1e-3
 
@@ -222,7 +222,7 @@ class Master:
         return self._minorant(y[:n_pieces], y[n_pieces:], gap)
 
     def _cut(self, cuts, C):
-        """Add the tangent at C; where the last program led nowhere, that tells why."""
+        """Add the tangent at C; if the last program led nowhere, that tells why."""
         if self.n_still:
             cuts.add(self.trial)
         cuts.add(C)
@@ -233,7 +233,7 @@ class Master:
         Parameters
         ----------
         gap : float
-            Of the merit: where it is small beside what the excess costs, or programs
+            Of the merit: if it is small beside what the excess costs, or programs
             lead nowhere, nothing but a higher price will make the excess any smaller.
         """
         if not self.constrained:
@@ -249,7 +249,7 @@ class Master:
             self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
 
     def move(self, target, c, Q):
-        """Go to the program's solution, or as far as the merit falls where that bends."""
+        """Go to the program's solution, or as far as the merit falls if that bends."""
         if self.cuts:
             _search_line(self, target, 0.0)
         else:

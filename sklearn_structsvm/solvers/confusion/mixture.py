@@ -9,7 +9,7 @@ import numpy as np
 DECIMALS = 13
 
 # Constraints count as met up to this, in their own units. What the solvers return meets
-# them exactly, or but for rounding where no classifier has anything to spare, as for a
+# them exactly, or but for rounding if no classifier has anything to spare, as for a
 # rate that is to be equal to a number; this is for what curved constraints leave of that.
 FEASIBILITY_TOL = 1e-9
 

@@ -21,7 +21,7 @@ AT_ONCE = 64
 # A classifier of less weight costs as much to ask as any other, and is hardly ever drawn.
 LEAST_WEIGHT = 1e-6
 
-# Share of `tol` that the value may rise where a mixture is made smaller.
+# Share of `tol` that the value may rise if a mixture is made smaller.
 MAX_RISE = 1e-2
 
 # Constraints with no more excess than this are met but for what the accuracy of programs
@@ -209,7 +209,7 @@ def meet_exactly(problem, flat, weights):
     Returns
     -------
     weights : ndarray of shape (T,)
-        As they were where no others are better.
+        As they were if no others are better.
     """
     C, n = np.reshape(weights @ flat, problem.shape), len(weights)
     excess, violation = problem.excess(C), problem.violation(C)

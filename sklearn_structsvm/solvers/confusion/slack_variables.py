@@ -144,7 +144,7 @@ MAX_CUTS = 200
 
 
 def check_convex(problem, name):
-    """ValueError where a Lagrange dual would not have the same value as the problem."""
+    """ValueError if a Lagrange dual would not have the same value as the problem."""
     if not problem.convex:
         raise ValueError(
             f"solver {name!r} is for convex metrics, and "
@@ -200,7 +200,7 @@ class MetricLagrangian:
 class MetricMinimizer:
     """min over ξ in Z of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ), the second half of the dual.
 
-    By linear programs where ψ is a maximum of linear functions, and by ones that take the
+    By linear programs if ψ is a maximum of linear functions, and by ones that take the
     largest of its tangents for it where it is not smooth. Where it is, quadratic programs
     with its curvature come first; with rates of 0 even smooth metrics have kinks.
 
@@ -258,7 +258,7 @@ class MetricMinimizer:
         return self._fall(multipliers, mu, xi, target)
 
     def _piecewise_step(self, multipliers, mu, xi):
-        """The minimizer where ψ is its tangents; a lower bound if all else is linear."""
+        """The minimizer if ψ is its tangents; a lower bound if all else is linear."""
         rows, p = self.lagrangian.rows, len(self.lagrangian.ends)
         c, Q = mu[:p] @ rows - multipliers, None
         if mu[p:].any():

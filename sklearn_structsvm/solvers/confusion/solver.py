@@ -134,7 +134,7 @@ class ConfusionSolver:
         ----------
         problem : ConfusionProblem
         tol : float
-            Stop where value - bound is at most this and the constraints are met.
+            Stop if value - bound is at most this and the constraints are met.
         max_iter : int or None
             `MAX_ITER` by default.
         max_time : float or None

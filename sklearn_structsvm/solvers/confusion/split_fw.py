@@ -120,14 +120,14 @@ class SplitFrankWolfe(ConfusionSolver):
         return best_step(lagrangian)
 
 
-# A convex constraint is violated by at most this where its tangents are enough of them.
+# A convex constraint is violated by at most this if its tangents are enough of them.
 TANGENT_ACCURACY = 1e-6
 
 # Linear programs for one answer. Each adds a tangent to those of all answers before, so
 # that later ones need but one or two.
 MAX_PROGRAMS_OF_ANSWER = 50
 
-# What scipy's `linprog` says where nothing meets the constraints.
+# What scipy's `linprog` says if nothing meets the constraints.
 NO_POINT = 2
 
 

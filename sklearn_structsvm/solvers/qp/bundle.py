@@ -8,7 +8,7 @@ from sklearn_structsvm.solvers.qp._simplex_qp import (
     wide_products,
 )
 
-# A plane without dual mass for this many proposals in a row is dropped; where it is
+# A plane without dual mass for this many proposals in a row is dropped; if it is
 # needed again, the oracle finds another one.
 MAX_IDLE = 50
 
@@ -124,7 +124,7 @@ class Bundle:
     def replace(self, j, plane, offset):
         """Put another plane, which is copied, in the place of one.
 
-        The next `solve` begins at the best of all planes. Where one of them is a dual
+        The next `solve` begins at the best of all planes. If one of them is a dual
         point, -λ w of weights w with its loss for an offset, the solution is no worse
         than it.
 

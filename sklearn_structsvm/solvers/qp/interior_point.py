@@ -55,7 +55,7 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
     Q : ndarray of shape (n, n) or None
         Positive semidefinite; None is zero, a linear program.
     tol : float
-        Stop where the complementarity and the residuals are at most this.
+        Stop if the complementarity and the residuals are at most this.
 
     Returns
     -------
