@@ -118,7 +118,7 @@ def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
     sigmoid : (float, float)
         Its a and b.
     floor : float
-        As of `log_odds`.
+        As for `log_odds`.
 
     Returns
     -------

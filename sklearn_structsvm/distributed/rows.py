@@ -74,7 +74,7 @@ class RemoteRows(RemoteProblem):
     n_entries : int
         Of all chunks.
     **problem : dict
-        As of `RemoteProblem`.
+        As for `RemoteProblem`.
     """
 
     def __init__(self, *, class_weights, n_entries, **problem):

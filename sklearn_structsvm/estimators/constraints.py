@@ -1,4 +1,4 @@
-"""What parameters may be, by the groups that estimators share."""
+"""Valid values of parameters, in the groups that estimators share."""
 
 from numbers import Integral, Real
 

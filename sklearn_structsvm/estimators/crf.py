@@ -344,7 +344,7 @@ class CRFClassifier(ProbabilisticClassifier):
         return "lbfgs", LBFGSSteps(oracle, weights, lam, n_threads, squares=squares)
 
     def _resolved_solver(self, problem, state):
-        """What `solver` stands for; `state` is that of the previous fit, or None."""
+        """The solver that `solver` stands for; `state` is the previous fit's, or None."""
         if problem.is_remote:
             return "lbfgs"
         structure = problem.structure

@@ -1,4 +1,4 @@
-"""What estimators that choose C by cross-validation share: folds, scores, the choice."""
+"""Shared by estimators that choose C by cross-validation: folds, scores, the choice."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ CV_CONSTRAINTS = {
 
 @dataclass
 class FoldPath:
-    """What was found of a fold.
+    """The results of a fold.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class CrossValidatedMixin:
         return router.add(scorer=scorer, method_mapping=to_score)
 
     def _routed(self, sample_weight, params):
-        """What the splitter gets, and what the scorer gets."""
+        """Metadata for the splitter, and for the scorer."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **weights, **params)
@@ -369,7 +369,7 @@ def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, fo
 
 
 def _as_number(score):
-    """What a scorer returned as a float, as scikit-learn's searches read it."""
+    """The float that a scorer returned, as scikit-learn's searches read it."""
     with suppress(AttributeError, ValueError):
         score = score.item()
     if not isinstance(score, Real):

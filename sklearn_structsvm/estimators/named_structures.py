@@ -75,7 +75,7 @@ def holds_sequences(X):
 
 
 def infer_structure(X, y, classes):
-    """What structure="auto" stands for."""
+    """The structure that "auto" stands for."""
     if holds_sequences(X):
         return ChainStructure()
     kind = type_of_target(y, input_name="y")

@@ -1,4 +1,4 @@
-"""What parameters need of one another: one table, one check, one wording."""
+"""Parameters that need others: one table, one check, one wording."""
 
 from dataclasses import dataclass, field
 from inspect import signature

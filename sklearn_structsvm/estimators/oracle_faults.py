@@ -1,4 +1,4 @@
-"""What tells that an oracle, or a decoder of a user's structure, is wrong."""
+"""Signs that an oracle, or a decoder of a user's structure, is wrong."""
 
 import numpy as np
 

@@ -175,7 +175,7 @@ class LocalProblem:
         return self.structure.make_oracle(self.X, self.y)
 
     def make_iterate(self, lam, steps, rng=None, state=None):
-        """What steps move, from a state of the same examples; and what "auto" stands for.
+        """The iterate of `steps`, from a state of the same examples; what "auto" means.
 
         The steps of a pass are drawn elsewhere, without `rng`.
         """

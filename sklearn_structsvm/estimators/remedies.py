@@ -44,7 +44,7 @@ CUTTING_PLANES = "which solves the same problem by cutting planes"
 
 
 def convergence_message(estimator, problem, result, name, hint=""):
-    """What to tell of a result that is not within `tol`.
+    """The warning about a result that is not within `tol`.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def convergence_message(estimator, problem, result, name, hint=""):
 
 
 def cut_words(estimator, problem, *ways):
-    """What to do about paths and folds that were cut short."""
+    """Advice on paths and folds that were cut short."""
     return _advice(scaling_words(estimator, problem), ways)
 
 
@@ -143,7 +143,7 @@ def another_way(estimator, problem):
 
 
 def _slow_options(estimator):
-    """What to set to its default for faster steps."""
+    """The parameters to set to their defaults for faster steps, in words."""
     ways = []
     if estimator.step in ("fw", "pairwise", "away"):
         ways.append("step='auto'")
@@ -239,7 +239,7 @@ def _share_left(result, tol):
 
 
 def _in_all(result, more):
-    """What the limit that was met would have to be, to two digits."""
+    """The limit that would have been enough, to two digits."""
     if result.status == "max_iter":
         return _short((1.0 + more) * result.n_iter)
     return f"{_short((1.0 + more) * result.history['seconds'][-1])} s"
@@ -259,7 +259,7 @@ def _columns_of(problem):
 
 
 def _scaler(problem):
-    """What scales the features of the problem."""
+    """Name of the transformer that scales the features of the problem."""
     X = problem.X
     if problem.structure.flat:
         return "MaxAbsScaler" if sparse.issparse(X) else "StandardScaler"

@@ -69,7 +69,7 @@ class StructuredClassifier(
         return tags
 
     def _infer_structure(self, X, y, classes):
-        """What structure="auto" stands for."""
+        """The structure that "auto" stands for."""
         return infer_structure(X, y, classes)
 
     def _check_dask(self):

@@ -312,7 +312,7 @@ class SubLBFGSClassifier(BatchClassifier):
         return Method("subBFGS", solve, resolved=resolved)
 
     def _resolved_solver(self, problem):
-        """What `solver` stands for."""
+        """The solver that `solver` stands for."""
         lacks_start = self._lacks_dual_start(problem)
         if self.solver == "dual-hybrid" and lacks_start:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a fit keeps for the next one, and when the next one may start from it."""
+"""The state that a fit keeps, and when the next fit may start from it."""
 
 from dataclasses import dataclass
 from pickle import PicklingError

@@ -1,4 +1,4 @@
-"""What hinges of the whole sample share: a plane for each labeling, counts, orders."""
+"""Shared by hinges of the whole sample: a plane for each labeling, counts, orders."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What all solvers share: passes, checks of the gap, when to stop, the result."""
+"""Shared by all solvers: passes, checks of the gap, when to stop, the result."""
 
 from dataclasses import dataclass
 from time import perf_counter

@@ -310,7 +310,7 @@ class Structure(DocumentedMixin, BaseEstimator):
         return {}
 
     def _count_weights(self):
-        """What `n_weights_` should be."""
+        """The right value of `n_weights_`."""
         return self.n_weights_
 
     def weight_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:

@@ -393,7 +393,7 @@ def _check_strictness(example, ask, method):
 
 
 def picture(value):
-    """What a value holds, to tell later whether it was changed."""
+    """The content of a value, to tell later whether it was changed."""
     if sparse.issparse(value):
         names = ("data", "indices", "indptr", "row", "col")
         return [picture(getattr(value, name)) for name in names if hasattr(value, name)]

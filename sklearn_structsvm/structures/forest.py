@@ -1,4 +1,4 @@
-"""What chains and trees have in common: exact decoding, sums, labels that may not be."""
+"""Shared by chains and trees: exact decoding, sums, forbidden labels."""
 
 from collections.abc import Iterable
 from typing import Any, Literal, Self

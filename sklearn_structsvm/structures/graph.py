@@ -334,7 +334,7 @@ class GraphStructure(NodeStructure):
         )
 
     def _node_weights(self, y):
-        """What an error at each node adds to the loss."""
+        """Loss of an error at each node."""
         labels, weights = split_weights(y)
         weights = np.ones(len(labels)) if weights is None else weights
         total = weights.sum()

@@ -74,7 +74,7 @@ def rounded_labels(theta, tables, edges):
 
 
 def half_integral_point(decoded, T, edges):
-    """What a `GraphOracle` of two labels decoded, as a point of the local polytope.
+    """The labels that a `GraphOracle` decoded, as a point of the local polytope.
 
     The label 2 of one of the T nodes is half 0 and half 1. The flags of edges follow:
     whether the labels at both ends are equal if both are half.

@@ -1,4 +1,4 @@
-"""What structures with a label for each of several nodes have in common."""
+"""Shared by structures with a label for each of several nodes."""
 
 from collections.abc import Iterable
 from itertools import product

@@ -341,7 +341,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return np.append(mu, mu[self.pairs_].prod(axis=1))
 
     def _costs(self, truth):
-        """What each label costs if it is wrong, and the sign that flipping it has."""
+        """Cost of each label if it is wrong, and the sign of flipping it."""
         present = truth.astype(np.intp)
         return self.label_costs_[np.arange(self._k), present], 1.0 - 2.0 * present
 

@@ -425,7 +425,7 @@ class PictorialStructure(Structure):
         return float(costs.mean() if self.normalize_loss else costs.sum())
 
     def _costs(self, kind, y_true, y):
-        """What each part costs, in the operations of the oracle, to the last bit."""
+        """Cost of each part, with the operations of the oracle, to the last bit."""
         squares = ((y - y_true)[:, :2] ** 2).sum(axis=1)
         radius = self._radius(y_true)
         if kind == "missed":

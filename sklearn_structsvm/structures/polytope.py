@@ -106,7 +106,7 @@ class Polytope:
         return z
 
     def maximize_between(self, c, h, h0, g, g0, alpha=np.inf, beta=0.0):
-        """The same over β (h·z + h0) <= g·z + g0 <= α (h·z + h0).
+        """Maximize c·z over β (h·z + h0) <= g·z + g0 <= α (h·z + h0).
 
         Both rays belong to the set: one without them has points of larger and larger
         c·z, but none of the largest.

@@ -37,7 +37,7 @@ class CostLMO:
     Parameters
     ----------
     counted : {"probabilities", "labels"}
-        As of `PluginLMO`.
+        As for `PluginLMO`.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class CostLMO:
         return C, handle, float(np.vdot(L, C))
 
     def mixture_confusion(self, Ls, weights, counted=None):
-        """As of `PluginLMO`, of handles."""
+        """As for `PluginLMO`, of handles."""
         counted = counted or self.counted
         tensors = [self._count(self._predicted(L), counted) for L in Ls]
         return np.tensordot(weights, tensors, axes=1)

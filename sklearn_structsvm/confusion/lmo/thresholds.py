@@ -30,7 +30,7 @@ class ThresholdLMO(PluginLMO):
     exact : bool
         True.
     shape_, priors_
-        As of `PluginLMO`.
+        As for `PluginLMO`.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class ThresholdLMO(PluginLMO):
         Parameters
         ----------
         X : array-like of shape (n, 2)
-            As of `PluginLMO`.
+            As for `PluginLMO`.
         y : array-like of shape (n,)
             Labels 0 and 1.
         sample_weight : array-like of shape (n,) or None
@@ -67,7 +67,7 @@ class ThresholdLMO(PluginLMO):
         Raises
         ------
         ValueError
-            As of `PluginLMO`, and if there are not two classes.
+            As for `PluginLMO`, and if there are not two classes.
         """
         if np.ndim(X) != 2 or np.shape(X)[1] != 2:
             raise ValueError(

@@ -89,7 +89,7 @@ def _log(P, floor):
 
 
 def _parts(P, shares):
-    """What the rule of balanced costs predicts; a class without examples never."""
+    """Predictions of the rule of balanced costs; never a class without examples."""
     return np.argmax(P * balanced_gain(shares).astype(P.dtype, copy=False), axis=1)
 
 

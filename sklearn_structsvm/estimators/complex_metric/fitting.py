@@ -64,7 +64,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
     _shared: dict | None = None
 
     def _task(self, X, y, sample_weight, sensitive_features, costs):
-        """What is to be minimized over which examples, and their labels."""
+        """The metric to minimize, the examples, and their labels."""
         require_y(self, y)
         refuse_foreign(
             X=X, y=y, sample_weight=sample_weight, sensitive_features=sensitive_features,

@@ -114,7 +114,7 @@ class Choice:
         Of the rule, and of all rules of its kind.
     n_iter : int
     status : str
-        As of `SolverResult`.
+        As for `SolverResult`.
     sets : LabelSets or None
         Sets of these very rows that are better than the rule's, or as good.
     history : dict of ndarray or None
@@ -217,7 +217,7 @@ class LabelSigmoids:
     values : ndarray of shape (L, 2)
         a and b.
     floor : float
-        As of `log_odds`.
+        As for `log_odds`.
     """
 
     def __init__(self, values, floor):

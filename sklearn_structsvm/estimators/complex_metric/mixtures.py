@@ -66,7 +66,7 @@ class PluginMixture(RandomizedRule):
     correction : LabelCorrection or None
         That probabilities go through before.
     n_groups : int, default=1
-        As of `PluginLMO`: g > 1 if rules do not see the group, and probabilities are
+        As for `PluginLMO`: g > 1 if rules do not see the group, and probabilities are
         of pairs.
     """
 
@@ -99,7 +99,7 @@ class PluginMixture(RandomizedRule):
         return self.loss_matrices + prices[:, None, None, None] * means
 
     def _expected(self, t, probabilities, cells, costs):
-        """What each prediction costs by rule t, of examples with costs."""
+        """Cost of each prediction by rule t, for examples with costs."""
         P = probabilities.astype(np.float64, copy=False)
         own = np.einsum("ri,rij->rj", P, costs)
         return rule_costs(P, self.loss_matrices[t], cells, self.own_costs[0][t], own)
@@ -139,7 +139,7 @@ class PluginMixture(RandomizedRule):
         )
 
     def proba(self, probabilities, cells, n_threads=1, costs=None):
-        """As of `RandomizedRule`, in one pass over the rows if there are no costs."""
+        """As for `RandomizedRule`, in one pass over the rows if there are no costs."""
         if costs is not None:
             return super().proba(probabilities, cells, n_threads, costs)
         return mixture_proba(
@@ -190,7 +190,7 @@ class ClassifierMixture(RandomizedRule):
         return self.lmo.needs_cells
 
     def check(self, n_classes):
-        """As of `PluginMixture`."""
+        """As for `PluginMixture`."""
         check_floats("mixture_.weights", self.weights, len(self.classifiers))
         if self.n_classes != n_classes:
             raise ValueError(
@@ -199,7 +199,7 @@ class ClassifierMixture(RandomizedRule):
             )
 
     def codes(self, t, X, cells, costs=None, n_threads=1):
-        """What the LMO says that one of its classifiers predicts."""
+        """Predictions of one of the LMO's classifiers."""
         predicted = self.lmo.predict(self.classifiers[t], X, cells)
         name = f"What {type(self.lmo).__name__}.predict returns"
         return check_codes(predicted, len(cells), self.n_classes, name)

@@ -328,7 +328,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         return self
 
     def _find_rows(self, X, y, sample_weight, fit_params):
-        """What rules decide by: `LabelRows`, with their weights and labels."""
+        """The data that rules decide by: `LabelRows`, with weights and labels."""
         require_y(self, y)
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         check_sparse(X)

@@ -19,7 +19,7 @@ from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 
 
 def counted_as(confusion, n_classes, costs=None):
-    """What confusion="auto" stands for.
+    """The value that confusion="auto" stands for.
 
     Of two classes a rule is a threshold, which is found for the labels, unless it sees
     costs of the example as well.
@@ -31,7 +31,7 @@ def counted_as(confusion, n_classes, costs=None):
 
 
 def smoothed(counted, task):
-    """What "auto" counts in training: the labels smoothed, where rules are thresholds."""
+    """The value that "auto" stands for: smoothed labels, if rules are thresholds."""
     is_plain = task.costs is None and not task.finder.group_blind
     return "smoothed" if counted == "labels" and is_plain else counted
 
@@ -177,7 +177,7 @@ class ClassifierOracle:
         )
 
     def attributes(self, mixture):
-        """As of `PluginOracle`."""
+        """As for `PluginOracle`."""
         weights, handles, confusions = _sorted(mixture)
         classifiers = [classifier for _, classifier in handles]
         k = self.task.cells.n_classes
@@ -190,7 +190,7 @@ class ClassifierOracle:
         }
 
     def certificate(self, result, tol, max_iter, max_time):
-        """As of `PluginOracle`; an estimate, for an LMO that need not find the best."""
+        """As for `PluginOracle`; an estimate, for an LMO that need not find the best."""
         return result.dual_objective, result.gap, 0
 
 

@@ -1,4 +1,4 @@
-"""What classifiers over the probabilities of another one share."""
+"""Mixin of the classifiers over the probabilities of another one."""
 
 import copy
 

@@ -131,7 +131,7 @@ def _fitted(classifier, X, y, params):
 
 
 def _divided(params):
-    """What is for the classifier of labels, and what for that of groups."""
+    """Parameters for the classifier of labels, and for that of groups."""
     of_group = {
         name.removeprefix(PREFIX): value
         for name, value in params.items()

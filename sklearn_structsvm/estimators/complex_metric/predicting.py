@@ -150,7 +150,7 @@ class RandomizedClassifier(OverProbabilities):
         return tags
 
     def _routed(self, method, sensitive_features, costs, params):
-        """What of the metadata `predict_proba` of the classifier is to get."""
+        """The metadata for the classifier's `predict_proba`."""
         if not routes_metadata():
             if params and not self._is_plugin:
                 raise TypeError(
@@ -174,7 +174,7 @@ class RandomizedClassifier(OverProbabilities):
         )
 
     def _mixture_input(self, method, X, sensitive_features, costs, params):
-        """What the mixture decides by, the cell of each row, and its costs or None."""
+        """The data that the mixture decides by, the cells, and the costs or None."""
         check_is_fitted(self)
         refuse_foreign(X=X, sensitive_features=sensitive_features, costs=costs)
         check_sparse(X)

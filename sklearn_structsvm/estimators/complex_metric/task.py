@@ -89,7 +89,7 @@ class CellFinder:
 
 @dataclass
 class Task:
-    """What is to be minimized over which examples.
+    """The metric to minimize, and the examples.
 
     Attributes
     ----------

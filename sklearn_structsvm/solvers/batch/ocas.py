@@ -9,9 +9,8 @@ from sklearn_structsvm.solvers.batch._segment import direction_to, moved
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes
 
 # The next plane is taken at this share of the way from the best point to the bundle's
-# minimizer.
-# OCAS has 0.1; on a9a and letter, with λ of 1e-3 to 1e-5, this takes half to 0.8 of the
-# iterations to a gap of 1e-3, and half or twice of it is no better.
+# minimizer. OCAS has 0.1; on a9a and letter, with λ of 1e-3 to 1e-5, this takes half to
+# 0.8 of the iterations to a gap of 1e-3, and half or twice of it is no better.
 CUT_SHORT_AT = 0.01
 
 # The same for long planes, as those of text: 165 iterations against 352 on
@@ -109,7 +108,7 @@ class OcasSteps(CuttingPlaneSteps):
     ----------
     cut_at : float or None
         The plane is taken at (1 - cut_at) times the best point plus cut_at times the
-        minimizer. None: what is best for the length of planes.
+        minimizer. None: the best share for the length of planes.
     **known : as for `CuttingPlaneSteps`
         `scores` are those of the best point at any time.
     """

@@ -203,7 +203,7 @@ class OrthantSteps(RestartedSteps):
     Attributes
     ----------
     n_directions : int
-        As of `QuasiNewtonSteps`.
+        As for `QuasiNewtonSteps`.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class Limits:
 
 
 class Passes:
-    """What a pass of block ascent is; this one is the base of the three kinds.
+    """Base of the three kinds of passes of block ascent.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Passes:
         raise NotImplementedError
 
     def certify(self, tol, n_threads):
-        """What `History.note` takes, about the iterate."""
+        """Arguments of `History.note`, for the iterate."""
         raise NotImplementedError
 
     def is_stale(self):
@@ -103,9 +103,9 @@ def run_ascent(
     has_planes : bool
         Whether cutting planes may have turns, see `planes`.
     team : DistributedBlocks or None
-        What makes the passes, in place of this process or its threads.
+        Makes the passes, instead of this process or its threads.
     successor : LaterSteps or None
-        What may go on instead.
+        May go on instead, once ascent is slow.
 
     Returns
     -------

@@ -183,7 +183,7 @@ def run_bcfw(
         Return the weighted average of the iterates (`iterate` must keep it), unless the
         iterate itself gets within `tol`.
     team : DistributedBlocks or None
-        What makes the passes, in place of this process or its threads.
+        Makes the passes, instead of this process or its threads.
     rng : numpy.random.Generator
     **limits : as for `Limits`
         The gap is also checked when the block gaps as last seen sum to a tenth of the
@@ -351,7 +351,7 @@ def _make_cached_pass(iterate, blocks, rng, deadline):
 
 
 def certify(iterate, average=False, tol=0.0, n_threads=1):
-    """The same as `ascent.certify`, and the lowest gap of an example at w.
+    """Same as `ascent.certify`, and the lowest gap of an example at w.
 
     Parameters
     ----------

@@ -167,5 +167,5 @@ class Successor:
         """There is nothing else than weights."""
 
     def get_state(self):
-        """As of `MarginalAscent`, which starts from weights alone as well."""
+        """As for `MarginalAscent`, which starts from weights alone as well."""
         return {"weights": np.array(self.weights)}

@@ -160,7 +160,7 @@ class _WorkingSets:
         return self.iterate.loss - 0.5 * self.iterate.lam * w.dot(w)
 
     def learn(self, objective, is_best):
-        """What the oracle's answers at `weights` say of the objective there."""
+        """Objective at `weights`, by the oracle's answers there."""
         self.gap = objective - self.dual_objective
 
     def ask(self):
@@ -229,7 +229,7 @@ class _JointPlanes:
         return self.bundle.dual_objective
 
     def learn(self, objective, is_best):
-        """What the oracle's answers at `weights` say of the objective there."""
+        """Objective at `weights`, by the oracle's answers there."""
         if is_best:
             self.center, self.objective = self.weights, objective
         self.step = damped(self.step, is_best)

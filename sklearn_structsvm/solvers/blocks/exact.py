@@ -111,5 +111,5 @@ def _run(ascent, blocks, deadline):
 
 
 def certify(ascent, tol=0.0, n_threads=1):
-    """The same as `ascent.certify`, with the average of w over the sweeps."""
+    """Same as `ascent.certify`, with the average of w over the sweeps."""
     return block_ascent.certify(ascent, tol, n_threads, "primal")

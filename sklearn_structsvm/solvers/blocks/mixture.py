@@ -168,10 +168,10 @@ class PlaneMixture:
         return True
 
     def _mixture_in_box(self):
-        """The same if w is clipped: the program anew for each pattern of clipping.
+        """The best mixture if w is clipped: one program for each pattern of clipping.
 
         For given weights that are clipped, the dual value is that of planes without
-        them. Where its maximum has another pattern, the best point on the way to it is
+        them. If its maximum has another pattern, the best point on the way to it is
         the next one.
         """
         iterate, lam = self.iterate, self.iterate.lam
@@ -251,7 +251,7 @@ class _SearchedCuts:
 
 
 class _DampedCuts:
-    """The same of structures, and of rows elsewhere, a step from the best point."""
+    """Planes of structures, and of rows elsewhere, a step from the best point."""
 
     def __init__(self, iterate, n_threads, cached=False):
         self.iterate = iterate

@@ -196,7 +196,7 @@ class _Steps:
 
 @dataclass
 class _Breakpoints:
-    """What is noted at each breakpoint."""
+    """The record of each breakpoint."""
 
     rows: list = field(default_factory=list)
     coefs: list = field(default_factory=list)
@@ -336,7 +336,7 @@ def regularization_path(
 
 
 def default_kappa(sampling="auto", acceleration="auto", heuristic=False):
-    """What kappa=None means."""
+    """The value that kappa=None stands for."""
     if heuristic:
         return KAPPA_HEURISTIC
     accelerates = _may_accelerate(sampling, acceleration)

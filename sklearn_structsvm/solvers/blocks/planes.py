@@ -224,7 +224,7 @@ class Planes:
     # ---------------------------------------------------------------- certificates
 
     def check(self):
-        """What a check of `run_passes` returns, whoever has the turn."""
+        """The check of `run_passes`, whether blocks or planes have the turn."""
         self.is_back = False
         if not self.has_turn or self.n_planes == 0:
             row, *others = self.forecast.check()

@@ -167,12 +167,12 @@ def label_losses(coefficients, hits, predicted):
 
 
 def mean_loss(coefficients, sets):
-    """What `run_block_ascent` minimizes."""
+    """The objective of `run_block_ascent`."""
     return float(label_losses(coefficients, sets.hits, sets.predicted).mean())
 
 
 def slopes(coefficients, hits, predicted):
-    """What predicting a label for one more row gains: (L, 2), linear in its η."""
+    """Gain of predicting a label for one more row: (L, 2), linear in its η."""
     _, a1, a2, b0, b1, b2 = coefficients.T
     losses = label_losses(coefficients, hits, predicted)
     denominators = b0 + b1 * hits + b2 * predicted

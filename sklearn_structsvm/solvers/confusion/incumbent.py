@@ -1,4 +1,4 @@
-"""What a run has found so far: classifiers, the best mixture of them, a lower bound."""
+"""The state of a run: the classifiers found, the best mixture of them, a lower bound."""
 
 from time import perf_counter
 

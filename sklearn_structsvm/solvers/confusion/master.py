@@ -272,7 +272,8 @@ class Master:
             ends.append(np.full(len(pieces), low))
             start[n] = float((pieces @ start[:n]).max()) - low + 1.0
         if has_w:
-            values = self._constraint_rows()
+            # Of all linear constraints and cuts at the columns, (p, T).
+            values = np.concatenate([s.values() for s in (self.rows, *self.cuts)])
             block = np.zeros((len(values), size))
             block[:, :n], block[:, -1] = values, -1.0
             rows.append(block)
@@ -299,17 +300,13 @@ class Master:
         return 0.5 * (Q + Q.T)
 
     def _constraint_curvature(self, C):
-        """That of the convex constraints, as much as they press."""
+        """Curvature of the convex constraints, times their multipliers."""
         total = np.zeros((len(self.weights),) * 2)
         for cut in self.cuts:
             if cut.pressure > 0.0:
                 gradient = cut.source.gradient(C).ravel()
                 total += cut.pressure * self._curvature(C, gradient, cut.source)
         return _positive(total, known=True)
-
-    def _constraint_rows(self):
-        """Values of all linear constraints and cuts at the columns, (p, T)."""
-        return np.concatenate([self.rows.values(), *(c.values() for c in self.cuts)])
 
     def _minorant(self, pieces, multipliers, gap):
         C = self.columns.mix(self.weights)

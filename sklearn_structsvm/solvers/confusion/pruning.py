@@ -161,7 +161,7 @@ def fewest(problem, mixture):
 
 
 def sparsify(problem, mixture, *, tol):
-    """What to return: a mixture as good as this one, of few classifiers.
+    """A mixture as good as this one, of few classifiers.
 
     Those of next to no weight go, and the weights of the others are optimized again
     where the constraints want it.
