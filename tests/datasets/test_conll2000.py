@@ -51,7 +51,7 @@ def upstream(tmp_path, monkeypatch):
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     sums = {s: hashlib.sha256(t.encode()).hexdigest() for s, t in TEXTS.items()}
     remote = RemoteFile(path.name, path.as_uri(), digest)
-    monkeypatch.setattr(_conll2000, "UPSTREAM", remote)
+    monkeypatch.setattr(_conll2000, "CONLL2000_ARCHIVE", remote)
     monkeypatch.setattr(_conll2000, "TEXT_SHA256", sums)
     return path
 
@@ -247,8 +247,8 @@ def test_a_text_of_ones_own_gets_the_same_features_through_scikit_learn(
 def test_a_changed_text_is_refused_and_not_kept(upstream, tmp_path, monkeypatch):
     changed = archive_of(TEXTS | {"test": TEXTS["test"] + "x NN O\n\n"})
     upstream.write_bytes(changed)
-    remote = _conll2000.UPSTREAM._replace(sha256=hashlib.sha256(changed).hexdigest())
-    monkeypatch.setattr(_conll2000, "UPSTREAM", remote)
+    remote = _conll2000.CONLL2000_ARCHIVE._replace(sha256=hashlib.sha256(changed).hexdigest())
+    monkeypatch.setattr(_conll2000, "CONLL2000_ARCHIVE", remote)
     with pytest.raises(OSError, match=r"test\.txt has the SHA256 checksum"):
         fetch_conll2000(data_home=tmp_path)
     assert not (tmp_path / "conll2000" / "test.txt.gz").exists()

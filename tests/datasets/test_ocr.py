@@ -63,7 +63,7 @@ def upstream(words, tmp_path, monkeypatch):
     }
     content = path.read_bytes()
     remote = RemoteFile(path.name, path.as_uri(), hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(_ocr, "UPSTREAM", remote)
+    monkeypatch.setattr(_ocr, "OCR_ARCHIVE", remote)
     monkeypatch.setattr(_ocr, "CONTENT_SHA256", hashlib.sha256(flat).hexdigest())
     monkeypatch.setattr(_ocr, "_load_packaged", lambda name: order)
     return path
