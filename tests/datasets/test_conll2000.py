@@ -247,7 +247,9 @@ def test_a_text_of_ones_own_gets_the_same_features_through_scikit_learn(
 def test_a_changed_text_is_refused_and_not_kept(upstream, tmp_path, monkeypatch):
     changed = archive_of(TEXTS | {"test": TEXTS["test"] + "x NN O\n\n"})
     upstream.write_bytes(changed)
-    remote = _conll2000.CONLL2000_ARCHIVE._replace(sha256=hashlib.sha256(changed).hexdigest())
+    remote = _conll2000.CONLL2000_ARCHIVE._replace(
+        sha256=hashlib.sha256(changed).hexdigest()
+    )
     monkeypatch.setattr(_conll2000, "CONLL2000_ARCHIVE", remote)
     with pytest.raises(OSError, match=r"test\.txt has the SHA256 checksum"):
         fetch_conll2000(data_home=tmp_path)
