@@ -253,13 +253,17 @@ def example_weights(structure, X, y, sample_weight):
 
 
 def check_scale(estimator, problem, C=None):
-    """ValueError if squares of the features, or of the weights, overflow.
+    """ValueError if squares of the features, the bias or the weights overflow.
 
     `C` is the largest that is tried, if that is not the estimator's.
     """
     largest = problem.largest_feature()
     length = largest * sqrt(problem.structure.n_weights_)
     if length > MAX_NORM:
+        if largest == getattr(problem.structure, "bias_", 0.0):
+            raise ValueError(
+                f"intercept_scaling={largest:.3g} is too large: its square overflows."
+            )
         raise ValueError(
             f"X has features as large as {largest:.3g}, and their squares overflow. "
             "Scale them down, for example with sklearn.preprocessing.MaxAbsScaler."

@@ -287,6 +287,14 @@ def test_features_whose_squares_overflow_are_refused(cls, scale, layout):
         bcfw_path(rows, labels)
 
 
+@pytest.mark.parametrize("scaling", [1e160, 1e308])
+@for_each_structured
+def test_a_bias_whose_square_overflows_is_not_blamed_on_the_features(cls, scaling):
+    X, y = make_chains(12, random_state=new_seed(0))
+    with pytest.raises(ValueError, match="^intercept_scaling=.* is too large"):
+        cls(intercept_scaling=scaling).fit(np.concatenate(X), np.concatenate(y))
+
+
 @pytest.mark.parametrize("C", [1e160, 1e300])
 @for_each_structured
 def test_a_c_whose_weights_overflow_is_refused(cls, C):

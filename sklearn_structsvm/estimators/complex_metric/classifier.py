@@ -270,7 +270,9 @@ class ComplexMetricClassifier(TrainedMixture):
       error as well.
 
     A warning is issued if the mixture predicts a single class for all training examples.
-    A ``ConvergenceWarning`` is issued if `tol` is not reached.
+    A ``ConvergenceWarning`` is issued if a solver stops before it is done. If the metric
+    is neither convex nor a ratio, such as macro-F1, it may be done at a stationary point:
+    then `dual_gap_` bounds the distance from the optimum, and may exceed `tol`.
 
     References
     ----------
