@@ -22,6 +22,10 @@ cdef class FlatOracle(BlockOracle):
         double* delta) noexcept nogil
 
 
-cdef class MultilabelOracle(FlatOracle):
+cdef class IndicatorOracle(FlatOracle):
     cdef const signed char[:, ::1] Y
     cdef const double[:, ::1] costs
+
+
+cdef class MultilabelOracle(IndicatorOracle):
+    pass

@@ -282,6 +282,53 @@ cdef class MulticlassOracle(FlatOracle):
         return 0
 
 
+cdef class IndicatorOracle(FlatOracle):
+    """Labelings Y in {0, 1}^k, with a cost for each wrong label.
+
+    Parameters
+    ----------
+    features : Features
+    Y : ndarray of shape (n, k), dtype int8
+        Indicator.
+    costs : ndarray of shape (k, 2)
+        costs[c, truth]: what label c costs if it is wrong.
+    bias : float
+        The constant feature; 0 for none.
+    """
+
+    def __init__(self, Features features, const signed char[:, ::1] Y,
+                 const double[:, ::1] costs, double bias):
+        super().__init__(features, Y.shape[1], bias)
+        check_shape("Y", Y, self.n_blocks, self.k)
+        check_indices("Y", Y, 2)
+        check_shape("costs", costs, self.k, 2)
+        self.n_values = 2
+        self.Y = Y
+        self.costs = costs
+        self.max_labels = self.k
+
+    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            labels[c] = self.Y[i, c]
+        return 0
+
+    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
+        cdef Py_ssize_t c
+        cdef double cost = 0.0
+        for c in range(self.k):
+            if labels[c] != self.Y[i, c]:
+                cost += self.costs[c, self.Y[i, c]]
+        return cost
+
+    cdef void add_corner(
+            self, Py_ssize_t i, double coef, const int* labels,
+            double* delta) noexcept nogil:
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            delta[c] += coef * (labels[c] - self.Y[i, c])
+
+
 cdef Forest flips_of(Py_ssize_t k, const double* work) noexcept nogil:
     """k labels as nodes without edges, each to be flipped (1) or not (0)."""
     cdef Forest result
@@ -297,42 +344,21 @@ cdef Forest flips_of(Py_ssize_t k, const double* work) noexcept nogil:
     return result
 
 
-cdef class MultilabelOracle(FlatOracle):
-    """k independent labels, μ(Y) = Y in {0, 1}^k, a cost for each wrong one.
+cdef class MultilabelOracle(IndicatorOracle):
+    """k independent labels, μ(Y) = Y.
 
-    Parameters
-    ----------
-    features : Features
-    Y : ndarray of shape (n, k), dtype int8
-        Indicator.
-    costs : ndarray of shape (k, 2)
-        costs[c, truth]: what label c costs where it is wrong.
-    bias : float
-        The constant feature; 0 for none.
+    Parameters are those of `IndicatorOracle`.
     """
 
     def __init__(self, Features features, const signed char[:, ::1] Y,
                  const double[:, ::1] costs, double bias):
-        super().__init__(features, Y.shape[1], bias)
-        check_shape("Y", Y, self.n_blocks, self.k)
-        check_indices("Y", Y, 2)
-        check_shape("costs", costs, self.k, 2)
-        self.n_values = 2
-        self.Y = Y
-        self.costs = costs
-        self.max_labels = Y.shape[1]
+        super().__init__(features, Y, costs, bias)
         # work: θ, then for each label 0 and what it gains to flip it, 0 and its cost.
         self.work_size = 5 * self.k
         # Each label is looked at once to decide on it, and once to evaluate it.
         self.relative_cost = (CALL + 2 * self.k) / <double> (CALL + self.k)
         self.thread_safe = self.has_candidates = type(self) is MultilabelOracle
         self.has_sums = type(self) is MultilabelOracle
-
-    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
-        cdef Py_ssize_t c
-        for c in range(self.k):
-            labels[c] = self.Y[i, c]
-        return 0
 
     cdef int true_factors(
             self, Py_ssize_t i, double odds, double* factors) except -1 nogil:
@@ -368,13 +394,6 @@ cdef class MultilabelOracle(FlatOracle):
         for c in range(self.k):
             marginals[c] -= self.Y[i, c]
 
-    cdef void add_corner(
-            self, Py_ssize_t i, double coef, const int* labels,
-            double* delta) noexcept nogil:
-        cdef Py_ssize_t c
-        for c in range(self.k):
-            delta[c] += coef * (labels[c] - self.Y[i, c])
-
     cdef int max_oracle(
             self, Py_ssize_t i, double lam, double* work,
             int* labels, double* score, double* loss) except -1 nogil:
@@ -401,14 +420,6 @@ cdef class MultilabelOracle(FlatOracle):
         score[0] = total
         loss[0] = cost
         return 0
-
-    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
-        cdef Py_ssize_t c
-        cdef double cost = 0.0
-        for c in range(self.k):
-            if labels[c] != self.Y[i, c]:
-                cost += self.costs[c, self.Y[i, c]]
-        return cost
 
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane

@@ -1,8 +1,6 @@
-from sklearn_structsvm.structures._flat cimport FlatOracle
+from sklearn_structsvm.structures._flat cimport IndicatorOracle
 
 
-cdef class PairwiseOracle(FlatOracle):
-    cdef const signed char[:, ::1] Y
-    cdef const double[:, ::1] costs
+cdef class PairwiseOracle(IndicatorOracle):
     cdef const Py_ssize_t[:, ::1] pairs
     cdef Py_ssize_t n_pairs, pair_at

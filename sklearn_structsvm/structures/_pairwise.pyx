@@ -23,7 +23,7 @@ from libc.string cimport memset
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm._contract._oracle cimport (
     CALL, CHUNK, LANES, Plane, reserve_points, reserve_scratch)
-from sklearn_structsvm.structures._flat cimport FlatOracle
+from sklearn_structsvm.structures._flat cimport FlatOracle, IndicatorOracle
 
 
 cdef extern from "structures/_subsets.h" nogil:
@@ -44,36 +44,25 @@ cdef extern from "structures/_subsets.h" nogil:
 MAX_LABELS = MAX_SUBSET_LABELS
 
 
-cdef class PairwiseOracle(FlatOracle):
-    """Shared part: weights, marginals and losses; a subclass says what a labeling is.
+cdef class PairwiseOracle(IndicatorOracle):
+    """Shared part: weights and marginals; a subclass says what a labeling is.
 
     Weights are those of `FlatOracle`, then four for each pair (l, m): of the
     combinations (Y_l, Y_m) = 00, 01, 10, 11.
 
     Parameters
     ----------
-    features : Features
-    Y : ndarray of shape (n, k), dtype int8
-        Indicator.
-    costs : ndarray of shape (k, 2)
-        costs[c, truth]: what label c costs where it is wrong.
-    bias : float
-        The constant feature; 0 for none.
+    features, Y, costs, bias
+        As for `IndicatorOracle`.
     pairs : ndarray of shape (m, 2), dtype intp
     """
 
     def __init__(self, Features features, const signed char[:, ::1] Y,
                  const double[:, ::1] costs, double bias,
                  const Py_ssize_t[:, ::1] pairs):
-        super().__init__(features, Y.shape[1], bias)
-        check_shape("Y", Y, self.n_blocks, self.k)
-        check_indices("Y", Y, 2)
-        check_shape("costs", costs, self.k, 2)
+        super().__init__(features, Y, costs, bias)
         check_shape("pairs", pairs, pairs.shape[0], 2)
         check_indices("pairs", pairs, self.k)
-        self.n_values = 2
-        self.Y = Y
-        self.costs = costs
         self.pairs = pairs
         self.n_pairs = pairs.shape[0]
         self.pair_at = self.n_weights
@@ -184,7 +173,6 @@ cdef class EnumerationOracle(PairwiseOracle):
         super().__init__(features, Y, costs, bias, pairs)
         cdef Py_ssize_t k = _check(self.k)
         cdef double evaluation, search
-        self.max_labels = k
         self.unit = costs[0, 0]
         self.equal_costs = bool((np.asarray(costs) == self.unit).all())
         self.single_at = k + self.n_pairs
@@ -202,10 +190,6 @@ cdef class EnumerationOracle(PairwiseOracle):
             search += CALL * k + 3.0 * (1 << k) / LANES
         self.relative_cost = (search + evaluation) / evaluation
         self.thread_safe = self.has_candidates = type(self) is EnumerationOracle
-
-    cdef int true_labels(self, Py_ssize_t i, int* labels) except -1 nogil:
-        self._read_flips(i, 0, labels)
-        return 0
 
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
@@ -310,14 +294,6 @@ cdef class EnumerationOracle(PairwiseOracle):
         loss[0] = self.loss(i, labels)
         return 0
 
-    cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
-        cdef Py_ssize_t j
-        cdef double total = 0.0
-        for j in range(self.k):
-            if labels[j] != self.Y[i, j]:
-                total += self.costs[j, self.Y[i, j]]
-        return total
-
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane
             ) except -1 nogil:
@@ -346,10 +322,9 @@ cdef class EnumerationOracle(PairwiseOracle):
     cdef void add_corner(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
-        cdef Py_ssize_t e, j, left, right
+        cdef Py_ssize_t e, left, right
         cdef const signed char* truth = &self.Y[i, 0]
-        for j in range(self.k):
-            delta[j] += coef * (labels[j] - truth[j])
+        IndicatorOracle.add_corner(self, i, coef, labels, delta)
         for e in range(self.n_pairs):
             left, right = self.pairs[e, 0], self.pairs[e, 1]
             delta[self.k + e] += coef * (
