@@ -26,7 +26,7 @@ The solver calls, for block i and weights w:
 ``mark``         pages[j // PAGE] = 1 for the coordinates j that Δ touches, or for all
 ``release``      the solver will not name this labeling again
 
-and, where it `has_marginals`,
+and, if it `has_marginals`,
 
 ``soft_oracle``  ν_i = Σ_y P(y) (μ(y) - μ(y_i)) for P(y) in proportion to
                  exp(H(y) / temperature), with H what `max_oracle` maximizes; the soft
@@ -43,19 +43,19 @@ and g = L_i(y):
 
 ``loss``         L_i(y)
 ``candidates``   a few labelings, as points of the plane, one of which has the largest
-                 h g of all; where `has_candidates`
+                 h g of all; if `has_candidates`
 ``candidate``    the labeling of one of these points
-``constrained_oracle``  argmax h + lam g over β h < g <= α h, false where there is none;
-                 where `has_constrained`
+``constrained_oracle``  argmax h + lam g over β h < g <= α h, false if there is none;
+                 if `has_constrained`
 
-and conditional random fields (see `solvers.blocks.crf`), where `has_sums`: α_i(y) is then
+and conditional random fields (see `solvers.blocks.crf`), if `has_sums`: α_i(y) is then
 proportional to exp ⟨η_i, μ(y)⟩, with log factors η_i of the shape of θ_i, which the
 caller keeps in `n_factors(i)` doubles:
 
 ``true_factors``  η of a distribution in which the labels of y_i have these log odds
 ``log_sum``      log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩
 ``tilt``         with η' = η + gamma (θ_i - η), the direction Δ = ν' - ν_i from the
-                 marginals at hand to those of η', its squared norm where it is wanted,
+                 current marginals to those of η', its squared norm if it is wanted,
                  the slope ⟨θ_i - η, Δ⟩ and the entropy of the distribution of η'
 
 `work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
@@ -124,7 +124,7 @@ cdef class BlockOracle:
     n_scores : int
         Doubles at the front of `work` that hold all scores once `potentials` has put
         them there, and zeros: they are then looked at for NaN, and the weights are not.
-        0 where the weights are to be.
+        0 if the weights are to be.
     relative_cost : float
         Operations of one call of `max_oracle` for each one of an `evaluate`, by which
         solvers choose steps and caches; counted from the sizes of the problem and never
@@ -140,9 +140,9 @@ cdef class BlockOracle:
 
     Notes
     -----
-    The last four are what a class claims of its own methods. Those of the package claim
-    it for themselves and not for their subclasses, whose methods they do not know: a
-    subclass says in its `__init__`, after that of its parent, what is true of it.
+    With the last four, a class describes its own methods. Classes of the package do not
+    describe their subclasses, whose methods they do not know: a subclass sets these in
+    its `__init__`, after the `__init__` of its parent.
     """
 
     def __cinit__(self):
@@ -324,9 +324,9 @@ cdef class BlockOracle:
         return result
 
     def log_loss(self, weights, w, int n_threads=1):
-        """Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ and its gradient, where `has_sums`.
+        """Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ and its gradient, if `has_sums`.
 
-        The dual state is to be as new: what is summed up is the change of the marginals.
+        The dual state must be as new: it sums up the change of the marginals.
 
         Parameters
         ----------
@@ -378,7 +378,7 @@ cdef class BlockOracle:
         missing(self, "get_blocks")
 
     def set_blocks(self, blocks):
-        """Restore what `get_blocks` returned; ValueError where it does not fit."""
+        """Restore what `get_blocks` returned; ValueError if it does not fit."""
         missing(self, "set_blocks")
 
     def scale_blocks(self, double rho):
@@ -390,7 +390,7 @@ cdef class BlockOracle:
         return np.asarray(labels).copy()
 
     def labeling_from_object(self, Py_ssize_t i, saved):
-        """Inverse of `labeling_to_object`; ValueError where it is no labeling."""
+        """Inverse of `labeling_to_object`; ValueError if it is no labeling."""
         name = f"labeling of example {i}"
         labels = np.asarray(saved)
         check_shape(name, labels, self.n_labels(i))

@@ -1,5 +1,5 @@
 /* The inner loops that no BLAS routine does, compiled for several widths of
- * vector unit where the compiler and the C library can choose between them when the
+ * vector unit if the compiler and the C library can choose between them when the
  * program starts. Everywhere else they are plain loops. */
 #ifndef SKLEARN_STRUCTSVM_VECTOR_H
 #define SKLEARN_STRUCTSVM_VECTOR_H
@@ -111,7 +111,7 @@ static void vector_raise_by_columns(ptrdiff_t n, ptrdiff_t k, const double *x,
 #define GATHER_BLOCK 16
 
 /* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c] for c < width, which is
- * known where this is compiled into a caller: the sums then stay in registers. */
+ * known if this is compiled into a caller: the sums then stay in registers. */
 static ALWAYS_INLINE void gather_block(ptrdiff_t count, ptrdiff_t available,
                                        const double *values, const int *indices,
                                        const double *weights, ptrdiff_t k,
@@ -134,7 +134,7 @@ static ALWAYS_INLINE void gather_block(ptrdiff_t count, ptrdiff_t available,
 }
 
 /* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c]; `available` entries of
- * `indices` may be read, those after `count` being what the next calls want. Blocks of one
+ * `indices` may be read, the ones after `count` for the next calls. Blocks of one
  * width cover the columns, the last of them some columns once more. */
 FOR_EACH_WIDTH
 static void vector_gather(ptrdiff_t count, ptrdiff_t available, const double *values,

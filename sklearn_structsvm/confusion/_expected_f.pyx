@@ -7,7 +7,7 @@ cdef Py_ssize_t _best_size(
     """How many of the most probable labels have the largest expected F, or just `only`.
 
     p falls. f[s] is how probable it is that s of the m labels are there, g[s] the
-    expectation of how many of the first `size` are there, where s are: with size k
+    expectation of how many of the first `size` are there, if s are: with size k
 
         E F = Σ_s g[s] (1 + β²) / (β² s + k).
 

@@ -34,7 +34,7 @@ cdef extern from "risks/_scan_binary.h" nogil:
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
 cdef double SLOPE_ROUNDING = 8.0 * 2.220446049250313e-16
 
-# The bracket comes from this many examples, where there are at least that many times
+# The bracket comes from this many examples, if there are at least that many times
 # more, and holds the minimum unless the sample's slopes err by more than this many times
 # their standard error.
 cdef Py_ssize_t SAMPLE = 1024
@@ -46,8 +46,8 @@ cdef double STANDARD_ERRORS = 3.0
 cdef int MAX_BRACKETS = 4
 cdef double BRACKET_GROWTH = 4.0
 
-# What a block of examples adds up to: derivatives at both ends, their sizes, and the
-# derivatives of those whose breakpoint is not between the ends.
+# Sums over a block of examples: derivatives at both ends, their sizes, and the
+# derivatives of the ones whose breakpoint is not between the ends.
 cdef enum:
     N_SUMS = 5
 

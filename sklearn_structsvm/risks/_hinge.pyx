@@ -52,7 +52,7 @@ cdef class Hinge:
     cpdef double quick_step(
             self, const double[:, ::1] Z, const double[:, ::1] along, double slope,
             double curvature, double largest, int n_threads) except? -1.0:
-        """The step of an exact line search, or NaN where a longer search is needed."""
+        """The step of an exact line search, or NaN if a longer search is needed."""
         return NAN
 
     cdef Py_ssize_t work_size(self) noexcept nogil:

@@ -1,8 +1,8 @@
-"""The hinges: what their lines are, given scores Z and a direction's scores.
+"""The lines of the hinges, given scores Z and a direction's scores.
 
-Each is written twice: for many examples at once as vector code (`_scan.h`), which is
-what a solver's iterations cost, and as a list of lines for the segmentation of the few
-examples that a line search leaves open.
+Each hinge is written twice: as vector code for many examples at once (`_scan.h`), in
+which solvers spend most of their time, and as a list of lines, for the segmentation of
+the few examples that a line search leaves open.
 """
 import numpy as np
 
@@ -122,8 +122,8 @@ cdef class MulticlassLines(Hinge):
 cdef class SeparableLines(Hinge):
     """max(0, margin + max of absent labels' z - min of present labels' z).
 
-    The maximum over pairs is that of each side by itself, so that an example costs O(k).
-    One that lacks either side has no loss.
+    The maximum over pairs is the maximum of each side by itself, so that an example costs
+    O(k). One that lacks either side has no loss.
     """
 
     cdef const signed char[:, ::1] present

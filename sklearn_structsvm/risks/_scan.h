@@ -1,5 +1,5 @@
 /* One pass over the scores of many examples, LANES of them side by side, compiled for
- * several widths of vector unit where `_vector.h` can choose between them. Rows of
+ * several widths of vector unit if `_vector.h` can choose between them. Rows of
  * scores are contiguous by example (n x k), so a step of the inner loops reads the same
  * label of LANES rows; from there on, all is vector arithmetic without reductions. */
 #ifndef SKLEARN_STRUCTSVM_SCAN_H
@@ -42,8 +42,8 @@ struct slopes {
     double *left[2], *right[2];
 };
 
-/* What a label c costs an example whose truth is t: the same for all, as listed, or as
- * listed and rescaling the slack. Inner loops are compiled for each. */
+/* The cost of a label c for an example whose truth is t: the same for all, as listed, or
+ * as listed and rescaling the slack. Inner loops are compiled for each. */
 enum costs { UNIFORM, LISTED, RESCALED };
 
 /* LANES rows of scores, and of a direction's: those of `row`, and then the next ones. */
@@ -67,7 +67,7 @@ INLINE void add_row(struct tile *tile, int l, ptrdiff_t i, ptrdiff_t next, ptrdi
     tile->truth[l] = (double)t;
 }
 
-/* Cost of label c, score less that of the truth, and the same of the direction's. */
+/* Cost of label c, its score less the truth's, and likewise for the direction. */
 INLINE void read_column(const struct tile *tile, ptrdiff_t c, const enum costs kind,
                         double margin, double *cost, double *rise, double *slope)
 {

@@ -9,7 +9,7 @@
 /* Examples of a block at most. */
 #define MAX_BLOCK 256
 
-/* Left and right derivative of max(0, value) where the value has this slope. */
+/* Left and right derivative of max(0, value) if the value has this slope. */
 #define HINGE_SLOPES(value, slope, left, right)                                       \
     do {                                                                              \
         const double least_ = slope < 0.0 ? slope : 0.0;                              \
@@ -36,7 +36,7 @@ static void binary_slopes(ptrdiff_t count, const ptrdiff_t *rows, const double *
     }
 }
 
-/* The same where the examples are those from `begin` on: nothing is gathered. */
+/* Same as above for the examples from `begin` on: nothing is gathered. */
 FOR_EACH_WIDTH
 static void binary_slopes_range(ptrdiff_t begin, ptrdiff_t count, const double *Z,
                                 const double *A, const double *signs,
@@ -82,8 +82,8 @@ INLINE double sum_of(ptrdiff_t count, const double *terms)
     return total;
 }
 
-/* B = -p y where the loss is positive, and where it is tied with zero (A given) if it
- * rises along A; returns the sum of p cost over these. At most MAX_BLOCK examples. */
+/* B = -p y if the loss is positive, or (given A) if it is zero and rises along A, and 0
+ * otherwise; returns the sum of p cost over these. At most MAX_BLOCK examples. */
 FOR_EACH_WIDTH
 static double binary_worst(ptrdiff_t count, const double *Z, const double *A,
                            const double *signs, const double *costs, const double *p,

@@ -63,7 +63,7 @@ cdef Py_ssize_t segment_row(
         if a[p] > a[top] and (
                 end_top == INFINITY or b[p] + upper * a[p] >= end_top):
             height = b[p] + lower * a[p]
-            # What is no number would be in no order.
+            # NaN would have no place in the order.
             lines[m].height = -INFINITY if isnan(height) else height
             lines[m].slope, lines[m].place = a[p], p
             m += 1
@@ -101,9 +101,9 @@ cdef double select_step(
     """Zero of a piecewise linear function that rises, in time linear in m.
 
     The function is slope + curvature * η + the sum of the jumps at etas <= η, negative
-    at `lower`; it is taken to be non-negative at `upper`. What is returned is the first
-    point where it is >= -tol, or where it would be, on the piece before a jump. Both
-    arrays are permuted.
+    at `lower`; it is taken to be non-negative at `upper`. The result is the first
+    point at which it is >= -tol, or would be, on the piece before a jump. Both arrays are
+    permuted.
     """
     cdef Py_ssize_t start = 0, stop = m, less, equal, j
     cdef double pivot, below, here, x, y, z

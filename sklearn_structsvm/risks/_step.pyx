@@ -16,7 +16,7 @@ cdef double SLOPE_ROUNDING = 8.0 * 2.220446049250313e-16
 # segments costs less.
 cdef Py_ssize_t FEW_EXAMPLES = 128
 
-# What is left after this many scans is cut into segments, however much it is.
+# Examples left after this many scans are cut into segments, however many they are.
 cdef int MAX_SCANS = 32
 
 # A scan that finds the minimum beyond it is followed by a longer one, within these
@@ -29,7 +29,7 @@ cdef double SPREAD = 1.5
 # the derivative's secant is zero, this part of the bracket away from it.
 cdef double NARROWING = 0.1
 
-# A first guess comes from this many examples, where there are at least that many times
+# A first guess comes from this many examples, if there are at least that many times
 # more, and holds the minimum unless the sample's slopes err by more than this many times
 # their standard error.
 cdef Py_ssize_t SAMPLE = 512
@@ -304,7 +304,7 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
     Returns
     -------
     float
-        `largest` where the minimum is not before it.
+        `largest` if the minimum is not before it.
     """
     cdef double first, second
     cdef LineSearch search

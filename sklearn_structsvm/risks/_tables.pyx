@@ -6,7 +6,7 @@ f(o, i) + outer[o] + inner[i] is maximized over o = 0, ..., p and i = 0, ..., q,
 
 is concave in i, and inner[i] is a sum of steps that do not increase. So for each o a
 walk uphill finds the best i, and it starts from the one of o - 1: all walks together take
-O(p + q) steps where the best i turns round but a few times, as for the F-measure.
+O(p + q) steps if the best i turns round but a few times, as for the F-measure.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ cdef inline double ratio_at(Ratio* f, Py_ssize_t o, Py_ssize_t i) noexcept nogil
 cdef inline double gain(
     Ratio* f, Py_ssize_t o, Py_ssize_t i, const double* steps
 ) noexcept nogil:
-    """What one more i adds, without the difference of two close values of f."""
+    """The gain of one more i, without the difference of two close values of f."""
     cdef double N = f.n0 + f.n1 * o + f.n2 * i
     cdef double D = f.d0 + f.d1 * o + f.d2 * i
     return (f.n2 * D - f.d2 * N) / (D * (D + f.d2)) + steps[i]
@@ -94,7 +94,7 @@ def best_table(
         for o in range(p + 1):
             if values[o] < least:
                 continue
-            # What is tied at this o lies side by side.
+            # The ties at this o lie side by side.
             j = best_i[o]
             while j < q and ratio_at(&f, o, j + 1) + outer[o] + inner[j + 1] >= least:
                 j += 1

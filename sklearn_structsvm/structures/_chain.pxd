@@ -10,11 +10,11 @@ cdef class ChainOracle(BlockOracle):
     cdef const double[:, ::1] costs
     cdef Py_ssize_t k
     cdef bint has_bias, has_first, has_last, has_transition, normalize
-    # Where the parts stand in w (meaningful where present) and in `work`.
+    # Places of the parts in w (if they are present) and in `work`.
     cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, soft_at, sums_at
     # Whether `forest` has its pairs the other way around than the weights have them.
     cdef bint is_flipped
-    # Where the parts stand in a direction: nodes at 0, then these.
+    # Places of the parts in a direction: nodes at 0, then these.
     cdef Py_ssize_t edges_at, sum_at, product_at, outer_at
     cdef const double[::1] grams
     cdef const Py_ssize_t[::1] gram_at

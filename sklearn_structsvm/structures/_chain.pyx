@@ -83,7 +83,7 @@ cdef class ChainOracle(BlockOracle):
     Parameters
     ----------
     features : Features
-        Rows of all positions of all chains; no columns where there is no
+        Rows of all positions of all chains; no columns if there is no
         emission.
     offsets : ndarray of shape (n + 1,), dtype intp
         Chain i is rows offsets[i]:offsets[i + 1]; none is empty.

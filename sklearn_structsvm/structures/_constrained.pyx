@@ -1,7 +1,7 @@
 """Kernels of the constrained λ-oracle's branch and bound, see `constrained`.
 
 Chains, forests and suffix scores are those of `_decodings`: y_{t-1} reads y_parent(t)
-where parents are given.
+if parents are given.
 """
 import numpy as np
 
@@ -89,7 +89,7 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
     labels : ndarray of shape (T,), intc
     start : int
     nodes, suffixes : ndarray of shape (J, T, K), float64
-        Node potentials of J scores, and what `suffix_scores` gave for each.
+        Node potentials of J scores, and the `suffix_scores` of each.
     edges : ndarray of shape (J, K, K), float64, or None
         Transitions of the J scores.
     parents : ndarray of shape (T,), intp, or None
@@ -98,9 +98,9 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
     Returns
     -------
     following : ndarray of shape (T,), intc
-        The first label of part t at position t; -1 where part t is empty.
+        The first label of part t at position t; -1 if part t is empty.
     highest : ndarray of shape (J, T), float64
-        The maximum of each score over part t; -inf where it is empty.
+        The maximum of each score over part t; -inf if it is empty.
 
     Examples
     --------

@@ -12,12 +12,12 @@ anchor,
     scores[q] - cost(q - p') = g[q] + 2 square p' q + (a term of p' alone),
     g[q] = scores[q] - linear q - square q²,
 
-the maximum of linear functions of p'. They are the highest somewhere just where (q,
+the maximum of linear functions of p'. One of them is the highest somewhere just if (q,
 g[q]) is a corner of the upper hull of all these points, which is known after one look
 at each of them, and the corner moves along the hull as p' grows. Felzenszwalb and
-Huttenlocher keep where two parabolas meet, for which `square` must be positive; the
-hull is the same whatever the sign. So the transform is exact for costs that are not
-convex as well: where `square` is negative the corner moves the other way, and where it
+Huttenlocher store the points at which two parabolas meet, for which `square` must be
+positive; the hull is the same whatever the sign. So the transform is exact for costs that
+are not convex as well: if `square` is negative the corner moves the other way, and if it
 is zero, not at all.
 
 A processor guesses at each turn whether the corner moves, and is often wrong. On grids

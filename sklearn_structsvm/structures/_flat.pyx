@@ -2,8 +2,8 @@
 
 The potentials of an example are θ = Wᵀx + bias · b, one for each class or label;
 its joint feature is x ⊗ μ(y) (and bias · μ(y) for the intercepts b, which are
-the last row of W). So the squared norm of a direction is that of x, known once,
-times that of Δμ, and no vector as long as w is formed.
+the last row of W). So the squared norm of a direction is ‖x‖², known once, times ‖Δμ‖²,
+and no vector as long as w is formed.
 """
 import numpy as np
 

@@ -2,24 +2,23 @@
 cdef struct Forest:
     Py_ssize_t n
     Py_ssize_t k
-    # Of each node: its parent, or -1. NULL for a chain, where it is the next node.
+    # Of each node: its parent, or -1. NULL for a chain, whose parents are the next nodes.
     const Py_ssize_t* parent
     # Scores of the labels, n x k.
     const double* theta
-    # True labels; NULL where they are 0.
+    # True labels; NULL if they are 0.
     const int* truth
     # Each node's costs of its labels, n x k, or costs[truth, label], k x k.
     const double* costs
     bint own_costs
     # Scores of the pairs of labels of a child and its parent, the child's first; NULL
-    # where there are none. So many further stand those of the next node; 0 where all
-    # are alike.
+    # if there are none. The next node's are `edge_stride` further on; 0 if all are alike.
     const double* edge
     Py_ssize_t edge_stride
 
 
 cdef inline Py_ssize_t parent_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
-    """The parent; n, the root above all roots, where v is a root."""
+    """The parent; n, the root above all roots, if v is a root."""
     if forest.edge == NULL:
         return forest.n
     if forest.parent == NULL:

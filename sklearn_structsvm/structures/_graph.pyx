@@ -9,10 +9,10 @@ the labels (a, b) of an edge's two ends, if any, is said by a table, so that Pot
 symmetric and directed tables are one. Marginals of a block are those of its nodes, and
 Σ_e z_e ⊗ μ_e of its edges, of the length of their weights.
 
-*Forests* are decoded by max-sum from the leaves to the roots, and where all graphs are
+*Forests* are decoded by max-sum from the leaves to the roots, and if all graphs are
 forests, slack rescaling has their Pareto fronts (see _pareto.pyx). *Other graphs of two
 labels* are decoded over the local polytope by roof duality (see _qpbo.pyx), which is
-exact where pairs attract. Its labelings may be half one label and half the other: then
+exact if pairs attract. Its labelings may be half one label and half the other: then
 the third value, HALF, stands for it, and an edge between two such nodes has both labels
 equal, or both different, by a flag. The flags follow the labels of the nodes.
 
@@ -75,13 +75,13 @@ cdef class GraphOracle(ChainOracle):
     Parameters
     ----------
     features : Features
-        Rows of all nodes of all graphs; no columns where there is no emission.
+        Rows of all nodes of all graphs; no columns if there is no emission.
     offsets : ndarray of shape (n + 1,), dtype intp
         The nodes of graph i are rows offsets[i]:offsets[i + 1]; none is empty.
     edge_features : Features
-        Rows of all edges of all graphs; none where there is no transition.
+        Rows of all edges of all graphs; none if there is no transition.
     edge_offsets : ndarray of shape (n + 1,), dtype intp
-        As `offsets`, of the edges.
+        Same as `offsets`, for the edges.
     edges : ndarray of shape (edge_offsets[n], 2), dtype intc
         The two ends, counted from the graph's first node.
     parents : list of n ndarrays or None
@@ -93,7 +93,7 @@ cdef class GraphOracle(ChainOracle):
     costs : ndarray of shape (k, k)
         costs[truth, label], zero on the diagonal.
     node_weights : ndarray of shape (offsets[n],)
-        What the cost of each node is multiplied by.
+        Factors of the costs of the nodes.
     pair_of : ndarray of shape (k, k), dtype intc
         The weight of the labels of an edge's first and second end; -1 for none.
     bias : bool
@@ -111,14 +111,14 @@ cdef class GraphOracle(ChainOracle):
     cdef const int[:, ::1] pair_of
     cdef bint relaxed, expands
     cdef Py_ssize_t n_pairs, n_sums
-    # Of all nodes, what stands in `parents`, and where the parent stands there; and how
-    # a graph is decoded.
+    # The rows of `parents`, for all nodes; the place of each parent among these; and how
+    # each graph is decoded.
     cdef int[::1] order, parent, parent_edge
     cdef Py_ssize_t[::1] parent_place
     cdef const signed char[::1] kind
     # The slots of all nodes: see `Graph`.
     cdef int[::1] first, other, reverse, pair
-    # Where the parts stand in w, in `work` and in a direction.
+    # Places of the parts in w, in `work` and in a direction.
     cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at, cut_at
     cdef Py_ssize_t forest_at
     cdef Py_ssize_t sums_at, delta_at
@@ -494,7 +494,7 @@ cdef class GraphOracle(ChainOracle):
         cdef double score = total_score(&scored, truth)
         if self.relaxed and score > total_score(&scored, labels):
             memcpy(labels, truth, self.n_nodes(i) * sizeof(int))
-        # What is looked for is to be above the true labeling.
+        # Bounds are differences from the true labeling, as scores are.
         work[self.bound_at] = bound - score
 
     # ---------------------------------------------------------------- marginals

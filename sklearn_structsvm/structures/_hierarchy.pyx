@@ -1,20 +1,20 @@
 """Oracle of a forest whose leaves are labels: messages from the leaves to the roots.
 
-A node is on where one of the leaves below it is, and μ(Y) says which nodes are, so
-that a node that is on has a child that is on. All is counted against the empty
-labeling: with θ_n the score of a node, and for a leaf λ times what it adds to the
-loss, d_n is the best value of the subtree of n where n is on,
+A node is on if one of the leaves below it is, so that an inner node that is on has a
+child that is on; μ(Y) marks the nodes that are on. Values are differences from the empty
+labeling: with θ_n the score of a node, plus λ times its change of the loss for a leaf,
+d_n is the best value of the subtree of n if n is on,
 
-    d_n = θ_n + Σ_c max(d_c, 0),    or θ_n + max_c d_c where no d_c > 0,
+    d_n = θ_n + Σ_c max(d_c, 0),    or θ_n + max_c d_c if no d_c > 0,
 
 over the children c.
 
-For `candidates` there is a front in the place of that maximum: those of the labelings
-of a subtree to which none is superior in both score and loss, and whose margin
-h = one + score and loss g can still be part of a maximizer of h g. They cannot where
-the rest of the forest leaves h < 0. Where that keeps many, it is said more sharply: h g
-<= K² / (4 λ) for the largest K = h + λ g that the rest admits (Choi, Meshi and Srebro
-2016, Lemma 5), and a labeling is known whose h g is larger.
+For `candidates` a front takes the place of that maximum: the labelings of a subtree that
+no other exceeds in both score and loss, and that can still be part of a maximizer of h g,
+with the margin h = one + score and the loss g. They cannot if the rest of the forest
+leaves h < 0. If this test keeps many, a sharper one drops more: h g <= K² / (4 λ) for the
+largest K = h + λ g that the rest admits (Choi, Meshi and Srebro 2016, Lemma 5), and
+labelings go whose bound is below the h g of a known one.
 """
 import numpy as np
 
@@ -32,15 +32,15 @@ from sklearn_structsvm.structures._flat cimport MultilabelOracle
 cdef double ROUNDING = 1e-12
 # Entries for each node of the forest beyond which a λ is worth its search.
 cdef Py_ssize_t FEW = 8
-# Steps of that search, which ends where K² / (4 λ) is so close to a known h g.
+# Steps of that search, which ends once K² / (4 λ) is this close to a known h g.
 cdef int MAX_STEPS = 10
 cdef double TIGHT = 1.01
 # Where the fronts give up: 128 MB.
 cdef Py_ssize_t MAX_ENTRIES = 1 << 22
 
 
-# A labeling of some children's subtrees: `part`, of the last of them, and `prev`, of
-# those before, are entries as well; 0 where all is off.
+# A labeling of some children's subtrees: `part`, for the last of them, and `prev`, for
+# the ones before, are entries as well; 0 if all is off.
 cdef struct Entry:
     double score
     double loss
@@ -63,7 +63,7 @@ cdef struct Arena:
 cdef inline Py_ssize_t push(
         const Arena* arena, Py_ssize_t start, Py_ssize_t stop, const Entry* entry
         ) noexcept nogil:
-    """Add to a front, losses falling, what is not inferior; its new end."""
+    """Add an entry to a front, losses falling, unless it is inferior; the new end."""
     cdef Entry* entries = arena.entries
     if entry.score + arena.lam * entry.loss < arena.floor:
         return stop
@@ -103,7 +103,7 @@ cdef Py_ssize_t merge(
 
 
 cdef bint reserve(Plane* plane, Arena* arena, Py_ssize_t n_entries) except -1 nogil:
-    """Room for this many entries; false where they are beyond the limit."""
+    """Room for this many entries; false if they are beyond the limit."""
     if n_entries > arena.limit:
         return False
     arena.entries = <Entry*> reserve_scratch(plane, n_entries * sizeof(Entry))
@@ -140,7 +140,7 @@ cdef class HierarchyOracle(MultilabelOracle):
     U : ndarray of shape (n, n_nodes), dtype int8
         Which nodes are on.
     costs : ndarray of shape (n_nodes, 2)
-        costs[n, truth]: what leaf n costs where it is wrong; 0 for inner nodes.
+        costs[n, truth]: the cost of leaf n if it is wrong; 0 for inner nodes.
     bias : float
         The constant feature; 0 for none.
     starts, children : ndarray, dtype intp
@@ -162,7 +162,7 @@ cdef class HierarchyOracle(MultilabelOracle):
             raise ValueError("children must name each node once, after its parent.")
         self.starts = starts
         self.children = children
-        # θ, d, what the rest of the forest adds to d, where fronts begin and end.
+        # θ, d, the most that the rest of the forest adds to d, and the ends of fronts.
         self.work_size = 5 * self.k + 2
         # Upwards a node is begun, has its score or its children's added, and is compared
         # and added up by its parent; downwards it is labeled, and compared again.
@@ -170,7 +170,7 @@ cdef class HierarchyOracle(MultilabelOracle):
         self.thread_safe = self.has_candidates = type(self) is HierarchyOracle
 
     cdef double change(self, Py_ssize_t i, Py_ssize_t n) noexcept nogil:
-        """What switching a leaf on adds to the loss."""
+        """The change of the loss if a leaf is switched on."""
         return -self.costs[n, 1] if self.Y[i, n] else self.costs[n, 0]
 
     cdef void send_up(
@@ -232,9 +232,9 @@ cdef class HierarchyOracle(MultilabelOracle):
     cdef void tighten(
             self, Py_ssize_t i, double one, double* work, double* lam, double* least
             ) noexcept nogil:
-        """A λ, and what h + λ g is at least where h g is as large as some that is known.
+        """A λ, and the least h + λ g of a labeling whose h g reaches a known one.
 
-        K² / (4 λ) is least where its labeling has h = λ g: the λ of one labeling's is
+        K² / (4 λ) is least at the λ whose labeling has h = λ g: each labeling's h / g is
         tried next, within a bracket.
         """
         cdef Py_ssize_t k = self.k, n, j
@@ -288,7 +288,7 @@ cdef class HierarchyOracle(MultilabelOracle):
 
     cdef void loss_changes(
             self, Py_ssize_t i, const double* d, double* change) noexcept nogil:
-        """What the best labeling of a subtree with its root on adds to the loss."""
+        """The change of the loss by the best labeling of a subtree with its root on."""
         cdef Py_ssize_t n, j, c, best
         for n in range(self.k - 1, -1, -1):
             if self.starts[n] == self.starts[n + 1]:
@@ -377,7 +377,7 @@ cdef class HierarchyOracle(MultilabelOracle):
 
     cdef void send_down(
             self, const double* theta, const double* d, double* rest) noexcept nogil:
-        """The best score of all outside the subtree of n where n is on."""
+        """The best score of all outside the subtree of n if n is on."""
         cdef Py_ssize_t k = self.k, m, n, j, c
         cdef double positive
         for m in range(k + 1):

@@ -27,7 +27,7 @@ from libc.string cimport memcpy
 cdef struct Links:
     # Of T positions over K labels: the parents, NULL for a chain; and the transitions,
     # the parent's label first, NULL for none. So many further stand those of the next
-    # position; 0 where all are alike.
+    # position; 0 if all are alike.
     Py_ssize_t T
     Py_ssize_t K
     const Py_ssize_t* parents
@@ -103,8 +103,8 @@ cdef Py_ssize_t next_label(
         Py_ssize_t label, double* found) noexcept nogil:
     """The label after (score, label) in the order of a position, or -1.
 
-    The order is by decreasing row[c] + suffix[c], ties by increasing c; `row` is
-    that of the previous label's transitions, or NULL. `found` is its score.
+    The order is by decreasing row[c] + suffix[c], ties by increasing c; `row` has the
+    transitions from the previous label, or is NULL. `found` is the label's score.
     """
     cdef Py_ssize_t c, best = -1
     cdef double value, highest = -INFINITY
@@ -213,9 +213,9 @@ cdef void list_labelings(
 
 
 def check_potentials(theta, transition):
-    """Potentials as contiguous float64 arrays, copied only where they are not.
+    """Potentials as contiguous float64 arrays, copied only if they are not.
 
-    ValueError where theta is not of shape (T, K) with T, K >= 1, transition neither
+    ValueError if theta is not of shape (T, K) with T, K >= 1, transition neither
     None nor of shape (K, K) or (T, K, K), or a score or a sum of them not finite.
     """
     theta = np.require(theta, np.float64, "CA")
@@ -303,7 +303,7 @@ def k_best(theta, transition, k, parents=None):
         Scores of the labels, position by position; finite.
     transition : array-like of shape (K, K) or (T, K, K), or None
         Scores of pairs of labels, the previous one first, of each position if they
-        differ; None where there are none.
+        differ; None if there are none.
     k : int
         How many, at least 1.
     parents : ndarray of shape (T,), intp, or None
@@ -374,7 +374,7 @@ def max_marginals(theta, transition, parents=None):
         Scores of the labels, position by position; finite.
     transition : array-like of shape (K, K) or (T, K, K), or None
         Scores of pairs of labels, the previous one first, of each position if they
-        differ; None where there are none.
+        differ; None if there are none.
     parents : ndarray of shape (T,), intp, or None
         Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
@@ -401,9 +401,9 @@ def max_marginals(theta, transition, parents=None):
     cdef Links links = links_of(theta, transition, edges, above)
     cdef Links backward = links_of(theta, transition, turned, above)
     cdef Py_ssize_t T = links.T, K = links.K, t, c, parent
-    # Of each position: the best scores of it and what is below; what its parent has
-    # without it and its earlier siblings; what it sends to the parent; and what it has
-    # of everything but itself and what is below, then with its earlier children too.
+    # For each position and label, the best scores of: the position and all below; the
+    # parent without it and its earlier siblings; its message to the parent; and all but
+    # the position and those below, to which its earlier children are added later.
     result, behind = np.array(theta), np.empty_like(theta)
     messages, above_it = np.empty_like(theta), np.empty_like(theta)
     cdef double[:, ::1] suffix = result, later = behind
@@ -447,7 +447,7 @@ def complete(labels, start, suffix, transition, parents=None):
         Label indices in [0, K) before `start`.
     start : int
     suffix : ndarray of shape (T, K), float64
-        What `suffix_scores` gave.
+        The result of `suffix_scores`.
     transition : ndarray of shape (K, K) or (T, K, K), float64, or None
     parents : ndarray of shape (T,), intp, or None
         As `suffix_scores` had them.
@@ -473,7 +473,7 @@ def complete(labels, start, suffix, transition, parents=None):
 
 cdef Links links_of(
         theta, transition, const double[::1] flat, const Py_ssize_t[::1] parents):
-    """What leads from position to position; its arrays have to outlive it."""
+    """The links from position to position; the arrays must outlive them."""
     cdef Links links
     links.T, links.K = theta.shape
     links.parents = NULL if parents is None else &parents[0]

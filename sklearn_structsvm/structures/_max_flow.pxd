@@ -1,7 +1,7 @@
-# A network between two terminals. Node v is a source of excess[v] where that is
-# positive, and takes up -excess[v] where it is negative. Arcs first[v] ... first[v + 1]
-# lead from v to `head`, with a capacity, and each has a `mate`, the arc back. The flow
-# is found in place: excess and capacity are then what is left of them.
+# A network between two terminals. Node v is a source of excess[v] if that is positive,
+# and takes up -excess[v] if it is negative. Arcs first[v] ... first[v + 1] lead from v
+# to `head`, with a capacity, and each has a `mate`, the arc back. The flow is found in
+# place, which leaves the remaining excess and capacity.
 cdef struct Network:
     int n_nodes
     const int* first

@@ -3,11 +3,11 @@
 Two trees grow toward each other over arcs of some capacity left: S from all nodes with
 excess to give, T from all that take it. A node's `distance` is that to its terminal, d in
 S and -d in T, and exact: a tree holds all nodes within its radius, and grows by all that
-are one arc farther. Where an arc leads from S to T, flow is sent along it and the two
-branches; what that exhausts cuts nodes off. Such an orphan takes another parent of its
-distance less one, or else the nearest parent there is and a larger distance, or leaves
-its tree where that is beyond the radius. Orphans are seen to from the nearest to the
-farthest, each after those that may become its parents.
+are one arc farther. If an arc leads from S to T, flow is sent along it and the two
+branches; arcs and terminals that this exhausts cut nodes off. Such an orphan takes a
+parent at its distance less one, or else the nearest possible parent and a larger
+distance, or leaves its tree if that is beyond the radius. Orphans are seen to from the
+nearest to the farthest, each after those that may become its parents.
 
 As distances only grow, O(n² m) operations do whatever the capacities are [1]_: no flow
 is too small, and no rounding keeps it from ending, since what is used up becomes exactly
@@ -168,7 +168,7 @@ cdef void send(Search* search, Tree* growing, Tree* other, int slot) noexcept no
 
 cdef double least_left(
         const Search* search, int sign, int v, double amount) noexcept nogil:
-    """Of an amount, what goes through the branch from v to its terminal."""
+    """The share of an amount that the branch from v to its terminal lets through."""
     cdef int slot = search.vertices[v].parent
     while slot != ROOT:
         amount = min(amount, toward(search.network, sign, slot))

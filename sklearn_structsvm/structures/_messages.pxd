@@ -10,8 +10,8 @@ cdef enum:
 
 
 # A graph of k labels with the scores nodes[v * k + c] of its nodes, and of its edges
-# edges[e * n_weights + weight_of[a * k + b]] where edge e has the labels a and b at
-# ends[2 * e] and ends[2 * e + 1]: 0 where that place is -1.
+# edges[e * n_weights + weight_of[a * k + b]] if edge e has the labels a and b at
+# ends[2 * e] and ends[2 * e + 1]: 0 if that place is -1.
 cdef struct ScoredGraph:
     Graph graph
     Py_ssize_t k
@@ -31,7 +31,7 @@ cdef inline double pair_score(
 cdef inline double link(
         const ScoredGraph* scored, Py_ssize_t e, Py_ssize_t v, int c, int d
         ) noexcept nogil:
-    """The score of edge e where node v has label c, and its other end label d."""
+    """The score of edge e if node v has label c, and its other end label d."""
     if scored.ends[2 * e] == v:
         return pair_score(scored, e, c, d)
     return pair_score(scored, e, d, c)

@@ -5,8 +5,8 @@ being present; the three other combinations follow from these.
 
 Enumeration knows a labeling by its flips, the set of labels in which it differs from
 the true one: its score and loss are then differences to those of the truth, with the
-rounding of small numbers, and exactly 0 at the truth itself. With U_l what flipping
-label l alone adds to the score, and J_lm what flipping both adds beyond that,
+rounding of small numbers, and exactly 0 at the truth itself. With U_l the gain in score
+of flipping label l alone, and J_lm the extra gain of flipping both l and m,
 
     f(y) - f(y_i) = Σ_{l in S} U_l + Σ_{l < m in S} J_lm
 
@@ -121,7 +121,7 @@ cdef class PairwiseOracle(IndicatorOracle):
         FlatOracle.image(self, i, direction, work)
         for e in range(self.n_pairs):
             left, right = self.pairs[e, 0], self.pairs[e, 1]
-            # What `scatter` adds to the four weights of the pair.
+            # The changes by `scatter` of the four weights of the pair.
             both = direction[self.k + e]
             x = direction[left] - both
             y = direction[right] - both
@@ -161,7 +161,7 @@ cdef class PairwiseOracle(IndicatorOracle):
 cdef class EnumerationOracle(PairwiseOracle):
     """Labels as integers 0 and 1; k is at most MAX_LABELS."""
 
-    # Whether all costs are `unit`, so that the loss is told by the number of flips.
+    # Whether all costs are `unit`, so that the number of flips gives the loss.
     cdef bint equal_costs
     cdef double unit
     # Where the parts stand in `work`, after the potentials of the marginals.
@@ -184,7 +184,7 @@ cdef class EnumerationOracle(PairwiseOracle):
         # Each label is looked at, and each pair of flips if half of the labels are.
         evaluation = CALL + k + k * (k - 2) / 8.0
         # Two sums for each label and two additions and a comparison for each subset,
-        # and as many again for the losses where they are not told by the flips.
+        # and as many again for the losses, unless the number of flips gives them.
         search = 2 * CALL * k + 3.0 * (1 << k) / LANES
         if not self.equal_costs:
             search += CALL * k + 3.0 * (1 << k) / LANES
@@ -239,7 +239,7 @@ cdef class EnumerationOracle(PairwiseOracle):
             double* largest, double* subset) noexcept nogil:
         """Per number of flips, the largest a score + b loss + c score loss.
 
-        Where costs are equal it is that of the largest score.
+        If costs are equal, the labeling of the largest score has it.
         """
         cdef double[MAX_SUBSET_LABELS] costs
         cdef Py_ssize_t j
@@ -355,7 +355,7 @@ def flip_scores(const double[::1] single, const double[:, ::1] pairwise):
 
 def decode_all(const double[:, ::1] single, const double[:, ::1] pairwise,
                bint gains=False, int n_threads=1):
-    """The best set of labels of each row of `single`, or what each label gains.
+    """The best set of labels of each row of `single`, or the gain of each label.
 
     Parameters
     ----------

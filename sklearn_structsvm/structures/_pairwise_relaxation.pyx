@@ -72,7 +72,7 @@ cdef class RelaxationOracle(PairwiseOracle):
         return self.Y[i, self.pairs[e, 0]] * self.Y[i, self.pairs[e, 1]]
 
     cdef double _cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-        """What the weight of label j adds to the loss."""
+        """The factor of label j's weight in the loss."""
         cdef int truth = self.Y[i, j]
         return -self.costs[j, truth] if truth else self.costs[j, truth]
 

@@ -1,4 +1,4 @@
-/* The inner loops of the Pareto front, compiled as those of _vector.h are. */
+/* The inner loops of the Pareto front, compiled like those of _vector.h. */
 #ifndef SKLEARN_STRUCTSVM_FRONT_H
 #define SKLEARN_STRUCTSVM_FRONT_H
 
@@ -41,8 +41,8 @@ static double front_next_cost(ptrdiff_t k, const double *cost, double bound)
     return largest;
 }
 
-/* best[c] = theta[c] - truth where the cost is `loss`, and `nothing` elsewhere; what
- * is less than `least` even with the rest does not count either. Returns the count. */
+/* best[c] = theta[c] - truth if the cost is `loss`, and `nothing` otherwise, or if it is
+ * less than `least` even with the rest. Returns how many are not `nothing`. */
 FOR_EACH_WIDTH
 static ptrdiff_t front_select(ptrdiff_t k, const double *theta, double truth,
                               const double *cost, double loss, const double *rest,
@@ -69,7 +69,7 @@ static void front_sum(ptrdiff_t k, const double *a, const double *b, int pair,
     }
 }
 
-/* best[c] = max(best[c], a[c] + b[c]), with source[c] = pair where it rose */
+/* best[c] = max(best[c], a[c] + b[c]), with source[c] = pair if it rose */
 FOR_EACH_WIDTH
 static void front_join(ptrdiff_t k, const double *a, const double *b, int pair,
                        double *best, int *source)
@@ -81,8 +81,8 @@ static void front_join(ptrdiff_t k, const double *a, const double *b, int pair,
     }
 }
 
-/* Entries that are not above `top`, or with what the rest can add stay below `least`,
- * become -infinity; the others are the new top. Their number is returned. */
+/* Entries that are not above `top`, or stay below `least` even with the rest, become
+ * -infinity; the others are the new top. Their number is returned. */
 FOR_EACH_WIDTH
 static ptrdiff_t front_prune(ptrdiff_t k, const double *rest, double least,
                              double nothing, double *best, double *top)

@@ -15,8 +15,8 @@ Scores are differences to those of the true labeling, and rows are the distinct 
 losses: integer costs make few of them, at most 1 + the largest loss. What keeps their
 number small for other costs, and for long chains, is that entries are dropped
 
-- where another one of the same label has no smaller loss and no smaller score;
-- where no labeling that they are a part of can be the maximizer: with K the largest
+- if another one of the same label has no smaller loss and no smaller score;
+- if no labeling that they are a part of can be the maximizer: with K the largest
   h + λ g of these, by max-sum messages from the rest of the forest,
   h g <= K² / (4 λ) (Lemma 5 of Choi, Meshi and Srebro 2016), and some labeling is
   known whose h g is larger; see `_pareto_bound`.
@@ -80,12 +80,12 @@ cdef Py_ssize_t memory_limit = MEMORY_LIMIT, pair_limit = PAIR_LIMIT
 # Places are in doubles from the start of the scratch memory, which moves as it grows.
 cdef struct Head:
     Py_ssize_t used
-    # Which row of the whole forest is the first point of the plane; or, where the plane
-    # has one point only that no row was needed for, the place of its labels and else -1.
+    # Which row of the whole forest is the first point of the plane. If the plane has just
+    # one point, found without rows: the place of its labels, which is -1 otherwise.
     Py_ssize_t points
     Py_ssize_t labels
-    # The multiplier λ, what an entry must reach to be kept, and where `rest` stands:
-    # what each label of each node can have besides its rows, at most.
+    # The multiplier λ, the least value of an entry that is kept, and the place of `rest`:
+    # the most that each label of each node can have besides its rows.
     double lam
     double least
     Py_ssize_t rest
@@ -207,7 +207,7 @@ cdef int own_rows(
 cdef Py_ssize_t close_up(
         double* base, Py_ssize_t rows, Py_ssize_t n_rows, Py_ssize_t room,
         Py_ssize_t end) noexcept nogil:
-    """Move rows and their entries to where the memory in use ends; their place there.
+    """Move rows and their entries to the end of the memory in use; returns their place.
 
     The rows had room for `room` of them before their entries.
     """
@@ -432,7 +432,7 @@ cdef bint of_one_size(const Forest* forest, double* largest) noexcept nogil:
 
 cdef int aim(
         const Forest* forest, double one, double largest, Plane* plane) except -1 nogil:
-    """Find the multiplier, and what to drop with it; or the maximizer at once."""
+    """Find the multiplier, and the entries to drop with it; or the maximizer at once."""
     cdef Py_ssize_t n = forest.n, k = forest.k
     cdef Head* head = <Head*> plane.scratch
     cdef Py_ssize_t rest = head.used
@@ -462,8 +462,8 @@ cdef int forest_front(
         const Forest* forest, double one, double unit, Plane* plane) except -1 nogil:
     """Fill the plane with labelings one of which maximizes loss · (one + score).
 
-    Losses are `unit` times the sums of costs. The plane is empty where the maximum is
-    0, that of the true labeling. RuntimeError where it would take too much memory.
+    Losses are `unit` times the sums of costs. The plane is empty if the maximum is
+    0, that of the true labeling. RuntimeError if it would take too much memory.
     """
     cdef Py_ssize_t n = forest.n, k = forest.k, v, j, rows = 0, count = 0
     cdef double largest = 0.0
@@ -603,7 +603,7 @@ cdef int higher_gain(const void* first, const void* second) noexcept nogil:
 
 
 cdef int prefix_front(const Forest* forest, Plane* plane) except -1 nogil:
-    """As `forest_front`, of labels 0 (true) and 1, no edges, and costs of one size.
+    """Same as `forest_front`, for labels 0 (true) and 1, no edges, and costs of one size.
 
     For each number of ones that cost something those of the highest gains are best,
     and all others that gain.

@@ -20,7 +20,7 @@ cdef extern from "_utils/_vector.h" nogil:
         double* current) noexcept
 
 
-# The search ends where the bound is tight up to this, per node (the more nodes, the
+# The search ends once the bound is tight up to this, per node (the more nodes, the
 # more is gained by it), or after this many steps.
 LOOSENESS = 0.5
 STEPS = 12

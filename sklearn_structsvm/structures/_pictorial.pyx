@@ -106,8 +106,8 @@ cdef class PictorialOracle(BlockOracle):
     cdef double unit, loss_unit
     cdef int cost
     cdef Py_ssize_t n_parts, T
-    # Where the parts stand in w; and where in `work`, which begins with w, stand the
-    # score of the true labeling, the tables, a message and what transforms need.
+    # Places of the parts in w; and places in `work`, which begins with w, of the score of
+    # the true labeling, the tables, a message and the scratch of transforms.
     cdef Py_ssize_t bias_at, pairs_at, costs_at
     cdef Py_ssize_t truth_at, tables_at, message_at, scratch_at
     cdef double[:, ::1] means
@@ -171,7 +171,7 @@ cdef class PictorialOracle(BlockOracle):
         self.means = np.zeros((n, self.n_weights))
 
     def _check_labels(self, name, Py_ssize_t i, labels):
-        """ValueError where the grid of image i has no such types, rows or columns."""
+        """ValueError if the grid of image i has no such types, rows or columns."""
         for column, limit in enumerate((self.T, self.shapes[i, 1], self.shapes[i, 2])):
             check_indices(name, np.asarray(labels).reshape(-1, 3)[:, column], limit)
 
@@ -341,7 +341,7 @@ cdef class PictorialOracle(BlockOracle):
     cdef void set_best(
             self, Py_ssize_t i, Py_ssize_t v, double* work, const double* tables,
             int* labels) noexcept nogil:
-        """The first of a part's best labels, where that of its parent is known."""
+        """The first of a part's best labels, given the label of its parent."""
         cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
         cdef Py_ssize_t e = self.edges[v], t, row, column
         cdef const double* table = tables + v * area * T

@@ -1,4 +1,4 @@
-"""What an oracle answers about one example, from Python: for `check_structure`."""
+"""The answers of an oracle about one example, from Python: for `check_structure`."""
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_indices, check_shape
@@ -11,7 +11,7 @@ cdef class Probe:
     """Example i of an oracle at weights w.
 
     Labelings are arrays of integers as the oracle encodes them, joint features are
-    differences to that of the true labeling, and scores are ⟨w, these⟩.
+    differences from that of the true labeling, and scores are ⟨w, these⟩.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ cdef class Probe:
     def direction(self, coefs, labelings, double c=0.0):
         """Joint feature of a direction, as a vector, and its squared norm by the oracle.
 
-        It is what `image`, `move` and `project` go by until the next one.
+        `image`, `move` and `project` use this direction until the next one.
         """
         cdef double norm = 0.0
         cdef double[::1] target = np.zeros(self.oracle.n_weights)

@@ -139,7 +139,7 @@ cdef void round_off(
         double* labels, double* gains) noexcept nogil:
     """Labels of weight 1, then single flips, one label after another, while one gains.
 
-    gains[l] is what label l adds to the score beside the other labels.
+    gains[l] is the contribution of label l to the score, given the other labels.
     """
     cdef int k = graph.n_labels, j, slot
     cdef double gain, sign, least = 0.0
@@ -217,7 +217,7 @@ cdef class RoofDuality:
     cdef void solve(
             self, const double* q, const double* J, double* scratch,
             double* z) noexcept nogil:
-        """What `maximize` says, into z."""
+        """The result of `maximize`, into z."""
         cdef Py_ssize_t e
         roof(&self.graph, q, J, scratch, z)
         for e in range(self.pairs.shape[0]):
@@ -267,7 +267,7 @@ cdef class RoofDuality:
     cdef void decode(
             self, const double* q, const double* J, double* scratch,
             double* mu, double* labels, double* gains) noexcept nogil:
-        """What `decode_all` says, of one row."""
+        """The result of `decode_all` for one row."""
         roof(&self.graph, q, J, scratch, mu)
         round_off(&self.graph, q, J, mu, labels, gains)
 

@@ -100,7 +100,7 @@ static void vector_mix(ptrdiff_t n, double gamma, const double *x, const double 
         out[j] = x[j] + gamma * (y[j] - x[j]);
 }
 
-/* z -= nu, and the product of y - x with what it then is */
+/* z -= nu, and the product of y - x with the new z */
 FOR_EACH_WIDTH
 static double vector_move_to(ptrdiff_t n, const double *x, const double *y,
                              const double *nu, double *z)
@@ -177,7 +177,7 @@ static ALWAYS_INLINE void times_block(ptrdiff_t k, const double *x, const double
         out[c] = even[c] + odd[c];
 }
 
-/* out[c] = Σ_p x[p] * matrix[p * k + c], by blocks as those of `vector_gather` */
+/* out[c] = Σ_p x[p] * matrix[p * k + c], by blocks like those of `vector_gather` */
 FOR_EACH_WIDTH
 static void vector_times(ptrdiff_t k, const double *x, const double *matrix, double *out)
 {

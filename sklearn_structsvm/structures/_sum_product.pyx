@@ -14,12 +14,12 @@ and probabilities b_v of the nodes come down from the roots, b_v = m_v there, wi
 so that m_v(c) exp(edge[c, q]) r_v(q) is the probability of the pair (c, q).
 
 Each m_v is divided by its sum, whose logarithm goes into log Z, so that no number grows
-with the length of a chain. Where the scores of the labels of a node, or those of the
-pairs, are no further than NARROW apart, no entry of a message underflows: it is at least
-exp(-2 NARROW) / k of the largest. (In a tree, where many children add up, entries may;
-what is above a node can make up for no more than exp(NARROW) of it, so that nothing is
-lost that counts.) All other forests are summed in the logarithmic domain, which takes an
-exponential for each pair of labels that counts: few, where scores are far apart.
+with the length of a chain. If the scores of the labels of a node, and those of pairs,
+are no further than NARROW apart, no entry of a message underflows: it is at least
+exp(-2 NARROW) / k of the largest. (In a tree, in which many children add up, entries may;
+the nodes above can make up for no more than exp(NARROW) of it, so that nothing is lost
+that counts.) All other forests are summed in the logarithmic domain, which takes an
+exponential for each pair of labels that counts: few, if scores are far apart.
 
 The scores of labels may be -inf, and pairs may be forbidden, which makes labelings
 impossible: their probabilities are exactly zero. What comes later can then depend on a
@@ -207,10 +207,10 @@ cdef double sum_product(
     ----------
     forest : Forest
         All pairs with the same scores: its `edge_stride` is 0. Costs are not looked at.
-    allowed_pairs : k x k doubles, or NULL where all may be
+    allowed_pairs : k x k doubles, or NULL if all may be
         0 for the pairs of labels that are forbidden, and 1 for the others.
     room : `sum_room` doubles
-    nodes : n x k doubles, or NULL where log Z is all that is wanted
+    nodes : n x k doubles, or NULL if log Z is all that is wanted
         Becomes the probabilities of the labels of each node.
     edges : k x k doubles, or NULL
         Becomes the expected numbers of the pairs of labels of a child and its parent.
@@ -275,7 +275,7 @@ cdef double sum_product(
             fill(k, 0.0, message + v * k)
             continue
         if has_zeros:
-            # What they would divide is zero as well.
+            # Their numerators are zero as well.
             for c in range(k):
                 if message[v * k + c] == 0.0:
                     message[v * k + c] = 1.0

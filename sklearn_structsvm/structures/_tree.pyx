@@ -1,6 +1,6 @@
 """Oracle of trees: max-sum from the leaves to the roots.
 
-As that of a chain, whose nodes have their successors for parents; with x_v the
+Same as the oracle of a chain, in which each node's parent is its successor. With x_v the
 features of node v, the weights are read as
 
     [emission (n_features, k)] [bias (k,)] [root (k,)]
@@ -33,7 +33,7 @@ cdef class TreeOracle(ChainOracle):
     ----------
     features : Features
         Rows of all nodes of all trees, children before their parents; no columns
-        where there is no emission.
+        if there is no emission.
     offsets : ndarray of shape (n + 1,), dtype intp
         Tree i is rows offsets[i]:offsets[i + 1]; none is empty.
     parents : ndarray of shape (offsets[n],), dtype intp
@@ -48,8 +48,8 @@ cdef class TreeOracle(ChainOracle):
         Whether the loss of a tree is divided by the number of its nodes.
     allowed : ndarray of shape (k + 1, k + 1), dtype bool, or None
         Which label of a child (column) its parent's (row) may have, the last row and
-        column being of what roots, and leaves, may have; None for all. The true labelings
-        keep to it, which is not checked.
+        column telling which labels roots, and leaves, may have; None for all. The true
+        labelings keep to it, which is not checked.
     """
 
     cdef const Py_ssize_t[::1] parents

@@ -421,8 +421,8 @@ cdef class CSRFeatures(Features):
 def as_features(X, Py_ssize_t k=1):
     """Wrap a 2-D array or sparse matrix of rows; copies only what must be.
 
-    Dense rows with few entries that are not zero are kept as CSR where they meet at least
-    MANY_SCORES weights an entry: what is then saved exceeds what BLAS is ahead by.
+    Dense rows with few nonzero entries are kept as CSR if each entry meets at least
+    MANY_SCORES weights: skipping zeros then saves more than BLAS gains.
 
     Parameters
     ----------

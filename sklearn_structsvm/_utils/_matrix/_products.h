@@ -6,7 +6,7 @@
 #include <string.h>
 #include "_utils/_vector.h"
 
-/* As FOR_EACH_WIDTH, with multiply-add also where vectors are of four doubles. */
+/* Same as FOR_EACH_WIDTH, with multiply-add also for vectors of four doubles. */
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) \
     && !defined(__clang__) && defined(__GLIBC__)
 #define FOR_EACH_FMA \
@@ -61,7 +61,7 @@ ALWAYS_INLINE void ask_for_rows(ptrdiff_t f, ptrdiff_t left, const double *x)
         PREFETCH(x + j);
 }
 
-/* Columns of the next panel where `left` are left: no panel of one group after others,
+/* Columns of the next panel if `left` are left: no panel of one group after others,
  * whose few sums would wait for one another. */
 static inline ptrdiff_t panel_width(ptrdiff_t left)
 {
@@ -208,8 +208,8 @@ ALWAYS_INLINE void add_rows(ptrdiff_t f, const double *b, ptrdiff_t k,
         sum[j] += (b0 * x[j] + b1 * x[f + j]) + (b2 * x[2 * f + j] + b3 * x[3 * f + j]);
 }
 
-/* sums (k x f, one row a column of B) += Bᵀ X. Rows of B are mostly zeros where losses
- * are hinges, and zeros cost nothing; where they are few, rows of X go together. */
+/* sums (k x f, one row a column of B) += Bᵀ X. Rows of B are mostly zeros if losses
+ * are hinges, and zeros cost nothing; if zeros are few, rows of X go together. */
 FOR_EACH_FMA
 static void dense_gradient(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double *X,
                            const double *B, double *sums)

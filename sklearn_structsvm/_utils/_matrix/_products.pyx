@@ -361,7 +361,7 @@ def as_products(X, bias=0.0):
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Copied only where it is not float64, C-contiguous or CSR.
+        Copied only if it is not float64, C-contiguous or CSR.
     bias : float
         Value of a constant feature, the last one; 0 for none.
 

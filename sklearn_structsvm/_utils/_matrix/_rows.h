@@ -1,6 +1,6 @@
 /* Products of one row of features with weights of k columns: the only place where dense
  * and CSR rows differ for `_exact`. The weights W have a row for each feature, and
- * a last one for the constant feature where there is one. */
+ * a last one for the constant feature, if any. */
 #ifndef SKLEARN_STRUCTSVM_ROWS_H
 #define SKLEARN_STRUCTSVM_ROWS_H
 

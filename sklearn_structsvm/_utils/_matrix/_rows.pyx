@@ -62,7 +62,7 @@ cdef class Rows:
         self.starts = np.require(X.indptr, np.intp, "CA")
 
     def _pack(self, const double[:, ::1] X):
-        """Take dense rows as CSR; False where they have too many entries for that."""
+        """Take dense rows as CSR; False if they have too many entries for that."""
         cdef Py_ssize_t i, j, n = 0, f = self.n_features
         cdef Py_ssize_t room = <Py_ssize_t> (FEW_ENTRIES * self.n_rows * f)
         cdef Py_ssize_t[::1] starts = np.zeros(self.n_rows + 1, dtype=np.intp)

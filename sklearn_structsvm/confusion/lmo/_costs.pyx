@@ -92,8 +92,8 @@ def reduce_costs(const double[:, :, ::1] L, bint single):
     Returns
     -------
     costs : ndarray of shape (m, max(k q, 2 k))
-        Of each cell, k numbers c and then k numbers d, where predicting j costs
-        c_j + d_j η_j up to what does not depend on j; or Lᵀ, as always where q is not k.
+        For each cell, k numbers c and then k numbers d such that predicting j costs
+        c_j + d_j η_j, up to a term without j; or Lᵀ, as always if q is not k.
         Times a power of two, so that float32 holds them.
     separable : ndarray of shape (m,), uint8
         Whether it is the first.

@@ -2,8 +2,8 @@
  * how much of the sample. A block holds its rows class by class: k runs of `padded`
  * numbers, those after its last row being zeros.
  *
- * Comparing, choosing and counting is what compilers make vector code of least reliably,
- * so vectors are spelled out where the compiler has them, at each width of a processor's
+ * Compilers are least reliable at making vector code of comparing, choosing and counting,
+ * so vectors are spelled out if the compiler has them, at each width of a processor's
  * vector unit, and the widest is taken when the program runs. */
 #ifndef SKLEARN_STRUCTSVM_PLUGIN_H
 #define SKLEARN_STRUCTSVM_PLUGIN_H
@@ -38,8 +38,8 @@
 #define ALIGNED
 #endif
 
-/* One block, and what predictions cost in its cell: either 2 k numbers, c and then d,
- * where predicting j costs c_j + d_j η_j (`separable`, which needs q = k), or k x q costs
+/* One block, and the costs of predictions in its cell: either 2 k numbers, c and then d,
+ * if predicting j costs c_j + d_j η_j (`separable`, which needs q = k), or k x q costs
  * of predicting j of q for label i of k, at j k + i. Numbers are floats (`single`) or
  * doubles. */
 typedef struct {
@@ -93,7 +93,7 @@ static const plugin_kernels *kernels_for(int single)
 }
 #endif
 
-/* tally[j] = Σ_{r: choice j} w_r, or how many there are where w is NULL. `room` is for
+/* tally[j] = Σ_{r: choice j} w_r, or how many there are if w is NULL. `room` is for
  * 4 q doubles. */
 static void block_tally(const plugin_block *block, const double *w, double *room,
                         double *tally)

@@ -139,7 +139,7 @@ cdef class PluginBlocks:
     cells : ndarray of shape (n_segments,), intp
         Cell of each, ascending.
     labels : ndarray of shape (n_segments,), intp, or None
-        Label of each, where `count` is wanted.
+        Label of each, if `count` is wanted.
     weights : ndarray of shape (n,), float64, or None
     n_threads : int
 
@@ -287,7 +287,7 @@ cdef class PluginBlocks:
         Parameters
         ----------
         L : ndarray of shape (m, k, q)
-            What predicting each of q things costs for each class.
+            Costs of predicting each of q things, for each class.
         n_threads : int
 
         Returns
@@ -332,7 +332,7 @@ cdef class PluginBlocks:
         Parameters
         ----------
         L : ndarray of shape (m, k, q)
-            What predicting each of q things costs for each class.
+            Costs of predicting each of q things, for each class.
         n_threads : int
 
         Returns

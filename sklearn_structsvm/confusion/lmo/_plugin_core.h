@@ -125,8 +125,8 @@ static inline double NAMED(add_up)(const REAL *lanes)
     return sums[0];
 }
 
-/* For each j but one, the weights of the rows where it is the choice, and zeros elsewhere,
- * are written down, without the groups where it is not; their products with η go two
+/* For each j but one, the weights of the rows that choose it, with zeros for others, are
+ * written down, without the groups in which no row does; their products with η go two
  * labels at a time. Rows that are alike stand together, so that a group has few choices.
  * `rest` (k) goes down by what is added. Meanwhile the next block is asked for. */
 TARGET

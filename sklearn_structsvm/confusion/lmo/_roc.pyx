@@ -1,4 +1,4 @@
-"""What thresholds on one score can do: an upper hull of false and true positives.
+"""Thresholds on one score: the upper hull of the false and true positives they reach.
 
 The points that thresholdings reach, in either direction, are symmetric about the middle
 of the diagonal, since turning a classifier round turns (FP, TP) into (P0 - FP, P1 - TP).
@@ -15,7 +15,7 @@ ctypedef fused real:
 
 
 cdef real _between(real low, real high, bint want_low) noexcept nogil:
-    """A number midway, or the wanted end where the numbers are neighbors."""
+    """A number midway, or the wanted end if the numbers are neighbors."""
     cdef real middle = low + (high - low) / 2
     if want_low:
         return middle if low <= middle < high else low
@@ -69,7 +69,7 @@ cdef Py_ssize_t _hull(
         Py_ssize_t* points) noexcept nogil:
     """The upper chain over all points and their reflections; how many vertices it has.
 
-    `points[v]` is t, or -1 - t where a vertex is point t turned round.
+    `points[v]` is t, or -1 - t if a vertex is point t turned round.
     """
     cdef Py_ssize_t t = 0, s = n_points - 1, size = 0
     cdef double all_fp = fp[s], all_tp = tp[s], x, y
@@ -105,7 +105,7 @@ def threshold_hull(
     thresholds : ndarray of shape (v, 2)
         Midway between two scores, or infinite; exact in the scores' precision. The first
         is for predicting those above it positive, the second for those below it, which
-        differ where there is no number midway.
+        differ if there is no number midway.
     above : ndarray of shape (v,), bool
         Which of the two makes the vertex; the other one makes it turned round.
     """
@@ -143,7 +143,7 @@ def threshold_hull(
 def best_vertices(
         const double[:, ::1] vertices, const Py_ssize_t[::1] starts,
         const double[:, ::1] costs, Py_ssize_t[::1] found, unsigned char[::1] turned):
-    """For each cell, the vertex where costs[a, 0] FP + costs[a, 1] TP is least.
+    """For each cell, the vertex at which costs[a, 0] FP + costs[a, 1] TP is least.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Rows of label probabilities: the k labels of the largest gain, and block ascent."""
 from libc.stdint cimport int32_t
 
-# Of a row's weight: what is left of a label's rows when this one, its last, is taken out.
+# Relative to a row's weight: the rounding left once a label's last row is taken out.
 cdef double ROUNDING = 1e-12
 
 
@@ -20,7 +20,7 @@ cdef inline bint _is_better(
 
 
 cdef bint _offer(Best* best, double gain, int32_t label, double eta) noexcept nogil:
-    """Take a label in where it is among the k best; whether it is."""
+    """Take a label in if it is among the k best; returns whether it is."""
     cdef Py_ssize_t at = best.size
     if at == best.k:
         at -= 1

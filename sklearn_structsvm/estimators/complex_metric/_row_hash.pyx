@@ -31,7 +31,7 @@ cdef inline uint64_t _mix(uint64_t z) noexcept nogil:
 
 
 cdef inline uint64_t _entry(float value, uint64_t column) noexcept nogil:
-    """What an entry adds to the hash of its row; a zero, of either sign, adds nothing."""
+    """The term of an entry in the hash of its row; none for a zero of either sign."""
     cdef uint32_t bits
     if value == 0.0:
         return 0

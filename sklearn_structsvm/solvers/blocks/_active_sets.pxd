@@ -7,14 +7,14 @@ cdef struct Atoms:
     double* before
     double* loss
     long long* last_used
-    # Inner products of the joint features, capacity x capacity; NULL where not kept.
+    # Inner products of the joint features, capacity x capacity; NULL if not kept.
     double* gram
 
 
 cdef class ActiveSets:
     cdef Py_ssize_t n_blocks
     cdef bint keeps_gram
-    # Whose sets these are, where a part of it only lends its own scratch.
+    # If this is a part: the owner of the sets, to which it only adds its own scratch.
     cdef ActiveSets owner
     cdef long long clock
     cdef Atoms* sets

@@ -16,13 +16,14 @@ from sklearn_structsvm._utils._memory cimport grow
 cdef const char* ATOM = "another atom"
 
 
-# Pairwise steps of one correction at most: it is to end once it gained most of what there
-# is to gain, and the next visit goes on.
+# Pairwise steps of one correction at most: it need only make most of the possible gain,
+# since the next visit goes on.
 cdef enum:
     MOST_STEPS = 50
 
 
-# The garbage collector is not to clear the owner first, which says what to free.
+# Whether to free the sets depends on the owner: the garbage collector must not clear it
+# first.
 @cython.no_gc_clear
 cdef class ActiveSets:
     """One small set of labelings per block.

@@ -54,7 +54,7 @@ cdef double slope(double h, double g) noexcept nogil:
 
 cdef bint narrow(
         Angle* angle, double value, double highest_h, double highest_g) noexcept nogil:
-    """Keep the rays between which Φ can exceed `value`; false where none is left.
+    """Keep the rays between which Φ can exceed `value`; false if none is left.
 
     Beyond rounding, that is, so that labelings of this `value` are left out.
 
@@ -107,7 +107,7 @@ cdef double leave_out(
     """Shrink the angle to exclude this labeling's ray, which becomes its side.
 
     The labeling is the best of the angle for `lam`, and its h is known but for `error`.
-    Returns a bound of what is left out with it; 0 where that is rounding.
+    Returns a bound of Φ on the rays left out with it; 0 if they differ by rounding.
     """
     cdef Angle out = angle[0]
     if slope(h, g) * lam > 1.0:

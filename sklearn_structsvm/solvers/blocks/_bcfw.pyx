@@ -31,9 +31,9 @@ STEPS = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CO
 # Passes over the cached labelings in a row, at most.
 MOST_CACHED_PASSES = 100
 
-# A correction leaves this share of what its block's gap was before, or where the oracle
-# is not asked of the mean gap of all: with labelings still missing more would be lost on
-# them.
+# A correction leaves this share of its block's gap before it, or, if the oracle is not
+# asked, of the mean gap of all blocks: while labelings are missing, more precision would
+# be wasted.
 cdef double SHARE_LEFT = 0.3
 
 
@@ -354,7 +354,7 @@ cdef class BlockFrankWolfe(BlockDual):
             atoms.alpha[s] += gamma
 
     def run_cached(self, const Py_ssize_t[::1] blocks):
-        """Steps as those of `run`, toward cached labelings, without asking the oracle.
+        """Same steps as `run`, but toward cached labelings, without asking the oracle.
 
         Returns
         -------
@@ -459,7 +459,7 @@ cdef class BlockFrankWolfe(BlockDual):
             upper=self.upper if self.has_box else None, whole=self)
 
     def begin_pass_of(self, BlockFrankWolfe part):
-        """Tell a part what is known of the gaps."""
+        """Pass the latest gaps on to a part."""
         part.gap = self.gap
         part.atoms.clock = self.atoms.clock
         part.planes = self.planes
@@ -467,7 +467,7 @@ cdef class BlockFrankWolfe(BlockDual):
         part.tree.rebuild(np.where(np.asarray(part.p) > 0.0, self.gaps, 0.0))
 
     def end_pass_of(self, BlockFrankWolfe part):
-        """Count what a part has done."""
+        """Add the counts of a part."""
         self.n_steps += part.n_steps
         self.n_oracle_calls += part.n_oracle_calls
         self.n_cache_hits += part.n_cache_hits

@@ -65,7 +65,7 @@ cdef class BlockDual(BlockLabelings):
     def run_by_gap(self, const double[::1] uniforms):
         """One step for each number in [0, 1), on a block drawn by its gap.
 
-        Returns how many steps were made: fewer where all known gaps are zero.
+        Returns how many steps were made: fewer if all known gaps are zero.
         """
         cdef Py_ssize_t k = 0, stop, n = uniforms.shape[0]
         while k < n and self.tree.total() > 0.0:
@@ -192,7 +192,7 @@ cdef class BlockDual(BlockLabelings):
             ) except -1 nogil:
         """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); loss times lam.
 
-        `excess` is what the bound is above the value of the labeling that was found.
+        `excess` is the bound minus the value of the labeling that was found.
         """
         cdef double score, loss, value
         self.oracle.potentials(i, w, work)
@@ -263,7 +263,7 @@ cdef class BlockDual(BlockLabelings):
 
     @property
     def known_gap(self):
-        """The gap by those of the blocks as last seen, some of them stale."""
+        """The gap if all block gaps were as last seen; some are stale."""
         return self.tree.total() + self.proximal_gap()
 
     @property

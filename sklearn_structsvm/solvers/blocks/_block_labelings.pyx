@@ -194,7 +194,7 @@ cdef class BlockLabelings(ProximalIterate):
         return values
 
     def extend(self, const int[::1] labels, const Py_ssize_t[::1] starts, double eps):
-        """Take one labeling per block to those cached where it violates more than they.
+        """Cache one labeling per block, if it violates more than the cached ones.
 
         Parameters
         ----------

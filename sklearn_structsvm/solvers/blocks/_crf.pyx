@@ -35,7 +35,7 @@ from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
 
 # At first the true labels have these log odds: the weights are then next to zero. With
-# less, they are far off where λ is small, and with more the first steps are lost.
+# less, they are far off if λ is small, and with more the first steps are lost.
 cdef double ODDS = 10.0
 
 # The first step on a block, and the longest and the shortest; none is more than LONGER
@@ -152,8 +152,8 @@ cdef class MarginalAscent(BlockDual):
         """Σ_i p_i (|θ_i| + |η_i|), sums of magnitudes.
 
         Sums over labelings are as large as scores, entropies are differences of both, and
-        a block's gap is one of those. They may all be zero, as where one labeling alone
-        is possible, but for rounding.
+        a block's gap is a difference of entropies. All may be zero but for rounding, as
+        if only one labeling is possible.
         """
         cdef Py_ssize_t i
         cdef int size, one = 1
@@ -199,11 +199,11 @@ cdef class MarginalAscent(BlockDual):
         return MarginalAscent(self.oracle, weights, self.lam, whole=self)
 
     def begin_pass_of(self, MarginalAscent part):
-        """Tell a part what is known of the gaps."""
+        """Pass the latest gaps on to a part."""
         part.tree.rebuild(np.where(np.asarray(part.p) > 0.0, self.gaps, 0.0))
 
     def end_pass_of(self, MarginalAscent part):
-        """Count what a part has done."""
+        """Add the counts of a part."""
         self.n_steps += part.n_steps
         self.n_oracle_calls += part.n_oracle_calls
         part.forget_counts()
@@ -214,7 +214,7 @@ cdef class MarginalAscent(BlockDual):
         self.n_steps = self.n_oracle_calls = 0
 
     def remember(self, const Py_ssize_t[::1] blocks):
-        """Nothing: what a part does stays as it is."""
+        """Does nothing: the steps of a part are kept."""
 
     def settle(self, const Py_ssize_t[::1] blocks, double gamma):
         """Nothing, for the same reason."""
@@ -228,8 +228,8 @@ cdef class MarginalAscent(BlockDual):
     def has_best_step(self):
         """False: a mixture of two distributions has no log factors of this form.
 
-        So all that the parts do is kept, which is an ascent where each allows for what
-        the others do at worst: σ is their number.
+        So all steps of the parts are kept. This is an ascent if each part allows for the
+        worst that the others can do: σ is their number.
         """
         return False
 

@@ -14,7 +14,8 @@ cdef class ExactAscent(ProximalIterate):
     cdef double[::1] average, curvatures, loss_bar, gaps, work
     cdef double[:, ::1] nu
     cdef int[::1] changed
-    # All examples, those of this sweep first; how long each rested last, and still does.
+    # All examples, the ones of this sweep first; sweeps that each rested last, and has
+    # still to rest.
     cdef Py_ssize_t[::1] order
     cdef int[::1] rests, waits
     cdef double small

@@ -88,7 +88,7 @@ cdef class ExactAscent(ProximalIterate):
         """Move ν_i to its best point, by `delta`; `gap` is g_i / p_i before.
 
         Returns how many entries of ν_i changed, which are then listed in `changed`;
-        where there are any, `delta` is 0 for the others.
+        if any did, `delta` is 0 for the others.
         """
         return 0
 
@@ -160,7 +160,7 @@ cdef class ExactAscent(ProximalIterate):
         return np.asarray(order)[:n]
 
     def end_sweep(self, const Py_ssize_t[::1] blocks):
-        """Give those of the blocks just swept their rest whose gaps were small."""
+        """Let the blocks just swept rest if their gaps were small."""
         cdef Py_ssize_t b, i, n = blocks.shape[0]
         cdef double total = 0.0
         if n == 0:
@@ -218,7 +218,7 @@ cdef class ExactAscent(ProximalIterate):
 
     @property
     def loss_change(self):
-        """What the round has added to Σ p_i ℓ_i."""
+        """The change of Σ p_i ℓ_i in this round."""
         return self.loss - self.loss_before
 
     def forget_counts(self):
@@ -276,7 +276,7 @@ cdef class ExactAscent(ProximalIterate):
 
     @property
     def known_gap(self):
-        """The gap by those of the blocks as last seen."""
+        """The gap if all block gaps were as last seen; some are stale."""
         return float(np.sum(self.gaps)) + self.proximal_gap()
 
     @property
@@ -305,13 +305,13 @@ cdef class ExactAscent(ProximalIterate):
 
     @property
     def average_weights(self):
-        """The average, a view; None where there is none yet."""
+        """The average, a view; None if there is none yet."""
         return np.asarray(self.average) if self.n_averaged else None
 
     # ------------------------------------------------------- planes, see `mixture`
 
     def scores(self, const double[::1] w, int n_threads=1):
-        """θ_i = Wᵀx_i of all examples, of shape (n, k); zero where p_i is."""
+        """θ_i = Wᵀx_i of all examples, of shape (n, k); zero if p_i is."""
         cdef const Py_ssize_t[::1] blocks = self.active_blocks
         cdef Py_ssize_t b, n = blocks.shape[0]
         check_shape("w", w, self.w.shape[0])
@@ -438,7 +438,7 @@ cdef class ExactAscent(ProximalIterate):
         restore("loss", self.loss_bar, state["loss"])
         self.rebuild_weights()
         if "average" in state:
-            # As if it were that of one sweep: soon forgotten.
+            # Counts as the average of one sweep, and is soon forgotten.
             restore("average", self.average, state["average"])
             self.n_averaged = 1
         self.restore_primal(state)

@@ -1,4 +1,4 @@
-/* The loops over the classes of one example, compiled as those of _vector.h are. */
+/* The loops over the classes of one example, compiled like those of _vector.h. */
 #ifndef SKLEARN_STRUCTSVM_FLAT_BLOCKS_H
 #define SKLEARN_STRUCTSVM_FLAT_BLOCKS_H
 

@@ -24,14 +24,14 @@ cdef extern from "solvers/blocks/_exact_blocks.h" nogil:
 
 
 cdef class LabelAscent(ExactAscent):
-    """Blocks of k labels, present or not, each with a cost where it is wrong.
+    """Blocks of k labels, present or not, each with a cost if it is wrong.
 
     Parameters
     ----------
     Y : ndarray of shape (n, k), dtype int8
         Indicator.
     costs : ndarray of shape (k, 2)
-        costs[c, truth]: what label c costs where it is wrong.
+        costs[c, truth]: the cost of label c if it is wrong.
     """
 
     cdef const signed char[:, ::1] Y

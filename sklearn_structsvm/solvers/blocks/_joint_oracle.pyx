@@ -2,7 +2,7 @@
 
 The risk R(w) = Σ_i p_i max_y [L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩] is at least the
 plane ⟨a, w⟩ + b of any one labeling per example, with a = Σ_i p_i (its joint feature)
-and b = Σ_i p_i L_i(y), and touches that of the most violating ones.
+and b = Σ_i p_i L_i(y), and touches the plane of the most violating ones.
 """
 import numpy as np
 
@@ -17,7 +17,7 @@ from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 
 
 cdef class JointOracle:
-    """One answer per example, and what follows from them all.
+    """One answer per example, with the risk and the plane that they give.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ cdef class JointOracle:
 
     @property
     def answers(self):
-        """(labels, starts): that of block i begins at starts[i]."""
+        """(labels, starts): the labeling of block i begins at starts[i]."""
         return np.asarray(self.labels), np.asarray(self.starts)
 
     @property
@@ -84,7 +84,7 @@ cdef class JointOracle:
             self.p, np.subtract(self.values, self.known_values))))
 
     def ask(self, const double[::1] w, int n_threads=1):
-        """The risk R(w), or an upper bound where the oracle is not exact.
+        """The risk R(w), or an upper bound if the oracle is not exact.
 
         The answers are the caller's: to `forget`, to `remember` or to keep.
         """
@@ -148,7 +148,7 @@ cdef class JointOracle:
         return a, self._mean(self.losses)
 
     def remember(self):
-        """Take the answers into the cache, where they push out the stalest."""
+        """Take the answers into the cache, from which they push out the stalest."""
         cdef Py_ssize_t i, c
         cdef const int* labels
         for i in range(self.oracle.n_blocks):

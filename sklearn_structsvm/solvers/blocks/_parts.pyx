@@ -85,7 +85,7 @@ cdef class Parts:
 
     cdef bint _difference(
             self, Py_ssize_t page, Py_ssize_t n, double* delta) noexcept nogil:
-        """δ on a page; False where it is zero, as no part has changed anything."""
+        """δ on a page; False if it is zero, as no part has changed anything."""
         cdef Py_ssize_t k, j, start = page * PAGE
         cdef double scale = 1.0 / self.sigma
         cdef const double* v = &self.whole.v[start]

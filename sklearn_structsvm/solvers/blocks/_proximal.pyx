@@ -22,7 +22,7 @@ any w, with g_i = p_i [max_y H_i(y) - ℓ_i - ⟨θ_i, ν_i⟩] at w, Σ_i p_i �
                 = Σ g_i + λ/2 (‖w - u‖² - ‖c - u‖²).
 
 The last term is `proximal_gap`: not below zero, as c is the point of the box next to u,
-and without a box λ/2 ‖w - u‖². It is zero where κ is.
+and without a box λ/2 ‖w - u‖². It is zero if κ is.
 
 *The path.* With λ, κ and the dual mass scaled by ρ, u, v and w stay, g_i becomes
 g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap
@@ -30,7 +30,7 @@ g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap
     P(w) - D(α) + (1 - ρ) [D(α) - λ/2 ‖w‖²],
 
 at this w and at any other, with D(α) - λ/2 ‖w‖² = Σ m_i - `proximal_gap` at this one. It
-is linear in ρ: where both ends are ε-optimal, all λ in between are.
+is linear in ρ: if both ends are ε-optimal, all λ in between are.
 
 *Acceleration* (Lin, Mairal and Harchaoui, "A universal catalyst for first-order
 optimization", NeurIPS 2015) moves the center: with q = λ / λ' and w' the weights at the
@@ -101,7 +101,7 @@ cdef class ProximalIterate:
         return loss - self.lam * (u.dot(c) - 0.5 * c.dot(c))
 
     def proximal_gap(self):
-        """What the gap at w has beside Σ g_i."""
+        """The part of the gap at w beside Σ g_i."""
         cdef double ratio = self.proximal_lam() / self.lam
         cdef double share = self.kappa / self.lam, gap = 0.0, u, away
         cdef Py_ssize_t j
@@ -124,7 +124,7 @@ cdef class ProximalIterate:
             self.best_hinge = objective - 0.5 * self.lam * weights.dot(weights)
 
     def better_weights(self, double objective, double slack, int n_threads=1):
-        """(w, P(w)) of the best weights so far, or None where they will not do.
+        """(w, P(w)) of the best weights so far, or None if they will not do.
 
         They are to be better than `objective`, or worse by at most the `slack`.
         """
@@ -167,7 +167,7 @@ cdef class ProximalIterate:
 
     @property
     def has_best_step(self):
-        """Whether it can go only a part of what its parts have done; see `best_step`."""
+        """Whether it can take a share of its parts' steps; see `best_step`."""
         return True
 
     def best_step(self, double loss_change, double product, double norm):
@@ -192,7 +192,7 @@ cdef class ProximalIterate:
         self.draw_to_center()
 
     def draw_to_center(self):
-        """v = (λ u + κ z) / λ' where v is u, and w."""
+        """v = (λ u + κ z) / λ' from v = u, and w."""
         if self.kappa > 0.0:
             v = np.asarray(self.v)
             v *= self.lam / self.proximal_lam()
@@ -213,7 +213,7 @@ cdef class ProximalIterate:
         self._clip()
 
     def primal_state(self):
-        """What a warm start needs beside the dual point to begin at w; picklable."""
+        """All that a warm start at w needs beside the dual point; picklable."""
         state = {}
         if self.best_weights is not None:
             state["best"] = np.array(self.best_weights)

@@ -13,9 +13,9 @@ The average of the iterates with weights t costs one more scatter:
 
     2 / (t (t + 1)) Σ_s s w_s = 2 / (λ t (t + 1)) [(t + 1) z_t - Σ_s s (z_s - z_{s-1})].
 
-The iterate is that of a dual point, in which each draw of a block gives its labeling the
-mass n / t. All blocks have mass 1 after whole passes over them; what a block has less is
-on its true labeling. Where a block has more, the point is scaled.
+The iterate belongs to a dual point, in which each draw of a block gives its labeling the
+mass n / t. All blocks have mass 1 after whole passes over them. If a block has less, the
+rest is on its true labeling; if a block has more, the point is scaled.
 """
 import numpy as np
 

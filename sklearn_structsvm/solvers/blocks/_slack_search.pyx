@@ -2,13 +2,13 @@
 
 Every labeling y of a block is a point of the plane, h(y) = one + f(y) - f(y_i) and
 g(y) = L_i(y) >= 0, and the most violating one maximizes Φ = h g. The paper has one = 1;
-another constant is what a solver gets that scales its weights. At the true labeling g
+a solver that scales its weights has another constant. At the true labeling g
 and Φ are 0, so that Φ* >= 0. Oracles maximize h + λ g, over all labelings or between
 two rays.
 
 Whatever λ was asked, K(λ) = max_y h + λ g bounds Φ* by the largest (K - λ g) g with g
 between 0 and G = max g, which is K²/(4λ) (Lemma 5) or less, and K G for λ = 0: a search
-reports the least such bound that it met, or the exact value where it has proved it.
+reports the least such bound that it met, or the exact value if it has proved it.
 
 Loose ends of the paper, and how they are settled here:
 
@@ -18,7 +18,7 @@ Loose ends of the paper, and how they are settled here:
   the lower one: the child of larger slopes is (∂r, ∂P), the other (∂Q, ∂r].
 - The flag of line 8, s = 1, is then that of a strict upper ray. The lower one always
   is. (The definition in Appendix F has the upper ray within, section 4's has not.)
-- Line 17 leaves the whole search where z lies on the ray of slope 1/λ. By Lemma 10 z is
+- Line 17 leaves the whole search if z lies on the ray of slope 1/λ. By Lemma 10 z is
   the best labeling of its own angle only: that angle is closed, the others go on.
 - The first angle is (∞, 0) without its rays: h > 0 and g > 0 are all that matter, for
   elsewhere Φ <= 0. Where it is empty the answer is the true labeling, Φ* = 0. With a
@@ -26,12 +26,12 @@ Loose ends of the paper, and how they are settled here:
 - Slopes that under- or overflow are kept within [SMALLEST, LARGEST].
 - λ multiplies g, so that λ_0 = H/G (section 4.5; Theorem 5 prints the inverse), and
   Theorem 4's v_1 is the larger of λ_0 ∂(y_1) and its inverse.
-- What the cached labelings rule out is more than Lemma 8's outer rays where they are
-  better than z: see `narrow`. The rays are drawn anew when an angle's turn comes.
+- Cached labelings that are better than z rule out more than Lemma 8's outer rays: see
+  `narrow`. The rays are drawn anew when an angle's turn comes.
 - Rays of labelings are left out, and a structure of one's own need not round h as it is
   rounded here, nor compare g with α h by way of g/h: a labeling came back until halved
   angles left nothing between it and their other ray. So a ray is drawn within what
-  rounding can do to it, and where its labeling comes back even so, h is rounded more
+  rounding can do to it, and if its labeling comes back even so, h is rounded more
   than was thought. What lies in between is bounded by the labeling's own line, and what
   is reported has that bound.
 - A queue of angles by their bound instead of the breadth-first one keeps Theorem 4: an
@@ -69,12 +69,12 @@ SEARCHES = {
 # it is rounded here, so far as is known at first, and how fast that is learned.
 cdef double FOREIGN_ROUNDING = 1e-14
 cdef double MORE = 16.0
-# Where a bracket of λ has shrunk to this share of λ, its ends are one.
+# Once a bracket of λ has shrunk to this share of λ, its ends count as one.
 cdef double NARROW = 1e-6
-# A bisection begins at least where λ G is this share of the constant of h.
+# A bisection begins at a λ for which λ G is at least this share of the constant of h.
 cdef double SMALL_SHARE = 1e-3
 cdef double GOLDEN = 0.6180339887498949
-# Golden section ends where its bracket is this share of the first one.
+# Golden section ends once its bracket is this share of the first one.
 cdef double GOLDEN_WIDTH = 1e-4
 
 
@@ -89,7 +89,7 @@ cdef void tighten(Search* search, double lam, double highest) noexcept nogil:
 cdef double begin_at(const Search* search) noexcept nogil:
     """The λ whose line its best labeling is in the middle of.
 
-    0 where that does not violate by more than rounding, and its ray may be any.
+    0 if it violates by no more than rounding, which leaves its ray undetermined.
     """
     if search.value <= ROUNDING * search.one * search.max_loss:
         return 0.0
@@ -104,7 +104,7 @@ cdef class SlackSearch:
     oracle : BlockOracle
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}
     rtol : float
-        Stop where Φ of the labeling is at least (1 - rtol) Φ*.
+        Stop once Φ of the labeling is at least (1 - rtol) Φ*.
     max_queries : int
         Stop there at the latest.
     known : ActiveSets or None

@@ -30,8 +30,8 @@ cdef double BELOW_TOL = 0.1
 # the work of rounding.
 cdef int MAX_STEPS = 60
 
-# What is added to the diagonal, relative to its mean, where rounding has left the matrix
-# of the Newton step indefinite.
+# Added to the diagonal, relative to its mean, if rounding has left the matrix of the
+# Newton step indefinite.
 cdef double RIDGE = 1e-12
 
 cdef int ONE = 1
@@ -316,7 +316,7 @@ cdef class InteriorPoint:
 
 
 cdef double lacking(double product, double target) noexcept nogil:
-    """What a complementary product lacks, or has too much, to be near the target."""
+    """The change that brings a complementary product near the target."""
     cdef double wanted = fmin(fmax(product, target / BALANCE), target * BALANCE)
     return fmax(wanted - product, -BALANCE * target)
 
@@ -331,6 +331,6 @@ cdef double reach(Py_ssize_t n, const double* v, const double* dv) noexcept nogi
 
 
 def _vector(values):
-    """Contiguous, and with an address even where there is nothing."""
+    """Contiguous, and with an address even if there is nothing."""
     values = np.ascontiguousarray(values, dtype=np.float64)
     return values if len(values) else np.zeros(1)

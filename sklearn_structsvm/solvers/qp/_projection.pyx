@@ -20,7 +20,7 @@ from libc.math cimport INFINITY, fabs, isnan
 # Sums over the variables are known to this share of the size of their terms.
 cdef double SUM_ROUNDING = 1e-12
 
-# A kink is known to this share of what it is the difference of.
+# A kink is a difference: its error, relative to the terms of that.
 cdef double KINK_ROUNDING = 8 * DBL_EPSILON
 
 # Any stream of numbers that the input does not know.
@@ -161,7 +161,7 @@ cdef double multiplier(Box* box, Py_ssize_t count) noexcept nogil:
     box.left, box.right = left, right
     if slope > 0.0:
         return clipped((box.total - fixed) / slope, left, right)
-    # Constant between two kinks: where it is not the total, the root is the jump at one.
+    # Constant between two kinks: if it is not the total, the root is the jump at one.
     if left > -INFINITY and (fixed > box.total or right == INFINITY):
         return left
     return right if right < INFINITY else 0.0
@@ -334,7 +334,7 @@ def _vector(name, values, Py_ssize_t n):
 def weighted_quantile(values, weights, double level):
     """The least value v with Σ_{values_i <= v} weights_i >= level, in O(n).
 
-    The largest value where no sum is that large. With the kinks of a convex, piecewise
+    The largest value if no sum is that large. With the kinks of a convex, piecewise
     linear function and the jumps of its slope there, and level = minus its first slope,
     this is a minimizer.
 

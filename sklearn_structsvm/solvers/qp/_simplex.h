@@ -1,5 +1,5 @@
 /* Projection onto the simplex, compiled for several widths of vector unit: its loops are
- * sums over the entries, which are reordered where OpenMP's directive says that they may
+ * sums over the entries, which are reordered if OpenMP's directive says that they may
  * be. Results differ between widths by rounding alone. */
 #ifndef SKLEARN_STRUCTSVM_SIMPLEX_H
 #define SKLEARN_STRUCTSVM_SIMPLEX_H
@@ -26,7 +26,7 @@ static void simplex_project(ptrdiff_t n, double *x)
         x[j] -= top;
         sum += x[j];
     }
-    /* From below: where only the largest entry counts, or where all of them do. */
+    /* From below: as if only the largest entry counted, or all of them. */
     theta = (sum - 1.0) / (double) n;
     theta = theta > -1.0 ? theta : -1.0;
     for (;;) {

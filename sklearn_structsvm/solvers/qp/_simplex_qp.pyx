@@ -19,7 +19,7 @@ A Gram matrix has the squared condition number of A. With features from 1 to 1e6
 differ by a millionth of their length, and their products by 1e-12 of theirs, which
 doubles barely resolve; and α, of 1e-12, cancels in Aᵀα to a millionth. Where that shows
 in the gradient, the same is done with twice the digits (`_wide.h`). It takes no more
-memory, where an orthogonal factor would take as much as A.
+memory, whereas an orthogonal factor would take as much as A.
 
 References
 ----------
@@ -55,12 +55,12 @@ cdef extern from "solvers/qp/_wide.h" nogil:
 
 cdef double EPS = np.finfo(np.float64).eps
 
-# To what G is known, relative to the lengths of its two rows: products of doubles, and
-# those of `wide_products`, of whose digits some are left to sums of many terms.
+# Errors of G, relative to the lengths of its two rows: for products of doubles, and for
+# `wide_products`, some of whose digits are left to sums of many terms.
 cdef double WIDE_EPS = 2.0**-102
 
-# A row depends on others where its squared distance from their affine hull is below this
-# multiple of that share of its squared norm: what rounding leaves of a distance of zero.
+# A row depends on others if its squared distance from their affine hull is below this
+# multiple of that share of its squared norm: a distance of zero, but for rounding.
 cdef double DEPENDENT = 100.0
 
 # A row whose squared norm is below this share of the reference's replaces it.
@@ -80,8 +80,8 @@ cdef int MAX_MOVES = 20
 # Entries of a combination that are summed up at a time.
 cdef Py_ssize_t WIDTH = 256
 
-# Doubles do where they know the gradient to this share of the value's terms. The value is
-# flat at its minimum, so that it is known to the square of that, and not much worse.
+# Doubles do if they know the gradient to this share of the value's terms. The value is
+# flat at its minimum, so that its own error is about the square of that.
 cdef double ROUGH = 1e-6
 
 
@@ -200,12 +200,12 @@ cdef class SimplexQP:
     cdef double[::1] b
     # α; q = G α - b; a step of α, by place in the support.
     cdef wide_vector alpha, grad, step
-    # To what q is known, and αᵀ(that).
+    # Errors of the entries of q, and their mean αᵀ noise.
     cdef double[::1] noise
     cdef double mean_noise, slope
-    # Whether q is that of α.
+    # Whether q belongs to α.
     cdef bint is_current
-    # The reference first; row k - 1 of the factor is that of support[k].
+    # The reference first; row k - 1 of the factor belongs to support[k].
     cdef Py_ssize_t[::1] support
     cdef long long[::1] unused
     cdef unsigned char[::1] held, refused
@@ -217,7 +217,7 @@ cdef class SimplexQP:
         self._reserve(max(capacity, 1))
 
     def _reserve(self, Py_ssize_t capacity):
-        """Room for this many variables; those at hand stay."""
+        """Room for this many variables; those that there are stay."""
         cdef Py_ssize_t m = self.size, parts = 2 if self.is_wide else 1
         gram, b = np.zeros((parts, capacity, capacity)), np.zeros(capacity)
         alpha = np.zeros((parts, capacity))
@@ -292,7 +292,7 @@ cdef class SimplexQP:
         Parameters
         ----------
         gram_row : array-like of shape (m + 1,) or (m + 1, 2)
-            Its products with the m variables at hand, and with itself; and what rounding
+            Its products with the m present variables, and with itself; and what rounding
             took from each of them.
         b : float
 
@@ -333,7 +333,7 @@ cdef class SimplexQP:
         np.asarray(self.alpha_parts)[:] = 0.0
 
     def widen(self, gram):
-        """Take products with twice the digits of doubles for those at hand.
+        """Replace all products by ones with twice the digits of doubles.
 
         Parameters
         ----------
@@ -544,7 +544,7 @@ cdef class SimplexQP:
             wide_difference(wide_get(self.gram(i), r), wide_get(self.gram(r), r)))
 
     cdef bint _enter(self, Py_ssize_t j) noexcept nogil:
-        """Take j into the support; false where it is left without mass instead."""
+        """Take j into the support; false if it is left without mass instead."""
         cdef Py_ssize_t k, r, s
         cdef wide rest
         cdef wide_vector row
@@ -571,7 +571,7 @@ cdef class SimplexQP:
         """Move along α_j + 1, α + d, where a_j + Σ d_k a_k is zero but for `rest`.
 
         As far as the simplex reaches in the direction of descent; the row of j in the
-        factor is known. True where that emptied another variable than j.
+        factor is known. True if that emptied another variable than j.
         """
         cdef Py_ssize_t k, i, out = -1, s = self.n_support
         cdef double sign, longest
@@ -659,7 +659,7 @@ cdef class SimplexQP:
             wide_set(x, k, wide_quotient(rest, wide_get(self.factor(k), k)))
 
     cdef void _solve_transposed(self) noexcept nogil:
-        """x = L⁻ᵀ x, of a step without that of the reference."""
+        """x = L⁻ᵀ x, for a step without its entry for the reference."""
         cdef Py_ssize_t k
         cdef wide value
         cdef wide_vector x = self._tail(self.step)
@@ -675,7 +675,7 @@ cdef class SimplexQP:
         return x
 
     cdef void _balance(self, wide sum_) noexcept nogil:
-        """Make the step of the reference what the sum leaves to it."""
+        """Set the step of the reference so that all steps add up to the sum."""
         cdef Py_ssize_t k
         for k in range(1, self.n_support):
             sum_ = wide_difference(sum_, wide_get(self.step, k))
