@@ -129,7 +129,8 @@ cdef class BlockOracle:
         Operations of one call of `max_oracle` for each one of an `evaluate`, by which
         solvers choose steps and caches; counted from the sizes of the problem and never
         timed, so that the same problem is always solved in the same way. Infinite where
-        an oracle says nothing, as for structures in Python and linear programs.
+        an oracle says nothing, as for structures in Python and linear programs: calls
+        then count as more expensive than any work over cached labelings.
     n_values : int
         The integers of a labeling are below it.
     thread_safe : bool

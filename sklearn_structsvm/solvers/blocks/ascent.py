@@ -64,11 +64,11 @@ class Passes:
     ----------
     can_be_shared : bool
         Whether threads can share a pass.
-    is_costly : bool
-        Whether calls of the oracle are what counts.
+    mixes_cached : bool
+        Whether calls of the oracle cost more than planes over the cached labelings.
     """
 
-    can_be_shared = is_costly = False
+    can_be_shared = mixes_cached = False
 
     def __init__(self, iterate):
         self.iterate = iterate
@@ -114,8 +114,9 @@ def run_ascent(
     iterate, tol, n_threads = passes.iterate, limits.tol, limits.n_threads
     forecast = GapForecast(iterate, tol, lambda: passes.certify(tol, n_threads))
     planes = Planes(
-        iterate, forecast, accelerator, n_threads, has_planes, is_costly=passes.is_costly
-    )
+        iterate, forecast, accelerator, n_threads, has_planes,
+        mixes_cached=passes.mixes_cached,
+    )  # fmt: skip
     # Gaps that parts elsewhere have seen are those of weights of their own.
     is_remote = team is not None
 

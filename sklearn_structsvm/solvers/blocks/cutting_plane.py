@@ -6,7 +6,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
-from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
+from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
 from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
@@ -73,7 +73,8 @@ def run_cutting_plane(
         "n-slack": labelings in a working set before those without dual mass are dropped,
         50 by default. "one-slack": labelings kept per example from which planes are made
         before the oracle is asked again; they pay where that is expensive, so that the
-        default is 10 for a structure in Python and none for a compiled one.
+        default is 10 if the oracle declares no `relative_cost`, as a structure in Python,
+        and else none.
     n_threads : int
         For the oracle.
     rng : numpy.random.Generator, seed or None
@@ -101,7 +102,8 @@ def run_cutting_plane(
         model = _WorkingSets(oracle, weights, lam, size, rng)
     else:
         if cache_size is None:
-            cache_size = 0 if oracle.thread_safe else PLANE_CACHE_SIZE
+            is_expensive = oracle.relative_cost >= EXPENSIVE_FOR_PLANES
+            cache_size = PLANE_CACHE_SIZE if is_expensive else 0
         model = _JointPlanes(oracle, weights, lam, cache_size)
     model.n_threads = n_threads
     best = {

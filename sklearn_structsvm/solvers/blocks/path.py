@@ -7,10 +7,10 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks.bcfw import (
     certify,
-    is_costly,
     make_acceleration,
     make_corrected_pass,
     make_pass,
+    mixes_cached,
 )
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.parallel import make_team
@@ -155,7 +155,7 @@ class _Steps:
         """For the λ that is next; those of the last one serve there, too."""
         forecast = GapForecast(self.iterate, target, self.certify)
         if self.planes is None:
-            args = self.n_threads, self.has_planes, True, is_costly(self.iterate)
+            args = self.n_threads, self.has_planes, True, mixes_cached(self.iterate)
             return Planes(self.iterate, forecast, self.accelerator, *args)
         self.planes.restart(forecast, self.accelerator)
         return self.planes

@@ -38,10 +38,9 @@ MANY = 100.0
 PACE = 30
 LONGEST_TURN = 2.0
 
-# Of an expensive oracle in Python, planes over the cached labelings follow each plane
-# until what is left to gain of them is this share of the gap: 11 calls, not 71, on wine.
-# A third of it takes a few calls less, and longer. In a box a mixture takes longer than
-# the calls.
+# If calls cost more than mixtures, planes over the cached labelings follow each plane
+# until what is left to gain of them is this share of the gap: 11 calls, not 71, on wine
+# as a structure in Python. A third of it takes a few calls less, and longer.
 CACHED_PLANES_SHARE = 0.3
 MOST_CACHED = 30
 
@@ -70,9 +69,8 @@ class Planes:
         False: block steps have every turn.
     is_path : bool
         Whether there will be another λ, and another, so that planes pay for several.
-    is_costly : bool
-        Whether calls of the oracle are what counts, so that after each plane the
-        cached labelings are mixed, too.
+    mixes_cached : bool
+        Whether up to `MOST_CACHED` planes over the cached labelings follow each plane.
 
     Attributes
     ----------
@@ -82,13 +80,11 @@ class Planes:
 
     def __init__(
         self, iterate, forecast, accelerator=None, n_threads=1, is_possible=True,
-        is_path=False, is_costly=False,
+        is_path=False, mixes_cached=False,
     ):  # fmt: skip
         self.iterate, self.n_threads = iterate, n_threads
         self.n_weights = len(iterate.weights)
-        # Compiled oracles, such as messages on graphs, take less time than such mixtures.
-        is_called = is_costly and not iterate.oracle.thread_safe
-        self.spares_calls = is_called and not iterate.has_box
+        self.mixes_cached = mixes_cached
         self.is_possible = is_possible and self.n_weights <= MOST_WEIGHTS
         self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
         self.turn = LONGEST_TURN * max(self.need, MANY)
@@ -196,7 +192,7 @@ class Planes:
     def make_pass(self):
         """Take a plane, and move to the best mixture."""
         self.n_idle = 0 if self.mixture.take() else self.n_idle + 1
-        for _ in range(MOST_CACHED if self.spares_calls else 0):
+        for _ in range(MOST_CACHED if self.mixes_cached else 0):
             if self.mixture.take_cached() <= CACHED_PLANES_SHARE * self.gap():
                 break
         self.iterate.keep_weights(self.mixture.best, self.mixture.objective)

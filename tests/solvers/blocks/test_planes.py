@@ -37,6 +37,7 @@ from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
     MulticlassStructure,
+    flat,
 )
 
 LAM, N = 0.02, 8
@@ -441,6 +442,25 @@ def test_raw_rows_of_python_structures_take_few_calls_by_default():
     model = BCFWClassifier(PythonMulticlass(), C=100.0, random_state=0).fit(X, y)
     assert model.dual_gap_ <= 1e-3
     assert model.n_oracle_calls_ <= 15 * len(y)
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "custom"])
+@pytest.mark.parametrize("is_boxed", [False, True])
+def test_cached_labelings_are_mixed_where_no_cost_is_declared(
+    kind, is_boxed, monkeypatch
+):
+    """Whatever an oracle says of threads: a subclass has none, and costs the same."""
+    Restricted = type("Restricted", (flat.MulticlassOracle,), {})
+    monkeypatch.setattr(flat, "MulticlassOracle", Restricted)
+    problem = random_problem(kind)
+    oracle, d = problem.make_oracle(), problem.listed.d
+    assert not oracle.thread_safe
+    bounds = (np.full(d, -9.0), np.full(d, 9.0)) if is_boxed else None
+    iterate, _, _ = start_bcfw(
+        oracle, problem.listed.uniform, LAM, step="corrective", bounds=bounds
+    )
+    passes = bcfw.FrankWolfePasses(iterate, "permuted")
+    assert passes.mixes_cached == (kind == "custom" and not is_boxed)
 
 
 def test_planes_over_cached_labelings_solve_their_problem():
