@@ -29,9 +29,9 @@ CACHE_SIZE = 50
 EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 
-# And for planes over the cached labelings where it declares no cost, as in Python. Each of
-# these solves a program over up to 250 planes: on 20 grids of 8 labels (messages: 2,000
-# evaluations) 57 passes with them take as long as 364 without.
+# And for planes over the cached labelings where it declares no cost, as in Python. Each
+# of these solves a program over up to 250 planes: on 20 grids of 8 labels (2,000
+# evaluations a call) 57 passes with them take as long as 364 without.
 EXPENSIVE_FOR_PLANES = np.inf
 
 # Passes over the cached labelings between two that ask the oracle, for corrections. More

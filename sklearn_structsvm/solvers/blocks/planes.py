@@ -8,7 +8,6 @@ clock.
 
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks.acceleration import FIRST_LOOK
 from sklearn_structsvm.solvers.blocks.forecast import passes_at_pace
 from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
 
@@ -16,27 +15,35 @@ from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
 MOST_WEIGHTS = 2**17
 
 # Of d weights, planes need about 20 + 1.5 d passes, and on most data far fewer than a
-# thousand if d is large. If block steps are foreseen to need SURELY times as many
-# after a few passes, planes begin at once if weights are few, and otherwise if the gap
-# has not fallen since the start, as such forecasts are too high for separable data.
+# thousand if d is large. If accelerated block steps are foreseen to need SURELY times as
+# many after a few passes, planes begin at once if weights are few, and otherwise if the
+# gap has not fallen since the start, as such forecasts are too high for separable data.
+# Those of plain steps are too high by far, ten times on scaled rows at C=10: they are not
+# asked.
 PASSES = 20.0
 PASSES_PER_WEIGHT = 1.5
 MOST_PASSES = 1000.0
 FEW_WEIGHTS = 64
-SURELY = 3.0
+SURELY = 2.0
 
-# Otherwise the pace of block steps is looked at after so many passes, then after twice as
-# many and so on. Planes begin if more are foreseen than planes need, at least MANY,
-# and twice those made; and they end if they would need as many.
-SECOND_LOOK = 16
-MANY = 100.0
+# Otherwise the pace of block steps is looked at after this share of the passes that
+# planes need, but 8 to 16, then after twice as many passes and so on. Planes begin if
+# LIKELY times as many are foreseen as planes need, and twice those made; with fewer
+# neither is far behind the other. In the first EARLY share the pace may still be that of
+# the start, up to five times too slow: it must be SURELY times as many. On paths planes
+# pay for several λ: they begin if twice as many are foreseen as were made.
+SECOND_LOOK = 0.2
+SECOND_LOOKS = (8, 16)
+LIKELY = 1.5
+EARLY = 0.125
 
 # The pace of planes is looked at after each PACE of them, but not before there are as
 # many more than weights: until then they have hardly begun to describe the risk. A turn
-# is at most twice as long as is needed, and the next one twice that, unless at their pace
-# fewer planes than were made will do.
+# is at most twice as long as is needed, which is then MANY at least, and the next one
+# twice that, unless at their pace fewer planes than were made will do.
 PACE = 30
 LONGEST_TURN = 2.0
+MANY = 100.0
 
 # If calls cost more than mixtures, planes over the cached labelings follow each plane
 # until what is left to gain of them is this share of the gap: 11 calls, not 71, on wine
@@ -88,7 +95,10 @@ class Planes:
         self.is_possible = is_possible and self.n_weights <= MOST_WEIGHTS
         self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
         self.turn = LONGEST_TURN * max(self.need, MANY)
-        self.least = 0.0 if is_path else max(self.need, MANY)
+        self.is_path = is_path
+        earliest, latest = SECOND_LOOKS
+        look = latest if is_path else SECOND_LOOK * self.need
+        self.second_look = int(np.clip(look, earliest, latest))
         self.mixture, self.has_turn, self.n_taken = None, False, 0
         self.certified = self.first_gap = np.inf
         self.restart(forecast, accelerator)
@@ -100,7 +110,7 @@ class Planes:
         self.tol = max(forecast.tol, LEAST_TOL)
         self.has_turn = self.is_back = self.was_last = False
         self.due = SURELY * self.need
-        self.n_passes, self.next_look = 0, SECOND_LOOK
+        self.n_passes, self.next_look = 0, self.second_look
         self._forget_pace()
         if goes_on:
             self.begin(np.inf)
@@ -138,14 +148,11 @@ class Planes:
     def _foreseen_at_first(self):
         """Passes that accelerated block steps are expected to take, after a few."""
         accelerator, iterate = self.accelerator, self.iterate
-        if self.due == np.inf or accelerator is None or self.n_passes < FIRST_LOOK:
+        if self.due == np.inf or accelerator is None or iterate.kappa == 0.0:
             return 0.0
-        if self.n_weights > FEW_WEIGHTS:
-            if iterate.kappa == 0.0:
-                return 0.0
-            if iterate.known_gap < self.first_gap:
-                self.due = np.inf
-                return 0.0
+        if self.n_weights > FEW_WEIGHTS and iterate.known_gap < self.first_gap:
+            self.due = np.inf
+            return 0.0
         foreseen = accelerator.foreseen
         ratio = 1.0 + iterate.kappa / iterate.lam
         return foreseen / np.sqrt(ratio) if np.isfinite(foreseen) else 0.0
@@ -156,7 +163,15 @@ class Planes:
         left = passes_at_pace(made, self.gap_before, self.least_gap, self.tol)
         self.gap_before, self.since = self.least_gap, self.n_passes
         self.next_look = 2 * self.n_passes
-        return left if left >= max(self.least, 2.0 * self.n_passes) else 0.0
+        return left if left >= self._worth_it() else 0.0
+
+    def _worth_it(self):
+        """Passes of block steps, foreseen by their pace, for which planes pay."""
+        least = 2.0 * self.n_passes
+        if self.is_path:
+            return least
+        is_early = self.n_passes < EARLY * self.need
+        return max(least, (SURELY if is_early else LIKELY) * self.need)
 
     def _forget_pace(self):
         """What blocks bring must show anew."""

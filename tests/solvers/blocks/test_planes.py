@@ -32,7 +32,7 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     PlaneMixture,
     minimize_on_segment,
 )
-from sklearn_structsvm.solvers.blocks.planes import IDLE, Planes
+from sklearn_structsvm.solvers.blocks.planes import IDLE, LIKELY, SURELY, Planes
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -289,6 +289,45 @@ def test_blocks_and_planes_in_turns_reach_the_optimum(kind, step, monkeypatch):
     assert result.gap == pytest.approx(
         problem.listed.primal(result.solution, LAM) - iterate.dual_objective, abs=1e-10
     )
+
+
+@pytest.mark.parametrize("n_weights", [13, 21, 216, 5000])
+@pytest.mark.parametrize("n_passes", [16, 32, 128])
+@pytest.mark.parametrize("share", [0.95, 1.05])
+def test_planes_begin_where_many_more_passes_are_foreseen(
+    n_weights, n_passes, share, monkeypatch
+):
+    """SURELY times what planes need at early looks, LIKELY times at later ones."""
+    begun = []
+    monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
+    iterate = SimpleNamespace(weights=np.zeros(n_weights), known_gap=1.0)
+    planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3))
+    planes.next_look = n_passes
+    is_early = 8 * n_passes < planes.need
+    due = max((SURELY if is_early else LIKELY) * planes.need, 2 * n_passes)
+    # The gap falls by a factor of ten in as many passes as are left after the last one.
+    for k in range(n_passes):
+        iterate.known_gap = 1e-2 * 10.0 ** ((n_passes - 1 - k) / (share * due))
+        planes.after_pass()
+    assert begun == ([] if share < 1.0 else [pytest.approx(share * due)])
+
+
+@pytest.mark.parametrize("ratio", [1.0, 10.0])
+@pytest.mark.parametrize("share", [0.95, 1.05])
+def test_what_is_foreseen_at_first_is_of_accelerated_steps(ratio, share, monkeypatch):
+    """Plain ones need many more passes, and give way to those, not to planes."""
+    begun = []
+    monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
+    iterate = SimpleNamespace(
+        weights=np.zeros(13), known_gap=1.0, lam=0.1, kappa=0.1 * (ratio - 1.0)
+    )
+    accelerator = SimpleNamespace()
+    planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3), accelerator)
+    left = share * SURELY * planes.need
+    accelerator.foreseen = np.sqrt(ratio) * left
+    planes.after_pass()
+    is_due = ratio > 1.0 and share > 1.0
+    assert begun == ([pytest.approx(left)] if is_due else [])
 
 
 @pytest.mark.parametrize("step", ["pairwise", "exact"])
