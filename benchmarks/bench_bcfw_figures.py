@@ -73,7 +73,7 @@ def run(iterate, sampling, refresh, passes, seed, look=lambda iterate: None):
         calls = iterate.n_oracle_calls
         spent = (calls - beside) / n
         if k in shown or spent >= passes:
-            known, spread = iterate.known_gap, chi(iterate.block_gaps)
+            known, spread = iterate.estimated_gap, chi(iterate.block_gaps)
             rows.append((spent, true_gap(iterate), known, spread))
             beside += iterate.n_oracle_calls - calls
         if k & (k - 1) == 0:

@@ -31,7 +31,7 @@ from _common import (
     print_table,
 )
 
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle, points_of
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
 from sklearn_structsvm.solvers.blocks.cutting_plane import _WorkingSets
@@ -69,7 +69,7 @@ class Contender:
         asked = np.zeros(n, dtype=bool)
         first = len(self.asked) * self.n_asked
         asked[np.arange(first, first + self.n_asked) % n] = True
-        self.risk = JointOracle(self.oracle, asked / asked.sum())
+        self.risk = EmpiricalRisk(self.oracle, asked / asked.sum())
         self.oracle.slacks[:] = slacks
         before, start = self.oracle.n_queries, perf_counter()
         self.risk.ask(w)
@@ -111,7 +111,7 @@ def train(trainer, contenders, args):
         for contender in (trainer, *contenders):
             contender.ask(w, slacks, args.eps)
             if contender is not trainer:
-                contender.risk.forget()
+                contender.risk.release_answers()
         if not trainer.found[-1].any():
             return "no violation left"
         model.gap = 0.5 * model.iterate.lam * w.dot(w) - model.dual_objective

@@ -61,7 +61,7 @@ class BlockReply:
         Change of the weights, Aα, or the slope of a plane.
     loss : float
         Change of Σ p_i ℓ_i, Σ p_i ℓ_i itself, or the offset of a plane.
-    hinge, gap, lowest_gap, bound_excess : float
+    hinge, gap, most_negative_gap, bound_excess : float
         Σ p_i H_i, Σ g_i, the smallest g_i, and how far bounds are above what was found.
     n_steps, n_oracle_calls, n_queries : int
     """
@@ -71,7 +71,7 @@ class BlockReply:
     loss: float = 0.0
     hinge: float = 0.0
     gap: float = 0.0
-    lowest_gap: float = 0.0
+    most_negative_gap: float = 0.0
     bound_excess: float = 0.0
     n_steps: int = 0
     n_oracle_calls: int = 0
@@ -84,7 +84,7 @@ def merged(replies):
     return BlockReply(
         any(reply.is_new for reply in replies),
         np.sum(vectors, axis=0) if vectors else None,
-        lowest_gap=min(reply.lowest_gap for reply in replies),
+        most_negative_gap=min(reply.most_negative_gap for reply in replies),
         **{
             name: sum(getattr(reply, name) for reply in replies)
             for name in (
@@ -118,7 +118,7 @@ class BlockShard:
     def __init__(self, examples, steps, seed):
         self.examples, self.steps = examples, steps
         self.rng = np.random.default_rng(seed)
-        self.number, self.is_settled = -1, True
+        self.number, self.awaits_gamma = -1, False
         self.iterate = self.state = None
 
     def __getstate__(self):
@@ -134,10 +134,10 @@ class BlockShard:
             self._start()
         iterate = self.iterate
         is_new = self.number is None or self.number + 1 != message.number
-        if not self.is_settled and not is_new:
-            iterate.settle(iterate.active_blocks, message.gamma)
-        self.number, self.is_settled = message.number, True
-        iterate.place(message.v, message.lam)
+        if self.awaits_gamma and not is_new:
+            iterate.scale_update(iterate.active_blocks, message.gamma)
+        self.number, self.awaits_gamma = message.number, False
+        iterate.set_weights(message.v, message.lam)
         return is_new
 
     def _start(self):
@@ -165,14 +165,14 @@ class BlockShard:
 def make_round(shard, message):
     """A pass over the examples of the part, and what it changed."""
     is_new, iterate = shard.read(message), shard.iterate
-    iterate.remember(iterate.active_blocks)
+    iterate.snapshot(iterate.active_blocks)
     shard.steps.make_pass(iterate, shard.rng)
-    shard.is_settled = False
+    shard.awaits_gamma = True
     return shard.counted(
         is_new=is_new,
-        vector=iterate.image - message.v,
+        vector=iterate.unclipped_weights - message.v,
         loss=iterate.loss_change,
-        gap=iterate.known_gap,
+        gap=iterate.estimated_gap,
     )
 
 
@@ -184,7 +184,7 @@ def check(shard, message):
         is_new=is_new,
         hinge=hinge,
         gap=gap,
-        lowest_gap=iterate.block_gaps.min(),
+        most_negative_gap=iterate.block_gaps.min(),
         bound_excess=iterate.bound_excess,
     )
 
@@ -193,7 +193,9 @@ def dual_image(shard, message):
     """What the dual variables of the part make of the weights, with λ for λ'."""
     is_new, iterate = shard.read(message), shard.iterate
     iterate.rebuild_weights()
-    return shard.counted(is_new=is_new, vector=iterate.image.copy(), loss=iterate.loss)
+    return shard.counted(
+        is_new=is_new, vector=iterate.unclipped_weights.copy(), loss=iterate.loss
+    )
 
 
 def take_plane(shard, message):
@@ -235,7 +237,7 @@ class DistributedBlocks(ProximalIterate):
         self.sigma = sigma_of(n_parts)
         self.n_messages = self.n_steps = self.n_oracle_calls = self.n_queries = 0
         self.gamma, self.loss = 1.0, 0.0
-        self.gap = self.known_gap_of_blocks = np.inf
+        self.gap = self.estimated_gap_of_blocks = np.inf
         self.block_gaps = np.zeros(1)
 
     def _tell(self, function, v, lam, **more):
@@ -251,13 +253,13 @@ class DistributedBlocks(ProximalIterate):
     def make_pass(self, rng, deadline=np.inf):
         """A round: a pass of each part over its examples, joined by one step."""
         lam = self.lam + self.kappa
-        reply = self._tell(make_round, self.image.copy(), lam / self.sigma)
+        reply = self._tell(make_round, self.unclipped_weights.copy(), lam / self.sigma)
         delta = reply.vector / self.sigma
         w = self.weights
         self.gamma = self.best_step(reply.loss, w.dot(delta), delta.dot(delta))
         self.advance(delta, self.gamma)
         self.loss += self.gamma * reply.loss
-        self.known_gap_of_blocks = reply.gap
+        self.estimated_gap_of_blocks = reply.gap
         if reply.is_new:
             self.rebuild_weights()
 
@@ -273,13 +275,13 @@ class DistributedBlocks(ProximalIterate):
 
     def check_gaps(self, n_threads=1):
         """True gaps at the weights: (Σ p_i H_i, Σ g_i)."""
-        reply = self._tell(check, self.image.copy(), self.lam)
+        reply = self._tell(check, self.unclipped_weights.copy(), self.lam)
         while reply.is_new:
             self.rebuild_weights()
-            reply = self._tell(check, self.image.copy(), self.lam)
-        self.gap = self.known_gap_of_blocks = reply.gap
+            reply = self._tell(check, self.unclipped_weights.copy(), self.lam)
+        self.gap = self.estimated_gap_of_blocks = reply.gap
         self.bound_excess = reply.bound_excess
-        self.block_gaps = np.array([reply.lowest_gap])
+        self.block_gaps = np.array([reply.most_negative_gap])
         return reply.hinge, reply.gap
 
     def take_plane(self, w, j, most, n_threads=1, cached=False):
@@ -307,9 +309,9 @@ class DistributedBlocks(ProximalIterate):
             raise PlanesLost
 
     @property
-    def known_gap(self):
+    def estimated_gap(self):
         """Estimate of the gap from the last known gaps of the blocks."""
-        return self.known_gap_of_blocks + self.proximal_gap()
+        return self.estimated_gap_of_blocks + self.proximal_gap()
 
     @property
     def dual_objective(self):
@@ -317,4 +319,4 @@ class DistributedBlocks(ProximalIterate):
 
     def plane(self):
         """Same as for `ExactAscent`, but without coefficients."""
-        return None, self.loss, -self.lam * self.image_of_dual()
+        return None, self.loss, -self.lam * self.dual_image()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.loop import WRONG_ORACLE, WRONG_SUMS
 
 
@@ -35,16 +35,16 @@ def check_nothing_to_learn(problem):
         If the oracle missed them.
     """
     oracle = problem.make_oracle()
-    joint = JointOracle(oracle, problem.weights)
+    risk = EmpiricalRisk(oracle, problem.weights)
     wrong = wrong_words(problem.structure)
     direction = np.random.default_rng(0).standard_normal(oracle.n_weights)
     # Scores are to exceed losses, whatever the units of the features.
     for scale in (0.0, 1.0, 1e4, 1e8):
-        value = joint.ask(scale * direction)
-        joint.forget()
+        value = risk.ask(scale * direction)
+        risk.release_answers()
         if scale == 0.0 and value > 0.0:
             return False
-        if wrong == WRONG_ORACLE and joint.lowest_gap < 0.0:
+        if wrong == WRONG_ORACLE and risk.most_negative_gap < 0.0:
             raise ValueError(f"The objective is zero at zero weights: {wrong}")
     warn_caller(
         "There is nothing to learn: every possible output of every example has loss 0.",

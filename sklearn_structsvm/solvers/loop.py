@@ -119,14 +119,14 @@ class History:
         self.solution = None
         self.scale = 0.0
 
-    def note(self, row, solution, lowest_gap=0.0, terms=0.0):
+    def note(self, row, solution, most_negative_gap=0.0, terms=0.0):
         """Append a row, with the pass and the time; returns it.
 
         Parameters
         ----------
         row : dict
         solution : ndarray of shape (d,) or Mixture
-        lowest_gap : float
+        most_negative_gap : float
             The smallest part that an example has in the gap, if it is known: none is
             negative.
         terms : float
@@ -137,13 +137,13 @@ class History:
         ValueError
             For a gap that no exact oracle has.
         """
-        self._check(row, lowest_gap, terms)
+        self._check(row, most_negative_gap, terms)
         row = row | {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         self.rows.append(row)
         self.solution = solution
         return row
 
-    def _check(self, row, lowest_gap, terms):
+    def _check(self, row, most_negative_gap, terms):
         if np.isnan(row["dual_gap"]):
             raise ValueError(
                 "The objective is not a number, because squares of the features, or "
@@ -156,16 +156,16 @@ class History:
         is_mixture = "constraint_violation" in row
         # A mixture that violates a constraint may be better than all that meet it.
         if not is_mixture or row["constraint_violation"] <= 0.0:
-            lowest_gap = min(lowest_gap, row["dual_gap"])
+            most_negative_gap = min(most_negative_gap, row["dual_gap"])
         rounding = max(
             GAP_ROUNDING * self.scale,
             ROUNDING_OF_TERMS * terms,
             is_mixture * ROUNDING_OF_SHARES,
         )
-        if lowest_gap < -rounding:
+        if most_negative_gap < -rounding:
             raise ValueError(
-                f"The duality gap is {lowest_gap:.3g}, below zero by more than rounding: "
-                f"{self.wrong}"
+                f"The duality gap is {most_negative_gap:.3g}, below zero by more than "
+                f"rounding: {self.wrong}"
             )
 
     def result(self, status):
@@ -207,8 +207,9 @@ def run_passes(
     check : callable
         (done) -> what `History.note` takes, None before there is any: a row of the
         history, with `HISTORY_KEYS` but the pass and the time, the solution that it is
-        about, and perhaps the lowest gap of an example and the size of terms. `done` says
-        whether the run ends here. A "dual_gap" of inf says that constraints are violated.
+        about, and perhaps the most negative gap of an example and the size of terms.
+        `done` says whether the run ends here. A "dual_gap" of inf says that constraints
+        are violated.
     tol : float
         Stop if the duality gap is at most this.
     max_iter : int

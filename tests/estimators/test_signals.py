@@ -7,7 +7,7 @@ import pytest
 from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.structures import (
     GraphStructure,
@@ -79,7 +79,7 @@ def run_by_gap(oracle, p):
 
 LOOPS = {
     "decode": lambda oracle, p, w: oracle.decode(w, 1.0),
-    "ask": lambda oracle, p, w: JointOracle(oracle, p).ask(w),
+    "ask": lambda oracle, p, w: EmpiricalRisk(oracle, p).ask(w),
     "subgradients": lambda oracle, p, w: SubgradientSteps(oracle, p, 0.1).run(
         np.arange(len(p))
     ),

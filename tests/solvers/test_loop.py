@@ -42,7 +42,7 @@ def test_rounding_is_none(scale):
     assert len(history.rows) == 2
 
 
-def test_the_lowest_gap_of_an_example_counts_alone():
+def test_the_most_negative_gap_of_an_example_counts_alone():
     with pytest.raises(ValueError, match=f"gap is -0.01, {WRONG}"):
         History().note(row(1.0, 0.5), None, -0.01)
     History().note(row(1.0, 0.5), None, -0.1 * GAP_ROUNDING)

@@ -6,7 +6,7 @@ from _forests import KINDS, random_forests
 from _seeds import new_rng
 from scipy.special import logsumexp
 
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 
 # Sums of products, and of the few largest terms: transitions as far apart as 300
 # temperatures part the two.
@@ -48,7 +48,7 @@ def weights_of_examples(n, seed):
 def test_soft_maxima_and_marginals_are_those_of_all_labelings(kind, params):
     structure, X, y, listed = random_forests(kind, **params)
     p = weights_of_examples(listed.n, 1)
-    risk = JointOracle(structure.make_oracle(X, y), p)
+    risk = EmpiricalRisk(structure.make_oracle(X, y), p)
     for seed, temperature in enumerate(TEMPERATURES):
         w = new_rng(seed).standard_normal(listed.d)
         hard, soft, plane, loss = softened(listed, p, w, temperature)
@@ -67,7 +67,7 @@ def test_soft_maxima_and_marginals_are_those_of_all_labelings(kind, params):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_infinite_temperature_makes_all_labelings_as_probable(kind):
     structure, X, y, listed = random_forests(kind)
-    risk = JointOracle(structure.make_oracle(X, y), listed.uniform)
+    risk = EmpiricalRisk(structure.make_oracle(X, y), listed.uniform)
     w = new_rng(0).standard_normal(listed.d)
     hard, soft = risk.soften(w, np.inf)
     assert hard == pytest.approx(listed.hinge(w), abs=1e-12)
@@ -83,7 +83,7 @@ def test_marginals_of_edges_agree_with_those_of_their_nodes(kind, temperature):
     # The polytope of Appendix E.1 of Saha et al., summed over the edges of an example.
     structure, X, y, listed = random_forests(kind)
     oracle = structure.make_oracle(X, y)
-    JointOracle(oracle, listed.uniform).soften(
+    EmpiricalRisk(oracle, listed.uniform).soften(
         new_rng(3).standard_normal(listed.d), temperature
     )
     nodes, edges = oracle.get_blocks()
@@ -106,7 +106,7 @@ def test_no_bit_depends_on_the_threads(kind):
     w = new_rng(0).standard_normal(listed.d)
     results = []
     for n_threads in (1, 2):
-        risk = JointOracle(structure.make_oracle(X, y), listed.uniform)
+        risk = EmpiricalRisk(structure.make_oracle(X, y), listed.uniform)
         results.append((*risk.soften(w, 0.01, n_threads), *risk.soft_plane()[0]))
     assert results[0] == results[1]
 
@@ -114,7 +114,7 @@ def test_no_bit_depends_on_the_threads(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_far_beyond_the_temperature_neither_overflow_nor_vanish(kind):
     structure, X, y, listed = random_forests(kind, seed=5)
-    risk = JointOracle(structure.make_oracle(X, y), listed.uniform)
+    risk = EmpiricalRisk(structure.make_oracle(X, y), listed.uniform)
     w = 1e6 * new_rng(1).standard_normal(listed.d)
     hard, soft = risk.soften(w, 1e-6)
     V, loss = risk.soft_plane()

@@ -29,7 +29,7 @@ cdef class ActiveSets:
     cdef Py_ssize_t find(self, Py_ssize_t i, const int* labels) noexcept nogil
     cdef Py_ssize_t add(
         self, Py_ssize_t i, const int* labels, double loss) except -1 nogil
-    cdef void remember(self, Py_ssize_t i) noexcept nogil
+    cdef void save_masses(self, Py_ssize_t i) noexcept nogil
     cdef void remove(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil
     cdef Py_ssize_t stalest(self, Py_ssize_t i) noexcept nogil
     cdef void touch(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil

@@ -121,7 +121,7 @@ cdef class ActiveSets:
         self.most = most
         return 0
 
-    cdef void remember(self, Py_ssize_t i) noexcept nogil:
+    cdef void save_masses(self, Py_ssize_t i) noexcept nogil:
         """Note the masses of block i; labelings that are added later had none."""
         cdef Atoms* atoms = &self.sets[i]
         memcpy(atoms.before, atoms.alpha, atoms.count * sizeof(double))

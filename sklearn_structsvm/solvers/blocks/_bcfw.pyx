@@ -495,5 +495,5 @@ cdef class BlockFrankWolfe(BlockDual):
         if self.n_steps == 0:
             return self.dual_point()
         share = 2.0 / (<double> self.n_steps * (<double> self.n_steps + 1.0))
-        return (self.image_of_dual() - share * np.asarray(self.average_sum),
+        return (self.dual_image() - share * np.asarray(self.average_sum),
                 self.loss - share * self.average_loss)

@@ -9,8 +9,8 @@ cdef class BlockDual(BlockLabelings):
     # Σ p_i ℓ_i has changed by this much since the last round of a part.
     cdef readonly double loss_change
     cdef SumTree tree
-    cdef object joint
-    cdef bint is_joint_cached
+    cdef object risk
+    cdef bint is_risk_cached
 
     cdef double visit(self, Py_ssize_t i, bint cached=*) except? -1.0 nogil
     cdef int _check(

@@ -12,7 +12,7 @@ variables is `_bcfw`, and `_crf`.
 """
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -87,16 +87,16 @@ cdef class BlockDual(BlockLabelings):
         labelings, and no oracle is asked.
         """
         known = self.atoms if cached else None
-        if self.joint is None or self.is_joint_cached != cached:
-            self.joint = JointOracle(self.oracle, np.asarray(self.p), known=known)
-            self.is_joint_cached = cached
+        if self.risk is None or self.is_risk_cached != cached:
+            self.risk = EmpiricalRisk(self.oracle, np.asarray(self.p), known=known)
+            self.is_risk_cached = cached
         if cached:
-            hinge = self.joint.recall(w, n_threads)
+            hinge = self.risk.recall(w, n_threads)
         else:
-            hinge = self.joint.ask(w, n_threads)
+            hinge = self.risk.ask(w, n_threads)
             self.n_oracle_calls += self.n_active_blocks
-        self.hold_plane(j, *self.joint.answers, most)
-        return hinge, *self.joint.plane()
+        self.hold_plane(j, *self.risk.answers, most)
+        return hinge, *self.risk.plane()
 
     def mix(self, const double[::1] shares, u):
         """α becomes shares[0] α and the other shares of the planes held; u its image.
@@ -143,14 +143,14 @@ cdef class BlockDual(BlockLabelings):
 
     # ------------------------------------------------------------------ parts
 
-    def remember(self, const Py_ssize_t[::1] blocks):
-        """Note the dual variables of the blocks of a part's next round, for `settle`."""
+    def snapshot(self, const Py_ssize_t[::1] blocks):
+        """Note the dual variables of these blocks before a round, for `scale_update`."""
         cdef Py_ssize_t b
         for b in range(blocks.shape[0]):
-            self.atoms.remember(blocks[b])
+            self.atoms.save_masses(blocks[b])
         self.loss_change = 0.0
 
-    def settle(self, const Py_ssize_t[::1] blocks, double gamma):
+    def scale_update(self, const Py_ssize_t[::1] blocks, double gamma):
         """Scale the last round's change of these blocks by gamma.
 
         Labelings may go thereafter, as after a step of the whole.
@@ -262,7 +262,7 @@ cdef class BlockDual(BlockLabelings):
         return float(np.sum(hinges))
 
     @property
-    def known_gap(self):
+    def estimated_gap(self):
         """The gap if all block gaps were as last seen; some are stale."""
         return self.tree.total() + self.proximal_gap()
 
@@ -287,7 +287,7 @@ cdef class BlockDual(BlockLabelings):
 
     def dual_point(self):
         """(Aα, Σ p_i ℓ_i) of the iterate."""
-        return self.image_of_dual(), self.loss
+        return self.dual_image(), self.loss
 
     # ------------------------------------------------------------ dual states
 

@@ -213,11 +213,11 @@ cdef class MarginalAscent(BlockDual):
         """Count steps and calls from zero again."""
         self.n_steps = self.n_oracle_calls = 0
 
-    def remember(self, const Py_ssize_t[::1] blocks):
+    def snapshot(self, const Py_ssize_t[::1] blocks):
         """Does nothing: the steps of a part are kept."""
 
-    def settle(self, const Py_ssize_t[::1] blocks, double gamma):
-        """Nothing, for the same reason."""
+    def scale_update(self, const Py_ssize_t[::1] blocks, double gamma):
+        """Does nothing, for the same reason."""
 
     @property
     def can_be_parted(self):

@@ -203,12 +203,12 @@ cdef class ExactAscent(ProximalIterate):
         self.is_part = True
         self.average = np.zeros(0)
 
-    def remember(self, blocks):
-        """Note the dual variables of the blocks of a part's next round, for `settle`."""
+    def snapshot(self, blocks):
+        """Note the dual variables of these blocks before a round, for `scale_update`."""
         self.before = np.asarray(self.nu)[blocks], np.asarray(self.loss_bar)[blocks]
         self.loss_before = self.loss
 
-    def settle(self, blocks, double gamma):
+    def scale_update(self, blocks, double gamma):
         """Scale the last round's change of these blocks by gamma."""
         if gamma == 1.0:
             return
@@ -275,7 +275,7 @@ cdef class ExactAscent(ProximalIterate):
         return self.p[i] * hinge
 
     @property
-    def known_gap(self):
+    def estimated_gap(self):
         """The gap if all block gaps were as last seen; some are stale."""
         return float(np.sum(self.gaps)) + self.proximal_gap()
 
@@ -301,7 +301,7 @@ cdef class ExactAscent(ProximalIterate):
         whose minimum with the regularizer is the dual objective.
         """
         B = np.asarray(self.p)[:, np.newaxis] * np.asarray(self.nu)
-        return B, self.loss, -self.lam * self.image_of_dual()
+        return B, self.loss, -self.lam * self.dual_image()
 
     @property
     def average_weights(self):

@@ -83,7 +83,7 @@ cdef class ProximalIterate:
         """w, a view."""
         return np.asarray(self.w)
 
-    def image_of_dual(self):
+    def dual_image(self):
         """u = Aα."""
         if self.kappa == 0.0:
             return np.array(self.v)
@@ -93,7 +93,7 @@ cdef class ProximalIterate:
 
     def dual_value(self, double loss):
         """D(α) of the dual point, which has this loss."""
-        return self.dual_value_of(self.image_of_dual(), loss)
+        return self.dual_value_of(self.dual_image(), loss)
 
     def dual_value_of(self, u, double loss):
         """D of any dual point, by its Aα and its loss."""
@@ -142,12 +142,12 @@ cdef class ProximalIterate:
     # ------------------------------------------------------------------- parts
 
     @property
-    def image(self):
+    def unclipped_weights(self):
         """v, a view: the weights before they are clipped."""
         return np.asarray(self.v)
 
-    def place(self, const double[::1] v, double lam):
-        """Take weights and λ' from elsewhere, as a part of another iterate."""
+    def set_weights(self, const double[::1] v, double lam):
+        """Take v and λ' from elsewhere, as a part of another iterate."""
         check_shape("v", v, self.v.shape[0])
         self.lam, self.kappa = lam, 0.0
         np.asarray(self.v)[...] = v
@@ -185,7 +185,7 @@ cdef class ProximalIterate:
         if self.kappa == 0.0:
             self.z = np.array(self.w)
             self.w_before = np.array(self.w)
-        np.asarray(self.v)[...] = self.image_of_dual()
+        np.asarray(self.v)[...] = self.dual_image()
         self.kappa = kappa
         if kappa == 0.0:
             self.z = self.w_before = np.zeros(0)

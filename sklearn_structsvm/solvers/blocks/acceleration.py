@@ -98,7 +98,8 @@ class Acceleration:
             if is_steady and self.foreseen >= WORTH_IT:
                 self.start()
                 if self.on_trial and np.isfinite(self.foreseen):
-                    self.trial = (self.n_passes, self.iterate.known_gap, self.foreseen)
+                    gap = self.iterate.estimated_gap
+                    self.trial = (self.n_passes, gap, self.foreseen)
             return
         if self.trial is not None and self._loses() and not self._tries_nearer():
             self.is_lost = True
@@ -113,7 +114,7 @@ class Acceleration:
     def _move_center(self):
         """Extrapolate; but only to w if the gap has risen, which momentum causes."""
         q = self.iterate.lam / (self.iterate.lam + self.iterate.kappa)
-        gap = self.iterate.known_gap
+        gap = self.iterate.estimated_gap
         if gap > self.gap_of_momentum:
             self.gap_of_momentum = np.inf
             self.iterate.extrapolate(0.0)
@@ -129,7 +130,7 @@ class Acceleration:
         three passes over the data of the benchmarks, at eight pairs of a set and λ that
         were looked at, this was within a factor of three of the passes then needed.
         """
-        gap = self.iterate.known_gap
+        gap = self.iterate.estimated_gap
         if gap <= self.tol:
             return 0.0
         made = self.iterate.dual_objective - self.first_dual
@@ -154,7 +155,7 @@ class Acceleration:
     def _loses(self):
         """Whether the gap has fallen by less than was expected."""
         start, at_start, foreseen = self.trial
-        gap, made = self.iterate.known_gap, self.n_passes - start
+        gap, made = self.iterate.estimated_gap, self.n_passes - start
         if gap <= SETTLED * at_start:
             self.trial = None
             return False
@@ -164,9 +165,9 @@ class Acceleration:
 
     def _tries_nearer(self):
         """Begin another trial with a nearer center, if the gap has fallen by much."""
-        if self.iterate.known_gap > WON * self.trial[1] or not self._draw_nearer():
+        if self.iterate.estimated_gap > WON * self.trial[1] or not self._draw_nearer():
             return False
-        self.trial = (self.n_passes, self.iterate.known_gap, self.trial[2])
+        self.trial = (self.n_passes, self.iterate.estimated_gap, self.trial[2])
         self.least_gap, self.n_waited = np.inf, 0
         return True
 
@@ -181,7 +182,7 @@ class Acceleration:
 
     def _guard(self):
         """Draw the center nearer, or solve its problem better, if the gap stands."""
-        gap = self.iterate.known_gap
+        gap = self.iterate.estimated_gap
         if gap <= PROGRESS * self.least_gap:
             self.least_gap, self.n_waited = gap, 0
             return

@@ -253,7 +253,7 @@ class FrankWolfePasses(Passes):
         return certify(self.iterate, self.average, tol, n_threads)
 
     def is_stale(self):
-        return self.iterate.known_gap <= STALE_GAP * self.iterate.gap
+        return self.iterate.estimated_gap <= STALE_GAP * self.iterate.gap
 
     def is_stalled(self, tol):
         """Whether upper bounds of the oracle are what the rest of the gap consists of."""
@@ -339,7 +339,7 @@ def make_cached_passes(iterate, rng, deadline=np.inf, team=None):
     n_passes, enough = CACHED_PASSES, 0.0
     if must_spare_calls:
         n_passes = iterate.most_cached_passes
-        enough = CACHED_PASSES_SHARE * (iterate.known_gap - iterate.proximal_gap())
+        enough = CACHED_PASSES_SHARE * (iterate.estimated_gap - iterate.proximal_gap())
     make = partial(_make_cached_pass, iterate, iterate.movable_blocks)
     if team is not None:
         make = team.make_cached_pass
@@ -366,7 +366,7 @@ def _make_cached_pass(iterate, blocks, rng, deadline):
 
 
 def certify(iterate, average=False, tol=0.0, n_threads=1):
-    """Same as `ascent.certify`, and the lowest gap of an example at w.
+    """Same as `ascent.certify`, and the most negative gap of an example at w.
 
     Parameters
     ----------

@@ -118,9 +118,9 @@ def certify(ascent, n_threads=1):
     With the size of the terms that cancel, as well, if a gap is below zero.
     """
     ascent.rebuild_weights()
-    row, weights, lowest_gap = bcfw.certify(ascent, n_threads=n_threads)
-    is_negative = min(lowest_gap, row["dual_gap"]) < 0.0
-    return row, weights, lowest_gap, ascent.size_of_terms() if is_negative else 0.0
+    row, weights, most_negative_gap = bcfw.certify(ascent, n_threads=n_threads)
+    is_negative = min(most_negative_gap, row["dual_gap"]) < 0.0
+    return row, weights, most_negative_gap, ascent.size_of_terms() if is_negative else 0.0
 
 
 class Successor:

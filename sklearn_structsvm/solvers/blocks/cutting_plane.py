@@ -5,7 +5,7 @@ from time import perf_counter
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
 from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK, run_passes
@@ -126,7 +126,7 @@ def run_cutting_plane(
             "dual_gap": best["objective"] - best["dual_objective"],
             "n_oracle_calls": model.risk.n_oracle_calls,
         }
-        return row, best["weights"], model.risk.lowest_gap
+        return row, best["weights"], model.risk.most_negative_gap
 
     return run_passes(
         lambda deadline: (
@@ -148,7 +148,7 @@ class _WorkingSets:
         self.iterate = BlockFrankWolfe(
             oracle, weights, lam, step="pairwise", cache_size=max(cache_size, 1)
         )
-        self.risk = JointOracle(oracle, weights, known=self.iterate.atoms)
+        self.risk = EmpiricalRisk(oracle, weights, known=self.iterate.atoms)
         self.rng = rng
         self.mixture = None
 
@@ -217,7 +217,7 @@ class _JointPlanes:
     """
 
     def __init__(self, oracle, weights, lam, cache_size):
-        self.risk = JointOracle(oracle, weights, cache_size)
+        self.risk = EmpiricalRisk(oracle, weights, cache_size)
         self.cache_size = cache_size
         self.bundle = Bundle(oracle.n_weights, lam)
         # All labelings true.
@@ -248,7 +248,7 @@ class _JointPlanes:
         """Take in what the oracle found; whether there was nothing left to gain."""
         bundle, asked = self.bundle, self.weights
         plane, offset = self.risk.plane()
-        self.risk.remember()
+        self.risk.cache_answers()
         if plane @ bundle.weights + offset > bundle.slack + eps:
             bundle.add(plane, offset)
             bundle.solve()

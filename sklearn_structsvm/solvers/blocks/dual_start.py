@@ -84,7 +84,7 @@ class DualStart:
             left = self.n_at_check * (self.gap - self.tol)
             is_known = self.n_at_check >= FIRST_LOOK_AT_ROUNDS
             return is_known and left > ROUNDS_PER_PASS * self.max_passes_left * self.tol
-        if self.n_made < FIRST_LOOK or self.ascent.known_gap <= self.tol:
+        if self.n_made < FIRST_LOOK or self.ascent.estimated_gap <= self.tol:
             return False
         if self.n_made > OVERTIME * self.max_passes_left:
             return True

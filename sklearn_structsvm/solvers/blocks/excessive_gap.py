@@ -30,7 +30,7 @@ come with each sweep, so that a step is as long as that lets it be
 
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.loop import run_passes
 
 # An estimate of the Lipschitz constant with which the condition fails grows by this, and
@@ -103,7 +103,7 @@ def run_excessive_gap(
     method = EntropicExcessiveGap(oracle, weights, lam, n_threads)
     return run_passes(
         lambda deadline: "stalled" if method.improve() else None,
-        lambda done: (method.row(), method.weights, method.risk.lowest_gap),
+        lambda done: (method.row(), method.weights, method.risk.most_negative_gap),
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
@@ -132,7 +132,8 @@ class EntropicExcessiveGap:
     """
 
     def __init__(self, oracle, weights, lam, n_threads=1):
-        self.risk, self.lam, self.n_threads = JointOracle(oracle, weights), lam, n_threads
+        self.risk = EmpiricalRisk(oracle, weights)
+        self.lam, self.n_threads = lam, n_threads
         # Of the truth, and of no weights.
         self.objective, self.dual_objective = np.inf, 0.0
         zero = np.zeros(oracle.n_weights)

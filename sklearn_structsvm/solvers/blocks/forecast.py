@@ -61,7 +61,7 @@ class GapForecast:
         self.steps_at_check = 0
 
     def check(self):
-        seen = self.iterate.known_gap
+        seen = self.iterate.estimated_gap
         row, *others = self.certify()
         # Before the first step nothing has been seen.
         if self.iterate.n_steps and seen > 0.0:
@@ -74,5 +74,5 @@ class GapForecast:
         made = self.iterate.n_steps - self.steps_at_check
         return (
             made >= len(self.iterate.active_blocks)
-            and self.ratio * self.iterate.known_gap <= self.tol
+            and self.ratio * self.iterate.estimated_gap <= self.tol
         )

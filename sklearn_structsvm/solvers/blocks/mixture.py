@@ -149,7 +149,7 @@ class PlaneMixture:
     def _point(self):
         """The dual point as a plane."""
         iterate = self.iterate
-        return -iterate.lam * iterate.image_of_dual(), iterate.loss
+        return -iterate.lam * iterate.dual_image(), iterate.loss
 
     def _mix(self):
         """Move to the best mixture; False if there is nothing to gain."""

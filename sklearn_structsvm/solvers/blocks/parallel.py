@@ -130,11 +130,11 @@ class Team:
         return gap
 
     def _make_round(self, made, gamma, chunks, cached):
-        """Settle what was made in the last round, and make the next steps."""
+        """Scale the updates of the last round, and make the next steps."""
 
-        def move(part, settled, chunk):
-            part.settle(settled, gamma)
-            part.remember(chunk)
+        def move(part, last, chunk):
+            part.scale_update(last, gamma)
+            part.snapshot(chunk)
             if cached:
                 return part.run_cached(chunk)
             part.run(chunk)

@@ -165,7 +165,7 @@ class _Steps:
         iterate = self.iterate
         n = len(iterate.active_blocks)
         planes, accelerator = self.planes, self.accelerator
-        while (planes.gap() if planes.has_turn else iterate.known_gap) > target:
+        while (planes.gap() if planes.has_turn else iterate.estimated_gap) > target:
             if self.n_passes >= self.max_iter:
                 return "max_iter"
             if perf_counter() >= self.deadline:
@@ -299,7 +299,7 @@ def regularization_path(
             if heuristic:
                 # Those of the blocks, which go on from these.
                 iterate.check_means()
-                gap, weights = iterate.known_gap, iterate.weights.copy()
+                gap, weights = iterate.estimated_gap, iterate.weights.copy()
             points.add(iterate, gap, weights, steps.n_passes)
             if on_breakpoint is not None:
                 on_breakpoint(iterate)

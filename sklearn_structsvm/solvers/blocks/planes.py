@@ -122,7 +122,7 @@ class Planes:
         if not self.is_possible:
             return
         self.n_passes += 1
-        gap = self.forecast.ratio * self.iterate.known_gap
+        gap = self.forecast.ratio * self.iterate.estimated_gap
         if self.n_taken and np.isfinite(self.certified):
             # Those of the blocks are of another w than the best.
             gap = self.certified
@@ -150,7 +150,7 @@ class Planes:
         accelerator, iterate = self.accelerator, self.iterate
         if self.due == np.inf or accelerator is None or iterate.kappa == 0.0:
             return 0.0
-        if self.n_weights > FEW_WEIGHTS and iterate.known_gap < self.first_gap:
+        if self.n_weights > FEW_WEIGHTS and iterate.estimated_gap < self.first_gap:
             self.due = np.inf
             return 0.0
         foreseen = accelerator.foreseen

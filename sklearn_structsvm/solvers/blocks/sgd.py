@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.solvers.blocks.bcfw import make_pass
 from sklearn_structsvm.solvers.loop import run_passes
@@ -63,14 +63,14 @@ def run_sgd(
     """
     rng = np.random.default_rng(rng)
     iterate = SubgradientSteps(oracle, weights, lam, average)
-    risk = JointOracle(oracle, weights)
+    risk = EmpiricalRisk(oracle, weights)
     dual_objective = -np.inf
 
     def check(done):
         nonlocal dual_objective
         w = iterate.average_weights() if average else iterate.weights
         objective = 0.5 * lam * w.dot(w) + risk.ask(w, n_threads)
-        risk.forget()
+        risk.release_answers()
         dual_objective = max(dual_objective, iterate.dual_objective())
         row = {
             "objective": objective,
@@ -78,7 +78,7 @@ def run_sgd(
             "dual_gap": objective - dual_objective,
             "n_oracle_calls": iterate.n_steps + risk.n_oracle_calls,
         }
-        return row, w, risk.lowest_gap
+        return row, w, risk.most_negative_gap
 
     return run_passes(
         lambda deadline: make_pass(iterate, sampling, rng, deadline),

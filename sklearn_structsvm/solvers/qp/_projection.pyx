@@ -173,7 +173,7 @@ cdef inline bint at_kink(Box* box, Py_ssize_t i, double theta) noexcept nogil:
     return box.low[i] <= theta + blur and box.high[i] >= theta - blur
 
 
-cdef double settle(Box* box, double theta, double* out) noexcept nogil:
+cdef double variables_at(Box* box, double theta, double* out) noexcept nogil:
     """α(θ), with what rounding left of the equality shared out; returns θ.
 
     First by a step of θ, which moves the variables between their bounds. Both kinks of a
@@ -300,7 +300,7 @@ def project_box(target, lower, upper, sigma, double total, curvature=None):
         status = prepare(&box, &count, &culprit)
         if status == FINE:
             theta = multiplier(&box, count)
-            theta = settle(&box, theta, &out[0])
+            theta = variables_at(&box, theta, &out[0])
     if status == BAD_BOUNDS:
         raise ValueError(
             f"Variable {culprit} has the bounds {low[culprit]} and {high[culprit]}, with "

@@ -61,7 +61,7 @@ def test_the_gap_at_the_weights_is_primal_minus_dual(kind, step, has_box):
         assert solver.loss == pytest.approx(loss, rel=1e-12)
         scale = 1.0 + np.abs(v).max() + np.abs(solver.weights).max()
         # κ / λ up to 1e3 is what a difference of v and z is multiplied by.
-        np.testing.assert_allclose(solver.image_of_dual(), v, rtol=0, atol=1e-11 * scale)
+        np.testing.assert_allclose(solver.dual_image(), v, rtol=0, atol=1e-11 * scale)
         assert ((weights >= lower) & (weights <= upper)).all()
         primal = problem.listed.primal(weights, LAM, p)
         dual = dual_of_box(v, loss, LAM, lower, upper)
@@ -161,7 +161,7 @@ class Scripted:
     def __init__(self, plain, accelerated):
         self.factors = [plain, accelerated]
         self.lam, self.kappa = 1.0, 0.0
-        self.known_gap = self.dual_objective = 1.0
+        self.estimated_gap = self.dual_objective = 1.0
 
     def set_kappa(self, kappa):
         self.kappa = kappa
@@ -170,7 +170,7 @@ class Scripted:
         pass
 
     def make_pass(self):
-        self.known_gap *= self.factors[int(self.kappa > 0.0)]
+        self.estimated_gap *= self.factors[int(self.kappa > 0.0)]
         self.dual_objective = 3.0
 
 
@@ -181,7 +181,7 @@ def test_what_brings_less_than_plain_steps_is_given_up(accelerated, is_lost, on_
     iterate = Scripted(0.9, accelerated)
     accelerator = Acceleration(iterate, 1e-9, on_trial=on_trial)
     were_accelerated = []
-    while iterate.known_gap > 1e-3:
+    while iterate.estimated_gap > 1e-3:
         iterate.make_pass()
         accelerator.after_pass()
         were_accelerated.append(iterate.kappa > 0.0)
@@ -199,7 +199,7 @@ def test_momentum_ends_where_the_gap_rises():
     betas = []
     iterate.extrapolate = betas.append
     for gap in (1.0, 0.5, 0.6, 0.7, 0.4):
-        iterate.known_gap = gap
+        iterate.estimated_gap = gap
         accelerator.after_pass()
     full = (1.0 - np.sqrt(0.1)) / (1.0 + np.sqrt(0.1))
     # After a rise, the next gap is the first of new momentum.
@@ -214,7 +214,7 @@ def test_a_trial_that_won_much_goes_on_with_a_nearer_center():
         iterate.make_pass()
         accelerator.after_pass()
     ratios = []
-    iterate.known_gap *= 1e-2
+    iterate.estimated_gap *= 1e-2
     while iterate.kappa > 0.0:
         ratios.append(1.0 + iterate.kappa / iterate.lam)
         iterate.make_pass()

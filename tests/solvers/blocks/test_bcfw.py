@@ -187,7 +187,7 @@ def test_batch_steps_are_those_of_the_textbook(kind, layout):
         assert mine.loss == pytest.approx(loss, rel=1e-12)
 
 
-def test_gap_sampling_draws_blocks_by_their_share_of_the_known_gap():
+def test_gap_sampling_draws_blocks_by_their_share_of_the_estimated_gap():
     problem = random_problem("multiclass")
     ends = np.cumsum(problem_gaps(problem))
     for uniform in np.linspace(0, 1, 37, endpoint=False):

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers.blocks._joint_oracle import JointOracle
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
@@ -294,19 +294,19 @@ def test_a_cache_of_labelings_saves_calls_of_the_oracle():
 def rounds_without_damping(problem, lam, tol):
     """The one-slack form of Joachims et al.: planes at the minimizers."""
     oracle, best, n_rounds = problem.make_oracle(), np.inf, 0
-    joint = JointOracle(oracle, problem.listed.uniform)
+    risk = EmpiricalRisk(oracle, problem.listed.uniform)
     bundle = Bundle(oracle.n_weights, lam)
     bundle.add(np.zeros(oracle.n_weights), 0.0)
     bundle.solve()
     while True:
         w = bundle.weights
-        best = min(best, 0.5 * lam * w @ w + joint.ask(w))
+        best = min(best, 0.5 * lam * w @ w + risk.ask(w))
         if best - bundle.dual_objective <= tol:
             return n_rounds
         n_rounds += 1
-        bundle.add(*joint.plane())
+        bundle.add(*risk.plane())
         bundle.solve()
-        joint.forget()
+        risk.release_answers()
 
 
 def test_planes_beside_the_best_point_take_fewer_rounds():
@@ -330,12 +330,12 @@ def with_cached_labelings(kind, n_found=3, cache_size=50):
     solver = BlockFrankWolfe(
         problem.make_oracle(), p, LAM, step="pairwise", cache_size=cache_size
     )
-    joint, listed = JointOracle(solver.oracle, p), problem.listed
+    risk, listed = EmpiricalRisk(solver.oracle, p), problem.listed
     known = [{truth} for truth in listed.truth]
     rng = new_rng(0)
     for w in rng.standard_normal((n_found, listed.d)):
-        joint.ask(w)
-        solver.extend(*joint.answers, -np.inf)
+        risk.ask(w)
+        solver.extend(*risk.answers, -np.inf)
         for i in np.flatnonzero(p):
             known[i].add(int(listed.values(i, w).argmax()))
     rows = [sorted(places) for places in known]
@@ -393,8 +393,8 @@ def test_the_largest_cached_values_are_those_of_the_working_sets(kind):
 def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
     problem, p, solver, restricted = with_cached_labelings("chain", n_found=1)
     solver.run_cached(solver.movable_blocks)
-    joint, w = JointOracle(solver.oracle, p), solver.weights
-    joint.ask(w)
+    risk, w = EmpiricalRisk(solver.oracle, p), solver.weights
+    risk.ask(w)
     active = np.flatnonzero(p)
     violations = np.array(
         [
@@ -404,7 +404,7 @@ def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
     )
     eps = violations.min() + share * np.ptp(violations)
     before = [len(atoms) for atoms in solver.get_state()["corners"]]
-    added = solver.extend(*joint.answers, eps)
+    added = solver.extend(*risk.answers, eps)
     after = [len(atoms) for atoms in solver.get_state()["corners"]]
     grown = np.subtract(after, before)[active]
     np.testing.assert_array_equal(grown, violations > eps)
@@ -427,30 +427,30 @@ def test_working_sets_keep_what_has_mass_and_little_else(cache_size):
 @pytest.mark.parametrize(("kind", "layout"), PRESENTED)
 def test_a_joint_plane_touches_the_risk_and_lies_below_it(kind, layout, n_threads):
     problem, p = random_problem(kind, layout), uneven_weights()
-    joint, listed = JointOracle(problem.make_oracle(), p, 2), problem.listed
+    risk, listed = EmpiricalRisk(problem.make_oracle(), p, 2), problem.listed
     rng = new_rng(0)
     points = rng.standard_normal((6, listed.d))
     for w in points:
-        risk = joint.ask(w, n_threads)
-        assert risk == pytest.approx(listed.hinge(w, p), rel=1e-12)
+        value = risk.ask(w, n_threads)
+        assert value == pytest.approx(listed.hinge(w, p), rel=1e-12)
         values = [listed.values(i, w).max() * (p[i] > 0) for i in range(N)]
-        np.testing.assert_allclose(joint.block_values, values, rtol=0, atol=1e-12)
-        a, b = joint.plane()
-        assert a @ w + b == pytest.approx(risk, rel=1e-12)
+        np.testing.assert_allclose(risk.block_values, values, rtol=0, atol=1e-12)
+        a, b = risk.plane()
+        assert a @ w + b == pytest.approx(value, rel=1e-12)
         for other in points:
             assert a @ other + b <= listed.hinge(other, p) + 1e-12
-        joint.remember()
+        risk.cache_answers()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_labelings_are_recalled_and_no_others(kind):
     problem = random_problem(kind)
     listed, p = problem.listed, uneven_weights()
-    joint = JointOracle(problem.make_oracle(), p, 2)
+    risk = EmpiricalRisk(problem.make_oracle(), p, 2)
     known = [[] for _ in range(N)]
     rng = new_rng(0)
     for w in rng.standard_normal((12, listed.d)):
-        value = joint.recall(w)
+        value = risk.recall(w)
         expected = np.zeros(N)
         for i in np.flatnonzero(p):
             values = listed.values(i, w)
@@ -460,18 +460,18 @@ def test_the_last_labelings_are_recalled_and_no_others(kind):
                 known[i].remove(best)
                 known[i].append(best)
                 expected[i] = values[best]
-        np.testing.assert_allclose(joint.block_values, expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(risk.block_values, expected, rtol=0, atol=1e-12)
         assert value == pytest.approx(p @ expected, abs=1e-12)
-        a, b = joint.plane()
+        a, b = risk.plane()
         assert a @ w + b == pytest.approx(value, abs=1e-12)
-        joint.ask(w)
-        joint.remember()
+        risk.ask(w)
+        risk.cache_answers()
         for i in np.flatnonzero(p):
             y = int(listed.values(i, w).argmax())
             if y in known[i]:
                 known[i].remove(y)
             known[i] = [*known[i], y][-2:]
-    assert joint.n_oracle_calls == 12 * (N - 1)
+    assert risk.n_oracle_calls == 12 * (N - 1)
 
 
 def test_planes_hold_no_labelings():

@@ -132,7 +132,7 @@ def test_the_forecast_is_of_the_pace_of_the_dual_and_what_it_lacks(lam, tol):
     left = np.inf
     for n in range(1, 8):
         start.move(np.inf)
-        dual, gap = start.ascent.dual_objective, start.ascent.known_gap
+        dual, gap = start.ascent.dual_objective, start.ascent.estimated_gap
         done = start.forecast.predicts_convergence()
         if start.ascent.kappa == 0.0:
             assert dual > 0.0

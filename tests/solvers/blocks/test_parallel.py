@@ -75,7 +75,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
             assert solver.loss == pytest.approx(loss, rel=1e-11)
             scale = 1.0 + np.abs(v).max()
             np.testing.assert_allclose(
-                solver.image_of_dual(), v, rtol=0, atol=1e-10 * scale
+                solver.dual_image(), v, rtol=0, atol=1e-10 * scale
             )
             dual = dual_of_box(v, loss, LAM, lower, upper)
             gap = problem.listed.primal(weights, LAM, p) - dual

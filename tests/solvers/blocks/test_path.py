@@ -135,7 +135,7 @@ def test_rescaling_does_what_proposition_1_says(kind, step):
     updated = solver.block_gaps
     np.testing.assert_allclose(updated, gaps + 0.7 * delta, rtol=0, atol=1e-15)
     assert solver.gap == pytest.approx(gap + 0.7 * delta.sum(), rel=1e-13)
-    assert solver.known_gap == pytest.approx(solver.gap, rel=1e-13)
+    assert solver.estimated_gap == pytest.approx(solver.gap, rel=1e-13)
     # The same from a true check, from the blocks, and from the dual variables.
     assert solver.check_gaps()[1] == pytest.approx(updated.sum(), rel=1e-12)
     np.testing.assert_allclose(solver.block_gaps, updated, rtol=0, atol=1e-14)

@@ -136,7 +136,7 @@ def test_a_mixture_is_the_best_of_all(kind, step):
     iterate = start(problem, step)
     planes = begin(iterate)
     for _ in range(12):
-        u, loss = iterate.image_of_dual(), iterate.loss
+        u, loss = iterate.dual_image(), iterate.loss
         planes.make_pass()
         if not planes.has_turn:
             break
@@ -156,7 +156,7 @@ def test_a_mixture_in_a_box_is_the_best_of_all(step):
     iterate = start(problem, step, lower=lower, upper=upper)
     planes, before = begin(iterate), iterate.dual_objective
     for _ in range(12):
-        u, loss = iterate.image_of_dual(), iterate.loss
+        u, loss = iterate.dual_image(), iterate.loss
         planes.make_pass()
         if not planes.has_turn:
             break
@@ -300,14 +300,14 @@ def test_planes_begin_where_many_more_passes_are_foreseen(
     """SURELY times what planes need at early looks, LIKELY times at later ones."""
     begun = []
     monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
-    iterate = SimpleNamespace(weights=np.zeros(n_weights), known_gap=1.0)
+    iterate = SimpleNamespace(weights=np.zeros(n_weights), estimated_gap=1.0)
     planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3))
     planes.next_look = n_passes
     is_early = 8 * n_passes < planes.need
     due = max((SURELY if is_early else LIKELY) * planes.need, 2 * n_passes)
     # The gap falls by a factor of ten in as many passes as are left after the last one.
     for k in range(n_passes):
-        iterate.known_gap = 1e-2 * 10.0 ** ((n_passes - 1 - k) / (share * due))
+        iterate.estimated_gap = 1e-2 * 10.0 ** ((n_passes - 1 - k) / (share * due))
         planes.after_pass()
     assert begun == ([] if share < 1.0 else [pytest.approx(share * due)])
 
@@ -319,7 +319,7 @@ def test_what_is_foreseen_at_first_is_of_accelerated_steps(ratio, share, monkeyp
     begun = []
     monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
     iterate = SimpleNamespace(
-        weights=np.zeros(13), known_gap=1.0, lam=0.1, kappa=0.1 * (ratio - 1.0)
+        weights=np.zeros(13), estimated_gap=1.0, lam=0.1, kappa=0.1 * (ratio - 1.0)
     )
     accelerator = SimpleNamespace()
     planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3), accelerator)

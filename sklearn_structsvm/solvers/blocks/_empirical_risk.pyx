@@ -16,7 +16,7 @@ from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
 from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 
 
-cdef class JointOracle:
+cdef class EmpiricalRisk:
     """One answer per example, with the risk and the plane that they give.
 
     Parameters
@@ -74,7 +74,7 @@ cdef class JointOracle:
         return np.array(self.values)
 
     @property
-    def lowest_gap(self):
+    def most_negative_gap(self):
         """By how little the answers exceed the labelings in the cache: not below zero.
 
         The smallest p_i (max_y H_i(y) - max_known H_i(y)) at the w that was asked for.
@@ -86,7 +86,7 @@ cdef class JointOracle:
     def ask(self, const double[::1] w, int n_threads=1):
         """The risk R(w), or an upper bound if the oracle is not exact.
 
-        The answers are the caller's: to `forget`, to `remember` or to keep.
+        The answers are the caller's: to `release_answers`, to `cache_answers` or to keep.
         """
         self._pass(w, False, n_threads)
         self.n_oracle_calls += np.count_nonzero(self.p)
@@ -147,7 +147,7 @@ cdef class JointOracle:
                     oracle.scatter(i, self.p[i], &self.direction[0], &target[0])
         return a, self._mean(self.losses)
 
-    def remember(self):
+    def cache_answers(self):
         """Take the answers into the cache, from which they push out the stalest."""
         cdef Py_ssize_t i, c
         cdef const int* labels
@@ -165,7 +165,7 @@ cdef class JointOracle:
                     i, self.cache.sets[i].labels + c * self.cache.sizes[i])
                 self.cache.remove(i, c)
 
-    def forget(self):
+    def release_answers(self):
         """Let the answers go."""
         cdef Py_ssize_t i
         for i in range(self.oracle.n_blocks):
