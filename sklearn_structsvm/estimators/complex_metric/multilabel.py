@@ -1,5 +1,6 @@
 """Multilabel classifiers for metrics of many labels."""
 
+import warnings
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -345,6 +346,7 @@ class MultilabelMetricClassifier(LabelPredictor):
             # Without `fit` there is no other way for it to be.
             check_is_fitted(classifier)
         read = partial(label_probabilities, n_labels=n_labels)
+        constant = np.flatnonzero(np.isin(truth.sum(axis=0), [0, n_rows]))
         self.estimator_, found, rows_of, _ = self._fit_probabilities(
             classifier,
             X,
@@ -352,7 +354,9 @@ class MultilabelMetricClassifier(LabelPredictor):
             routed,
             fit=_plain_fit,
             read=read,
-            hold_out=partial(_hold_out, read=read, cv=self.cv, n_jobs=self.n_jobs),
+            hold_out=partial(
+                _hold_out, read=read, constant=constant, cv=self.cv, n_jobs=self.n_jobs
+            ),
         )
         if rows_of is not None:
             truth, weights = truth[rows_of], weights[rows_of]
@@ -483,10 +487,15 @@ def _plain_fit(classifier, X, y, **params):
     return classifier.fit(X, y, **params)
 
 
-def _hold_out(classifier, X, y, routed, *, read, cv, n_jobs):
+def _hold_out(classifier, X, y, routed, *, read, constant, cv, n_jobs):
     """Rows, probabilities and folds, as of `held_out_probabilities`."""
     folds = make_folds(check_cv(cv), X, y, routed)
-    rows, parts = held_out_parts(
-        classifier, X, y, _plain_fit, read, folds, routed, n_jobs
-    )
+    with warnings.catch_warnings():
+        # scikit-learn's classifiers say so; the fit to all rows is to say it once.
+        labels = "|".join(map(str, constant.tolist()))
+        said = rf"Label (not )?({labels}) is present in all training examples"
+        warnings.filterwarnings("ignore", said, UserWarning)
+        rows, parts = held_out_parts(
+            classifier, X, y, _plain_fit, read, folds, routed, n_jobs
+        )
     return rows, stacked(parts), folds

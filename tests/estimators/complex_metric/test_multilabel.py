@@ -370,6 +370,23 @@ def test_folds_give_probabilities_that_were_not_trained_on():
     assert np.array_equal(frozen.thresholds_, in_sample.thresholds_)
 
 
+def test_a_label_of_no_row_or_of_all_rows_is_told_once_and_not_for_each_fold():
+    X, Y = some_data()
+    Y = Y.copy()
+    Y[:, 0], Y[:, 1] = 0, 1
+    said = "is present in all training examples"
+    for given in (Y, sparse.csr_array(Y)):
+        with pytest.warns(UserWarning) as caught:
+            MultilabelMetricClassifier().fit(X, given)
+        told = sorted(str(w.message) for w in caught)
+        assert told == [f"Label 1 {said}.", f"Label not 0 {said}."]
+    # A label that only the rest of a fold lacks is told by that fold.
+    Y[:, 1], Y[0, 0] = Y[:, 2], 1
+    with pytest.warns(UserWarning) as caught:
+        MultilabelMetricClassifier().fit(X, Y)
+    assert [str(w.message) for w in caught] == [f"Label not 0 {said}."]
+
+
 def rare_label(rng, n=1000, n_positive=3):
     """A label that a few rows have, where it is thought improbable, and three more."""
     eta = np.column_stack([rng.beta(0.05, 5.0, size=n), rng.random((n, 3))])
