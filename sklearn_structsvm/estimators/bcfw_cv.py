@@ -32,9 +32,10 @@ MAX_C = 10.0
 class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     """Structural support vector machine, with C chosen by cross-validation.
 
-    For each fold, :func:`bcfw_path` computes solutions for all values of C on the
-    training part, and these are scored on the test part. The model is then refitted to
-    all data by :class:`BCFWClassifier`, with the C of the best mean score.
+    For each fold, a path like that of :func:`bcfw_path` goes from one value of C to the
+    next on the training part, and its solutions are scored on the test part. The model is
+    then refitted to all data by :class:`BCFWClassifier`, with the C of the best mean
+    score.
 
     Read more in the :ref:`User Guide <guide-cv>`.
 
@@ -68,10 +69,9 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     max_time : float or None, default=None
         Time limit in seconds, for each path and for the final fit. A fit that is cut
         short by it is not reproducible bit for bit. If `max_iter` or `max_time` cuts a
-        path short, as may happen with features that are large or differ much in scale,
-        the values of C beyond its end get no score, and a ConvergenceWarning is issued. C
-        is then chosen among the values with a score in every fold. It is an error if
-        there are none.
+        path short, the values of C beyond its end get no score, and a ConvergenceWarning
+        is issued. C is then chosen among the values with a score in every fold. It is an
+        error if there are none.
     n_jobs : int or None, default=None
         Number of folds that are processed in parallel.
     verbose : int, default=0
@@ -181,10 +181,12 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
 
 def _follow_path(estimator, X, y, weights, Cs, options):
-    """The solutions of :func:`bcfw_path`, as far as it gets."""
+    """The solutions of a path that leaps from one C to the next, as far as it gets."""
     problem = bind_local(estimator, X, y, weights)
     lams = [problem.lam(C) for C in Cs]
-    path, stopped_by = find_path(estimator, problem, min_lambda=lams[-1], **options)
+    path, stopped_by = find_path(
+        estimator, problem, min_lambda=lams[-1], wanted=np.array(lams), **options
+    )
     is_whole = lams[-1] >= path.end
 
     def solutions():

@@ -16,7 +16,14 @@ from sklearn.metrics import accuracy_score, make_scorer, zero_one_loss
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_structsvm import BCFWClassifierCV, CRFClassifierCV, bcfw_path
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    CRFClassifierCV,
+    bcfw_path,
+)
+from sklearn_structsvm.estimators.bcfw_path import find_path
+from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.metrics import (
     entity_precision_score,
     token_accuracy_score,
@@ -64,16 +71,15 @@ def test_scores_are_those_of_the_path_of_each_fold(kind, weighted):
     structure = model.structure_
     for fold, (train, test) in enumerate(KFold(2).split(problem.X)):
         lambdas = 1.0 / (np.array(CS) * weights[train].sum())
-        path = bcfw_path(
-            *problem.take(train),
-            structure=problem.structure,
-            sample_weight=weights[train],
+        estimator = BCFWClassifier(
+            clone(structure),
             classes=model.classes_,
-            min_lambda=lambdas[-1],
             step="pairwise",
             cache=False,
             random_state=0,
         )
+        bound = bind_local(estimator, *problem.take(train), weights[train])
+        path, _ = find_path(estimator, bound, min_lambda=lambdas[-1], wanted=lambdas)
         X, y = problem.take(test)
         expected = [
             structure.score(y, structure.decode_batch(X, path.coef(lam)), weights[test])
@@ -177,11 +183,31 @@ def raw_wine():
     return load_wine(return_X_y=True)
 
 
+def test_raw_columns_of_very_different_sizes_have_a_score_for_each_c():
+    rng, n = new_rng(4), 300
+    columns = {
+        "age": rng.integers(18, 90, n),
+        "income": rng.lognormal(10, 1, n),
+        "zip": rng.integers(10_000, 99_999, n),
+        "rate": rng.normal(2e-5, 5e-6, n),
+    }
+    score = columns["age"] / 15 + np.log(columns["income"]) + rng.standard_normal(n)
+    y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
+    model = BCFWClassifierCV(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(np.column_stack(list(columns.values())), y)
+    assert np.isfinite(model.scores_path_).all()
+    # The zip code says nothing, and drowns the others where C is small.
+    means = model.scores_path_.mean(axis=1)
+    assert means.max() > means[0] + 0.1
+
+
 def test_a_limit_ends_the_paths_of_features_that_are_not_scaled():
     X, y = raw_wine()
-    model = BCFWClassifierCV(Cs=12, max_iter=30, random_state=0)
+    model = BCFWClassifierCV(Cs=12, tol=1.0, max_iter=10, random_state=0)
     message = (
-        "The paths of 5 of 5 folds were cut short by max_iter=30, so that C above .* has "
+        "The paths of 5 of 5 folds were cut short by max_iter=10, so that C above .* has "
         "no score. Scale the features"
     )
     with pytest.warns(ConvergenceWarning, match=message) as record:
@@ -223,9 +249,10 @@ def test_features_that_are_scaled_need_no_limit():
 @pytest.mark.parametrize("kind", ["multiclass", "chain"])
 def test_a_limit_cuts_a_path_and_changes_nothing_before(kind):
     problem = make_problem(kind, n=24)
-    whole = cv_model(problem, Cs=8).fit(problem.X, problem.y)
-    with pytest.warns(ConvergenceWarning, match="were cut short by max_iter=25"):
-        cut = cv_model(problem, Cs=8, max_iter=25).fit(problem.X, problem.y)
+    whole = cv_model(problem, Cs=8, tol=1.0).fit(problem.X, problem.y)
+    with pytest.warns(ConvergenceWarning, match="were cut short by max_iter=10"):
+        cut = cv_model(problem, Cs=8, tol=1.0, max_iter=10)
+        cut.fit(problem.X, problem.y)
     is_scored = np.isfinite(cut.scores_path_)
     assert 3 <= is_scored.sum() < is_scored.size
     np.testing.assert_array_equal(

@@ -309,18 +309,20 @@ cdef class BlockDual(BlockLabelings):
         self.lam = lam
         self.rebuild_weights()
 
-    def rescale(self, double rho):
-        """λ *= rho with w unchanged, and κ: mass 1 - rho of each block goes to the truth.
+    def rescale(self, double lam):
+        """Change λ and κ with it, w staying as it is.
 
-        Proposition 1 of the paper, with lines 14 to 22 of its Algorithm 7; the
-        block gaps are those of the last check, updated by equation (12).
+        With λ ρ for λ, mass 1 - ρ of each block goes to the truth: Proposition 1 of the
+        paper, with lines 14 to 22 of its Algorithm 7. The block gaps are those of the
+        last check, updated by equation (12).
         """
         cdef Py_ssize_t i, c, truth
         cdef Atoms* atoms
+        cdef double rho = lam / self.lam
         self.oracle.scale_blocks(rho)
         gaps = np.asarray(self.gaps)
         gaps += (1.0 - rho) * np.asarray(self.means)
-        self.lam *= rho
+        self.lam = lam
         self.kappa *= rho
         np.asarray(self.loss_bar)[...] *= rho
         self.tree.rebuild(self.gaps)

@@ -215,6 +215,7 @@ def regularization_path(
     kappa=None,
     heuristic=False,
     min_lambda=0.0,
+    wanted=None,
     sampling="auto",
     acceleration="auto",
     max_iter=np.inf,
@@ -242,7 +243,10 @@ def regularization_path(
         Trust the block gaps as last seen, refreshed every 10 passes, instead of
         checking them at each breakpoint: quicker, without the guarantee.
     min_lambda : float
-        Stop at the first breakpoint below it.
+        Stop at the first breakpoint that is not above it.
+    wanted : ndarray or None
+        The λ that need solutions, the least of them `min_lambda`: from each breakpoint
+        the path leaps to the largest that its solution does not cover. None: all λ.
     sampling : {"auto", "gap", "uniform", "permuted"}
         Of steps that are not accelerated; "auto": "gap".
     acceleration : {"auto", True, False}
@@ -306,7 +310,7 @@ def regularization_path(
             if bound == 0.0:
                 complete = True
                 break
-            if iterate.lam < min_lambda:
+            if iterate.lam <= min_lambda:
                 break
             # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth,
             # at any weights; see `_proximal`.
@@ -316,7 +320,10 @@ def regularization_path(
             if growth <= excess:
                 complete = True
                 break
-            iterate.rescale(1.0 - excess / growth)
+            covered = iterate.lam * (1.0 - excess / growth)
+            if wanted is not None:
+                covered = wanted[wanted < covered].max(initial=min_lambda)
+            iterate.rescale(covered)
             stopped_by = steps.solve(kappa * eps, heuristic)
             if stopped_by is not None:
                 break

@@ -70,6 +70,21 @@ def test_each_breakpoint_is_solved_to_kappa_eps(kind, kappa):
     assert path.gaps.max() >= 0.3 * share * EPS
 
 
+@pytest.mark.parametrize("step", ["fw", "pairwise"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_path_may_leap_to_the_lambdas_that_are_wanted(kind, step):
+    problem, p = random_problem(kind), uneven_weights()
+    whole = make_path(problem, p, step)
+    wanted = np.geomspace(whole.lambdas[0], MIN_LAMBDA, 7)[1:]
+    path = make_path(problem, p, step, wanted=wanted)
+    # None is solved for nobody, and the end is met to the bit.
+    assert set(path.lambdas[1:]) <= set(wanted)
+    assert path.lambdas[-1] == MIN_LAMBDA == path.end or path.complete
+    assert len(path.lambdas) < len(whole.lambdas)
+    for lam in [*wanted, 2 * path.lambdas[0]]:
+        assert excess(problem, path.coef(lam), lam, p) <= EPS + 1e-6
+
+
 def test_a_larger_kappa_makes_more_breakpoints():
     problem = random_problem("chain")
     few, many = (len(make_path(problem, kappa=k).lambdas) for k in (0.5, 0.95))
@@ -79,13 +94,15 @@ def test_a_larger_kappa_makes_more_breakpoints():
 @pytest.mark.parametrize("kind", KINDS)
 def test_breakpoints_follow_from_equation_13(kind):
     problem = random_problem(kind)
-    path = make_path(problem)
+    # Plain steps, of which the iterate has the path's own w.
+    path = make_path(problem, acceleration=False)
     ratios = path.lambdas[1:] / path.lambdas[:-1]
     assert (ratios < 1).all()
     # At the last breakpoint but one the iterate is still to be had: stop there.
     last = path.lambdas[-2]
     iterate = problem.solver(1.0)
-    regularization_path(iterate, eps=EPS, min_lambda=last * (1 + 1e-9), rng=0)
+    options = {"min_lambda": last * (1 + 1e-9), "acceleration": False}
+    regularization_path(iterate, eps=EPS, rng=0, **options)
     assert iterate.lam == last
     extra = iterate.proximal_gap()
     rho = 1 - (EPS - iterate.gap - extra) / (iterate.block_means.sum() - extra)
@@ -129,7 +146,7 @@ def test_rescaling_does_what_proposition_1_says(kind, step):
     _, gap = solver.check_gaps()
     w, gaps, delta = solver.weights.copy(), solver.block_gaps, solver.block_means
     alpha = explicit_alpha(problem, solver) if step != "fw" else []
-    solver.rescale(0.3)
+    solver.rescale(0.3 * solver.lam)
     assert solver.lam == pytest.approx(0.03)
     np.testing.assert_array_equal(solver.weights, w)
     updated = solver.block_gaps
@@ -237,6 +254,7 @@ def test_each_breakpoint_is_shown_as_it_is_solved(heuristic):
         eps=EPS,
         min_lambda=MIN_LAMBDA,
         heuristic=heuristic,
+        acceleration=False,
         rng=0,
         on_breakpoint=lambda iterate: seen.append((iterate.lam, iterate.weights.copy())),
     )
