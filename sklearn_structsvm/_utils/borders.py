@@ -115,6 +115,16 @@ def check_shape(name, array, *shape):
     raise ValueError(f"{name} must have shape {listed}; got {found}.")
 
 
+def check_classes(classes):
+    """ValueError if the labels that a fit found are no longer a 1-D array."""
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+        kind = type(classes).__name__
+        found = f"{kind} of shape {as_array('classes_', classes).shape}"
+        raise ValueError(
+            f"classes_ must be a 1-D array; got {found}: it was changed after fit."
+        )
+
+
 def check_integer(name, value, least, most=np.inf):
     """TypeError if a value is not an integer, ValueError if it is out of bounds.
 

@@ -8,7 +8,12 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils.borders import as_floats, check_floats, check_sequence
+from sklearn_structsvm._utils.borders import (
+    as_floats,
+    check_classes,
+    check_floats,
+    check_sequence,
+)
 from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm.structures._callback import CallbackOracle
@@ -293,8 +298,9 @@ class Structure(DocumentedMixin, BaseEstimator):
         They may come from a pickle or have been set by hand, so estimators call this
         before each prediction. The cost is at most the number of classes squared.
         """
-        if np.ndim(getattr(self, "classes_", ())) != 1:
-            raise ValueError("classes_ must be 1-D: it was changed after fit.")
+        # A user's structure without this flag may keep a list of its own.
+        if self.has_classes or np.ndim(getattr(self, "classes_", ())) != 1:
+            check_classes(self.classes_)
         for name, shape in self._fitted_shapes().items():
             check = check_floats if shape else as_floats
             check(name, getattr(self, name), *shape)

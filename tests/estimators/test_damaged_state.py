@@ -102,6 +102,13 @@ def set_one_class(structure):
     structure.classes_ = np.array(1)
 
 
+def set_classes_as_a_list(structure):
+    if not hasattr(structure, "classes_"):
+        structure.n_types += 1
+        return
+    structure.classes_ = structure.classes_.tolist()
+
+
 def set_n_features(structure):
     structure.n_features_in_ += 1
 
@@ -122,6 +129,7 @@ def set_n_weights(structure):
         set_label_costs,
         set_classes,
         set_one_class,
+        set_classes_as_a_list,
         set_n_features,
         set_no_features,
         set_n_weights,

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_shape, check_sparse
+from sklearn_structsvm._utils.borders import check_classes, check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     available_if,
@@ -178,7 +178,7 @@ class RandomizedClassifier(OverProbabilities):
         check_is_fitted(self)
         refuse_foreign(X=X, sensitive_features=sensitive_features, costs=costs)
         check_sparse(X)
-        check_shape("classes_", self.classes_, "n_classes")
+        check_classes(self.classes_)
         self.mixture_.check(len(self.classes_))
         params = self._routed(method, sensitive_features, costs, params)
         if self.mixture_.needs_probabilities:

@@ -449,7 +449,7 @@ def test_a_damaged_mixture_is_refused_by_name(lmo, name, change):
 
 def test_classes_and_seeds_that_were_changed_are_refused(mixture):
     X, y, model = mixture
-    for change in (lambda c: c[:-1], lambda c: c[np.newaxis], lambda c: c[:0]):
+    for change in (lambda c: c[:-1], lambda c: c[np.newaxis], lambda c: c[:0], list):
         damaged = copy.copy(model)
         damaged.classes_ = change(model.classes_)
         for ask in (damaged.predict, damaged.predict_proba):
