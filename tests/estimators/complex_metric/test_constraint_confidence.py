@@ -39,10 +39,10 @@ def confident(constraints, confidence=0.95, **params):
 
 
 def population_recalls(model):
-    """Of two groups: probabilities u and u², of u uniform, by the midpoint rule."""
+    """Of two groups: probabilities u and .6 u, of u uniform, by the midpoint rule."""
     u = (np.arange(1000) + 0.5) / 1000
     found = []
-    for group, of_one in enumerate((u, u**2)):
+    for group, of_one in enumerate((u, 0.6 * u)):
         P = model.predict_proba(of_one[:, None], sensitive_features=np.full(1000, group))
         found.append(of_one @ P[:, 1] / of_one.sum())
     return found
@@ -51,10 +51,11 @@ def population_recalls(model):
 def test_the_constraint_holds_for_the_population_as_often_as_said():
     rng, n_fits, slack = new_rng(0), 80, 0.3
     held = {None: 0, 0.8: 0}
+    # Without the constraint the recalls are .75 and .31.
     for _ in range(n_fits):
         groups = (rng.random(600) < 0.4).astype(int)
         u = rng.random(600)
-        of_one = np.where(groups, u**2, u)
+        of_one = np.where(groups, 0.6 * u, u)
         y = (rng.random(600) < of_one).astype(int)
         for confidence in held:
             fair = EqualOpportunity(slack=slack, reference="groups")
