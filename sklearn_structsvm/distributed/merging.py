@@ -11,10 +11,7 @@ from math import fsum
 
 import numpy as np
 
-from sklearn_structsvm.structures.ranking import COUNT_ROUNDING
-
-# A sum of slopes is zero within this many rounding errors of the sum of their sizes.
-SLOPE_ROUNDING = 8.0 * np.finfo(np.float64).eps
+from sklearn_structsvm._utils.tolerances import COUNT_ROUNDING, SLOPE_ROUNDING
 
 # Buckets that a shard answers with at first, and how many more each time that they did
 # not do: a million values take two rounds, and any list ends.

@@ -1,12 +1,13 @@
 """The hinge of two classes, and a line search of its own: a loss has one breakpoint."""
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
 from sklearn_structsvm._utils.borders import check_shape
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, fabs, sqrt
 
-from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge, slopes
+from sklearn_structsvm.risks._hinge cimport BLOCK, SAMPLE_RATIO, Hinge, slopes
 from sklearn_structsvm.risks._segments cimport select_step
 
 
@@ -31,15 +32,12 @@ cdef extern from "risks/_scan_binary.h" nogil:
         double upper, double* sums, Py_ssize_t* rows) noexcept
 
 
-# A sum of slopes is zero within this many rounding errors of the sum of their sizes.
-cdef double SLOPE_ROUNDING = 8.0 * 2.220446049250313e-16
+cdef double SLOPE_ROUNDING = tolerances.SLOPE_ROUNDING
 
-# The bracket comes from this many examples, if there are at least that many times
-# more, and holds the minimum unless the sample's slopes err by more than this many times
-# their standard error.
-cdef Py_ssize_t SAMPLE = 1024
-cdef Py_ssize_t LEAST_RATIO = 4
-cdef double STANDARD_ERRORS = 3.0
+# The bracket comes from this many examples, and holds the minimum unless the sample's
+# slopes err by more than this many times their standard error.
+cdef Py_ssize_t BRACKET_SAMPLE = 1024
+cdef double BRACKET_ERRORS = 3.0
 
 # Where it does not hold it, this many other brackets are tried, further on by this
 # factor.
@@ -189,10 +187,10 @@ cdef class BinaryLines(Hinge):
             self, const double[:, ::1] Z, const double[:, ::1] along, double slope,
             double curvature, double largest) except *:
         """Two steps that the minimum is likely to lie between, from a sample."""
-        cdef Py_ssize_t n = self.n_samples, stride = n // SAMPLE, i, m = 0
+        cdef Py_ssize_t n = self.n_samples, stride = n // BRACKET_SAMPLE, i, m = 0
         cdef double mass = 0.0, square = 0.0, rise, offset, first, second
         cdef double[::1] etas, jumps
-        if stride < LEAST_RATIO:
+        if stride < SAMPLE_RATIO:
             return NAN, NAN
         for i in range(0, n, stride):
             mass += self.p[i]
@@ -209,7 +207,7 @@ cdef class BinaryLines(Hinge):
             if (offset > 0.0) == (rise < 0.0) and rise != 0.0:
                 etas[m], jumps[m] = -offset / rise, fabs(rise)
                 m += 1
-        rise = STANDARD_ERRORS * sqrt(square)
+        rise = BRACKET_ERRORS * sqrt(square)
         first = select_step(
             m, &etas[0], &jumps[0], slope + rise, curvature, 0.0, largest, 0.0)
         second = select_step(

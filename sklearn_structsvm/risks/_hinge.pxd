@@ -8,6 +8,10 @@ cdef extern from "risks/_scan.h" nogil:
 cdef enum:
     BLOCK = 256
 
+# A line search begins with a sample if it has at least this many times fewer examples.
+cdef enum:
+    SAMPLE_RATIO = 4
+
 
 cdef class Hinge:
     cdef readonly Py_ssize_t n_samples

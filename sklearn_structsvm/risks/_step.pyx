@@ -1,16 +1,16 @@
 """Exact line search over a quadratic and a risk whose losses are maxima of lines."""
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
 from sklearn_structsvm._utils.borders import check_shape
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, sqrt
 
-from sklearn_structsvm.risks._hinge cimport BLOCK, Hinge, slopes
+from sklearn_structsvm.risks._hinge cimport BLOCK, SAMPLE_RATIO, Hinge, slopes
 from sklearn_structsvm.risks._segments cimport select_step
 
-# A sum of slopes is zero within this many rounding errors of the sum of their sizes.
-cdef double SLOPE_ROUNDING = 8.0 * 2.220446049250313e-16
+cdef double SLOPE_ROUNDING = tolerances.SLOPE_ROUNDING
 
 # Examples are scanned again until so few are left open that to cut each of them into
 # segments costs less.
@@ -29,12 +29,10 @@ cdef double SPREAD = 1.5
 # the derivative's secant is zero, this part of the bracket away from it.
 cdef double NARROWING = 0.1
 
-# A first guess comes from this many examples, if there are at least that many times
-# more, and holds the minimum unless the sample's slopes err by more than this many times
-# their standard error.
-cdef Py_ssize_t SAMPLE = 512
-cdef Py_ssize_t LEAST_RATIO = 4
-cdef double STANDARD_ERRORS = 2.0
+# A first guess comes from this many examples, and holds the minimum unless the sample's
+# slopes err by more than this many times their standard error.
+cdef Py_ssize_t GUESS_SAMPLE = 512
+cdef double GUESS_ERRORS = 2.0
 
 
 cdef struct Sums:
@@ -253,10 +251,10 @@ cdef (double, double) guess(
         Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along, double slope,
         double curvature, double largest, double start, int n_threads) except *:
     """Two steps that the minimum is likely to lie between, from a sample of examples."""
-    cdef Py_ssize_t n = hinge.n_samples, stride = n // SAMPLE, i
+    cdef Py_ssize_t n = hinge.n_samples, stride = n // GUESS_SAMPLE, i
     cdef double mass = 0.0, first, second, error
     cdef LineSearch search
-    if stride < LEAST_RATIO:
+    if stride < SAMPLE_RATIO:
         return 0.0, start
     rows = np.arange(0, n, stride)
     for i in range(0, n, stride):
@@ -265,7 +263,7 @@ cdef (double, double) guess(
         return 0.0, start
     search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
     second = search.minimize(slope, curvature, largest, 0.0, start)
-    error = STANDARD_ERRORS * sqrt(search.square)
+    error = GUESS_ERRORS * sqrt(search.square)
     start = second if 0.0 < second < INFINITY else start
     search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
     first = search.minimize(slope + error, curvature, largest, 0.0, start)

@@ -1,7 +1,7 @@
 # Grids of up to as many rows and columns are transformed without hulls; not more than
 # MAX_PLUS_WIDTH of _vector.h.
 cdef enum:
-    SHORT = 64
+    SMALL_GRID = 64
 
 
 # What a displacement of a child from where its parent expects it costs, along one axis:

@@ -21,7 +21,8 @@ are not convex as well: if `square` is negative the corner moves the other way, 
 is zero, not at all.
 
 A processor guesses at each turn whether the corner moves, and is often wrong. On grids
-of up to SHORT rows and columns it is faster to try all q for each p, several at a time.
+of up to SMALL_GRID rows and columns it is faster to try all q for each p, several at a
+time.
 """
 import numpy as np
 
@@ -98,7 +99,7 @@ cdef void raise_to_transform(
         double* scratch) noexcept nogil:
     """out[p] = max(out[p], gain + the transform at p) for all p = (row, column)."""
     cdef double* gains = scratch + n_rows * n_columns
-    if max(n_rows, n_columns) > SHORT:
+    if max(n_rows, n_columns) > SMALL_GRID:
         raise_by_hulls(
             n_rows, n_columns, scores, down, across, gain, out, scratch)
         return

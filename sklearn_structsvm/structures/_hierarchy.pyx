@@ -29,11 +29,11 @@ from sklearn_structsvm._contract._oracle cimport (
 from sklearn_structsvm.structures._flat cimport MultilabelOracle
 
 # Relative to the sums of all scores, and of all costs: above their rounding error.
-cdef double ROUNDING = 1e-12
+cdef double TOTALS_ROUNDING = 1e-12
 # Entries for each node of the forest beyond which a λ is worth its search.
-cdef Py_ssize_t FEW = 8
+cdef Py_ssize_t ENTRIES_PER_NODE = 8
 # Steps of that search, which ends once K² / (4 λ) is this close to a known h g.
-cdef int MAX_STEPS = 10
+cdef int MAX_LAMBDA_STEPS = 10
 cdef double TIGHT = 1.01
 # Where the fronts give up: 128 MB.
 cdef Py_ssize_t MAX_ENTRIES = 1 << 22
@@ -218,7 +218,7 @@ cdef class HierarchyOracle(MultilabelOracle):
             self, Py_ssize_t i, double one, double* work, Plane* plane
             ) except -1 nogil:
         cdef double lam, least
-        if self.fronts(i, one, 0.0, 0.0, work, plane, FEW * self.k):
+        if self.fronts(i, one, 0.0, 0.0, work, plane, ENTRIES_PER_NODE * self.k):
             return 0
         self.tighten(i, one, work, &lam, &least)
         if not self.fronts(i, one, lam, least, work, plane, MAX_ENTRIES):
@@ -253,7 +253,7 @@ cdef class HierarchyOracle(MultilabelOracle):
         if at == 0.0:
             return
         at = one / at
-        for _step in range(MAX_STEPS):
+        for _step in range(MAX_LAMBDA_STEPS):
             self.send_up(i, at, work, d)
             self.loss_changes(i, d, change)
             value = one - truth + at * empty
@@ -325,10 +325,10 @@ cdef class HierarchyOracle(MultilabelOracle):
             if self.Y[i, n]:
                 truth += theta[n]
                 empty += self.costs[n, 1]
-        least += truth - one - lam * empty - ROUNDING * (size + lam * total)
+        least += truth - one - lam * empty - TOTALS_ROUNDING * (size + lam * total)
         arena.limit = limit
         arena.lam = lam
-        arena.tie = ROUNDING * total
+        arena.tie = TOTALS_ROUNDING * total
         arena.top = 1
         if not reserve(plane, &arena, k + 1):
             return False

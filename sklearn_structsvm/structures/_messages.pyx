@@ -10,6 +10,8 @@ round of messages for a bound and labels to start from, and then, for one label 
 another, the best set of nodes that change to it, by roof duality, until none gains.
 Nodes that it does not settle stay as they are, by which no labels become worse.
 """
+from sklearn_structsvm._utils import tolerances
+
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
@@ -31,8 +33,7 @@ cdef enum:
 # distance to the labeling.
 cdef double LEAST_PROGRESS = 1e-3
 
-# Of a bound that the labeling attains, up to rounding.
-cdef double ROUNDING = 1e-13
+cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
 
 
 cdef Py_ssize_t message_scratch_size(
@@ -108,7 +109,7 @@ cdef double decode_scored(
             best = score
             memcpy(labels, found, T * sizeof(int))
         away = least - best
-        if away <= ROUNDING * fabs(best) or before - least <= LEAST_PROGRESS * away:
+        if away <= SCORE_ROUNDING * fabs(best) or before - least <= LEAST_PROGRESS * away:
             break
     if expands:
         _expand(scored, cut, labels)
@@ -129,7 +130,7 @@ cdef void _expand(
     cdef const int* ends
     cdef int a, b, c, unchanged = 0
     cdef double none, first, second, score = total_score(scored, labels), other
-    cdef double least = ROUNDING * fabs(score)
+    cdef double least = SCORE_ROUNDING * fabs(score)
     for _ in range(MAX_EXPANSIONS):
         for c in range(<int> k):
             for v in range(T):
@@ -234,7 +235,7 @@ cdef void _flip(
     cdef const int* first = scored.graph.first
     cdef const int* other = scored.graph.other
     cdef const int* pair = scored.graph.pair
-    cdef double least = ROUNDING * fabs(total_score(scored, labels))
+    cdef double least = SCORE_ROUNDING * fabs(total_score(scored, labels))
     cdef bint has_gained = True
     while has_gained:
         has_gained = False

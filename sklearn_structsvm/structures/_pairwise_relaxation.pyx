@@ -5,6 +5,8 @@ h = one + f(z) - f(y_i) and g = L_i(z) they are a convex polygon: the largest h 
 a vertex or on an edge between two of them, whose λ is that of the line through them. So
 the labelings to name are the mixtures of two vertices.
 """
+from sklearn_structsvm._utils import tolerances
+
 from libc.math cimport fabs, fmax, fmin
 from libc.string cimport memcpy
 
@@ -17,10 +19,10 @@ from sklearn_structsvm.structures._qpbo cimport RoofDuality
 
 # A mixture's share of its second vertex, as a whole number of such parts.
 cdef enum:
-    PARTS = 1 << 30
+    SHARE_UNITS = 1 << 30
 
-# Beyond the rounding of a sum of scores, relative to the sum of their sizes.
-cdef double ROUNDING = 1e-13
+cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
+
 # Of a maximum flow, on average over the calls of training: from 1, for 5 labels in a
 # tree, to 6, for 40 of which all are pairs.
 cdef enum:
@@ -28,7 +30,7 @@ cdef enum:
 
 # The search for an edge ends by itself after a few steps; rounding could prolong it.
 cdef enum:
-    MAX_STEPS = 100
+    MAX_EDGE_STEPS = 100
 
 
 cdef class RelaxationOracle(PairwiseOracle):
@@ -52,7 +54,7 @@ cdef class RelaxationOracle(PairwiseOracle):
         self.roof = RoofDuality(self.k, pairs)
         self.size = self.k + self.n_pairs
         self.max_labels = 1 + self.size
-        self.n_values = PARTS
+        self.n_values = SHARE_UNITS
         self.single_at = self.size
         self.vertices_at = self.single_at + self.k
         self.scratch_at = self.vertices_at + 3 * self.size
@@ -80,17 +82,17 @@ cdef class RelaxationOracle(PairwiseOracle):
             self, double share, const double* a, const double* b, int* labels
             ) noexcept nogil:
         cdef Py_ssize_t j
-        labels[0] = <int> (share * PARTS + 0.5)
+        labels[0] = <int> (share * SHARE_UNITS + 0.5)
         if labels[0] == 0:
             b = a
-        elif labels[0] == PARTS:
+        elif labels[0] == SHARE_UNITS:
             a = b
             labels[0] = 0
         for j in range(self.size):
             labels[1 + j] = <int> (2.0 * a[j] + 8.0 * b[j])
 
     cdef double _marginal(self, const int* labels, Py_ssize_t j) noexcept nogil:
-        cdef double share = labels[0] / <double> PARTS
+        cdef double share = labels[0] / <double> SHARE_UNITS
         cdef int both = labels[1 + j]
         return 0.5 * ((1.0 - share) * (both & 3) + share * (both >> 2))
 
@@ -185,13 +187,13 @@ cdef class RelaxationOracle(PairwiseOracle):
         self._best_vertex(i, 0.0, work, low, &low_score, &low_loss)
         if high_loss <= 0.0 or one + low_score <= 0.0:
             return 0
-        for _ in range(MAX_STEPS):
+        for _ in range(MAX_EDGE_STEPS):
             if high_loss <= low_loss:
                 break
             lam = fmax(low_score - high_score, 0.0) / (high_loss - low_loss)
             self._best_vertex(i, lam, work, between, &score, &loss)
             if (score - low_score + lam * (loss - low_loss)
-                    <= ROUNDING * (size + lam * high_loss)):
+                    <= SCORE_ROUNDING * (size + lam * high_loss)):
                 break
             if lam * loss > one + score:
                 high, between = between, high

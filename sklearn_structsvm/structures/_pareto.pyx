@@ -24,6 +24,8 @@ number small for other costs, and for long chains, is that entries are dropped
 All that is found stands in the scratch memory of the plane that is filled: a `Head`,
 one `Node` for each node and one for the root above all roots, then rows.
 """
+from sklearn_structsvm._utils import tolerances
+
 from libc.math cimport INFINITY, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memmove
@@ -62,19 +64,16 @@ cdef extern from "structures/_pareto.h" nogil:
         double* top) noexcept
 
 
-# Relative: sums of the same numbers in another order differ by less.
-ROUNDING = 1e-13
+cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
+
 # Forests of so few nodes, with costs of one size, have so few rows that the search for
 # a multiplier does not pay.
-SHORT = 8
+cdef Py_ssize_t SMALL_FOREST = 8
+
 # Memory of one example, in doubles, and rows of a node times those of a child: about
 # 128 MB and a second.
-MEMORY_LIMIT = 1 << 24
-PAIR_LIMIT = 1 << 20
-
-cdef double rounding_error = ROUNDING
-cdef Py_ssize_t short_forest = SHORT
-cdef Py_ssize_t memory_limit = MEMORY_LIMIT, pair_limit = PAIR_LIMIT
+cdef Py_ssize_t MEMORY_LIMIT = 1 << 24
+cdef Py_ssize_t PAIR_LIMIT = 1 << 20
 
 
 # Places are in doubles from the start of the scratch memory, which moves as it grows.
@@ -130,7 +129,7 @@ cdef inline Py_ssize_t row_size(Py_ssize_t count, bint dense) noexcept nogil:
 
 
 cdef double* memory(Plane* plane, Py_ssize_t size) except NULL nogil:
-    if size > memory_limit:
+    if size > MEMORY_LIMIT:
         too_expensive()
     return <double*> reserve_scratch(plane, size * sizeof(double))
 
@@ -350,7 +349,7 @@ cdef int join(const Forest* forest, Plane* plane, Py_ssize_t u) except -1 nogil:
     rows_of(base, u, &rows_u, &n_u)
     rows_of(base, v, &rows_v, &n_v)
     n_pairs = n_u * n_v
-    if n_pairs > pair_limit:
+    if n_pairs > PAIR_LIMIT:
         too_expensive()
     messages = head.used
     pairs_at = messages + n_u * width
@@ -371,7 +370,7 @@ cdef int join(const Forest* forest, Plane* plane, Py_ssize_t u) except -1 nogil:
         pairs = <Pair*> (base + pairs_at)
         loss = pairs[j].loss
         first = True
-        while j < n_pairs and pairs[j].loss >= loss * (1.0 - rounding_error):
+        while j < n_pairs and pairs[j].loss >= loss * (1.0 - SCORE_ROUNDING):
             a = pairs[j].index // n_u
             b = pairs[j].index % n_u
             join_row(base, <const Row*> (base + rows_v) + a, width,
@@ -443,7 +442,7 @@ cdef int aim(
     head = <Head*> base
     head.lam = find_multiplier(forest, one, largest, m, <int*> (base + labels), &best)
     if best.h > 0.0 and 4.0 * head.lam * best.h * best.g >= (
-            best.value * best.value * (1.0 - rounding_error)):
+            best.value * best.value * (1.0 - SCORE_ROUNDING)):
         reserve_points(plane, 1)
         plane.count = 1
         plane.scores[0] = best.h - one
@@ -493,7 +492,7 @@ cdef int forest_front(
     row.count = 1
     base[row.at] = 0.0
     head.used = row.at + row_size(1, True)
-    if n > short_forest or not one_size:
+    if n > SMALL_FOREST or not one_size:
         aim(forest, one, largest, plane)
         if plane.count == 1:
             plane.losses[0] *= unit

@@ -22,11 +22,10 @@ cdef extern from "_utils/_vector.h" nogil:
 
 # The search ends once the bound is tight up to this, per node (the more nodes, the
 # more is gained by it), or after this many steps.
-LOOSENESS = 0.5
-STEPS = 12
+cdef double LOOSENESS = 0.5
+cdef Py_ssize_t MAX_BOUND_STEPS = 12
 
-cdef double looseness = LOOSENESS, epsilon = np.finfo(float).eps
-cdef Py_ssize_t steps = STEPS
+cdef double epsilon = np.finfo(float).eps
 
 
 cdef Messages messages_at(const Forest* forest, double* start) noexcept nogil:
@@ -156,7 +155,7 @@ cdef double find_multiplier(
     cdef bint between = False
     cdef Py_ssize_t _
     point.incumbent = 0.0
-    for _ in range(steps):
+    for _ in range(MAX_BOUND_STEPS):
         last = lam
         best_labeling(forest, lam, one, m, labels, point)
         h = point.h
@@ -166,7 +165,7 @@ cdef double find_multiplier(
         if bound < best_bound:
             best_bound = bound
             best = lam
-        if point.incumbent >= (1.0 - looseness / forest.n) * best_bound or (
+        if point.incumbent >= (1.0 - LOOSENESS / forest.n) * best_bound or (
                 between and (g == g_low or g == g_high)):
             break
         if h > lam * g:

@@ -38,7 +38,7 @@ from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport add, dot
 from sklearn_structsvm.structures._distance_transform cimport (
-    SHORT, Deformation, deformation_cost, raise_to_transform, transform_scratch_size)
+    SMALL_GRID, Deformation, deformation_cost, raise_to_transform, transform_scratch_size)
 
 
 # What a part costs that is off by d, of a radius r: [d > r], min(1, d / r) and
@@ -182,7 +182,7 @@ cdef class PictorialOracle(BlockOracle):
         evaluation = CALL + self.n_parts * (CALL + scores) + 8.0 * n_edges
         for _, n_rows, n_columns in np.asarray(self.shapes):
             transform = 2.0 * HULL
-            if max(n_rows, n_columns) <= SHORT:
+            if max(n_rows, n_columns) <= SMALL_GRID:
                 transform = 2.0 * (n_rows + n_columns) / LANES
             # Scores, transforms along both axes, messages added, and the way back.
             search += n_rows * n_columns * (

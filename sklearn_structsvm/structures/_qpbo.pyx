@@ -20,6 +20,7 @@ and one of them will do: its cut is a labeling, the best one, of the fewest labe
 """
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
 from sklearn_structsvm._utils.borders import as_floats, check_indices
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -30,9 +31,9 @@ from sklearn_structsvm._contract._oracle cimport CHUNK
 from sklearn_structsvm.structures._max_flow cimport (
     Network, find_max_flow, flow_scratch_size, on_source_side)
 
-# A label is flipped only for a gain beyond the rounding of sums, relative to the largest
-# one that can occur, so that no two flips undo each other.
-cdef double ROUNDING = 1e-13
+# A label is flipped only for a gain beyond this share of the largest one that can occur,
+# so that no two flips undo each other.
+cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
 
 
 def adjacency(Py_ssize_t k, pairs):
@@ -152,7 +153,7 @@ cdef void round_off(
         for slot in range(graph.first[j], graph.first[j + 1]):
             gains[j] += J[graph.pair[slot]] * labels[graph.other[slot]]
             gain += fabs(J[graph.pair[slot]])
-        least = fmax(least, ROUNDING * gain)
+        least = fmax(least, SCORE_ROUNDING * gain)
     while has_gained:
         has_gained = False
         for j in range(k):

@@ -15,11 +15,11 @@ so that m_v(c) exp(edge[c, q]) r_v(q) is the probability of the pair (c, q).
 
 Each m_v is divided by its sum, whose logarithm goes into log Z, so that no number grows
 with the length of a chain. If the scores of the labels of a node, and those of pairs,
-are no further than NARROW apart, no entry of a message underflows: it is at least
-exp(-2 NARROW) / k of the largest. (In a tree, in which many children add up, entries may;
-the nodes above can make up for no more than exp(NARROW) of it, so that nothing is lost
-that counts.) All other forests are summed in the logarithmic domain, which takes an
-exponential for each pair of labels that counts: few, if scores are far apart.
+are no further than MAX_SPREAD apart, no entry of a message underflows: it is at least
+exp(-2 MAX_SPREAD) / k of the largest. (In a tree, in which many children add up, entries
+may; the nodes above can make up for no more than exp(MAX_SPREAD) of it, so that nothing
+is lost that counts.) All other forests are summed in the logarithmic domain, which takes
+an exponential for each pair of labels that counts: few, if scores are far apart.
 
 The scores of labels may be -inf, and pairs may be forbidden, which makes labelings
 impossible: their probabilities are exactly zero. What comes later can then depend on a
@@ -49,14 +49,14 @@ cdef extern from "structures/_sum_product.h" nogil:
 
 # How far apart scores may be for sums without logarithms; exp(-2 * 300) is a normal
 # number, and so are its products with k and 1 / k.
-cdef double NARROW = 300.0
+cdef double MAX_SPREAD = 300.0
 
 # Of terms that are smaller than the largest by this factor, as many as there are labels
 # do not change a sum.
 cdef double NOTHING = -45.0
 
 # Without pairs that are impossible, no entry of a message is smaller. The product of it
-# with exp(-NARROW), twice, is a normal number.
+# with exp(-MAX_SPREAD), twice, is a normal number.
 cdef double LEAST = 1e-131
 
 
@@ -83,7 +83,7 @@ cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
 
 
 cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nogil:
-    """Whether scores are no further than NARROW apart; the highest of them."""
+    """Whether scores are no further than MAX_SPREAD apart; the highest of them."""
     cdef Py_ssize_t j
     cdef double lowest
     vector_range(n, x, &lowest, highest)
@@ -92,7 +92,7 @@ cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nog
         lowest = highest[0]
         for j in range(n):
             lowest = x[j] if x[j] > -INFINITY and x[j] < lowest else lowest
-    return highest[0] - lowest <= NARROW
+    return highest[0] - lowest <= MAX_SPREAD
 
 
 cdef bint is_lost(
@@ -120,7 +120,7 @@ cdef bint is_small(Py_ssize_t k, const double* row, double highest) noexcept nog
     """Whether the exponential of a logarithm that is not -inf is below LEAST."""
     cdef Py_ssize_t c
     for c in range(k):
-        if row[c] > -INFINITY and row[c] - highest < -NARROW:
+        if row[c] > -INFINITY and row[c] - highest < -MAX_SPREAD:
             return True
     return False
 

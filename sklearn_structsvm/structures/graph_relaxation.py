@@ -3,12 +3,11 @@
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.tolerances import SCORE_ROUNDING
 from sklearn_structsvm.structures.polytope import Polytope
 
 # Weights of a vertex this close to 0 and 1 are those of a labeling.
 INTEGRAL = 1e-9
-# Relative to the sum of all scores: sums in another order differ by less.
-SCORE_ROUNDING = 1e-13
 
 
 def best_point(theta, tables, edges, polytopes):

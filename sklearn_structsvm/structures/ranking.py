@@ -6,10 +6,8 @@ import numpy as np
 
 from sklearn_structsvm._utils.arrays import as_codes
 from sklearn_structsvm._utils.labels import label_cost_matrix
+from sklearn_structsvm._utils.tolerances import COUNT_ROUNDING
 from sklearn_structsvm.structures.flat import MultilabelStructure
-
-# Numbers of wrong labels that differ by this share of all are the same but for rounding.
-COUNT_ROUNDING = 1e-12
 
 
 class RankingStructure(MultilabelStructure):

@@ -24,10 +24,10 @@
 #endif
 
 /* Columns of W come in panels of three groups of four, one after the other: their sums
- * for ROWS rows are what 16 vector registers hold. */
+ * for PANEL_ROWS rows are what 16 vector registers hold. */
 #define GROUP 4
 #define PANEL 12
-#define ROWS 4
+#define PANEL_ROWS 4
 
 #ifdef __GNUC__
 typedef double group __attribute__((vector_size(GROUP * sizeof(double))));
@@ -56,8 +56,8 @@ ALWAYS_INLINE void ask_for_rows(ptrdiff_t f, ptrdiff_t left, const double *x)
 {
     if (f >= LONG_ROW)
         return;
-    const ptrdiff_t end = left < 2 * ROWS ? left : 2 * ROWS;
-    for (ptrdiff_t j = ROWS * f; j < end * f; j += 8)
+    const ptrdiff_t end = left < 2 * PANEL_ROWS ? left : 2 * PANEL_ROWS;
+    for (ptrdiff_t j = PANEL_ROWS * f; j < end * f; j += 8)
         PREFETCH(x + j);
 }
 
@@ -76,16 +76,16 @@ FOR_EACH_FMA
 static void dense_scores(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double *X,
                          const double *panels, double *out)
 {
-    for (ptrdiff_t i = 0; i < count; i += ROWS) {
+    for (ptrdiff_t i = 0; i < count; i += PANEL_ROWS) {
         const ptrdiff_t last = count - 1;
         const double *x0 = X + i * f, *x1 = X + (i + 1 < last ? i + 1 : last) * f;
         const double *x2 = X + (i + 2 < last ? i + 2 : last) * f;
         const double *x3 = X + (i + 3 < last ? i + 3 : last) * f;
-        const ptrdiff_t filled = count - i < ROWS ? count - i : ROWS;
+        const ptrdiff_t filled = count - i < PANEL_ROWS ? count - i : PANEL_ROWS;
         const double *w = panels;
         ask_for_rows(f, count - i, X + i * f);
         for (ptrdiff_t c = 0, width; c < k; c += width) {
-            double sums[ROWS][PANEL];
+            double sums[PANEL_ROWS][PANEL];
             group s00, s01, s02, s10, s11, s12, s20, s21, s22, s30, s31, s32;
             width = panel_width(k - c);
             memset(sums, 0, sizeof sums);
@@ -135,7 +135,7 @@ static void dense_scores(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double
                     TIMES_ADD(s30, x3[j], w0);
                 }
             /* A full panel goes where it belongs straight from the registers. */
-            if (width == PANEL && filled == ROWS) {
+            if (width == PANEL && filled == PANEL_ROWS) {
                 double *to = out + i * k + c;
                 STORE(to, s00, s01, s02);
                 STORE(to + k, s10, s11, s12);
@@ -215,19 +215,19 @@ static void dense_gradient(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const doub
                            const double *B, double *sums)
 {
     ptrdiff_t i = 0;
-    for (; i + ROWS <= count; i += ROWS) {
+    for (; i + PANEL_ROWS <= count; i += PANEL_ROWS) {
         const double *b = B + i * k, *x = X + i * f;
         ptrdiff_t zeros = 0;
         ask_for_rows(f, count - i, x);
-        for (ptrdiff_t c = 0; c < ROWS * k; c++)
+        for (ptrdiff_t c = 0; c < PANEL_ROWS * k; c++)
             zeros += b[c] == 0.0;
-        if (zeros == ROWS * k)
+        if (zeros == PANEL_ROWS * k)
             continue;
-        if (2 * zeros < ROWS * k)
+        if (2 * zeros < PANEL_ROWS * k)
             for (ptrdiff_t c = 0; c < k; c++)
                 add_rows(f, b + c, k, x, sums + c * f);
         else
-            for (ptrdiff_t c = 0; c < ROWS * k; c++)
+            for (ptrdiff_t c = 0; c < PANEL_ROWS * k; c++)
                 if (b[c] != 0.0)
                     add_row(f, b[c], x + c / k * f, sums + c % k * f);
     }

@@ -40,7 +40,7 @@ cdef extern from "_utils/_matrix/_products.h" nogil:
 cdef Py_ssize_t ROWS = 256
 
 # Parts of the dense rows that have a subgradient of their own, to be summed in the end.
-cdef Py_ssize_t PARTS = 16
+cdef Py_ssize_t GRADIENT_PARTS = 16
 
 
 # The copy by columns takes as long as about this many sums.
@@ -48,7 +48,7 @@ cdef int SUMS_BEFORE_COPY = 8
 
 # Of the entries of X, a sum over at most this share is taken by rows: on one thread, as
 # rows share columns, but it reads nothing else.
-cdef double FEW = 0.25
+cdef double MAX_SHARE_BY_ROWS = 0.25
 
 
 cdef class Products:
@@ -145,7 +145,7 @@ cdef class DenseProducts(Products):
             self, const double[:, ::1] B, double[:, ::1] out, int n_threads) except -1:
         cdef Py_ssize_t n = self.n_samples, f = self.f, k = B.shape[1], part, first
         # Few enough for their sum to cost little beside them.
-        cdef Py_ssize_t n_parts = max(1, min(PARTS, n // (8 * k)))
+        cdef Py_ssize_t n_parts = max(1, min(GRADIENT_PARTS, n // (8 * k)))
         cdef double[:, :, ::1] sums = np.zeros((n_parts, k, f))
         if f == 0:
             return 0
@@ -237,7 +237,7 @@ cdef class SparseProducts(Products):
         cdef double[::1] values
         cdef double work = self.work_by_rows(B)
         self.n_sums += 1
-        if work <= FEW * self.data.shape[0] or (
+        if work <= MAX_SHARE_BY_ROWS * self.data.shape[0] or (
                 self.n_sums <= SUMS_BEFORE_COPY and work <= self.data.shape[0]):
             with nogil:
                 self.scatter_rows(B, out)

@@ -14,8 +14,9 @@
 #define LINE 64
 #define LINES_AHEAD 8
 
-/* Of the columns, a step changes few or all: up to a quarter are written one by one. */
-#define FEW 4
+/* Of the columns, a step changes few or all: the few are written one by one if there is at
+ * most one for this many columns. */
+#define COLUMNS_PER_CHANGE 4
 
 typedef struct {
     const double *values;
@@ -134,7 +135,7 @@ static inline void rows_scores(const rows_t *rows, ptrdiff_t i, const double *we
 static inline void add_to_row(double x, const double *delta, ptrdiff_t n_changed,
                               const int *changed, ptrdiff_t k, double *row)
 {
-    if (n_changed * FEW <= k)
+    if (n_changed * COLUMNS_PER_CHANGE <= k)
         for (ptrdiff_t m = 0; m < n_changed; m++)
             row[changed[m]] += x * delta[changed[m]];
     else

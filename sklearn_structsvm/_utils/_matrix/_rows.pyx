@@ -12,7 +12,7 @@ from sklearn_structsvm._utils.borders import check_sparse
 # reads them in no order, and the rest of each would be read and multiplied for nothing.
 cdef double FEW_ENTRIES = 0.3
 # Rows that are looked at for that.
-cdef Py_ssize_t SAMPLE = 1000
+cdef Py_ssize_t SAMPLE_ROWS = 1000
 
 
 cdef class Rows:
@@ -105,7 +105,7 @@ cdef class Rows:
 
 def seems_sparse(X):
     """Whether few entries of dense rows are not zero, by a sample."""
-    sample = X[:: max(1, len(X) // SAMPLE)]
+    sample = X[:: max(1, len(X) // SAMPLE_ROWS)]
     return np.count_nonzero(sample) < FEW_ENTRIES * sample.size
 
 

@@ -19,20 +19,20 @@
 
 /* A group is what one turn of the loops takes, four vectors: as many chains of
  * operations as hide the latency of one. Runs are padded to whole groups of floats. */
-#define GROUP 4
+#define GROUP_VECTORS 4
 #define WIDEST_BYTES 64
-#define PADDING (GROUP * WIDEST_BYTES / 4)
+#define PADDING (GROUP_VECTORS * WIDEST_BYTES / 4)
 
 /* Lines of 64 bytes to ask for, of the next block, with each group that is summed: so
  * many that it has come when it is wanted, so few that sums do not wait for it. */
-#define LINES_AHEAD 2
+#define LINES_PER_GROUP 2
 
 /* One row in this many has a vote on the most frequent choice. */
 #define VOTES_APART 16
 
 #if defined(__GNUC__) && !defined(SKLEARN_STRUCTSVM_PLAIN_LOOPS)
 #define HAS_VECTORS
-#define EACH_OF_GROUP _Pragma("GCC unroll 4") for (int u = 0; u < GROUP; u++)
+#define EACH_OF_GROUP _Pragma("GCC unroll 4") for (int u = 0; u < GROUP_VECTORS; u++)
 #define ALIGNED __attribute__((aligned(WIDEST_BYTES)))
 #else
 #define ALIGNED

@@ -2,7 +2,7 @@
  * and NAMED(name) the name's own form; without a guard, for that reason. Of the cheapest
  * classes the first is chosen. */
 
-#define GROUP_ROWS ((ptrdiff_t)(GROUP * VECTOR_BYTES / sizeof(REAL)))
+#define GROUP_ROWS ((ptrdiff_t)(GROUP_VECTORS * VECTOR_BYTES / sizeof(REAL)))
 
 #ifdef HAS_VECTORS
 typedef REAL NAMED(vector)
@@ -32,8 +32,8 @@ static void NAMED(choose_separable)(ptrdiff_t padded, ptrdiff_t k, const REAL *c
     const INDICES first = {0};
     for (ptrdiff_t r = 0; r < padded; r += GROUP_ROWS) {
         const REAL *p = P + r;
-        VECTOR best[GROUP];
-        INDICES choice[GROUP];
+        VECTOR best[GROUP_VECTORS];
+        INDICES choice[GROUP_VECTORS];
         EACH_OF_GROUP {
             best[u] = (zeros + costs[0]) + costs[k] * AT(p, u);
             choice[u] = first;
@@ -58,8 +58,8 @@ static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
     const VECTOR none = (VECTOR){0} + (REAL)INFINITY;
     const INDICES first = {0};
     for (ptrdiff_t r = 0; r < padded; r += GROUP_ROWS) {
-        VECTOR best[GROUP];
-        INDICES choice[GROUP];
+        VECTOR best[GROUP_VECTORS];
+        INDICES choice[GROUP_VECTORS];
         EACH_OF_GROUP {
             best[u] = none;
             choice[u] = first;
@@ -67,7 +67,7 @@ static void NAMED(choose_any)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
         for (ptrdiff_t j = 0; j < q; j++) {
             const REAL *p = P + r, *column = costs + j * k;
             const INDICES label = first + (INDEX)j;
-            VECTOR score[GROUP];
+            VECTOR score[GROUP_VECTORS];
             EACH_OF_GROUP score[u] = column[0] * AT(p, u);
             for (ptrdiff_t i = 1; i < k; i++) {
                 p += padded;
@@ -152,18 +152,18 @@ static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
             EACH_OF_GROUP {
                 const VECTOR weight = w ? AT(w + r, u) : ones;
                 const INDICES is = (INDICES)(CHOICES(choices + r, u) == label);
-                chosen[n_groups * GROUP + u] = (VECTOR)(is & (INDICES)weight);
+                chosen[n_groups * GROUP_VECTORS + u] = (VECTOR)(is & (INDICES)weight);
             }
             starts[n_groups++] = r;
         }
         for (ptrdiff_t i = 0; n_groups && i < k; i += 2) {
             const ptrdiff_t next = i + 1 < k ? i + 1 : i;
             const REAL *p = P + i * padded, *after = P + next * padded;
-            VECTOR total[GROUP] = {{0}}, other[GROUP] = {{0}};
+            VECTOR total[GROUP_VECTORS] = {{0}}, other[GROUP_VECTORS] = {{0}};
             for (ptrdiff_t g = 0; g < n_groups; g++) {
-                const VECTOR *c = chosen + g * GROUP;
+                const VECTOR *c = chosen + g * GROUP_VECTORS;
                 const ptrdiff_t r = starts[g];
-                for (int line = 0; line < LINES_AHEAD && ahead < end; line++, ahead += 64)
+                for (int line = 0; line < LINES_PER_GROUP && ahead < end; line++, ahead += 64)
                     __builtin_prefetch(ahead, 0, 2);
                 EACH_OF_GROUP {
                     total[u] += c[u] * AT(p + r, u);

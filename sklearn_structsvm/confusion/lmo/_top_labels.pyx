@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t
 
 # Relative to a row's weight: the rounding left once a label's last row is taken out.
-cdef double ROUNDING = 1e-12
+cdef double LEFTOVER_ROUNDING = 1e-12
 
 
 cdef struct Best:
@@ -160,7 +160,7 @@ def ascend(
                 label = best.labels[j]
                 hits[label] -= w * best.eta[j]
                 predicted[label] -= w
-                if predicted[label] <= ROUNDING * w:
+                if predicted[label] <= LEFTOVER_ROUNDING * w:
                     # No other row has it, and what is left is rounding: a ratio of
                     # that would be anything.
                     hits[label] = predicted[label] = 0.0

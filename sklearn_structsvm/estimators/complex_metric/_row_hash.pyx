@@ -15,9 +15,9 @@ ctypedef fused index:
 
 # The constants of splitmix64: an odd number near 2^64 divided by the golden ratio, and
 # the two multipliers of Stafford's thirteenth mixing function.
-cdef uint64_t STEP = 0x9E3779B97F4A7C15ULL
-cdef uint64_t FIRST = 0xBF58476D1CE4E5B9ULL
-cdef uint64_t SECOND = 0x94D049BB133111EBULL
+cdef uint64_t GOLDEN_STEP = 0x9E3779B97F4A7C15ULL
+cdef uint64_t FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9ULL
+cdef uint64_t SECOND_MULTIPLIER = 0x94D049BB133111EBULL
 
 # Every NaN counts as this one.
 cdef uint32_t NOT_A_NUMBER = 0x7FC00000U
@@ -25,8 +25,8 @@ cdef uint32_t NOT_A_NUMBER = 0x7FC00000U
 
 cdef inline uint64_t _mix(uint64_t z) noexcept nogil:
     """A bijection in which each bit changes every other one half of the time."""
-    z = (z ^ (z >> 30)) * FIRST
-    z = (z ^ (z >> 27)) * SECOND
+    z = (z ^ (z >> 30)) * FIRST_MULTIPLIER
+    z = (z ^ (z >> 27)) * SECOND_MULTIPLIER
     return z ^ (z >> 31)
 
 
@@ -44,11 +44,11 @@ cdef inline uint64_t _entry(float value, uint64_t column) noexcept nogil:
 
 cdef inline double _uniform(uint64_t hashed, uint64_t seed) noexcept nogil:
     """The upper 53 bits as a number in [0, 1)."""
-    return <double> (_mix(hashed + (seed + 1) * STEP) >> 11) * 2.0 ** -53
+    return <double> (_mix(hashed + (seed + 1) * GOLDEN_STEP) >> 11) * 2.0 ** -53
 
 
 cdef inline uint64_t _column(Py_ssize_t j) noexcept nogil:
-    return _mix(<uint64_t> (j + 1) * STEP)
+    return _mix(<uint64_t> (j + 1) * GOLDEN_STEP)
 
 
 def hash_dense(const real[:, :] X, uint64_t seed, double[::1] out):

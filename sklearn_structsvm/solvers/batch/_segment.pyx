@@ -7,7 +7,7 @@ import numpy as np
 
 from scipy.linalg.cython_blas cimport ddot
 
-cdef Py_ssize_t BLOCK = 1024
+cdef Py_ssize_t PIECE = 1024
 
 
 def direction_to(const double[::1] target, const double[::1] w, double[::1] out):
@@ -25,7 +25,7 @@ def direction_to(const double[::1] target, const double[::1] w, double[::1] out)
         raise ValueError("Vectors must be of one length.")
     with nogil:
         while start < n:
-            count = <int> min(BLOCK, n - start)
+            count = <int> min(PIECE, n - start)
             for i in range(start, start + count):
                 out[i] = target[i] - w[i]
             wp += ddot(&count, <double*> &w[start], &one, &out[start], &one)
@@ -45,7 +45,7 @@ def moved(const double[::1] w, const double[::1] direction, double step):
     cdef double[::1] out = result
     with nogil:
         while start < n:
-            count = <int> min(BLOCK, n - start)
+            count = <int> min(PIECE, n - start)
             for i in range(start, start + count):
                 out[i] = w[i] + step * direction[i]
             square += ddot(&count, &out[start], &one, &out[start], &one)

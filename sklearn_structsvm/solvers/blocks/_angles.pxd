@@ -1,4 +1,4 @@
-cdef double SMALLEST, LARGEST, ROUNDING
+cdef double SMALLEST, LARGEST, PHI_ROUNDING
 
 
 cdef struct Angle:

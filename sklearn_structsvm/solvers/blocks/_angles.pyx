@@ -11,7 +11,7 @@ from sklearn_structsvm._utils._memory cimport grow
 SMALLEST = 1e-150
 LARGEST = 1e150
 # What rounding can do to Φ and to its bounds.
-ROUNDING = 1e-13
+PHI_ROUNDING = 1e-13
 
 
 cdef int push(Queue* queue, Angle angle) except -1 nogil:
@@ -69,17 +69,17 @@ cdef bint narrow(
         return True
     if highest_g > 0.0:
         angle.alpha = fmin(
-            angle.alpha, highest_g / value * highest_g * (1.0 - ROUNDING))
+            angle.alpha, highest_g / value * highest_g * (1.0 - PHI_ROUNDING))
     if highest_h > 0.0:
         angle.beta = fmax(
-            angle.beta, value / highest_h / highest_h * (1.0 + ROUNDING))
+            angle.beta, value / highest_h / highest_h * (1.0 + PHI_ROUNDING))
     if angle.lam <= 0.0:
         return angle.beta < angle.alpha
     ratio = angle.highest / value * angle.highest / (4.0 * angle.lam)
     if ratio <= 1.0:
         return False
     reach = sqrt(ratio) + sqrt(ratio - 1.0)
-    reach *= reach * (1.0 - ROUNDING)
+    reach *= reach * (1.0 - PHI_ROUNDING)
     angle.alpha = fmin(angle.alpha, reach / angle.lam)
     angle.beta = fmax(angle.beta, 1.0 / (reach * angle.lam))
     return angle.beta < angle.alpha
@@ -111,10 +111,10 @@ cdef double leave_out(
     """
     cdef Angle out = angle[0]
     if slope(h, g) * lam > 1.0:
-        angle.alpha = fmin(angle.alpha, slope(h + error, g) * (1.0 - ROUNDING))
+        angle.alpha = fmin(angle.alpha, slope(h + error, g) * (1.0 - PHI_ROUNDING))
         angle.strict = True
         out.beta = angle.alpha
     else:
-        angle.beta = fmax(angle.beta, slope(h - error, g) * (1.0 + ROUNDING))
+        angle.beta = fmax(angle.beta, slope(h - error, g) * (1.0 + PHI_ROUNDING))
         out.alpha = angle.beta
     return 0.0 if error == 0.0 else largest_on_line(&out, lam, h + lam * g)

@@ -26,7 +26,7 @@ cdef enum:
     AWAY = 2
     CORRECTIVE = 3
 
-STEPS = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CORRECTIVE}
+CODES = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CORRECTIVE}
 
 # Passes over the cached labelings in a row, at most.
 MOST_CACHED_PASSES = 100
@@ -81,7 +81,7 @@ cdef class BlockFrankWolfe(BlockDual):
                  double cache_floor=0.01, bint safeguard=True, bint average=False,
                  lower=None, upper=None, BlockFrankWolfe whole=None):
         self.step_name = step
-        self.kind = STEPS[step]
+        self.kind = CODES[step]
         super().__init__(
             oracle, weights, lam, lower=lower, upper=upper, cache_size=cache_size,
             keeps_mass=self.kind != FRANK_WOLFE, keeps_gram=self.kind == CORRECTIVE,

@@ -38,16 +38,16 @@ from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
 # less, they are far off if λ is small, and with more the first steps are lost.
 cdef double ODDS = 10.0
 
-# The first step on a block, and the longest and the shortest; none is more than LONGER
-# times as long as the one before.
-cdef double FIRST = 0.1
-cdef double LONGEST = 1.0 - 1e-12
-cdef double SHORTEST = 1e-8
-cdef double LONGER = 4.0
+# The first step on a block, and the longest and the shortest; none is more than
+# STEP_GROWTH times as long as the one before.
+cdef double FIRST_STEP = 0.1
+cdef double LONGEST_STEP = 1.0 - 1e-12
+cdef double LEAST_STEP = 1e-8
+cdef double STEP_GROWTH = 4.0
 
 # Of the best step, as far as it is known, that is tried after a refusal; and how many
 # are tried in a visit.
-cdef double SHORTER = 0.9
+cdef double SHARE_OF_BEST = 0.9
 cdef enum:
     MOST_TRIALS = 20
 
@@ -80,7 +80,7 @@ cdef class MarginalAscent(BlockDual):
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.factors = np.zeros(max(self.starts[n], 1))
         self.tilted = np.zeros(max(sizes.max(initial=0), 1))
-        self.lengths = np.full(n, FIRST)
+        self.lengths = np.full(n, FIRST_STEP)
         for i in range(n):
             oracle.true_factors(i, ODDS, &self.factors[self.starts[i]])
         self._place_blocks()
@@ -117,11 +117,11 @@ cdef class MarginalAscent(BlockDual):
                 self.tree.update(i, self.gaps[i])
             # Where the marginals do not move but for rounding, as they are next to one or
             # zero, or those of the weights, the next step may be as long as it will.
-            best = LONGEST
+            best = LONGEST_STEP
             if slope > 0.0:
-                best = min(1.0 / (1.0 + scale * norm / (gamma * slope)), LONGEST)
+                best = min(1.0 / (1.0 + scale * norm / (gamma * slope)), LONGEST_STEP)
             if slope <= 0.0 or (1.0 - gamma) * slope >= 0.5 * scale * norm:
-                self.lengths[i] = max(min(best, LONGER * gamma), SHORTEST)
+                self.lengths[i] = max(min(best, STEP_GROWTH * gamma), LEAST_STEP)
                 self.oracle.move(i, 1.0, &self.first[0])
                 self.oracle.scatter(i, -scale, &self.first[0], &self.v[0])
                 if self.is_part:
@@ -130,7 +130,7 @@ cdef class MarginalAscent(BlockDual):
                 memcpy(factors, &self.tilted[0],
                        (self.starts[i + 1] - self.starts[i]) * sizeof(double))
                 return self.gaps[i]
-            gamma = max(min(SHORTER * best, 0.5 * gamma), SHORTEST)
+            gamma = max(min(SHARE_OF_BEST * best, 0.5 * gamma), LEAST_STEP)
         self.lengths[i] = gamma
         return self.gaps[i]
 

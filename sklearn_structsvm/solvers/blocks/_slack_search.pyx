@@ -47,7 +47,7 @@ from libc.string cimport memcpy, memset
 from sklearn_structsvm._contract._oracle cimport BlockOracle, free_plane
 from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 from sklearn_structsvm.solvers.blocks._angles cimport (
-    LARGEST, ROUNDING, SMALLEST, Angle, Queue, add_line, leave_out, narrow, pop, push,
+    LARGEST, PHI_ROUNDING, SMALLEST, Angle, Queue, add_line, leave_out, narrow, pop, push,
     slope)
 
 cdef enum:
@@ -70,7 +70,7 @@ SEARCHES = {
 cdef double FOREIGN_ROUNDING = 1e-14
 cdef double MORE = 16.0
 # Once a bracket of λ has shrunk to this share of λ, its ends count as one.
-cdef double NARROW = 1e-6
+cdef double NARROW_BRACKET = 1e-6
 # A bisection begins at a λ for which λ G is at least this share of the constant of h.
 cdef double SMALL_SHARE = 1e-3
 cdef double GOLDEN = 0.6180339887498949
@@ -91,7 +91,7 @@ cdef double begin_at(const Search* search) noexcept nogil:
 
     0 if it violates by no more than rounding, which leaves its ray undetermined.
     """
-    if search.value <= ROUNDING * search.one * search.max_loss:
+    if search.value <= PHI_ROUNDING * search.one * search.max_loss:
         return 0.0
     return (search.one + search.score) / search.loss
 
@@ -208,7 +208,7 @@ cdef class SlackSearch:
         return 0
 
     cdef bint _is_done(self, const Search* search) noexcept nogil:
-        return (search.value >= (1.0 - self.rtol) * search.bound * (1.0 - ROUNDING)
+        return (search.value >= (1.0 - self.rtol) * search.bound * (1.0 - PHI_ROUNDING)
                 or search.n_queries >= self.max_queries)
 
     cdef int _ask(
@@ -317,7 +317,7 @@ cdef class SlackSearch:
             if search.value > 0.0 and search.loss >= search.max_loss:
                 # Of the largest loss: its own ray is the outermost one.
                 h = search.one + search.score + error
-                angle.alpha = slope(h, search.loss) * (1.0 - ROUNDING)
+                angle.alpha = slope(h, search.loss) * (1.0 - PHI_ROUNDING)
                 left_out = h * search.loss
             push(&queue, angle)
             while queue.count > 0:
@@ -357,7 +357,7 @@ cdef class SlackSearch:
                         push(&queue, angle)
                     continue
                 peak = 1.0 / lam
-                if fabs(at_z * lam - 1.0) <= ROUNDING:
+                if fabs(at_z * lam - 1.0) <= PHI_ROUNDING:
                     continue
                 # Lines 18 to 24, within the angle that is split. z' mirrors z in the ray
                 # of slope 1/λ: slopes multiply to 1/λ².
@@ -417,9 +417,9 @@ cdef class SlackSearch:
                 high = lam
                 high_end[0], high_end[1] = h, g
             if (self._is_done(search)
-                    or h_low >= h_high * (1.0 - ROUNDING)
-                    or g_low >= g_high * (1.0 - ROUNDING)
-                    or (high < INFINITY and high - low <= NARROW * high)
+                    or h_low >= h_high * (1.0 - PHI_ROUNDING)
+                    or g_low >= g_high * (1.0 - PHI_ROUNDING)
+                    or (high < INFINITY and high - low <= NARROW_BRACKET * high)
                     or high < SMALLEST or low > LARGEST
                     or (low_end[0] == high_end[0] and low_end[1] == high_end[1])):
                 return 0
@@ -442,7 +442,7 @@ cdef class SlackSearch:
         low_h, low_g = h, g
         low = 0.25 * lam
         high = 4.0 * lam
-        while not self._is_done(search) and high - low > NARROW * high:
+        while not self._is_done(search) and high - low > NARROW_BRACKET * high:
             lam = sqrt(low * high)
             self._ask(search, lam, &h, &g)
             if lam * g <= h:

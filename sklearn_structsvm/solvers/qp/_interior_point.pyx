@@ -20,7 +20,7 @@ cdef double TO_THE_BORDER = 0.99
 
 # A step shorter than this is worth a second one that balances the pairs, whose products
 # are to be within this factor of their target.
-cdef double SHORT = 0.9
+cdef double SHORT_STEP = 0.9
 cdef double BALANCE = 10.0
 
 # No step aims at a gap below this share of the tolerance.
@@ -28,7 +28,7 @@ cdef double BELOW_TOL = 0.1
 
 # A program of this size is solved in about 10 steps, or 20 to the last digits; more are
 # the work of rounding.
-cdef int MAX_STEPS = 60
+cdef int MAX_INTERIOR_STEPS = 60
 
 # Added to the diagonal, relative to its mean, if rounding has left the matrix of the
 # Newton step indefinite.
@@ -124,12 +124,12 @@ cdef class InteriorPoint:
         cdef double near = 0.0, far = 0.0, last = INFINITY
         cdef double floor = BELOW_TOL * tol / (self.n + self.p)
         cdef Py_ssize_t i
-        for self.n_steps in range(MAX_STEPS + 1):
+        for self.n_steps in range(MAX_INTERIOR_STEPS + 1):
             self._look()
             # Residuals that no longer fall are rounding: a smaller gap makes it worse.
             if self.gap <= tol and (self.residual <= tol or self.residual > 0.5 * last):
                 break
-            if self.n_steps == MAX_STEPS:
+            if self.n_steps == MAX_INTERIOR_STEPS:
                 break
             last = self.residual
             if not self._factorize():
@@ -285,7 +285,7 @@ cdef class InteriorPoint:
                 target - self.at.s[i] * self.at.y[i] - believed * step.s[i] * step.y[i])
         self._direct(&step)
         self._lengths(&step, TO_THE_BORDER, near, far)
-        if fmin(near[0], far[0]) >= SHORT:
+        if fmin(near[0], far[0]) >= SHORT_STEP:
             return step
         # Pairs that are far too small or too large at the end of the step block the way:
         # aim at a better balance of them.

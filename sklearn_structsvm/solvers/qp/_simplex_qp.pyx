@@ -64,7 +64,7 @@ cdef double WIDE_EPS = 2.0**-102
 cdef double DEPENDENT = 100.0
 
 # A row whose squared norm is below this share of the reference's replaces it.
-cdef double SHORTER = 0.25
+cdef double REFERENCE_SHARE = 0.25
 
 # Entries of the gradient are known up to this multiple of the rounding of their terms.
 cdef double GRADIENT_ROUNDING = 8.0
@@ -548,7 +548,7 @@ cdef class SimplexQP:
         cdef Py_ssize_t k, r, s
         cdef wide rest
         cdef wide_vector row
-        if self.square(j) < SHORTER * self.square(self.support[0]):
+        if self.square(j) < REFERENCE_SHARE * self.square(self.support[0]):
             self._hold(j)
         while not self.held[j]:
             s = self.n_support
