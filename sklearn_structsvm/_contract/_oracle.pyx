@@ -1,4 +1,4 @@
-"""What a block-coordinate solver needs to know about a problem, declared once.
+"""The interface of a problem for block-coordinate solvers, declared once.
 
 A `BlockOracle` holds n examples (the blocks) with their dual state in marginal
 space. With μ(y) the marginals of a labeling, block i keeps

@@ -1,4 +1,4 @@
-"""What a batch solver knows of an empirical risk: scores, values, planes, line search."""
+"""An empirical risk for batch solvers: scores, values, planes, line search."""
 
 from abc import ABC, abstractmethod
 

@@ -82,7 +82,7 @@ def n_rows(table):
 
 
 def row_type(rows):
-    """What rows must share to be stacked: a type, "tokens" or "sparse"."""
+    """The kind that rows must share to be stacked: a type, "tokens" or "sparse"."""
     if isinstance(rows, (list, tuple)) or (
         isinstance(rows, np.ndarray) and rows.ndim == 1
     ):

@@ -155,7 +155,7 @@ class Constraint(Scored, BaseEstimator):
 
 
 def largest_violation(values, denominators=None):
-    """Of linear conditions, in their own units; -inf without any.
+    """Largest violation of linear conditions, in their own units; -inf without any.
 
     Parameters
     ----------

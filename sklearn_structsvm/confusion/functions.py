@@ -99,7 +99,7 @@ def _measure(
     *,
     unit: str = "score : float\n        Between 0 and 1.",
 ) -> Callable[..., float]:
-    """What a metric without parameters measures, as a function."""
+    """Make the function that computes a metric without parameters."""
 
     def function(
         y_true: ArrayLike,

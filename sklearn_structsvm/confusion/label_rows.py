@@ -70,7 +70,7 @@ class LabelRows:
         )
 
     def matrix(self):
-        """The same as CSR."""
+        """The probabilities as a CSR matrix."""
         shape = len(self), self.n_labels
         return sparse.csr_array((self.eta, self.labels, self.starts), shape=shape)
 

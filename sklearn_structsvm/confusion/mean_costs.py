@@ -32,7 +32,7 @@ def check_costs(costs, n, classes):
 
 
 def costs_of_labels(costs, y):
-    """What each prediction costs, (n, k), the labels being known."""
+    """The cost of each prediction, (n, k), given the labels."""
     return costs if costs.ndim == 2 else costs[np.arange(len(y)), y]
 
 

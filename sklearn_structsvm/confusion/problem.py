@@ -187,7 +187,7 @@ class ConfusionProblem:
         return self._padded(G), h
 
     def _padded(self, G):
-        """What is of the cells, (..., m, k, k), with zeros for the slab."""
+        """Append zeros for the slab of costs, if any, to an array (..., m, k, k)."""
         if self.costs is None:
             return G
         return np.concatenate([G, np.zeros_like(G[..., :1, :, :])], axis=-3)
@@ -301,7 +301,7 @@ class ConfusionProblem:
         return max([worst, *(phi.value(C) for phi in self.convex_constraints)])
 
     def _denominators(self, counts):
-        """Those of all linear conditions; ones for 1, as the entries of C sum to that."""
+        """Denominators of all linear conditions; ones for 1, the sum of C's entries."""
         found = [np.zeros((0, *self.shape))]
         for constraint, n in zip(self.constraints, counts, strict=True):
             D = None if constraint.needs_costs else constraint.denominators(self.cells)
@@ -320,7 +320,7 @@ class ConfusionProblem:
         return self.cells.by_group(C) if self.metric.needs_groups else C.sum(axis=0)
 
     def _spread(self, G):
-        """What is multiplied with a sum over cells, for each cell."""
+        """Coefficients of a sum over cells, or over those of a group, for each cell."""
         if self.metric.needs_groups and np.ndim(G) == 3:
             groups = self.cells.groups
             G = np.asarray(G)[

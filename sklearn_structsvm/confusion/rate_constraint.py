@@ -29,7 +29,7 @@ def selected_groups(constraint, cells):
 
 
 def one_per_group(constraint, cells):
-    """What `per_group` stands for: the same constraint on each group."""
+    """The constraints that `per_group` stands for: the same on each group."""
     if not constraint.per_group:
         return [constraint]
     options = constraint.get_params(deep=False) | {"per_group": False}

@@ -36,11 +36,11 @@ class Scored(DocumentedMixin):
     _public_module = "sklearn_structsvm.metrics"
 
     def measured_cost(self, cost: float) -> float:
-        """What users see of a mean cost, for what `needs_costs`."""
+        """The value that users see for a mean cost, of an object that `needs_costs`."""
         raise NotImplementedError
 
     def measured(self, C: np.ndarray, cells: Cells) -> float:
-        """What users see of the confusion tensor C of shape (m, k, k), a float."""
+        """The value that users see for the confusion tensor C of shape (m, k, k)."""
         raise NotImplementedError
 
     def positive_label(self, classes: Any) -> Any:
@@ -55,7 +55,7 @@ class Scored(DocumentedMixin):
 
     @property
     def __name__(self):
-        """What scikit-learn calls the object where it shows a scorer."""
+        """The name by which scikit-learn shows a scorer of this object."""
         return re.sub(WORD_START, "_", type(self).__name__).lower()
 
     def __call__(
@@ -236,7 +236,7 @@ def check_baseline(baseline):
 
 
 def baseline_labels(baseline, X, sensitive_features):
-    """What the classifier predicts that a constraint compares with."""
+    """Predictions of the classifier that a constraint compares with."""
     check_baseline(baseline)
     return respond(baseline, "predict", X, sensitive_features)
 

@@ -1,4 +1,4 @@
-"""What to count as labels: those that there are, drawn toward what the scores say.
+"""Smoothed labels: the labels themselves, drawn toward the probabilities.
 
 A rule is fitted to what it was counted on. The labels of few examples are noise, and the
 best rule for them is not that for new examples; probabilities are without this noise, but
@@ -29,7 +29,7 @@ MAX_NEWTON_STEPS, MAX_NEWTON_HALVINGS, NEWTON_TOLERANCE = 50, 30, 1e-8
 
 
 def nearest_to_zero(*probabilities):
-    """What to take 0 for: half of the least that is not, if it is not too small.
+    """Replacement for 0: half of the least positive probability, if not too small.
 
     A forest of 50 trees that says 0 does not mean one in a billion.
 

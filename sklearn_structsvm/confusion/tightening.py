@@ -28,7 +28,7 @@ from sklearn_structsvm.confusion.fairness import GroupParity
 
 
 def uniform_deviation(n, error):
-    """What Kolmogorov's statistic of n examples exceeds with at most this probability.
+    """The value that Kolmogorov's statistic exceeds with at most this probability.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ConfidenceBounds:
 
     @property
     def spare(self):
-        """What each condition can be tightened by at most, for that to make sense.
+        """The most by which tightening a condition makes sense.
 
         The differences of two groups' rates have a slack, and cannot be below 0.
         """

@@ -18,7 +18,7 @@ from sklearn_structsvm.solvers.blocks.parallel import sigma_of
 
 @dataclass
 class Message:
-    """What all parts get.
+    """A message to all parts.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Message:
 
 @dataclass
 class BlockReply:
-    """What comes back, of one part or of several.
+    """The reply of one part, or of several merged.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def check(shard, message):
 
 
 def dual_image(shard, message):
-    """What the dual variables of the part make of the weights, with λ for λ'."""
+    """The part's share of Aα, with λ for λ'."""
     is_new, iterate = shard.read(message), shard.iterate
     iterate.rebuild_weights()
     return shard.counted(

@@ -1,4 +1,4 @@
-"""Where the shards of a Dask collection are: here, or with the workers of a cluster.
+"""Shards of a Dask collection: in this process, or with the workers of a cluster.
 
 All of Dask that is called here. A shard that was lost with its worker is computed anew by
 the cluster's scheduler, from the graph of the collection.
@@ -148,7 +148,7 @@ class LocalWorkers:
         return LocalWorkers([function(shard, *more) for shard, more in pairs])
 
     def collect(self, function):
-        """What the function says of each shard."""
+        """Results of the function for each shard."""
         return [function(shard) for shard in self.shards]
 
     def keep(self, is_kept):
@@ -167,7 +167,7 @@ class LocalWorkers:
         return self.tell(answer, question, merge)
 
     def tell(self, function, message, merge):
-        """What the function makes of each shard and the message, merged.
+        """Results of the function for each shard and the message, merged.
 
         It may change the shard, and runs on its worker.
         """

@@ -21,7 +21,7 @@ RESOLUTION_GROWTH = 8
 
 @dataclass
 class RiskReply:
-    """What a shard answers: numbers to be added up, lists to be joined, a range."""
+    """The reply of a shard: numbers to be added up, lists to be joined, a range."""
 
     sums: tuple = ()
     lists: tuple = ()

@@ -10,7 +10,7 @@ from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
 
 
 class RemoteProblem:
-    """What `LocalProblem` is for data in memory; a context that ends with `release`.
+    """The counterpart of `LocalProblem` for Dask; a context that ends with `release`.
 
     Parameters
     ----------

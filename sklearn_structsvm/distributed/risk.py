@@ -203,7 +203,7 @@ class DistributedRisk:
         return B.products[Z.key]
 
     def dual_values(self, pairs):
-        """Of each pair of coefficients and a scale; -inf if a mean was lost."""
+        """Dual value of each pair (coefficients, scale); -inf if a mean was lost."""
         try:
             arguments = [(B.key, scale) for B, scale in pairs]
             values = self._ask("dual_values", [B for B, _ in pairs], arguments).sums

@@ -38,7 +38,7 @@ class Chunk:
 
 @dataclass
 class RowSummary:
-    """What there is to know of a chunk before its risk can be made.
+    """Facts of a chunk that are needed before its risk can be made.
 
     Attributes
     ----------

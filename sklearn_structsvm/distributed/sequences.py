@@ -34,7 +34,7 @@ class CheckedItems:
 
 @dataclass
 class SequenceSummary:
-    """What there is to know of a part before the structure can be fitted.
+    """Facts of a part that are needed before the structure can be fitted.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
 
 
 def summarize(examples):
-    """What is to be known of a part."""
+    """Summarize a part."""
     if not examples.X:
         return SequenceSummary(0, 0.0, None, None, None, None)
     labels = counts = None

@@ -41,7 +41,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Question:
-    """What all shards are asked.
+    """A question to all shards.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Shard:
         return RiskReply(sums=(total,))
 
     def dual_values(self, pairs):
-        """Of each (coefficients, scale)."""
+        """Dual value of each pair (coefficients, scale)."""
         values = []
         for key, scale in pairs:
             terms = self._each(key)

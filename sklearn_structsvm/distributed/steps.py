@@ -76,7 +76,7 @@ class BlockSteps:
         return iterate, {"step_": step, "cache_": cache}
 
     def resolved(self):
-        """What `start` says, as far as it is known without examples."""
+        """The options as `start` resolves them, as far as that needs no examples."""
         return {"step_": self.step, "cache_": self.cache is True}
 
     def make_pass(self, iterate, rng):

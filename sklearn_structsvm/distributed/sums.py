@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass
 class Point:
-    """What all parts get.
+    """A message to all parts.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def summed(replies):
 
 
 class DistributedSums:
-    """What `run_lbfgs` asks of an oracle, whose examples are with workers.
+    """The oracle that `run_lbfgs` asks, if the examples are with workers.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ class BatchClassifier(StructuredClassifier):
             )
 
     def _warn_of_zero(self, risk):
-        """Of a hinge over labelings of the sample zero may be the minimizer."""
+        """Warn if zero weights minimize a hinge over labelings of the whole sample."""
         if not loss_of(self).of_sample:
             return
         if self.objective_ >= risk.value(np.zeros((risk.n_samples, 1))) - self.tol:
@@ -166,7 +166,7 @@ class BatchClassifier(StructuredClassifier):
             )
 
     def _infer_structure(self, X, y, classes):
-        """What y says of the structure, and what the parameters say to that."""
+        """Infer the structure from y, and check that the parameters agree with it."""
         structure, loss = infer_structure(X, y, classes), loss_of(self)
         if not structure.flat:
             if not self.takes_sequences:

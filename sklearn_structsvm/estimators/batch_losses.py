@@ -27,7 +27,7 @@ from sklearn_structsvm.structures.ranking import RankingStructure
 
 @dataclass(frozen=True)
 class BatchLoss:
-    """What there is to know of a loss, whatever the data.
+    """Properties of a loss that do not depend on the data.
 
     Attributes
     ----------

@@ -197,7 +197,7 @@ class CrossValidatedMixin:
         return params, weights if takes_weights else {}
 
     def _scores_and_gaps(self, problem, Cs, paths):
-        """Of each C and fold, NaN after a path was cut short.
+        """Scores and gaps of each C and fold, NaN after a path was cut short.
 
         Raises
         ------
@@ -282,7 +282,7 @@ class CrossValidatedMixin:
             )
 
     def _classifier(self, structure):
-        """What is fitted at the C that is chosen, and along the paths."""
+        """The classifier that is fitted at the chosen C, and along the paths."""
         names = self._final_class._get_param_names()
         params = self.get_params(deep=False)
         shared = {name: params[name] for name in names if name in params}

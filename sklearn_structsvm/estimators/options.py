@@ -14,7 +14,7 @@ from sklearn_structsvm.estimators.deprecation import value_of
 
 @dataclass(frozen=True)
 class Need:
-    """What a parameter needs of another one.
+    """A condition that a parameter sets for another one.
 
     Attributes
     ----------

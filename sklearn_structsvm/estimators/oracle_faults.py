@@ -8,7 +8,7 @@ from sklearn_structsvm.solvers.loop import WRONG_ORACLE, WRONG_SUMS
 
 
 def wrong_words(*parts):
-    """What is wrong if a gap is below zero, by what the gap is made of.
+    """The fault that a gap below zero shows, by what the gap is made of.
 
     Structures and losses of the library are not the user's to mend.
     """

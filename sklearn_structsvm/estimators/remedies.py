@@ -1,4 +1,4 @@
-"""What to do if a fit is not within its tolerance: the one place that words it."""
+"""Remedies for fits that are not within their tolerance, worded in one place."""
 
 from itertools import islice
 from math import ceil

@@ -11,7 +11,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 
 @dataclass
 class WarmStart:
-    """Where a fit starts.
+    """The start of a fit.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which models have a form in ONNX, and the inputs and outputs of their graphs."""
+"""Models that have a form in ONNX, and the inputs and outputs of their graphs."""
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator

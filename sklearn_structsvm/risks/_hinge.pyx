@@ -30,7 +30,7 @@ cdef class Hinge:
     cdef void derivatives(
             self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
             const double* a, const double* etas, const slopes* out) noexcept nogil:
-        """Of the losses of `rows` (ascending), to the left and right of two steps."""
+        """Slopes of the losses of `rows` (ascending), left and right of two steps."""
 
     cdef void losses(
             self, Py_ssize_t first, Py_ssize_t count, const double* z,

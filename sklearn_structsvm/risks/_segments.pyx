@@ -13,7 +13,7 @@ cdef Py_ssize_t FEW_LINES = 24
 
 
 cdef int _compare(const void* first, const void* second) noexcept nogil:
-    """Which line stands above the other, or as high and is steeper: that comes first."""
+    """Sort first the line that stands above the other, or as high and is steeper."""
     cdef const Line* p = <const Line*> first
     cdef const Line* q = <const Line*> second
     if p.height != q.height:

@@ -40,7 +40,7 @@ class PlaneSearch:
         return line[1] + step * (line[2] + self.slope + 0.5 * self.curvature * step)
 
     def bottom(self, line):
-        """Where the quadratic with this line is least."""
+        """The step at which the quadratic with this line is least."""
         falls = -(self.slope + line[2])
         if self.curvature > 0.0:
             return max(falls / self.curvature, 0.0)
@@ -88,7 +88,7 @@ class PlaneSearch:
         return trial
 
     def crossing(self, low, high):
-        """Where the higher of the two lines, with the quadratic, is least."""
+        """The step at which the higher of two lines, with the quadratic, is least."""
         if not high[2] > low[2]:
             step = self.bottom(low)
         else:

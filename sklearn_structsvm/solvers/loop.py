@@ -56,7 +56,7 @@ HISTORY_KEYS = (
 
 @dataclass
 class SolverResult:
-    """Where a solver's run ended.
+    """The result of a solver's run.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class SolverResult:
 
 
 class History:
-    """What the checks of a run saw, and how many passes it made.
+    """The rows of a run's checks, and how many passes it made.
 
     A caller who hands it to a solver has it still where the run was interrupted.
 

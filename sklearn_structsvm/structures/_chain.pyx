@@ -613,7 +613,7 @@ cdef class ChainOracle(BlockOracle):
 
     cdef int complete(
             self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil:
-        """What a direction has beside Δ itself, and its squared norm."""
+        """Compute the parts of a direction beside Δ itself, and its squared norm."""
         cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
         cdef Py_ssize_t k = self.k, T = stop - start, t, j
         cdef double* edges = out + self.edges_at

@@ -113,7 +113,7 @@ cdef void raise_by_hulls(
         Py_ssize_t n_rows, Py_ssize_t n_columns, const double* scores,
         const Deformation* down, const Deformation* across, double gain, double* out,
         double* scratch) noexcept nogil:
-    """The same for grids of any size."""
+    """Same as `raise_to_transform`, for grids of any size."""
     cdef Py_ssize_t row, column
     # Columns lie one after another here.
     cdef double* turned = scratch

@@ -46,7 +46,7 @@ cdef inline const double* table_of(const Links* links, Py_ssize_t t) noexcept no
 
 cdef inline const double* row_of(
         const Links* links, Py_ssize_t t, const int* labels) noexcept nogil:
-    """Those of its parent's label; NULL for none."""
+    """The transitions from the label of t's parent; NULL for none."""
     cdef Py_ssize_t parent = parent_of(links, t)
     if parent < 0 or links.transition == NULL:
         return NULL

@@ -124,7 +124,7 @@ cdef void join(
 
 cdef inline double toward(
         const Network* network, int sign, int slot) noexcept nogil:
-    """What is left of the arc from the terminal's side, for an arc to it."""
+    """Capacity left on the arc from the terminal's side, for an arc to it."""
     return network.capacity[network.mate[slot] if sign > 0 else slot]
 
 

@@ -72,7 +72,7 @@ cdef class PairwiseOracle(IndicatorOracle):
 
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
-        """Those of the marginals, to the front of `work`."""
+        """Potentials of the marginals, at the front of `work`."""
         cdef Py_ssize_t e
         cdef const double* v = w + self.pair_at
         FlatOracle.potentials(self, i, w, work)
@@ -193,7 +193,7 @@ cdef class EnumerationOracle(PairwiseOracle):
 
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
-        """Those of the marginals, and of the flips."""
+        """Potentials of the marginals, and of the flips."""
         PairwiseOracle.potentials(self, i, w, work)
         self._turn_to_flips(i, work)
         return 0

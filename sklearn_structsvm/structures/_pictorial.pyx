@@ -194,19 +194,19 @@ cdef class PictorialOracle(BlockOracle):
         return self.shapes[i, 1] * self.shapes[i, 2]
 
     cdef Py_ssize_t first_row(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil:
-        """Of the features that a part sees."""
+        """First row of the features that a part sees."""
         if self.shapes[i, 0] == 1:
             return self.starts[i]
         return self.starts[i] + part * self.area(i)
 
     cdef Py_ssize_t unary_at(self, Py_ssize_t part, Py_ssize_t t) noexcept nogil:
-        """Where the weights of a part's features stand."""
+        """Index of the first weight of a part's features."""
         return (part * self.T + t) * self.features.n_features
 
     cdef void springs(
             self, const double* w, Py_ssize_t edge, Py_ssize_t t, Py_ssize_t s,
             Deformation* down, Deformation* across) noexcept nogil:
-        """What displacements cost, in positions, for types t of the child, s above."""
+        """Costs of displacements, in positions, for types t of the child, s above."""
         cdef const double* own = (
             w + self.costs_at + 4 * ((edge * self.T + t) * self.T + s))
         cdef double square = self.unit * self.unit

@@ -161,7 +161,7 @@ cdef class Probe:
         self.oracle.project(self.i, &self.out[0], &v[0], &lower[0], &upper[0], &w[0])
 
     def marked(self):
-        """Where the direction may not be zero, by its pages."""
+        """Weights at which the direction may not be zero, by its pages."""
         cdef Py_ssize_t n_pages = (self.oracle.n_weights + PAGE - 1) // PAGE
         cdef unsigned char[::1] pages = np.zeros(max(n_pages, 1), dtype=np.uint8)
         self.oracle.mark(self.i, &self.out[0], &pages[0])

@@ -126,7 +126,7 @@ cdef bint is_small(Py_ssize_t k, const double* row, double highest) noexcept nog
 
 
 cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcept nogil:
-    """The same without edges."""
+    """Same as `sum_product`, without edges."""
     cdef Py_ssize_t v, k = forest.k
     cdef const double* theta
     cdef double* row
@@ -143,7 +143,7 @@ cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcep
 cdef double sum_logarithms(
         const Forest* forest, const double* allowed_pairs, double* room, double* nodes,
         double* edges) noexcept nogil:
-    """The same in the logarithmic domain."""
+    """Same as `sum_product`, in the logarithmic domain."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c, q
     cdef const double* edge = forest.edge
     # log m_v and log s_v.

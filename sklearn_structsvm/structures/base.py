@@ -356,7 +356,7 @@ CLAIMS = {
 
 
 def _places(cls, name):
-    """Where in the order of inheritance `name` is defined, 0 being `cls` itself."""
+    """Places in the order of inheritance that define `name`; 0 is `cls` itself."""
     return [at for at, parent in enumerate(cls.__mro__) if name in vars(parent)]
 
 

@@ -25,7 +25,7 @@ ULPS = 16
 
 
 class CheckedExample:
-    """What is known of an example, and the questions asked about it.
+    """The known labelings of an example, and the questions asked about it.
 
     Attributes
     ----------

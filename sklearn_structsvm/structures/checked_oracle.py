@@ -120,7 +120,7 @@ class CheckedBlock:
             )
 
     def check_max_oracle(self, lam):
-        """That its value is the largest; returns the labeling."""
+        """Check that its value is the largest; returns the labeling."""
         labels, score, loss, bound = self.probe.best(lam)
         value, values = score + lam * loss, self.scores + lam * self.losses
         best = values.argmax()
@@ -139,7 +139,7 @@ class CheckedBlock:
         return labels
 
     def check_labeling(self, labels, score, loss, source):
-        """That score, loss and joint feature of a labeling are of one labeling."""
+        """Check that score, loss and joint feature are of one labeling."""
         what = f"of the labels {brief(labels)} from {source}"
         for evaluated in (
             self.probe.evaluate(labels),
@@ -216,7 +216,7 @@ class CheckedBlock:
                 self.expect(f"{what} of soft_oracle", one, other, tol)
 
     def check_candidates(self, one):
-        """That one of them has the largest product, and each is a labeling."""
+        """Check that one of them has the largest product, and each is a labeling."""
         found = self.probe.candidates(one)
         for labels, score, loss in found:
             self.check_candidate(labels, score, loss)

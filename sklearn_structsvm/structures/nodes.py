@@ -220,7 +220,7 @@ class NodeStructure(Structure):
         return result
 
     def _impossible(self, X, labels):
-        """Which labelings cannot be, whatever the scores; encoded, one after another."""
+        """Whether encoded labelings, one after another, are ruled out for all scores."""
         return np.zeros(len(X), dtype=bool)
 
     def labelings(self, x: Any) -> Iterable[Any] | None:

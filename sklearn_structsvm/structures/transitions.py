@@ -1,4 +1,4 @@
-"""Which labels of a sequence or tree may follow which, and what labelings that leaves.
+"""Labels of a sequence or tree that may follow each other, and labelings of these.
 
 Tables are boolean, of shape (k + 1, k + 1) for k classes: the entry of a previous label
 and the next one, or of a parent's and a child's, says whether they may. The last row is
@@ -182,7 +182,7 @@ def reachable(allowed, parents):
 
 
 def leaves(parents):
-    """Which nodes have no children."""
+    """Whether each node is without children."""
     result = np.ones(len(parents), dtype=bool)
     result[parents[parents >= 0]] = False
     return result
@@ -242,7 +242,7 @@ def all_labelings(allowed, parents):
 
 
 def forbidden_places(allowed, labels, parents):
-    """Which nodes have a label that may not be below their parent's, first or last.
+    """Whether each node's label may not be below its parent's, first or last.
 
     Parameters
     ----------

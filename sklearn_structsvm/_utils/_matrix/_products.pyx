@@ -335,7 +335,7 @@ cdef class SparseProducts(Products):
 
 
 cdef void count_entries(const double[:, ::1] B, Py_ssize_t[::1] starts) noexcept nogil:
-    """Where the non-zero entries of each row of B start, once they are copied."""
+    """The starts of the non-zero entries of each row of B, once they are copied."""
     cdef Py_ssize_t i, c, count
     for i in range(B.shape[0]):
         count = 0

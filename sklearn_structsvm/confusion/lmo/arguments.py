@@ -1,4 +1,4 @@
-"""What oracles are given, checked: probabilities, losses and cells."""
+"""Checks of the arguments of oracles: probabilities, losses and cells."""
 
 import numpy as np
 

@@ -113,7 +113,7 @@ class CostLMO:
         return C, handle, float(np.vdot(L, C))
 
     def mixture_confusion(self, Ls, weights, counted=None):
-        """As for `PluginLMO`, of handles."""
+        """Same as for `PluginLMO`, of handles."""
         counted = counted or self.counted
         tensors = [self._count(self._predicted(L), counted) for L in Ls]
         return np.tensordot(weights, tensors, axes=1)
@@ -181,7 +181,7 @@ class CostLMO:
 
 
 def rule_costs(P, L, cells, price=0.0, costs=None):
-    """What each prediction costs by a rule, (n, k): Σ_i η_i L[a, i, j] + λ c_j."""
+    """The cost of each prediction by a rule, (n, k): Σ_i η_i L[a, i, j] + λ c_j."""
     found = np.empty(P.shape)
     for a in range(len(L)):
         rows = slice(None) if len(L) == 1 else cells == a

@@ -150,7 +150,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                 )
 
     def _plugin_of_pairs(self, task, X, routed):
-        """As `_plugin`, from the probabilities of pairs (group, label)."""
+        """Same as `_plugin`, from the probabilities of pairs (group, label)."""
         classifier, classes = self._classifier(), task.classes
         k, groups = len(classes), task.finder.groups
         # Cells of a group are side by side.

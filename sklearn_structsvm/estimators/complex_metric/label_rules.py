@@ -104,7 +104,7 @@ class ExpectedFRule:
 
 @dataclass
 class Choice:
-    """What was found for some rows.
+    """A rule found for some rows.
 
     Attributes
     ----------

@@ -139,7 +139,7 @@ class PluginMixture(RandomizedRule):
         )
 
     def proba(self, probabilities, cells, n_threads=1, costs=None):
-        """As for `RandomizedRule`, in one pass over the rows if there are no costs."""
+        """Same as for `RandomizedRule`, in one pass over rows without costs."""
         if costs is not None:
             return super().proba(probabilities, cells, n_threads, costs)
         return mixture_proba(
@@ -190,7 +190,7 @@ class ClassifierMixture(RandomizedRule):
         return self.lmo.needs_cells
 
     def check(self, n_classes):
-        """As for `PluginMixture`."""
+        """Same as for `PluginMixture`."""
         check_floats("mixture_.weights", self.weights, len(self.classifiers))
         if self.n_classes != n_classes:
             raise ValueError(

@@ -177,7 +177,7 @@ class ClassifierOracle:
         )
 
     def attributes(self, mixture):
-        """As for `PluginOracle`."""
+        """Same as for `PluginOracle`."""
         weights, handles, confusions = _sorted(mixture)
         classifiers = [classifier for _, classifier in handles]
         k = self.task.cells.n_classes
@@ -190,7 +190,7 @@ class ClassifierOracle:
         }
 
     def certificate(self, result, tol, max_iter, max_time):
-        """As for `PluginOracle`; an estimate, for an LMO that need not find the best."""
+        """Same as for `PluginOracle`; an estimate, as an LMO need not find the best."""
         return result.dual_objective, result.gap, 0
 
 

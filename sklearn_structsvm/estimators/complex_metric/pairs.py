@@ -16,7 +16,7 @@ PREFIX = "group_estimator__"
 
 
 def group_labels(groups):
-    """What classifiers of groups are fitted to, as an array of shape (g,).
+    """The labels that classifiers of groups are fitted to, an array of shape (g,).
 
     The groups' names, or if these are tuples or of several kinds their numbers.
 
@@ -79,12 +79,12 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
 
     @property
     def n_features_in_(self):
-        """Of the classifier of labels, where it has it."""
+        """Same as that of the classifier of labels, if it has one."""
         return self.estimator_.n_features_in_
 
     @property
     def feature_names_in_(self):
-        """Of the classifier of labels, where it has them."""
+        """Same as those of the classifier of labels, if it has some."""
         return self.estimator_.feature_names_in_
 
     def __sklearn_tags__(self):

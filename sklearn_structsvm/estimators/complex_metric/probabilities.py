@@ -189,7 +189,7 @@ def make_folds(splitter, X, y, routed):
 
 
 def held_out_parts(classifier, X, y, fit, read, folds, routed, n_jobs):
-    """What fits to the rest of each fold give for its test part.
+    """Probabilities of each fold's test part, by a fit to the rest.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ def routes_metadata():
 
 
 def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
-    """What `fit` of a classifier over others hands on.
+    """Parameters that `fit` of a classifier over others passes on.
 
     Parameters
     ----------

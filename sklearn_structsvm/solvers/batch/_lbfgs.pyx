@@ -26,7 +26,7 @@ cdef class LimitedMemory:
     Attributes
     ----------
     count : int
-        Updates at hand.
+        Updates kept so far.
 
     Examples
     --------

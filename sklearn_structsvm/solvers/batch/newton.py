@@ -178,7 +178,7 @@ class NewtonSteps:
         return False
 
     def _direction(self, deadline):
-        """Of -H⁻¹ ∇P by conjugate gradients what `deadline` allows, and its scores."""
+        """-H⁻¹ ∇P by conjugate gradients, as far as `deadline` allows, and its scores."""
         risk, residual = self.risk, -self.gradient
         share = min(FORCING, np.sqrt(self.norm / self.first_norm))
         enough = max(share * self.norm, ENOUGH * self.target)

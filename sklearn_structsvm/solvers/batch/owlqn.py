@@ -165,7 +165,7 @@ class L1Risk:
         self.mean = coef, g + share * (self.smooth_gradient - g)
 
     def _scale(self, gradient):
-        """What makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
+        """Scale that makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
         largest = float(np.abs(gradient).max(initial=0.0))
         return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
 

@@ -168,7 +168,7 @@ class Box:
         return float(self.weights @ step)
 
     def excess(self, alpha, intercept):
-        """What the dual value may be too large by, as Σ p y α is not quite zero.
+        """The most by which the dual value is too large, as Σ p y α is not quite zero.
 
         With this taken off, it is below the primal value of every W with the intercept.
         Where more than rounding is missing, it bounds nothing.
@@ -314,7 +314,7 @@ class EuclideanExcessiveGap:
         return self.risk.gradient(self.B), loss
 
     def curvature(self, V, V_from, alpha_from, unknown):
-        """Of the dual, between `next` and another point."""
+        """Note the curvature of the dual between `next` and another point."""
         length = self.dual.squared_distance(self.next, alpha_from)
         change = V - V_from
         if length <= NO_STEP:

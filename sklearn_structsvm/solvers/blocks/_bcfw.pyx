@@ -491,7 +491,7 @@ cdef class BlockFrankWolfe(BlockDual):
         return self.kind == CORRECTIVE
 
     def average_point(self):
-        """The same of the weighted average of the iterates."""
+        """(Aα, Σ p_i ℓ_i) of the weighted average of the iterates."""
         if self.n_steps == 0:
             return self.dual_point()
         share = 2.0 / (<double> self.n_steps * (<double> self.n_steps + 1.0))

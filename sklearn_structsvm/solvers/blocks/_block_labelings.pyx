@@ -250,7 +250,7 @@ cdef class BlockLabelings(ProximalIterate):
 
     @property
     def movable_blocks(self):
-        """Those with several cached labelings."""
+        """Blocks with several cached labelings."""
         cdef Py_ssize_t i
         counts = np.empty(self.oracle.n_blocks, dtype=np.intp)
         cdef Py_ssize_t[::1] count = counts

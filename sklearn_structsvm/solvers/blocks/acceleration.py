@@ -1,4 +1,4 @@
-"""When block steps are accelerated, and by how much; see `_proximal` for what that is."""
+"""Rules for the acceleration of block steps: when, and by how much; see `_proximal`."""
 
 import numpy as np
 

@@ -16,7 +16,7 @@ from sklearn_structsvm.solvers.loop import History, run_passes
 
 @dataclass
 class Limits:
-    """When block ascent ends, and whom it tells of its passes.
+    """Limits of block ascent, and the listeners to its passes.
 
     Attributes
     ----------

@@ -270,7 +270,7 @@ def make_pass(iterate, sampling, rng, deadline=np.inf, n_steps=None):
 
 
 def _draw(iterate, sampling, rng, n_steps=None):
-    """What tells which blocks the steps of a pass are made on."""
+    """Draw the blocks that the steps of a pass are made on."""
     blocks = iterate.active_blocks
     n_steps = len(blocks) if n_steps is None else n_steps
     if sampling == "gap":

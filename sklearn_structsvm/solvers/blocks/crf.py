@@ -113,7 +113,7 @@ class LaterSteps:
 
 
 def certify(ascent, n_threads=1):
-    """As `certify` of `solvers.blocks.bcfw`, the weights of the dual point found anew.
+    """Same as `bcfw.certify`, with the weights of the dual point found anew.
 
     With the size of the terms that cancel, as well, if a gap is below zero.
     """
@@ -167,5 +167,5 @@ class Successor:
         """There is nothing else than weights."""
 
     def get_state(self):
-        """As for `MarginalAscent`, which starts from weights alone as well."""
+        """Same as for `MarginalAscent`, which starts from weights alone as well."""
         return {"weights": np.array(self.weights)}

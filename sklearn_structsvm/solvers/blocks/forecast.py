@@ -1,4 +1,4 @@
-"""When to check the duality gap, and how long it will take to close."""
+"""Forecasts of the duality gap: when to check it, and how long it will take to close."""
 
 import numpy as np
 

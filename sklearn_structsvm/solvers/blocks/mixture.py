@@ -95,7 +95,7 @@ class PlaneMixture:
         return self.cuts.objective
 
     def gap(self):
-        """Of the best weights and the dual point, after a plane."""
+        """The gap between the best weights and the dual point, after a plane."""
         return self.objective - self.iterate.dual_objective
 
     def take(self):
@@ -107,7 +107,7 @@ class PlaneMixture:
         return is_moved
 
     def take_cached(self):
-        """The same at w, of the cached labelings: what they let gain at most before."""
+        """Take planes of the cached labelings at w; the most they could gain before."""
         iterate = self.iterate
         w, before = iterate.weights.copy(), iterate.dual_objective
         values = []
@@ -285,7 +285,7 @@ def damped(step, is_best):
 
 
 def minimize_on_segment(slope):
-    """Where a convex function on [0, 1] is least, or a little before.
+    """The minimizer of a convex function on [0, 1], or a point a little before it.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class _Steps:
         return self.planes
 
     def _move(self, target):
-        """The same for the gap as last seen."""
+        """Same as `solve`, for the gap as last seen."""
         iterate = self.iterate
         n = len(iterate.active_blocks)
         planes, accelerator = self.planes, self.accelerator

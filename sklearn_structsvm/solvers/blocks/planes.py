@@ -60,7 +60,7 @@ LEAST_TOL = 1e-10
 
 
 class Planes:
-    """Whose turn it is, and the moves of planes.
+    """Turns between block steps and planes, and the moves of planes.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Planes:
         return foreseen / np.sqrt(ratio) if np.isfinite(foreseen) else 0.0
 
     def _foreseen(self):
-        """The same by their pace since the last look; 0 if that will do."""
+        """Passes that they take at their pace since the last look; 0 if that will do."""
         made = self.n_passes - self.since
         left = passes_at_pace(made, self.gap_before, self.least_gap, self.tol)
         self.gap_before, self.since = self.least_gap, self.n_passes
@@ -174,7 +174,7 @@ class Planes:
         return max(least, (SURELY if is_early else LIKELY) * self.need)
 
     def _forget_pace(self):
-        """What blocks bring must show anew."""
+        """Forget the pace of block steps, which is another after planes."""
         self.least_gap = self.gap_before = np.inf
         self.since = self.n_passes
 
@@ -229,7 +229,7 @@ class Planes:
         return is_known and np.isfinite(before) and left > self.left_of_blocks
 
     def gap(self):
-        """Of the best weights and the dual point, after a plane."""
+        """The gap between the best weights and the dual point, after a plane."""
         return self.mixture.gap()
 
     # ---------------------------------------------------------------- certificates

@@ -2,7 +2,7 @@
 
 
 def lower_hull(const double[::1] x, const double[::1] y, Py_ssize_t[::1] kept):
-    """Which of the points are corners of the lower hull, from left to right.
+    """Find the corners of the lower hull, from left to right.
 
     For any slope, one of them makes y + slope x least of all points.
 

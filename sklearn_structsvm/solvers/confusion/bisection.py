@@ -147,7 +147,7 @@ class Bisection(ConfusionSolver):
         return "stalled" if before == (self.low, self.high) else None
 
     def solve(self, L):
-        """Of the linear loss L the best mixture, a bound, and whether that is the answer.
+        """The best mixture for the linear loss L, a bound, and whether it is the answer.
 
         Returns
         -------

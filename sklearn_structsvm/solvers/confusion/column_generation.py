@@ -268,7 +268,7 @@ class ViolationProblem:
     excess = violation
 
     def tangent(self, C):
-        """Of the largest condition."""
+        """The tangent of the largest condition."""
         linear = np.tensordot(self.conditions, C, axes=3) + self.offsets
         worst = max(
             self.problem.convex_constraints, key=lambda phi: phi.value(C), default=None
@@ -353,7 +353,7 @@ def least_violated(problem, bound, max_time=None):
 
 
 def _violation_range(problem, low, high, deadline):
-    """What the smallest violation is between, by bisection, to a share of it.
+    """Bounds of the smallest violation, by bisection, to a share of it.
 
     Denominators are at most 1, so that a condition above 0 by q at some level is of a
     violation above that level by no less than q.

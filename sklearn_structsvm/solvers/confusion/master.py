@@ -25,7 +25,7 @@ class LinearRows:
         return len(self.h)
 
     def values(self):
-        """Of shape (p, T)."""
+        """Values of the columns, of shape (p, T)."""
         known = self._values.shape[1]
         if known < len(self.columns):
             new = self.G @ self.columns.flat[known:].T + self.h[:, None]
@@ -146,7 +146,7 @@ class Master:
     # What the subclasses give.
 
     def first_minorant(self):
-        """Of ψ alone, at the uniformly random classifier."""
+        """The minorant of ψ alone, at the uniformly random classifier."""
         L, h, level, _ = self.objective_minorant(self.problem.uniform, None)
         return Minorant(L, h, level, L, h, 0.0)
 

@@ -90,7 +90,7 @@ class Columns:
 
     @property
     def tensors(self):
-        """Of shape (T, m, k, k); a view."""
+        """The tensors, of shape (T, m, k, k); a view."""
         return self.flat.reshape(-1, *self.shape)
 
     def add(self, C, handle):

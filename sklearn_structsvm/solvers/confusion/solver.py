@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Kind(NamedTuple):
-    """Which values an option may have: what says so, and in words."""
+    """The values that an option may have, as a check and in words."""
 
     is_right: Any
     words: str

@@ -183,7 +183,7 @@ cdef class InteriorPoint:
         self.residual = fmax(largest, fabs(self.total))
 
     cdef bint _factorize(self) noexcept nogil:
-        """Of Q + Dᵀ (y / s) D + diag(z / x) + stiffness a aᵀ, and its solution for a.
+        """Factorize Q + Dᵀ (y / s) D + diag(z / x) + stiffness a aᵀ, and solve for a.
 
         A step's way along a is known, so the last term changes the level alone. It is as
         large as the others: near a corner they are too, but along one line, and Cholesky
@@ -255,7 +255,7 @@ cdef class InteriorPoint:
         self._times_Q(step.x, step.z)
 
     cdef Step _way(self, double floor, double* near, double* far) noexcept nogil:
-        """Where to go, and how far in the primal and in the dual variables."""
+        """The step, and its lengths in the primal and in the dual variables."""
         cdef Step step = self._parts(&self.first[0])
         cdef Step other = self._parts(&self.second[0])
         cdef double ahead = 0.0, target, believed, near_other, far_other

@@ -14,7 +14,7 @@ INTERIOR = 1e-2
 
 @dataclass
 class QPSolution:
-    """Where the interior point method ended.
+    """The result of the interior point method.
 
     Attributes
     ----------
