@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_structsvm._utils.borders import check_choice, check_integer
+from sklearn_structsvm._utils.tables import split_rows
 
 from ._chunking import ChunkingVocabulary
 from ._fetch import (
@@ -22,7 +23,6 @@ from ._fetch import (
     read_upstream,
     write_atomically,
 )
-from ._sequences import split_rows
 
 CONLL2000_ARCHIVE = RemoteFile(
     "conll2000.zip",

@@ -8,8 +8,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_integer
-
-from ._sequences import split_rows
+from sklearn_structsvm._utils.tables import split_rows
 
 # Standard deviation of the part of a label's score that is independent of other labels;
 # the part from the common factors has 1.

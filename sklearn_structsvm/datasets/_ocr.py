@@ -12,6 +12,7 @@ from scipy.io import loadmat
 from sklearn.utils import Bunch
 
 from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.tables import split_rows
 
 from ._fetch import (
     RemoteFile,
@@ -21,7 +22,6 @@ from ._fetch import (
     read_upstream,
     write_atomically,
 )
-from ._sequences import split_rows
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 IMAGE_HEIGHT, IMAGE_WIDTH = 16, 8

@@ -9,9 +9,9 @@ from _seeds import new_rng
 from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
+from sklearn_structsvm._utils.tables import split_rows
 from sklearn_structsvm.datasets import _ocr, fetch_ocr_letters, load_ocr_letters
 from sklearn_structsvm.datasets._fetch import RemoteFile
-from sklearn_structsvm.datasets._sequences import split_rows
 
 LENGTHS = np.array([3, 5, 4, 3, 6, 4])
 FOLD = np.array([1, 0, 2, 0, 1, 2], dtype=np.uint8)
