@@ -86,7 +86,7 @@ def _filled(function: Function) -> Function:
     return _document(function, function.__doc__ or "")
 
 
-def _named(function: Function, name: str, doc: str) -> Function:
+def _rename(function: Function, name: str, doc: str) -> Function:
     function.__name__ = function.__qualname__ = name
     return _document(function, doc)
 
@@ -110,7 +110,7 @@ def _measure(
     ) -> float:
         return kind()(y_true, y_pred, labels=labels, sample_weight=sample_weight)
 
-    return _named(
+    return _rename(
         function,
         name,
         rf"""{title}
@@ -414,7 +414,7 @@ def _gap(
 
     name = f"{kind().__name__}_{bound}"
     best = "0" if bound == "difference" else "1"
-    return _named(
+    return _rename(
         function,
         name,
         f"""{_EXTREMES[bound]} between groups {rates}.

@@ -16,7 +16,9 @@ from sklearn_structsvm.confusion.label_metric import (
 WEIGHT_SUM_ROUNDING = 1e-12
 
 
-def best_threshold(eta, hits, weights, rest, metric, constraints=(), *, total, positives):
+def best_metric_threshold(
+    eta, hits, weights, rest, metric, constraints=(), *, total, positives
+):
     """The threshold above which predicting a label minimizes ψ₂, by trying all.
 
     Parameters

@@ -139,13 +139,13 @@ def read_rows(estimator, X, y, sample_weight, structure=None):
         ]
     )
     try:
-        return _fitted(estimator, workers, structure)
+        return _problem_of_chunks(estimator, workers, structure)
     except BaseException:
         workers.release()
         raise
 
 
-def _fitted(estimator, workers, structure):
+def _problem_of_chunks(estimator, workers, structure):
     """The problem of checked chunks, from their summaries."""
     groups = workers.collect(summarize_chunks)
     found = _merged([summary for group in groups for summary in group])

@@ -100,13 +100,13 @@ def read_sequences(structure, X, y, sample_weight, **options):
         ]
     )
     try:
-        return _fitted(structure, workers, **options)
+        return _problem_of_parts(structure, workers, **options)
     except BaseException:
         workers.release()
         raise
 
 
-def _fitted(structure, workers, classes=None, class_weight=None):
+def _problem_of_parts(structure, workers, classes=None, class_weight=None):
     """The problem of checked parts, from their summaries."""
     summaries = workers.collect(summarize)
     used = [s for s in summaries if s.n > 0]

@@ -289,7 +289,7 @@ class CRFClassifier(ProbabilisticClassifier):
         lam, options = problem.lam(self.C), self._limits() | {"w0": w0}
         kept = {"fingerprint": start.fingerprint, "resolved": {"solver_": solver}}
         if solver == "newton":
-            risk = log_loss(problem, options.pop("n_threads"))
+            risk = make_log_loss(problem, options.pop("n_threads"))
             solve = partial(run_newton, risk, lam, **options)
             return Method("Newton's method", solve, **kept)
         oracle, weights, squares = problem.make_sums()
@@ -338,7 +338,7 @@ class CRFClassifier(ProbabilisticClassifier):
         takes a hundred times as many products from there.
         """
         if has_exact_steps(problem.structure):
-            risk = log_loss(problem, n_threads)
+            risk = make_log_loss(problem, n_threads)
             return "newton", NewtonSteps(risk, lam, self.tol)
         oracle, weights, squares = problem.make_sums()
         return "lbfgs", LBFGSSteps(oracle, weights, lam, n_threads, squares=squares)
@@ -376,7 +376,7 @@ class CRFClassifier(ProbabilisticClassifier):
             )
 
 
-def log_loss(problem, n_threads):
+def make_log_loss(problem, n_threads):
     """The risk of a flat problem."""
     structure = problem.structure
     options = {"bias": structure.bias_, "n_threads": n_threads}

@@ -295,12 +295,12 @@ def _words(name, value, need, other):
     where = f" with {' and '.join(where)}" if where else ""
     hint = f" {need.hint}" if need.hint else ""
     return (
-        f"{_named(name, value)} requires {need.other}={listed}{where}; got "
-        f"{_named(need.other, other)}.{hint}"
+        f"{_shown(name, value)} requires {need.other}={listed}{where}; got "
+        f"{_shown(need.other, other)}.{hint}"
     )
 
 
-def _named(name, value):
+def _shown(name, value):
     """A parameter with its value, as far as that is short."""
     words = repr(value)
     if len(words) > MAX_SHOWN or "\n" in words:

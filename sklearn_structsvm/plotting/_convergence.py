@@ -148,7 +148,7 @@ class ConvergenceDisplay(Display):
         """
         check_choice("x", x, _X_LABELS)
         check_choice("y", y, _Y_LABELS)
-        values = _checked(self.history, [x, "dual_gap", *_OBJECTIVES])
+        values = _checked_entries(self.history, [x, "dual_gap", *_OBJECTIVES])
         ax = axes_or_new(ax, "ConvergenceDisplay.plot")
         style = {"marker": ".", **full_names(line_kw)}
         label = style.pop("label", self.name if name is None else name)
@@ -291,7 +291,7 @@ class ConvergenceDisplay(Display):
         )
 
 
-def _checked(history, keys):
+def _checked_entries(history, keys):
     """The entries under `keys` as nonempty float arrays of equal length."""
     if not isinstance(history, Mapping):
         raise TypeError(f"history must be a dict of arrays; got {history!r}.")

@@ -166,7 +166,7 @@ class RegularizationPathDisplay(Display):
             If matplotlib is not installed.
         """
         check_choice("kind", self.kind, _KINDS)
-        params, values = _checked(self.kind, self.param_range, self.values)
+        params, values = _checked_scores(self.kind, self.param_range, self.values)
         ax = axes_or_new(ax, "RegularizationPathDisplay.plot")
         style = full_names(line_kw)
         label = style.pop("label", self.name if name is None else name)
@@ -381,7 +381,7 @@ def _require(obj, attributes, name, wanted):
             )
 
 
-def _checked(kind, param_range, values):
+def _checked_scores(kind, param_range, values):
     """Both as float arrays, whose shapes must match `kind`."""
     params = as_floats("param_range", param_range, "n_params")
     values = np.asarray(values, dtype=np.float64)

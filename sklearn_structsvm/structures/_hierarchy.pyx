@@ -60,7 +60,7 @@ cdef struct Arena:
     double tie
 
 
-cdef inline Py_ssize_t push(
+cdef inline Py_ssize_t append_entry(
         const Arena* arena, Py_ssize_t start, Py_ssize_t stop, const Entry* entry
         ) noexcept nogil:
     """Add an entry to a front, losses falling, unless it is inferior; the new end."""
@@ -76,7 +76,7 @@ cdef inline Py_ssize_t push(
     return stop + 1
 
 
-cdef Py_ssize_t merge(
+cdef Py_ssize_t merge_fronts(
         const Arena* arena, Py_ssize_t u, Py_ssize_t u_stop, Py_ssize_t v,
         Py_ssize_t v_stop, int x, bint x_is_part, int owner, Py_ssize_t at
         ) noexcept nogil:
@@ -92,12 +92,12 @@ cdef Py_ssize_t merge(
         if v == v_stop or u < u_stop and (
                 entries[u].loss > entry.loss
                 or entries[u].loss == entry.loss and entries[u].score >= entry.score):
-            stop = push(arena, at, stop, &entries[u])
+            stop = append_entry(arena, at, stop, &entries[u])
             u += 1
         else:
             entry.prev = <int> v if x_is_part else x
             entry.part = x if x_is_part else <int> v
-            stop = push(arena, at, stop, &entry)
+            stop = append_entry(arena, at, stop, &entry)
             v += 1
     return stop
 
@@ -118,14 +118,16 @@ cdef Py_ssize_t add_child(
     longer = max(a_stop - a, b_stop - b)
     if not reserve(plane, arena, top + (a_stop - a) + (b_stop - b)):
         return 0
-    stop = merge(arena, a, a_stop, b, b_stop, 0, False, owner, top)
+    stop = merge_fronts(arena, a, a_stop, b, b_stop, 0, False, owner, top)
     for n in range(min(a_stop - a, b_stop - b)):
         if not reserve(plane, arena, stop + (stop - top) + longer):
             return 0
         if a_stop - a <= b_stop - b:
-            end = merge(arena, top, stop, b, b_stop, <int> (a + n), False, owner, stop)
+            end = merge_fronts(
+                arena, top, stop, b, b_stop, <int> (a + n), False, owner, stop)
         else:
-            end = merge(arena, top, stop, a, a_stop, <int> (b + n), True, owner, stop)
+            end = merge_fronts(
+                arena, top, stop, a, a_stop, <int> (b + n), True, owner, stop)
         memmove(&arena.entries[top], &arena.entries[stop], (end - stop) * sizeof(Entry))
         stop = top + end - stop
     return stop
@@ -365,7 +367,7 @@ cdef class HierarchyOracle(MultilabelOracle):
             ends[n] = stop
         if not reserve(plane, &arena, 2 * stop - a + 1):
             return False
-        arena.top = merge(&arena, a, stop, 0, 1, 0, False, -1, stop)
+        arena.top = merge_fronts(&arena, a, stop, 0, 1, 0, False, -1, stop)
         # Where `candidate` finds the points.
         arena.entries[0].prev = <int> stop
         plane.count = arena.top - stop

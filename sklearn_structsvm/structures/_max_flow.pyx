@@ -79,7 +79,7 @@ cdef void find_max_flow(const Network* network, void* scratch) noexcept nogil:
         search.vertices[v].distance = search.vertices[v].listed = 0
         search.vertices[v].parent = FREE
         if network.excess[v] != 0.0:
-            join(&search, &source if network.excess[v] > 0.0 else &sink, v, ROOT, 1)
+            attach(&search, &source if network.excess[v] > 0.0 else &sink, v, ROOT, 1)
     shift(&source)
     shift(&sink)
     # Without a tree to meet, S takes in whatever else it reaches.
@@ -105,7 +105,7 @@ cdef void shift(Tree* tree) noexcept nogil:
     tree.radius += 1
 
 
-cdef void join(
+cdef void attach(
         Search* search, Tree* tree, int v, int parent, int distance) noexcept nogil:
     """Node v at this distance, by the arc `parent` to its parent."""
     cdef Vertex* vertex = &search.vertices[v]
@@ -142,7 +142,7 @@ cdef void grow(Search* search, Tree* tree, Tree* other) noexcept nogil:
                     or toward(network, -tree.sign, slot) <= 0.0):
                 slot += 1
             elif search.vertices[w].distance == 0:
-                join(search, tree, w, network.mate[slot], tree.radius + 1)
+                attach(search, tree, w, network.mate[slot], tree.radius + 1)
                 slot += 1
             else:
                 send(search, tree, other,
@@ -249,7 +249,7 @@ cdef void move_away(Search* search, Tree* tree, int v, int limit) noexcept nogil
         if search.vertices[w].parent == network.mate[slot]:
             orphan(search, w)
     if best != FREE:
-        join(search, tree, v, best, nearest + 1)
+        attach(search, tree, v, best, nearest + 1)
     else:
         search.vertices[v].distance = 0
         search.vertices[v].parent = FREE

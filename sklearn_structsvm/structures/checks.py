@@ -114,7 +114,7 @@ def check_structure(
         )
     check_integer("n_trials", n_trials, 1)
     rng = check_random_state(random_state)
-    structure, X, y = _fitted(structure, X, y)
+    structure, X, y = _fit_structure(structure, X, y)
     chosen = np.arange(len(y))
     if len(chosen) > MAX_EXAMPLES:
         chosen = np.sort(rng.choice(chosen, MAX_EXAMPLES, replace=False))
@@ -163,7 +163,7 @@ def check_structure(
         )
 
 
-def _fitted(structure, X, y):
+def _fit_structure(structure, X, y):
     """The structure once it is fitted, with X and y as `make_oracle` takes them."""
     name = type(structure).__name__
     try:

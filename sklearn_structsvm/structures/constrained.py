@@ -137,7 +137,10 @@ def constrained_argmax(
         return best
     crossed = min(upper, lower, key=lambda s: _value(s, point))
     guide = _tightest_bound(problem, objective, crossed, point)
-    return _search(problem, guide, objective, (upper, lower), is_feasible, max_parts)
+    constraints = upper, lower
+    return _branch_and_bound(
+        problem, guide, objective, constraints, is_feasible, max_parts
+    )
 
 
 def in_angle(h, g, alpha, beta, strict_alpha=False, strict_beta=True):
@@ -320,7 +323,7 @@ def _value(direction, point):
     return direction[0] * point[0] + direction[1] * point[1]
 
 
-def _search(problem, guide, objective, constraints, is_feasible, max_parts):
+def _branch_and_bound(problem, guide, objective, constraints, is_feasible, max_parts):
     """Feasible labeling of largest objective: best-first branch and bound, or None."""
     scores = [problem.potentials(d) for d in (guide, *constraints, objective)]
     suffixes = np.stack([suffix_scores(*p, problem.parents) for p in scores])

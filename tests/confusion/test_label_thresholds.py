@@ -7,7 +7,7 @@ from _seeds import new_rng
 
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.label_metric import LabelLoss
-from sklearn_structsvm.confusion.label_thresholds import best_threshold
+from sklearn_structsvm.confusion.label_thresholds import best_metric_threshold
 from sklearn_structsvm.metrics import Coverage, FBeta, LinearLoss, Precision, Recall
 
 METRICS = [
@@ -26,7 +26,7 @@ def some_label(rng, n=12):
 
 def find(eta, counted, weights, metric, constraints=()):
     stored = eta > 0.0
-    return best_threshold(
+    return best_metric_threshold(
         eta[stored],
         (counted * weights)[stored],
         weights[stored],

@@ -11,7 +11,7 @@ from sklearn_structsvm._utils.borders import check_floats, check_integer, check_
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.expected_f import best_sets
 from sklearn_structsvm.confusion.label_metric import ABSENT_PRESENT, LabelLoss, LabelMean
-from sklearn_structsvm.confusion.label_thresholds import best_threshold
+from sklearn_structsvm.confusion.label_thresholds import best_metric_threshold
 from sklearn_structsvm.confusion.lmo.top_labels import (
     LabelSets,
     TopLabelsLMO,
@@ -155,7 +155,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
     ------
     InfeasibleConstraintError
     """
-    columns = list(_columns(rows, weights, truth))
+    columns = list(_label_columns(rows, weights, truth))
     total = float(weights.sum())
     if average == "micro":
         eta, hits, of_entries, rest = map(np.hstack, zip(*columns, strict=True))
@@ -164,7 +164,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
         columns = _shrunk(columns)
     thresholds, losses = np.empty((2, len(columns)))
     for j, (eta, hits, of_entries, rest) in enumerate(columns):
-        thresholds[j], losses[j], violation = best_threshold(
+        thresholds[j], losses[j], violation = best_metric_threshold(
             eta, hits, of_entries, rest, metric, constraints,
             total=total, positives=hits.sum() + rest,
         )  # fmt: skip
@@ -180,7 +180,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
     return Choice(ThresholdRule(values), loss, loss)
 
 
-def _columns(rows, weights, truth):
+def _label_columns(rows, weights, truth):
     """For each label η, hits and weights of its entries, and the hits of other rows."""
     matrix = rows.matrix().tocsc()
     counted = None if truth is None else truth.tocsc()
@@ -199,7 +199,7 @@ def _columns(rows, weights, truth):
 
 
 def _shrunk(columns):
-    """`_columns` whose hits are drawn toward sigmoids of η, which are alike by prior."""
+    """`_label_columns` with hits drawn toward sigmoids of η, which are alike by prior."""
     sigmoids = _fit_sigmoids(columns)
     found = []
     for column, sigmoid in zip(columns, sigmoids.values, strict=True):
@@ -226,7 +226,7 @@ class LabelSigmoids:
     @classmethod
     def fit(cls, rows, weights, truth):
         """The most probable sigmoids; arguments as for `choose_thresholds`."""
-        return _fit_sigmoids(list(_columns(rows, weights, truth)))
+        return _fit_sigmoids(list(_label_columns(rows, weights, truth)))
 
     def __call__(self, rows):
         """`LabelRows` of calibrated probabilities."""
@@ -236,7 +236,7 @@ class LabelSigmoids:
 
 
 def _fit_sigmoids(columns):
-    """`LabelSigmoids` of `_columns`: one of all of them, and each around it."""
+    """`LabelSigmoids` of `_label_columns`: one of all of them, and each around it."""
     eta, hits, weights = (
         np.concatenate(part) for part in list(zip(*columns, strict=True))[:3]
     )
@@ -287,10 +287,10 @@ def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits)
         return TopLabelsRule(gains, k), loss, sets
 
     search = partial(run_block_ascent, lmo, coefficients, **limits)
-    return _search(search, choose, on_pass)
+    return _run_search(search, choose, on_pass)
 
 
-def _search(search, choose, on_pass):
+def _run_search(search, choose, on_pass):
     """The `Choice` at the end of a search, whose passes are told.
 
     Parameters
@@ -351,7 +351,7 @@ def _choose_by_mixture(lmo, metric, on_pass, limits):
         return TopLabelsRule(tried[best], lmo.k), losses[best], sets[best]
 
     search = partial(run_column_generation, problem, **limits)
-    return _search(search, choose, on_pass)
+    return _run_search(search, choose, on_pass)
 
 
 def _mean(losses, sets):

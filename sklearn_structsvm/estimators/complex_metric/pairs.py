@@ -105,8 +105,8 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
         """
         group, label = np.divmod(y, len(self.classes))
         of_label, of_group = _divided(params)
-        self.estimator_ = _fitted(self.estimator, X, self.classes[label], of_label)
-        self.group_estimator_ = _fitted(
+        self.estimator_ = _fit_clone(self.estimator, X, self.classes[label], of_label)
+        self.group_estimator_ = _fit_clone(
             self.group_estimator, X, self.groups[group], of_group
         )
         return self
@@ -124,7 +124,7 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
         return (groups[:, :, None] * labels[:, None, :]).reshape(len(labels), -1)
 
 
-def _fitted(classifier, X, y, params):
+def _fit_clone(classifier, X, y, params):
     if isinstance(classifier, FrozenEstimator):
         return classifier
     return fit_to_labels(clone(classifier), X, y, **params)

@@ -124,7 +124,7 @@ def row_numbers(X, names=None):
         return X.tocsr()
     if column_names(X) is not None:
         return _numbers_of_frame(X, names)
-    X = _as_array(X)
+    X = _as_table(X)
     if not _is_numeric(X):
         X = _numbers(X.ravel()).reshape(X.shape)
     return X.reshape(len(X), -1)
@@ -142,7 +142,7 @@ def _numbers_of_frame(X, names):
     return np.column_stack([_numbers(np.asarray(column_at(X, j))) for j in places])
 
 
-def _as_array(X):
+def _as_table(X):
     try:
         array = np.asarray(X)
         if array.dtype.kind in "SU" and not hasattr(X, "dtype"):

@@ -270,11 +270,11 @@ def project_box(target, lower, upper, sigma, double total, curvature=None):
     >>> alpha.tolist(), theta
     ([1.0, 1.0, 0.0], -1.0)
     """
-    cdef const double[::1] m = _vector("target", target, -1)
+    cdef const double[::1] m = _checked_vector("target", target, -1)
     cdef Py_ssize_t n = m.shape[0], count = 0, culprit = 0
-    cdef const double[::1] low = _vector("lower", lower, n)
-    cdef const double[::1] high = _vector("upper", upper, n)
-    cdef const double[::1] s = _vector("sigma", sigma, n)
+    cdef const double[::1] low = _checked_vector("lower", lower, n)
+    cdef const double[::1] high = _checked_vector("upper", upper, n)
+    cdef const double[::1] s = _checked_vector("sigma", sigma, n)
     cdef const double[::1] h
     cdef Box box
     cdef double theta = 0.0
@@ -291,7 +291,7 @@ def project_box(target, lower, upper, sigma, double total, curvature=None):
     box.m, box.l, box.u, box.sigma = &m[0], &low[0], &high[0], &s[0]
     box.h = NULL
     if curvature is not None:
-        h = _vector("curvature", curvature, n)
+        h = _checked_vector("curvature", curvature, n)
         box.h = &h[0]
     box.base, box.slope, box.floor = &work[0, 0], &work[1, 0], &work[2, 0]
     box.top, box.low, box.high = &work[3, 0], &work[4, 0], &work[5, 0]
@@ -323,7 +323,7 @@ def project_box(target, lower, upper, sigma, double total, curvature=None):
     return result, theta
 
 
-def _vector(name, values, Py_ssize_t n):
+def _checked_vector(name, values, Py_ssize_t n):
     values = np.ascontiguousarray(values, dtype=np.float64)
     if values.ndim != 1 or (n >= 0 and len(values) != n):
         expected = f"({n},)" if n >= 0 else "(n,)"
