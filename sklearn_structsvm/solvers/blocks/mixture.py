@@ -266,7 +266,8 @@ class _DampedCuts:
         """Ask the oracle between W and w, and at W itself at first."""
         step = 0.0 if self.is_first else self.step
         self.is_first = False
-        point = self.best + step * (w - self.best)
+        # Rounding may lead out of a box that both ends are in.
+        point = self.iterate.clipped(self.best + step * (w - self.best))
         hinge, plane, offset = self.iterate.take_plane(
             point, place, self.kept, **self.options
         )
