@@ -3,7 +3,7 @@
 A part has its examples, their cached labelings and dual variables. In a round it gets
 the weights, makes a pass over its examples, and sends back what that changed of the
 weights and of the loss; all of it together is one direction, and the best step along it
-is made here. How long it was, the part is told with the next message. See
+is made here. The next message tells the parts how long that step was. See
 `solvers.blocks._parts`.
 """
 
@@ -55,8 +55,8 @@ class BlockReply:
     Attributes
     ----------
     is_new : bool
-        Whether a part missed the previous message, so that its state may differ from what
-        is thought here.
+        Whether a part missed the previous message, so that its state may differ from the
+        one assumed here.
     vector : ndarray of shape (d,) or None
         Change of the weights, Aα, or the slope of a plane.
     loss : float
@@ -129,7 +129,7 @@ class BlockShard:
         return state
 
     def read(self, message):
-        """Do what every message asks for first; whether there is something to tell."""
+        """Bring the iterate up to the message; whether the part `is_new`."""
         if self.iterate is None:
             self._start()
         iterate = self.iterate
@@ -290,20 +290,21 @@ class DistributedBlocks(ProximalIterate):
         Raises
         ------
         PlanesLost
-            Where a part was made anew.
+            If a part was made anew.
         """
         reply = self._tell(take_plane, w, self.lam, plane=(j, most))
-        self._miss_no_part(reply)
+        self._check_planes(reply)
         return reply.hinge, reply.vector, reply.loss
 
     def mix(self, shares, u):
         """Same as for `BlockDual`; parts that are new mix nothing."""
         reply = self._tell(mix, u, self.lam, shares=shares)
-        self._miss_no_part(reply)
+        self._check_planes(reply)
         self.set_dual_image(u)
         self.loss = reply.loss
 
-    def _miss_no_part(self, reply):
+    def _check_planes(self, reply):
+        """`PlanesLost` if a part was made anew, which holds no planes."""
         if reply.is_new:
             self.rebuild_weights()
             raise PlanesLost

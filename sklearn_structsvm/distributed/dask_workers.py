@@ -20,8 +20,8 @@ LARGE_MESSAGE = 2**20
 # How many replies workers merge into one before they come here.
 FAN_IN = 8
 
-# Where they are lost with a worker they are sent again, after this many seconds: by then,
-# the scheduler knows that the worker is gone.
+# A large message that is lost with a worker is sent again, at most so many times in all
+# and after this many seconds: by then, the scheduler knows that the worker is gone.
 MAX_SENDS = 4
 PAUSE = 1.0
 
@@ -62,7 +62,7 @@ def parts_of(data, name):
 
 
 def map_lazily(model, name, X, like):
-    """A method of the model of each part of X, computed when it is asked for.
+    """Results of a method of the model for the parts of X, computed when they are needed.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def map_lazily(model, name, X, like):
 
     Returns
     -------
-    dask.array, with the chunks of the rows, or for a bag or a list of parts such a one
+    dask.array with the row chunks of X; a bag or a list of parts if X is one
     """
     dask = import_dask()
     model, call = dask.delayed(model), dask.delayed(_call)
@@ -111,7 +111,7 @@ def n_places():
 
 
 def start_workers(delayed):
-    """Compute them, with the workers if there is a client, and leave them there."""
+    """Compute delayed shards where they stay: here, or with the workers of a cluster."""
     client = _client()
     if client is None:
         return LocalWorkers(list(import_dask().compute(*delayed)))

@@ -13,8 +13,8 @@ import numpy as np
 
 from sklearn_structsvm._utils.tolerances import COUNT_ROUNDING, SLOPE_ROUNDING
 
-# Buckets that a shard answers with at first, and how many more each time that they did
-# not do: a million values take two rounds, and any list ends.
+# Buckets of a shard's first answer, and the factor by which they grow while they do not
+# tell enough: a million values take two rounds, and any list ends.
 RESOLUTION = 1024
 RESOLUTION_GROWTH = 8
 
@@ -81,7 +81,7 @@ def search_line(pieces, slope, curvature, lower, upper):
         (lower, upper].
     slope, curvature : float
     lower, upper : float
-        That the least minimizer is known to lie between.
+        The least minimizer is known to lie between them.
 
     Returns
     -------

@@ -45,8 +45,8 @@ class Origin:
         See `Recipe`.
     parents : tuple of Origin or None
     shortcut : (Handle, Handle, float) or None
-        What all shards can make the rows of, as they have it still, until they have done
-        so: for scores Z, along and step.
+        Rows that the shards still have, and a number, from which they make these at less
+        cost: Z, along and step for scores. Dropped once the rows are made.
     done : bool
         Whether all shards have made the rows.
     """
@@ -89,7 +89,7 @@ class Origin:
 
 
 class DistributedRisk:
-    """Σ over shards of a risk, each by its share, with what solvers call of a `Risk`.
+    """The sum of the shards' risks by their shares, with the methods that solvers call.
 
     Scores and coefficients are a `Handle` each, and `out` is ignored. The part of a
     worker that was lost is made anew from its data; rows are made anew from the vectors

@@ -50,8 +50,8 @@ class RowSummary:
     labels : ndarray
         The distinct ones, in ascending order; of an indicator its distinct entries.
     counts, weights : ndarray
-        How many examples have each, and the sum of their weights. Of an indicator, whose
-        entries are no examples, the one number of `weights` is for all.
+        How many examples have each label, and the sum of their weights. For an indicator,
+        how often each entry occurs, and one sum of weights for each chunk.
     """
 
     n_samples: int
@@ -131,11 +131,11 @@ def read_rows(estimator, X, y, sample_weight, structure=None):
     groups = _grouped(list(chunks))
     dask = import_dask()
     prepare = dask.delayed(check_chunks, pure=False)
-    first = np.cumsum([0] + [len(group) for group in groups])
+    first = np.cumsum([0] + [len(group) for group in groups])[:-1].tolist()
     workers = start_workers(
         [
-            prepare(int(at), *(list(column) for column in zip(*group, strict=True)), name)
-            for at, group in zip(first, groups, strict=False)
+            prepare(at, *map(list, zip(*group, strict=True)), name)
+            for at, group in zip(first, groups, strict=True)
         ]
     )
     try:
@@ -193,7 +193,7 @@ def _problem_of_chunks(estimator, workers, structure):
             join_chunks, structure=structure, class_weights=class_weights, total=total
         ),
         example=(np.zeros((1, found.n_features)), y),
-        # Or the constant feature beside them.
+        # The constant feature counts as well.
         largest=max(structure.bias_, found.largest),
         class_weights=class_weights,
         n_entries=found.n_entries,

@@ -127,7 +127,7 @@ class Shard:
         return sum(sizes)
 
     def answer(self, question):
-        """The `RiskReply`, or None if rows cannot be made from what came along."""
+        """The `RiskReply`, or None if rows cannot be made from the recipes sent."""
         for key in self.rows.keys() - set(question.live):
             del self.rows[key]
         self.recipes = question.recipes
@@ -137,7 +137,7 @@ class Shard:
             return None
 
     def find(self, key):
-        """A list of rows, one array per chunk; None of None."""
+        """A list of rows, one array per chunk; for no key, None for each chunk."""
         if key is None:
             return [None] * len(self.risks)
         if key not in self.rows:

@@ -71,8 +71,8 @@ def _convert_mixture(scope, operator, container):
     constant, factors = _affine_costs(by_pair(mixture.mean_losses(), mixture.n_groups))
     if sees_groups(model):
         group = _group_codes(graph, model.cell_finder_.groups)
-        constant = graph.Gather(constant.astype(graph.real), group, axis=0)
-        factors = graph.Gather(factors.astype(graph.real), group, axis=0)
+        constant = graph.Gather(constant, group, axis=0)
+        factors = graph.Gather(factors, group, axis=0)
     P = _mixture_probabilities(graph)
     P = graph.reshape(P, -1, 1, 1, mixture.n_groups * k)
     costs = graph.Add(graph.MatMul(P, factors), constant)
@@ -126,8 +126,7 @@ def _mixture_probabilities(graph):
     part = graph.ArgMax(
         graph.Mul(P, balanced_gain(mixture.correction.shares)), axis=1, keepdims=0
     )
-    factors = mixture.correction.factors.astype(graph.real)
-    return graph.Mul(P, graph.Gather(factors, part, axis=0))
+    return graph.Mul(P, graph.Gather(mixture.correction.factors, part, axis=0))
 
 
 def _group_codes(graph, groups):

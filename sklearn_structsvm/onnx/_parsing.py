@@ -153,6 +153,7 @@ def onnx_labels(classes):
 
 
 def sees_groups(model):
+    """Whether the rules of a mixture depend on the group."""
     finder = model.cell_finder_
     return finder.groups is not None and not finder.group_blind
 

@@ -1,4 +1,4 @@
-"""Graphs as users pass them, checked, and as `GraphOracle` takes them."""
+"""Checks of the graphs that users pass, and their form for `GraphOracle`."""
 
 import numpy as np
 from scipy import sparse
@@ -107,7 +107,7 @@ def _as_parts(x, i):
 
 
 def _check_edges(edges, n_nodes, i):
-    """Edges as an array of shape (m, 2); ValueError unless they join n_nodes nodes."""
+    """Edges as an array of shape (m, 2); ValueError if a node of one does not exist."""
     name = f"X[{i}][1]"
     edges = as_array(name, edges)
     if edges.size == 0:
@@ -171,6 +171,7 @@ def _check_edge_features(given, edges, n_features):
 
 
 def _check_not_negative(edge_features):
+    """ValueError if a feature of an edge is below 0."""
     for i, item in enumerate(edge_features):
         values = item.data if sparse.issparse(item) else item
         if (values < 0).any():
