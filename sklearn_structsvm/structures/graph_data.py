@@ -8,9 +8,6 @@ from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures.base import as_list
 
-# How errors name the features of nodes.
-NODE_WORDS = {"part": "[0]", "place": "node"}
-
 
 def check_graphs(X, n_features=None, n_edge_features=None, *, attractive=False):
     """X as a list of tuples (features, edges, edge features).
@@ -24,7 +21,7 @@ def check_graphs(X, n_features=None, n_edge_features=None, *, attractive=False):
     """
     X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
     features = validation.check_items(
-        [x[0] for x in X], n_features, kind="graph", **NODE_WORDS
+        [x[0] for x in X], n_features, part="[0]", kind="graph"
     )
     edges = [
         _check_edges(x[1], item.shape[0], i)
@@ -39,7 +36,9 @@ def check_graphs(X, n_features=None, n_edge_features=None, *, attractive=False):
 def check_graph_labels(y, X):
     """Labels of graphs that `check_graphs` returned, with weights if y has them."""
     labels, weights = zip(*map(split_weights, as_list(y, "y")), strict=True)
-    labels = validation.check_labels(list(labels), [x[0] for x in X], **NODE_WORDS)
+    labels = validation.check_labels(
+        list(labels), [x[0] for x in X], part="[0]", place="node"
+    )
     return [
         own if w is None else (own, _check_weights(w, len(own), i))
         for i, (own, w) in enumerate(zip(labels, weights, strict=True))
@@ -150,9 +149,10 @@ def _check_edge_features(given, edges, n_features):
     some = [i for i, own in enumerate(edges) if len(own)]
     checked = iter(())
     if some:
-        words = {"part": "[2]", "kind": "graph", "place": "edge"}
         checked = iter(
-            validation.check_items([given[i] for i in some], n_features, **words)
+            validation.check_items(
+                [given[i] for i in some], n_features, part="[2]", kind="graph"
+            )
         )
     result = []
     for i, own in enumerate(edges):

@@ -126,15 +126,17 @@ class TreeStructure(ForestStructure):
 
     def _checked(self, X, y=None):
         X = _check_pairs(X)
-        words = {"part": "[0]", "place": "node"}
+        n_features, part = getattr(self, "n_features_in_", None), "[0]"
         features = validation.check_items(
-            [x[0] for x in X], getattr(self, "n_features_in_", None), kind="tree", **words
+            [x[0] for x in X], n_features, part=part, kind="tree"
         )
         X = [
             (item, _check_parents(x[1], item.shape[0], i))
             for i, (item, x) in enumerate(zip(features, X, strict=True))
         ]
-        return X, None if y is None else validation.check_labels(y, features, **words)
+        if y is not None:
+            y = validation.check_labels(y, features, part=part, place="node")
+        return X, y
 
     def _allowed(self):
         if isinstance(self.transitions, str):

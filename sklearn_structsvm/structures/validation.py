@@ -10,14 +10,14 @@ from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm.structures.base import as_list
 
 
-def check_items(X, n_features=None, *, part="", kind="sequence", place="position"):
+def check_items(X, n_features=None, *, part="", kind="sequence"):
     """X as a list of 2-D float arrays or CSR matrices with equal numbers of columns.
 
     An item without rows may be any empty list or array; it gets the type and the columns
     of the others.
 
-    For the errors, `part` follows what names an item (where these are parts of the
-    examples), and `kind` and `place` say what it and its rows are.
+    In errors, `part` follows the name of an item, if items are parts of the examples, and
+    `kind` says what an example is.
 
     Raises
     ------
@@ -50,7 +50,6 @@ def check_items(X, n_features=None, *, part="", kind="sequence", place="position
             )
         if all_sparse:
             check_sparse(item, name)
-        if all_sparse:
             item = item if item.format == "csr" else sparse.csr_array(item)
         else:
             item = _as_array(item, name)
@@ -159,7 +158,7 @@ REMEDIES = {
 def check_labels(y, X, *, part="", place="position"):
     """y as a list of 1-D label arrays, as long as the items of X.
 
-    `part` and `place` are as in `check_items`.
+    In errors, `part` is as for `check_items`, and `place` says what has a label.
 
     Raises
     ------
