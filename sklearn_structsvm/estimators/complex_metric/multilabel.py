@@ -35,6 +35,7 @@ from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.confusion.ratios import FBeta
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.base import Fit, require_y
+from sklearn_structsvm.estimators.complex_metric.label_excess import warn_of_excess
 from sklearn_structsvm.estimators.complex_metric.label_predicting import LabelPredictor
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
     as_indicator,
@@ -54,10 +55,6 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     make_folds,
 )
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
-
-# A rule that predicts a label so many times as often as it occurs is warned of.
-TOO_OFTEN = 10
-MAX_LISTED = 10
 
 
 class MultilabelMetricClassifier(LabelPredictor):
@@ -463,24 +460,6 @@ def _rule_attributes(rule):
         if hasattr(rule, part):
             found[name] = getattr(rule, part)
     return found
-
-
-def warn_of_excess(confusion, n_rows, remedy):
-    """UserWarning for labels that are predicted far more often than they occur."""
-    predicted, occurs = confusion[:, :, 1].sum(axis=1), confusion[:, 1].sum(axis=1)
-    # A row more that has the label may be chance.
-    (labels,) = np.nonzero(predicted > TOO_OFTEN * (occurs + 1.0 / n_rows))
-    if not len(labels):
-        return
-    worst = labels[np.argmax(predicted[labels])]
-    listed = ", ".join(map(str, labels[:MAX_LISTED].tolist()))
-    listed += f" and {len(labels) - MAX_LISTED} more" * (len(labels) > MAX_LISTED)
-    warn_caller(
-        f"More than {TOO_OFTEN} times as many rows get the label(s) {listed} as have "
-        f"them: label {worst} is predicted for {predicted[worst]:.3g} of the rows, and "
-        f"{occurs[worst]:.3g} have it. If that is not wanted, {remedy}",
-        UserWarning,
-    )
 
 
 def _plain_fit(classifier, X, y, **params):

@@ -90,7 +90,7 @@ def run_block_ascent(
     >>> result.dual_objective <= result.objective
     True
     """
-    ascent = _Ascent(oracle, np.ascontiguousarray(coefficients, dtype=np.float64), tol)
+    ascent = _Ascent(oracle, np.ascontiguousarray(coefficients, dtype=np.float64))
     return run_passes(
         ascent.move,
         ascent.check,
@@ -108,7 +108,7 @@ class _Ascent:
     Of few rows the best are found at once, and their loss is the bound.
     """
 
-    def __init__(self, oracle, coefficients, tol):
+    def __init__(self, oracle, coefficients):
         self.oracle, self.coefficients = oracle, coefficients
         self.best = oracle.enumerated(partial(label_losses, coefficients))
         self.n_calls = 1
