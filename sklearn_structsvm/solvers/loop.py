@@ -24,7 +24,7 @@ GAP_ROUNDING = 1e-6
 ROUNDING_OF_SHARES = 1e-13
 
 # And as a share of the terms that a gap is a difference of, where it knows them: the
-# objective may be zero, and they are not.
+# objective may be small or zero, and they are not.
 ROUNDING_OF_TERMS = 1e-12
 
 WRONG_ORACLE = (
@@ -119,7 +119,7 @@ class History:
         self.solution = None
         self.scale = 0.0
 
-    def note(self, row, solution, most_negative_gap=0.0, terms=0.0):
+    def note(self, row, solution, most_negative_gap=0.0, size_of_terms=None):
         """Append a row, with the pass and the time; returns it.
 
         Parameters
@@ -129,21 +129,22 @@ class History:
         most_negative_gap : float
             The smallest part that an example has in the gap, if it is known: none is
             negative.
-        terms : float
-            The size of the terms that the gap is a difference of, if it is known.
+        size_of_terms : callable or None
+            () -> the size of the terms that the gap is a difference of, if it is known.
+            It is asked before an oracle is blamed.
 
         Raises
         ------
         ValueError
             For a gap that no exact oracle has.
         """
-        self._check(row, most_negative_gap, terms)
+        self._check(row, most_negative_gap, size_of_terms)
         row = row | {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         self.rows.append(row)
         self.solution = solution
         return row
 
-    def _check(self, row, most_negative_gap, terms):
+    def _check(self, row, most_negative_gap, size_of_terms):
         if np.isnan(row["dual_gap"]):
             raise ValueError(
                 "The objective is not a number, because squares of the features, or "
@@ -157,11 +158,9 @@ class History:
         # A mixture that violates a constraint may be better than all that meet it.
         if not is_mixture or row["constraint_violation"] <= 0.0:
             most_negative_gap = min(most_negative_gap, row["dual_gap"])
-        rounding = max(
-            GAP_ROUNDING * self.scale,
-            ROUNDING_OF_TERMS * terms,
-            is_mixture * ROUNDING_OF_SHARES,
-        )
+        rounding = max(GAP_ROUNDING * self.scale, is_mixture * ROUNDING_OF_SHARES)
+        if most_negative_gap < -rounding and size_of_terms is not None:
+            rounding = max(rounding, ROUNDING_OF_TERMS * size_of_terms())
         if most_negative_gap < -rounding:
             raise ValueError(
                 f"The duality gap is {most_negative_gap:.3g}, below zero by more than "
@@ -207,7 +206,7 @@ def run_passes(
     check : callable
         (done) -> what `History.note` takes, None before there is any: a row of the
         history, with `HISTORY_KEYS` but the pass and the time, the solution that it is
-        about, and perhaps the most negative gap of an example and the size of terms.
+        about, and perhaps the most negative gap of an example and `size_of_terms`.
         `done` says whether the run ends here. A "dual_gap" of inf says that constraints
         are violated.
     tol : float

@@ -94,6 +94,44 @@ def random_data(n=30, noise=1.0):
     return list(X), y.tolist()
 
 
+def data_of_one_direction():
+    """(X, y, C) on which an oracle that forgets losses has nothing to certify.
+
+    Rows are positive multiples of one vector, so that they score labels in the same
+    order, and C is so small that no score exceeds another by a loss. At a certified point
+    an example has all its dual mass on the best of the wrong labels, or none where its
+    own label is best and the loss forgotten. Mass lowers the scores of the labels that it
+    is on, and raises those of the true ones; scores sum to zero.
+
+    - A label that is best and forgotten, alone or tied, is lowered by the examples of the
+      others, and cannot be best. All might be tied at zero if labels 0 and 1 held each
+      other's mass, but one has more examples.
+    - If label 2 alone is forgotten and is not best, its examples outnumber the others,
+      and raise it above zero. The best label is higher still, and the sum not zero.
+    """
+    rng, y = new_rng(0), np.repeat([0, 1, 2], [4, 8, 18])
+    direction = rng.standard_normal(4)
+    X = rng.uniform(0.9, 1.1, size=(len(y), 1)) * direction / np.linalg.norm(direction)
+    return list(X), y.tolist(), small_C(X)
+
+
+def small_C(X):
+    """So small that scores differ by a quarter at most."""
+    return 1.0 / (8.0 * len(X) * max(x @ x for x in X))
+
+
+def data_that_show(broken):
+    """(X, y, C) on which no solver can certify what such an oracle finds."""
+    if getattr(broken, "func", broken) in (ForgetsTheLoss, IsWrongForFew):
+        return data_of_one_direction()
+    if broken is HasAnotherLoss:
+        # That makes up for no cost. Once a class has the dearer label, that has the lower
+        # scores, and the other one is named.
+        X, y = random_data(noise=0.1)
+        return X, y, small_C(X)
+    return *random_data(), 10.0
+
+
 @pytest.mark.parametrize(
     ("solver", "broken"),
     [
@@ -107,12 +145,7 @@ def random_data(n=30, noise=1.0):
     ids=str,
 )
 def test_every_solver_says_so(solver, broken):
-    X, y, C = *random_data(), 10.0
-    if broken is HasAnotherLoss:
-        # Scores differ by a quarter at most, which makes up for no cost. Once a class has
-        # the dearer label, that has the lower scores, and the other one is named.
-        X, y = random_data(noise=0.1)
-        C = 1.0 / (8.0 * len(y) * max(x @ x for x in X))
+    X, y, C = data_that_show(broken)
     model = clone(solver).set_params(C=C, tol=1e-4, max_iter=300, random_state=0)
     error, words = ValueError, WRONG
     if getattr(solver, "solver", "") == "sgd":
@@ -125,9 +158,9 @@ def test_every_solver_says_so(solver, broken):
 @pytest.mark.parametrize("broken", BROKEN_PRODUCTS, ids=["loss", "least"])
 @pytest.mark.parametrize("solver", ["bcfw", "sgd", "cutting_plane", "one_slack"])
 def test_slack_rescaling_says_so(broken, solver):
-    X, y = random_data()
+    X, y, C = data_that_show(broken)
     model = SlackRescaledSSVM(
-        broken(), solver=solver, C=10.0, tol=1e-4, max_iter=300, random_state=0
+        broken(), solver=solver, C=C, tol=1e-4, max_iter=300, random_state=0
     )
     with pytest.raises(ValueError, match=WRONG):
         model.fit(X, y)

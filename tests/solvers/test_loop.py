@@ -49,10 +49,10 @@ def test_the_most_negative_gap_of_an_example_counts_alone():
 
 
 def test_rounding_of_terms_that_cancel_is_none():
-    History().note(row(0.0, 1e-14), None, 0.0, 1.0)
+    History().note(row(0.0, 1e-14), None, 0.0, lambda: 1.0)
     for terms in (1e-3, 0.0):
         with pytest.raises(ValueError, match=WRONG):
-            History().note(row(0.0, 1e-14), None, 0.0, terms)
+            History().note(row(0.0, 1e-14), None, 0.0, lambda size=terms: size)
 
 
 def test_bounds_that_are_not_there_yet_prove_nothing():

@@ -83,6 +83,36 @@ cdef class EmpiricalRisk:
         return float(np.min(np.multiply(
             self.p, np.subtract(self.values, self.known_values))))
 
+    def size_of_terms(self, const double[::1] w):
+        """Σ_i p_i ⟨|w|, |φ(x_i, y) - φ(x_i, y_i)|⟩ over answers and best known labelings.
+
+        The values that `most_negative_gap` compares are sums of such terms, which may
+        cancel. To be called after `ask`, while all these labelings are there.
+        """
+        cdef BlockOracle oracle = self.oracle
+        cdef Py_ssize_t i
+        cdef const int* known
+        sizes, total = np.abs(w), 0.0
+        for i in range(oracle.n_blocks):
+            if self.p[i] == 0.0:
+                continue
+            size = np.abs(self._difference(i, &self.labels[self.starts[i]]))
+            if self.places[i] >= 0:
+                known = (self.cache.sets[i].labels
+                         + self.places[i] * self.cache.sizes[i])
+                size += np.abs(self._difference(i, known))
+            total += self.p[i] * sizes.dot(size)
+        return float(total)
+
+    cdef _difference(self, Py_ssize_t i, const int* labels):
+        """φ(x_i, y) - φ(x_i, y_i)."""
+        cdef double one = 1.0
+        difference = np.zeros(self.oracle.n_weights)
+        cdef double[::1] target = difference
+        self.oracle.direction(i, 0.0, 1, &one, labels, &self.direction[0], NULL)
+        self.oracle.scatter(i, 1.0, &self.direction[0], &target[0])
+        return difference
+
     def ask(self, const double[::1] w, int n_threads=1):
         """The risk R(w), or an upper bound if the oracle is not exact.
 

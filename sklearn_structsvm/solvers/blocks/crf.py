@@ -115,12 +115,10 @@ class LaterSteps:
 def certify(ascent, n_threads=1):
     """Same as `bcfw.certify`, with the weights of the dual point found anew.
 
-    With the size of the terms that cancel, as well, if a gap is below zero.
+    With the size of the terms that cancel, as well.
     """
     ascent.rebuild_weights()
-    row, weights, most_negative_gap = bcfw.certify(ascent, n_threads=n_threads)
-    is_negative = min(most_negative_gap, row["dual_gap"]) < 0.0
-    return row, weights, most_negative_gap, ascent.size_of_terms() if is_negative else 0.0
+    return *bcfw.certify(ascent, n_threads=n_threads), ascent.size_of_terms
 
 
 class Successor:

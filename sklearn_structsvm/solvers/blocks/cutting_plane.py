@@ -1,5 +1,6 @@
 """Cutting planes for structural SVMs: one slack variable per example, or one for all."""
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -126,7 +127,9 @@ def run_cutting_plane(
             "dual_gap": best["objective"] - best["dual_objective"],
             "n_oracle_calls": model.risk.n_oracle_calls,
         }
-        return row, best["weights"], model.risk.most_negative_gap
+        risk = model.risk
+        terms = partial(risk.size_of_terms, w)
+        return row, best["weights"], risk.most_negative_gap, terms
 
     return run_passes(
         lambda deadline: (

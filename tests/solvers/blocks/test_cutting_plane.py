@@ -474,6 +474,24 @@ def test_the_last_labelings_are_recalled_and_no_others(kind):
     assert risk.n_oracle_calls == 12 * (N - 1)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_terms_are_those_of_the_answers_and_of_the_best_known_labelings(kind):
+    problem, p = random_problem(kind), uneven_weights()
+    risk, listed = EmpiricalRisk(problem.make_oracle(), p, 1), problem.listed
+    first, w = new_rng(0).standard_normal((2, listed.d))
+    risk.ask(first)
+    risk.cache_answers()
+    risk.ask(w)
+    expected = 0.0
+    for i in np.flatnonzero(p):
+        values, sizes = listed.values(i, w), np.abs(listed.delta(i)) @ np.abs(w)
+        known = listed.values(i, first).argmax()
+        expected += p[i] * sizes[values.argmax()]
+        # The truth has no terms.
+        expected += p[i] * sizes[known] * (values[known] > 0.0)
+    assert risk.size_of_terms(w) == pytest.approx(expected, rel=1e-12)
+
+
 def test_planes_hold_no_labelings():
     rng, m = new_rng(0), 12
     losses = rng.uniform(0.5, 1.5, size=(4, m)) * (1.0 - np.eye(4, m))
