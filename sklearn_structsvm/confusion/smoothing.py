@@ -28,7 +28,7 @@ MAX_SOFTMAX_STEPS = 200
 MAX_NEWTON_STEPS, MAX_NEWTON_HALVINGS, NEWTON_TOLERANCE = 50, 30, 1e-8
 
 
-def nearest_to_zero(*probabilities):
+def nearest_to_zero(*probabilities, at_least=NEAREST):
     """Replacement for 0: half of the least positive probability, if not too small.
 
     A forest of 50 trees that says 0 does not mean one in a billion.
@@ -36,9 +36,10 @@ def nearest_to_zero(*probabilities):
     Parameters
     ----------
     *probabilities : ndarrays
+    at_least : float
     """
     least = [P.min(where=P > 0.0, initial=1.0) for P in probabilities]
-    return max(NEAREST, float(min(least)) / 2.0)
+    return max(at_least, float(min(least)) / 2.0)
 
 
 def log_odds(eta, floor=NEAREST):
@@ -212,7 +213,9 @@ def fit_softmax(Z, y, weights):
 
     Returns
     -------
-    ndarray of shape (k + 1,)
+    found : ndarray of shape (k + 1,)
+    loss : float
+        What is least there: minus the logarithm of likelihood and prior.
     """
     Z, rows, total = Z.astype(np.float64, copy=False), np.arange(len(y)), weights.sum()
     start = np.zeros(Z.shape[1] + 1)
@@ -236,4 +239,5 @@ def fit_softmax(Z, y, weights):
         return float(value / total), gradient / total
 
     options = {"maxiter": MAX_SOFTMAX_STEPS, "ftol": 1e-13, "gtol": 1e-8}
-    return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+    result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    return result.x, float(result.fun * total)

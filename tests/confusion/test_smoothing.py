@@ -189,7 +189,8 @@ def test_the_softmax_is_the_most_probable_one():
         logs = scores[np.arange(60), y] - np.log(np.exp(scores).sum(axis=1))
         return -weights @ logs + ((found - [1, 0, 0, 0]) ** 2).sum() / 2
 
-    found = fit_softmax(Z, y, weights)
+    found, least = fit_softmax(Z, y, weights)
+    assert least == pytest.approx(value(found))
     for step in rng.normal(size=(50, 4)):
         for size in (1e-3, 1.0):
             assert value(found) <= value(found + size * step) + 1e-7

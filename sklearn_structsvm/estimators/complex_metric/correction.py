@@ -1,12 +1,24 @@
 """Class probabilities that agree with the labels, the more these are the more so."""
 
 import numpy as np
+from scipy.special import xlogy
 
-from sklearn_structsvm.confusion.smoothing import fit_softmax, nearest_to_zero
+from sklearn_structsvm.confusion.smoothing import (
+    NEAREST,
+    fit_softmax,
+    nearest_to_zero,
+)
+
+# Least values of probabilities, of which the most probable is taken. Naive Bayes of many
+# features says 1e-60, and there may be information in how far below 1e-9 that is.
+FLOORS = (NEAREST, 1e-12, 1e-15, 1e-20, 1e-30, 1e-60, 1e-100)
 
 # A class's share of what is wanted is by its labels n / (n + this), for n examples of it:
 # recalls of few examples are noise, and those of a wrong model are wrong.
 EXAMPLES_FOR_HALF = 30.0
+
+# What t may be: which part of the labels' share each part gets of the errors in it.
+CELL_SHARES = np.linspace(0.0, 1.0, 21)
 
 
 class LabelCorrection:
@@ -16,11 +28,11 @@ class LabelCorrection:
     η itself. Then rows are divided by what the rule of balanced costs says of them,
     argmax_j q_j / π_j: rules for metrics of recalls differ from it at its borders. In
     part b let N_bi be how many examples are of class i, and M_bi how many by q.
-    Probabilities become proportional to q_i (λ_i N_bi + (1 - λ_i) M_bi) / M_bi with λ_i =
-    n_i / (n_i + 30) for the n_i examples of class i. They are a function of η, so that
-    the plug-in rule for them is a rule by η, and the best one if they are right.
-    (Algorithm 9 of Narasimhan et al. counts labels instead, for which there is no
-    certificate.)
+    Probabilities become proportional to q_i W_bi / M_bi, where W is between M and N, the
+    nearer to N the larger λ_i = n_i / (n_i + 30) is for the n_i examples of class i; see
+    `wanted_counts`. They are a function of η, so that the plug-in rule for them is a rule
+    by η, and the best one if they are right. (Algorithm 9 of Narasimhan et al. counts
+    labels instead, for which there is no certificate.)
 
     Parameters
     ----------
@@ -53,8 +65,7 @@ class LabelCorrection:
         k = P.shape[1]
         numbers = np.bincount(y, weights=weights, minlength=k)
         shares = numbers / weights.sum()
-        floor = nearest_to_zero(P)
-        calibration = fit_softmax(_log(P, floor), y, weights)
+        floor, calibration = _fit_calibration(P, y, weights)
         q = calibrated(P, floor, calibration)
         parts = _parts(q, shares)
         by_label = np.zeros((k, k))
@@ -65,7 +76,7 @@ class LabelCorrection:
             by_model[:, i] = np.bincount(parts, weights=weights * of_class, minlength=k)
         own = numbers / (numbers + EXAMPLES_FOR_HALF)
         factors = np.ones((k, k))
-        wanted = own * by_label + (1.0 - own) * by_model
+        wanted = wanted_counts(by_label, by_model, own)
         np.divide(wanted, by_model, out=factors, where=by_model > 0.0)
         return cls(floor, calibration, shares, factors)
 
@@ -74,6 +85,58 @@ class LabelCorrection:
         q = calibrated(P, self.floor, self.calibration)
         corrected = q * self.factors[_parts(q, self.shares)].astype(P.dtype, copy=False)
         return corrected / corrected.sum(axis=1, keepdims=True)
+
+
+def wanted_counts(by_label, by_model, own):
+    """Sums of the corrected probabilities in each part, between labels and model.
+
+    In the part of their own class labels count by λ. The errors of a class are many
+    together and few in each other part, where their labels are noise. So all of them are
+    counted by λ, and the parts divide them as the model says, or by a share t λ of the
+    labels in each part. The t that is taken predicts best the part of an error from all
+    other errors of the class.
+
+    Parameters
+    ----------
+    by_label, by_model : ndarrays of shape (k, k)
+        N and M, for part b and class i.
+    own : ndarray of shape (k,)
+        λ.
+
+    Returns
+    -------
+    ndarray of shape (k, k)
+    """
+    errors = ~np.eye(len(own), dtype=bool)
+    wanted = own * by_label + (1.0 - own) * by_model
+    by_class, by_class_of_model = (
+        counts.sum(axis=0, where=errors) for counts in (wanted, by_model)
+    )
+    scale = np.ones(len(own))
+    np.divide(by_class, by_class_of_model, out=scale, where=by_class_of_model > 0.0)
+    divided = by_model * scale
+    found, best = divided, -np.inf
+    for share in CELL_SHARES[:, np.newaxis] * own:
+        counts = share * by_label + (1.0 - share) * divided
+        without = share * np.minimum(by_label, 1.0)
+        others = counts.sum(axis=0, where=errors) - without
+        fit = xlogy(by_label, counts - without) - xlogy(by_label, others)
+        fit = fit.sum(where=errors & (by_model > 0.0))
+        if fit > best:
+            found, best = counts, fit
+    return np.where(errors, found, wanted)
+
+
+def _fit_calibration(P, y, weights):
+    """The most probable floor, and a and b for it."""
+    tiny = float(np.finfo(P.dtype).tiny)
+    floors = {nearest_to_zero(P, at_least=max(floor, tiny)) for floor in FLOORS}
+    fits = [
+        (*fit_softmax(_log(P, floor), y, weights), floor)
+        for floor in sorted(floors, reverse=True)
+    ]
+    calibration, _, floor = min(fits, key=lambda fit: fit[1])
+    return floor, calibration
 
 
 def calibrated(P, floor, calibration):

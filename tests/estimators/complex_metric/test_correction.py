@@ -7,9 +7,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.confusion.smoothing import fit_softmax
 from sklearn_structsvm.estimators.complex_metric.correction import (
     LabelCorrection,
     calibrated,
+    wanted_counts,
 )
 
 
@@ -20,6 +22,36 @@ def sample(rng, n, bent=1.0):
     y[:3] = [0, 1, 2]
     model = P**bent
     return P, y, model / model.sum(axis=1, keepdims=True)
+
+
+def reference_counts(N, M, own):
+    """Error by error: how well all others of its class say in which part it is."""
+    k = len(own)
+    wanted = np.array(
+        [[own[i] * N[b, i] + (1 - own[i]) * M[b, i] for i in range(k)] for b in range(k)]
+    )
+    kept = wanted.copy()
+    best = -np.inf
+    for t in np.linspace(0, 1, 21):
+        counts, fit = wanted.copy(), 0.0
+        for i in range(k):
+            others = [b for b in range(k) if b != i]
+            share = t * own[i]
+            all_labels, by_model = wanted[others, i].sum(), M[others, i].sum()
+
+            def divided(b, N_bi, i=i, share=share, scale=all_labels / by_model):
+                return share * N_bi + (1 - share) * M[b, i] * scale
+
+            for b in others:
+                counts[b, i] = divided(b, N[b, i])
+            for b in others:
+                if N[b, i]:
+                    left = divided(b, N[b, i] - min(N[b, i], 1))
+                    rest = sum(counts[c, i] for c in others if c != b)
+                    fit += N[b, i] * np.log(left / (left + rest))
+        if fit > best:
+            best, kept = fit, counts
+    return kept
 
 
 def reference(P, y, weights, floor, calibration):
@@ -33,8 +65,7 @@ def reference(P, y, weights, floor, calibration):
     for p, label, w, b in zip(q, y, weights, parts, strict=True):
         N[b, label] += w
         M[b] += w * p
-    own = np.array([n / (n + 30) for n in numbers])
-    wanted = own * N + (1 - own) * M
+    wanted = reference_counts(N, M, [n / (n + 30) for n in numbers])
     found = np.array([p * wanted[b] / M[b] for p, b in zip(q, parts, strict=True)])
     return found / found.sum(axis=1, keepdims=True)
 
@@ -46,7 +77,14 @@ def test_the_correction_is_that_of_the_formula(dtype):
     weights = rng.integers(0, 4, size=len(y)).astype(float)
     P = P.astype(dtype)
     correction = LabelCorrection.fit(P, y, weights)
-    floor = max(P.astype(float).min() / 2, 1e-9)
+    # The most probable of the floors, which is half of the least probability at least.
+    losses = {
+        max(P.astype(float).min() / 2, floor): 0.0
+        for floor in (1e-9, 1e-12, 1e-15, 1e-20, 1e-30, 1e-60, 1e-100)
+    }
+    for floor in losses:
+        losses[floor] = fit_softmax(np.log(np.maximum(P, floor)), y, weights)[1]
+    floor = min(losses, key=losses.get)
     assert correction.floor == pytest.approx(floor)
     expected = reference(P.astype(float), y, weights, floor, correction.calibration)
     found = correction(P)
@@ -64,6 +102,36 @@ def test_a_calibration_finds_back_what_was_bent():
     # All of them the same in the end, and not far from the truth.
     corrected = LabelCorrection.fit(bent, y, np.ones(len(y)))(bent)
     assert np.abs(corrected - P).mean() < 0.02
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_tiny_probabilities_say_is_not_cut_off(dtype):
+    P, y, _ = sample(new_rng(6), 20_000)
+    bent = 15.0 if dtype == np.float32 else 60.0
+    model = (P / P.max(axis=1, keepdims=True)).astype(dtype) ** dtype(bent)
+    model /= model.sum(axis=1, keepdims=True)
+    correction = LabelCorrection.fit(model, y, np.ones(len(y)))
+    assert np.finfo(dtype).tiny <= correction.floor < 1e-12
+    assert np.abs(correction(model) - P).mean() < 0.02
+
+
+def test_errors_are_divided_as_the_model_says_unless_labels_tell_better():
+    by_model = np.full((5, 5), 4.0) + 80.0 * np.eye(5)
+    own = np.full(5, 0.75)
+    # As far from the model as by chance: one factor for all errors of a class.
+    by_label = by_model + np.where(
+        np.eye(5), 0.0, np.tile([-1.0, 1.0], 13)[:25].reshape(5, 5)
+    )
+    factors = wanted_counts(by_label, by_model, own) / by_model
+    for i in range(5):
+        np.testing.assert_allclose(
+            np.delete(factors[:, i], i), np.delete(factors[:, i], i)[0]
+        )
+    # All of them in one part.
+    by_label = np.where(np.eye(5), by_model, 0.0)
+    by_label[np.arange(5), np.arange(-1, 4)] = 16.0
+    found = wanted_counts(by_label, by_model, own)
+    assert (found[np.arange(5), np.arange(-1, 4)] > 0.7 * 16.0).all()
 
 
 def test_weights_are_numbers_of_examples():
