@@ -227,7 +227,9 @@ def test_auto_takes_quasi_newton_steps_for_chains_of_raw_columns():
         clone(model).set_params(solver="dual", max_iter=200).fit(X, y)
     model.set_params(max_iter=200).fit(X, y)
     assert model.solver_ == "lbfgs" and model.dual_gap_ <= model.tol
-    at_once = clone(model).set_params(solver="lbfgs", tol=1e-6).fit(X, y)
+    # A line search knows values to about 1e-15, and the gap is a squared gradient / 2λ:
+    # with columns of 1e4, so second derivatives of 1e8, it can be had to some 1e-6.
+    at_once = clone(model).set_params(solver="lbfgs", tol=1e-4).fit(X, y)
     assert at_once.objective_ >= model.dual_objective_ - 1e-9
     assert model.objective_ - at_once.objective_ <= model.tol
 
@@ -235,9 +237,15 @@ def test_auto_takes_quasi_newton_steps_for_chains_of_raw_columns():
 def test_what_follows_ascent_keeps_its_bound_until_it_has_a_better_one():
     """A fit that ends just after the change is no worse than one that ends before."""
     model, X, y = raw_chains(C=1.0)
+
+    def fitted(max_iter, **params):
+        return clone(model).set_params(max_iter=max_iter, **params).fit(X, y)
+
     with pytest.warns(ConvergenceWarning):
-        before = clone(model).set_params(max_iter=21, solver="dual").fit(X, y)
-        after = clone(model).set_params(max_iter=22).fit(X, y)
+        # Mostly at once, but gaps that go up and down may conceal for a while how slow
+        # ascent is.
+        last = next(k for k in range(21, 200) if fitted(k).solver_ == "lbfgs")
+        before, after = fitted(last, solver="dual"), fitted(last + 1)
     assert after.solver_ == "lbfgs"
     assert after.objective_ <= before.objective_ + 1e-9
     assert after.dual_gap_ <= before.history_["dual_gap"][-2] + 1e-9

@@ -60,15 +60,19 @@ def test_predictions_look_at_signals(inference, n_threads):
 @pytest.mark.parametrize("inference", ["messages", "expansion"])
 def test_large_graphs_look_at_signals_one_by_one(inference):
     rng = new_rng(2)
-    # Fewer than there are in a chunk.
-    X = [(rng.normal(size=(225, 2)), grid_edges((15, 15)))] * 250
-    y = [rng.integers(4, size=225)] * 250
+    x, labels = rng.normal(size=(225, 2)), rng.integers(4, size=225)
+    x = x, grid_edges((15, 15))
     structure = GraphStructure(transition="directed", inference=inference)
-    X, y = structure.check_data(X, y)
-    structure.fit(X, y)
+    structure.fit(*structure.check_data([x], [labels]))
     w = rng.normal(size=structure.n_weights_)
-    oracle = structure.make_oracle(X, y)
-    assert count_looks(lambda: oracle.decode(w, 1.0)) > 3
+
+    def looks(n):
+        oracle = structure.make_oracle(*structure.check_data([x] * n, [labels] * n))
+        return count_looks(lambda: oracle.decode(w, 1.0))
+
+    # Fewer than there are in a chunk. Some weights are so easy that 250 are decoded in
+    # 15 ms, between three or four signals.
+    assert looks(250) > 3 or looks(1000) > 3
 
 
 def run_by_gap(oracle, p):

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _estimators import assert_same_labels, however_near, make_problem
+from _mixtures import even_one_class
 from _random_confusion import OF_CONFUSION, ONE_LABEL
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
@@ -171,6 +172,7 @@ def test_predictions_never_have_an_unseen_label():
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
 
 
+@even_one_class
 @pytest.mark.parametrize("name", [name for name in OF_CONFUSION if name not in ONE_LABEL])
 def test_a_metric_has_a_class_more_that_is_never_predicted(name):
     problem = make_problem("binary", n=40)
@@ -182,6 +184,7 @@ def test_a_metric_has_a_class_more_that_is_never_predicted(name):
     assert found < model.score(problem.X, model.predict(problem.X))
 
 
+@even_one_class
 @pytest.mark.parametrize("names", [[0, 1, 2], ["no", "yes", "perhaps"]])
 def test_the_positive_label_is_the_one_of_fit(names):
     problem, names = make_problem("binary", n=40), np.array(names)
@@ -196,6 +199,7 @@ def test_the_positive_label_is_the_one_of_fit(names):
     assert found == pytest.approx(f1_score(other == names[1], guesses == names[1]))
 
 
+@even_one_class
 def test_costs_of_a_label_that_is_not_known_are_asked_for():
     problem = make_problem("binary", n=40)
     model = ComplexMetricClassifier(metric=LinearLoss([[0, 1], [2, 0]]))

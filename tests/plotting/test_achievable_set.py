@@ -5,7 +5,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from _mixtures import make_data
+from _mixtures import even_one_class, make_data
 from _seeds import new_rng
 from matplotlib.path import Path
 from scipy.spatial import ConvexHull
@@ -163,6 +163,7 @@ class TestMarks:
         assert without.path_ is None
         np.testing.assert_array_equal(without.found, display.found)
 
+    @even_one_class
     def test_one_classifier_has_no_crosses(self):
         X, y, _, model = fitted(metric="zero_one")
         display = draw(model, X, y)

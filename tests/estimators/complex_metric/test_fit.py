@@ -11,6 +11,7 @@ import pytest
 from _estimators import assert_same_fit
 from _mixtures import (
     Spy,
+    even_one_class,
     make_data,
     mixture_confusion,
     no_complaint_of_convergence,
@@ -103,6 +104,7 @@ class TestCertificate:
         )
         assert model.objective_ == pytest.approx(model.metric_.value(model.confusion_))
 
+    @even_one_class
     @pytest.mark.parametrize("metric", ["g_mean", "f1", "min_max"])
     def test_by_default_two_classes_are_certified_on_smoothed_labels(self, metric):
         X, y, _ = make_data(2)
@@ -212,6 +214,7 @@ class TestCertificate:
         best = ComplexMetricClassifier(metric="h_mean", **options).fit(X, y)
         assert model.dual_objective_ <= best.objective_
 
+    @even_one_class
     def test_thresholds_of_the_folds_take_no_more_than_the_time_left(self, monkeypatch):
         limits = []
 

@@ -413,6 +413,7 @@ def test_a_rare_label_is_not_predicted_for_every_row(metric):
     assert not model.predict(eta)[:, 0].any()
 
 
+@pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
 @pytest.mark.parametrize("params", [{}, {"average": "micro"}, {"metric": "mcc"}])
 def test_many_rows_of_a_label_are_counted_as_they_are(params):
     rng = new_rng(24)
