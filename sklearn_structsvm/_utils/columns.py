@@ -18,12 +18,14 @@ def largest_entry(X):
 
 
 def sum_of_squares(X):
-    """Σ_v x_vj² for each column j."""
-    if not sparse.issparse(X):
-        return np.einsum("vj,vj->j", X, X, dtype=np.float64)
+    """Σ_v x_vj² for each column j, float64."""
     squares = np.zeros(X.shape[1])
     for part in _pieces(X):
-        squares += np.bincount(part.indices, part.data**2, minlength=X.shape[1])
+        part = part.astype(np.float64, copy=False)
+        if sparse.issparse(part):
+            squares += np.bincount(part.indices, part.data**2, minlength=X.shape[1])
+        else:
+            squares += np.einsum("vj,vj->j", part, part)
     return squares
 
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_structsvm._utils._matrix._rows import as_features_type
 from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import check_integer, check_sparse, is_empty
 from sklearn_structsvm._utils.caller import warn_caller
@@ -154,10 +155,8 @@ class PredictionMixin:
         result = None
         for piece in pieces:
             rows = X if len(pieces) == 1 else take_rows(X, piece)
-            if sparse.issparse(rows):
-                rows = rows.astype(np.float64, copy=False)
-            else:
-                rows = np.require(rows, np.float64, "CA")
+            if not sparse.issparse(rows):
+                rows = as_features_type(rows)
             found = call(rows) if y is None else call(rows, y[piece])
             if len(pieces) == 1:
                 return found

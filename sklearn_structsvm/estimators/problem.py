@@ -210,7 +210,7 @@ def check_flat(estimator, X, y):
         X,
         y,
         accept_sparse="csr",
-        dtype=np.float64,
+        dtype=[np.float64, np.float32],
         order="C",
         multi_output=True,
     )

@@ -118,10 +118,10 @@ class ChainStructure(ForestStructure):
         return X, None if y is None else validation.check_labels(y, X)
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        rows, offsets = validation.stack(X)
+        rows = X if self.emission else validation.without_columns(X)
         return ChainOracle(
-            as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
-            offsets,
+            as_features(rows, len(self.classes_)),
+            validation.starts_of(X),
             self._truth(X, y),
             self.label_costs_,
             bias=self.bias,

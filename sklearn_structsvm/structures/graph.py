@@ -315,13 +315,13 @@ class GraphStructure(NodeStructure):
         if not self.transition:
             X = [(x[0], x[1][:0], x[2][:0]) for x in X]
         features, edges, edge_features = zip(*X, strict=True)
-        rows, offsets = validation.stack(features)
-        edge_rows, edge_offsets = validation.stack(edge_features)
+        rows = features if self.emission else validation.without_columns(features)
+        offsets = validation.starts_of(features)
         return GraphOracle(
-            as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
+            as_features(rows, len(self.classes_)),
             offsets,
-            as_features(edge_rows),
-            edge_offsets,
+            as_features(edge_features),
+            validation.starts_of(edge_features),
             np.concatenate(edges).astype(np.intc),
             list(map(rooted_forest, X)),
             self._encode(y, offsets),

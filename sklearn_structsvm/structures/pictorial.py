@@ -353,10 +353,9 @@ class PictorialStructure(Structure):
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         shapes = np.array([x.shape[:3] for x in X], dtype=np.intp)
         starts = np.concatenate([[0], np.cumsum(np.prod(shapes, axis=1))])
-        rows = np.concatenate([x.reshape(-1, x.shape[3]) for x in X], dtype=np.float64)
         parents = np.asarray(self.parents, dtype=np.intp)
         return PictorialOracle(
-            as_features(rows),
+            as_features([x.reshape(-1, x.shape[3]) for x in X]),
             shapes,
             starts.astype(np.intp),
             parents,

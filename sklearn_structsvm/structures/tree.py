@@ -163,13 +163,15 @@ class TreeStructure(ForestStructure):
             )
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        rows, offsets = validation.stack([features for features, _ in X])
+        features = [features for features, _ in X]
+        offsets = validation.starts_of(features)
         order, parents = _deepest_first(X, offsets)
-        if (order[1:] < order[:-1]).any():
-            rows = rows[order]
+        own = order - np.repeat(offsets[:-1], np.diff(offsets))
+        if not self.emission:
+            features, own = validation.without_columns(features), None
         labels = self._truth(X, y)
         return TreeOracle(
-            as_features(rows if self.emission else rows[:, :0], len(self.classes_)),
+            as_features(features, len(self.classes_), own),
             offsets,
             parents,
             None if labels is None else labels[order],

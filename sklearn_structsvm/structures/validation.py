@@ -208,33 +208,12 @@ def check_labels(y, X, *, part="", place="position"):
     return result
 
 
-def stack(items):
-    """All rows of all items below one another, and where each item starts.
-
-    Returns
-    -------
-    rows : ndarray of shape (ΣT_i, n_features) or csr_array, float64
-    offsets : ndarray of shape (n + 1,), dtype intp
-    """
-    if len(items) == 1:
-        rows = items[0]
-        if not sparse.issparse(rows):
-            rows = rows.astype(np.float64, copy=False)
-        return rows, np.array([0, rows.shape[0]], dtype=np.intp)
+def starts_of(items):
+    """Where each item starts once their rows are stacked, and where the last one ends."""
     lengths = [item.shape[0] for item in items]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
-    if not sparse.issparse(items[0]):
-        return np.concatenate(items, dtype=np.float64), offsets
-    # By hand: sparse.vstack checks each of the many small items again.
-    starts = np.cumsum([0] + [item.nnz for item in items], dtype=np.int64)
-    indptr = np.concatenate(
-        [item.indptr[:-1] + start for item, start in zip(items, starts, strict=False)]
-        + [starts[-1:]]
-    )
-    data = np.empty(starts[-1])
-    indices = np.empty(starts[-1], dtype=np.intc)
-    for item, start in zip(items, starts, strict=False):
-        data[start : start + item.nnz] = item.data
-        indices[start : start + item.nnz] = item.indices
-    shape = (int(offsets[-1]), items[0].shape[1])
-    return sparse.csr_array((data, indices, indptr), shape=shape), offsets
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
+
+
+def without_columns(items):
+    """The same rows, without any features."""
+    return np.empty((sum(item.shape[0] for item in items), 0))

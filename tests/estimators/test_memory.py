@@ -1,5 +1,7 @@
 """What fits and predictions take beside their data."""
 
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -7,10 +9,16 @@ import pytest
 from _seeds import new_rng, new_seed
 from scipy import sparse
 
-from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BMRMClassifier,
+    CRFClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+)
 from sklearn_structsvm.datasets import make_poses
 from sklearn_structsvm.structures import PictorialStructure
-from sklearn_structsvm.structures.validation import stack
 
 pytestmark = [
     pytest.mark.thread_unsafe(reason="memory is traced of all threads"),
@@ -58,20 +66,70 @@ def test_logistic_regression_keeps_no_second_x(solver, n_features, kind):
     assert most < 0.2 * size_of(X) + 220 * len(y)
 
 
-@pytest.mark.parametrize("model", [BCFWClassifier, CRFClassifier])
-def test_a_fit_to_float32_makes_one_copy(model):
-    X, y = rows("dense")
-    most, _ = added(lambda: model(max_iter=2).fit(X, y))
-    # In float64.
-    assert most < 2.2 * size_of(X) + 220 * len(y)
+FITS = {
+    "bcfw": lambda structure: BCFWClassifier(structure, max_iter=2),
+    "pairwise": lambda structure: BCFWClassifier(structure, step="pairwise", max_iter=2),
+    "crf": lambda structure: CRFClassifier(structure, solver="dual", max_iter=2),
+    "lbfgs": lambda structure: CRFClassifier(structure, solver="lbfgs", max_iter=2),
+    "slack": lambda structure: SlackRescaledSSVM(structure, max_iter=1),
+    "bmrm": lambda structure: BMRMClassifier(structure, max_iter=2),
+    "sublbfgs": lambda structure: SubLBFGSClassifier(max_iter=2),
+    "pragam": lambda structure: PragamClassifier(max_iter=2),
+}
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-def test_sequences_are_put_below_one_another_once(dtype):
-    items = [np.ones((10, 50), dtype=dtype) for _ in range(500)]
-    most, (rows, _) = added(lambda: stack(items))
-    assert rows.dtype == np.float64
-    assert most < 1.1 * rows.nbytes
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_to_rows_takes_a_part_of_them(name, dtype):
+    X, y = rows("dense", 10_000, 300)
+    X = X.astype(dtype)
+    FITS[name]("auto").fit(X[:100], y[:100])
+    most, _ = added(lambda: FITS[name]("auto").fit(X, y))
+    # Some numbers for each row.
+    assert most < 0.3 * size_of(X) + 220 * len(y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
+@pytest.mark.parametrize("name", ["bcfw", "crf", "lbfgs", "bmrm"])
+def test_a_fit_to_sequences_takes_a_part_of_them(name, kind, dtype):
+    if kind == "graph" and name in ("crf", "lbfgs"):
+        pytest.skip("sums over all labelings")
+    X, y = sequences(kind, 400, 60, dtype)
+    features = [x[0] for x in X] if kind in ("tree", "graph") else X
+    FITS[name](kind).fit(X[:5], y[:5])
+    most, _ = added(lambda: FITS[name](kind).fit(X, y))
+    # Some numbers for each position, and of graphs for each edge.
+    assert most < 0.3 * size_of(features) + 300 * sum(map(len, y))
+
+
+WITH_LITTLE_MEMORY = """
+import resource, sys
+import numpy as np
+from sklearn_structsvm import BCFWClassifier
+
+n, folder = int(sys.argv[1]), sys.argv[2]
+X = [np.load(f"{folder}/{i}.npy", mmap_mode="r") for i in range(n)]
+y = [(x[:, 0] > 0).astype(int) for x in X]
+model = BCFWClassifier(max_iter=2, tol=0.0, random_state=0).fit(X[:2], y[:2])
+with open("/proc/self/status") as status:
+    held = next(int(line.split()[1]) for line in status if line.startswith("VmData"))
+limit = 1024 * held + sum(x.nbytes for x in X) // 2
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+model.fit(X, y)
+assert model.score(X, y) > 0.9
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and RLIMIT_DATA")
+def test_memory_maps_larger_than_memory_are_trained_and_predicted(tmp_path):
+    """Memory is limited to half of X; file-backed pages are not part of that."""
+    rng, n = new_rng(3), 12
+    for i in range(n):
+        np.save(tmp_path / f"{i}.npy", rng.random((4000, 500), dtype=np.float32) - 0.5)
+    args = [sys.executable, "-W", "ignore", "-c", WITH_LITTLE_MEMORY, str(n)]
+    done = subprocess.run([*args, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def sequences(kind, n_samples, most=30, dtype=np.float32):

@@ -9,10 +9,14 @@ way whatever the number of threads, and so are the same bit for bit.
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils._matrix._rows import as_features_type
 from sklearn_structsvm._utils.borders import check_sparse
 
 from cython.parallel cimport prange
 from libc.string cimport memset
+
+from sklearn_structsvm._utils._matrix._widen cimport (
+    address_of, entry, fill_with_nan, free_room, room_t, widen)
 
 
 cdef extern from "_utils/_vector.h" nogil:
@@ -38,6 +42,11 @@ cdef extern from "_utils/_matrix/_products.h" nogil:
 
 # Rows that one thread takes at a time.
 cdef Py_ssize_t ROWS = 256
+
+# Rows that the loops take together, and entries that are made float64 at once, to be read
+# from the first-level cache.
+cdef Py_ssize_t GROUP_OF_ROWS = 4
+cdef Py_ssize_t TILE = 2048
 
 # Parts of the dense rows that have a subgradient of their own, to be summed in the end.
 cdef Py_ssize_t GRADIENT_PARTS = 16
@@ -109,14 +118,18 @@ cdef class Products:
 
 
 cdef class DenseProducts(Products):
-    """C-contiguous rows."""
+    """C-contiguous rows of float32 or float64."""
 
-    cdef const double[:, ::1] X
+    cdef object X
+    cdef const void* values
+    cdef bint is_single
 
     def __init__(self, X, bias=0.0):
-        X = np.require(X, np.float64, "CA")
+        X = as_features_type(np.asarray(X))
         super().__init__(X, bias)
         self.X = X
+        self.values = address_of(X)
+        self.is_single = X.dtype == np.float32
 
     cdef int _scores(
             self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
@@ -126,24 +139,57 @@ cdef class DenseProducts(Products):
         if f == 0:
             out[:] = 0.0
             return 0
-        if k == 1:
-            for b in prange(
-                    n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-                dense_score(
-                    min(ROWS, n - b * ROWS), f, &self.X[b * ROWS, 0], &W[0, 0],
-                    &out[b * ROWS, 0])
-            return 0
         panels = np.empty(panels_size(f, k))
         pack_panels(f, k, &W[0, 0], &panels[0])
         for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-            dense_scores(
-                min(ROWS, n - b * ROWS), f, k, &self.X[b * ROWS, 0], &panels[0],
-                &out[b * ROWS, 0])
+            self.score_rows(
+                b * ROWS, min(n, (b + 1) * ROWS), k, &W[0, 0], &panels[0], &out[0, 0])
         return 0
+
+    cdef Py_ssize_t end_of_tile(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+        """Where the rows end that are read at once: all, or as many as have room."""
+        cdef Py_ssize_t groups = TILE // (GROUP_OF_ROWS * self.f)
+        if not self.is_single:
+            return stop
+        return min(stop, start + GROUP_OF_ROWS * max(1, groups))
+
+    cdef void score_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* W,
+            const double* panels, double* out) noexcept nogil:
+        cdef Py_ssize_t end, f = self.f
+        cdef const double* X
+        cdef room_t room
+        while start < stop:
+            end = self.end_of_tile(start, stop)
+            X = widen(self.values, start * f, (end - start) * f, self.is_single, &room)
+            if X == NULL:
+                fill_with_nan(out + start * k, (end - start) * k)
+            elif k == 1:
+                dense_score(end - start, f, X, W, out + start)
+            else:
+                dense_scores(end - start, f, k, X, panels, out + start * k)
+            free_room(&room)
+            start = end
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* B,
+            double* sums) noexcept nogil:
+        cdef Py_ssize_t end, f = self.f
+        cdef const double* X
+        cdef room_t room
+        while start < stop:
+            end = self.end_of_tile(start, stop)
+            X = widen(self.values, start * f, (end - start) * f, self.is_single, &room)
+            if X == NULL:
+                fill_with_nan(sums, k * f)
+            else:
+                dense_gradient(end - start, f, k, X, B + start * k, sums)
+            free_room(&room)
+            start = end
 
     cdef int _gradient(
             self, const double[:, ::1] B, double[:, ::1] out, int n_threads) except -1:
-        cdef Py_ssize_t n = self.n_samples, f = self.f, k = B.shape[1], part, first
+        cdef Py_ssize_t n = self.n_samples, f = self.f, k = B.shape[1], part
         # Few enough for their sum to cost little beside them.
         cdef Py_ssize_t n_parts = max(1, min(GRADIENT_PARTS, n // (8 * k)))
         cdef double[:, :, ::1] sums = np.zeros((n_parts, k, f))
@@ -151,10 +197,9 @@ cdef class DenseProducts(Products):
             return 0
         for part in prange(
                 n_parts, nogil=True, num_threads=n_threads, schedule="static"):
-            first = part * n // n_parts
-            dense_gradient(
-                (part + 1) * n // n_parts - first, f, k, &self.X[first, 0],
-                &B[first, 0], &sums[part, 0, 0])
+            self.add_rows(
+                part * n // n_parts, (part + 1) * n // n_parts, k, &B[0, 0],
+                &sums[part, 0, 0])
         np.asarray(out)[:f] = np.sum(sums, axis=0).T
         return 0
 
@@ -162,10 +207,13 @@ cdef class DenseProducts(Products):
 cdef class SparseProducts(Products):
     """CSR rows with 32-bit column indices, and their copy by columns."""
 
-    cdef const double[::1] data
+    cdef object data
+    cdef const void* values
+    cdef bint is_single
     cdef const int[::1] indices
     cdef const Py_ssize_t[::1] indptr
-    cdef const double[::1] column_data
+    cdef object column_data
+    cdef const void* column_values
     cdef const int[::1] column_rows
     cdef const Py_ssize_t[::1] column_starts
     cdef int n_sums
@@ -179,9 +227,17 @@ cdef class SparseProducts(Products):
         super().__init__(X, bias)
         self.column_starts = None
         self.n_sums = 0
-        self.data = np.require(X.data, np.float64, "CA")
+        self.data = as_features_type(X.data)
+        self.values = address_of(self.data)
+        self.is_single = self.data.dtype == np.float32
         self.indices = np.require(X.indices, np.intc, "CA")
         self.indptr = np.require(X.indptr, np.intp, "CA")
+
+    cdef inline double at(self, Py_ssize_t j) noexcept nogil:
+        return entry(self.values, j, self.is_single)
+
+    cdef inline double at_column(self, Py_ssize_t j) noexcept nogil:
+        return entry(self.column_values, j, self.is_single)
 
     cdef int _scores(
             self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
@@ -198,7 +254,7 @@ cdef class SparseProducts(Products):
         cdef double s0, s1
         cdef const double* w
         memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
-        if self.data.shape[0] == 0:
+        if self.indices.shape[0] == 0:
             return
         w = &W[0, 0]
         for i in range(start, stop):
@@ -206,25 +262,26 @@ cdef class SparseProducts(Products):
             if j == end:
                 continue
             if k > 1:
-                vector_gather(
-                    end - j, self.indices.shape[0] - j, &self.data[j],
+                gather(
+                    end - j, self.indices.shape[0] - j, self.values, j, self.is_single,
                     &self.indices[j], w, k, &out[i, 0])
                 continue
             s0 = s1 = 0.0
             while j + 1 < end:
-                s0 += self.data[j] * w[self.indices[j]]
-                s1 += self.data[j + 1] * w[self.indices[j + 1]]
+                s0 += self.at(j) * w[self.indices[j]]
+                s1 += self.at(j + 1) * w[self.indices[j + 1]]
                 j += 2
             if j < end:
-                s0 += self.data[j] * w[self.indices[j]]
+                s0 += self.at(j) * w[self.indices[j]]
             out[i, 0] = s0 + s1
 
     def _transpose(self):
         cdef Py_ssize_t n = self.n_samples
         columns = sparse.csr_array(
-            (np.asarray(self.data), np.asarray(self.indices), np.asarray(self.indptr)),
+            (self.data, np.asarray(self.indices), np.asarray(self.indptr)),
             shape=(n, self.f)).tocsc()
         self.column_data = columns.data
+        self.column_values = address_of(self.column_data)
         self.column_rows = columns.indices.astype(np.intc, copy=False)
         self.column_starts = columns.indptr.astype(np.intp)
 
@@ -237,8 +294,8 @@ cdef class SparseProducts(Products):
         cdef double[::1] values
         cdef double work = self.work_by_rows(B)
         self.n_sums += 1
-        if work <= MAX_SHARE_BY_ROWS * self.data.shape[0] or (
-                self.n_sums <= SUMS_BEFORE_COPY and work <= self.data.shape[0]):
+        if work <= MAX_SHARE_BY_ROWS * self.indices.shape[0] or (
+                self.n_sums <= SUMS_BEFORE_COPY and work <= self.indices.shape[0]):
             with nogil:
                 self.scatter_rows(B, out)
             return 0
@@ -290,7 +347,7 @@ cdef class SparseProducts(Products):
                 if x == 0.0:
                     continue
                 for j in range(self.indptr[i], self.indptr[i + 1]):
-                    out[self.indices[j], c] += x * self.data[j]
+                    out[self.indices[j], c] += x * self.at(j)
 
     cdef void sum_columns(
             self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] B,
@@ -301,24 +358,24 @@ cdef class SparseProducts(Products):
             j, end = self.column_starts[c], self.column_starts[c + 1]
             s0 = s1 = 0.0
             while j + 1 < end:
-                s0 += self.column_data[j] * B[self.column_rows[j], 0]
-                s1 += self.column_data[j + 1] * B[self.column_rows[j + 1], 0]
+                s0 += self.at_column(j) * B[self.column_rows[j], 0]
+                s1 += self.at_column(j + 1) * B[self.column_rows[j + 1], 0]
                 j += 2
             if j < end:
-                s0 += self.column_data[j] * B[self.column_rows[j], 0]
+                s0 += self.at_column(j) * B[self.column_rows[j], 0]
             out[c, 0] = s0 + s1
 
     cdef void gather_columns(
             self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] B,
             double[:, ::1] out) noexcept nogil:
-        cdef Py_ssize_t c, j, nnz = self.column_data.shape[0], k = out.shape[1]
+        cdef Py_ssize_t c, j, nnz = self.column_rows.shape[0], k = out.shape[1]
         memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
         for c in range(start, stop):
             j = self.column_starts[c]
             if j < self.column_starts[c + 1]:
-                vector_gather(
-                    self.column_starts[c + 1] - j, nnz - j, &self.column_data[j],
-                    &self.column_rows[j], &B[0, 0], k, &out[c, 0])
+                gather(
+                    self.column_starts[c + 1] - j, nnz - j, self.column_values, j,
+                    self.is_single, &self.column_rows[j], &B[0, 0], k, &out[c, 0])
 
     cdef void sum_entries(
             self, Py_ssize_t start, Py_ssize_t stop, const Py_ssize_t[::1] starts,
@@ -329,9 +386,23 @@ cdef class SparseProducts(Products):
         memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
         for c in range(start, stop):
             for j in range(self.column_starts[c], self.column_starts[c + 1]):
-                i, x = self.column_rows[j], self.column_data[j]
+                i, x = self.column_rows[j], self.at_column(j)
                 for e in range(starts[i], starts[i + 1]):
                     out[c, labels[e]] += x * values[e]
+
+
+cdef void gather(
+        Py_ssize_t count, Py_ssize_t available, const void* values, Py_ssize_t start,
+        bint is_single, const int* indices, const double* weights, Py_ssize_t k,
+        double* out) noexcept nogil:
+    """`vector_gather` of `count` values from `start` on."""
+    cdef room_t room
+    cdef const double* x = widen(values, start, count, is_single, &room)
+    if x == NULL:
+        fill_with_nan(out, k)
+    else:
+        vector_gather(count, available, x, indices, weights, k, out)
+    free_room(&room)
 
 
 cdef void count_entries(const double[:, ::1] B, Py_ssize_t[::1] starts) noexcept nogil:
@@ -361,7 +432,7 @@ def as_products(X, bias=0.0):
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Copied only if it is not float64, C-contiguous or CSR.
+        Copied only if it is not C-contiguous float32 or float64, or CSR.
     bias : float
         Value of a constant feature, the last one; 0 for none.
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "_utils/_matrix/_widen.h"
 #include "_utils/_vector.h"
 
 /* Bytes of a cache line, and how many lines of a row are asked for before its turn: the
@@ -19,7 +20,8 @@
 #define COLUMNS_PER_CHANGE 4
 
 typedef struct {
-    const double *values;
+    const void *values;
+    int is_single; /* whether values are float32, otherwise float64 */
     const int *indices; /* NULL for dense rows */
     const ptrdiff_t *starts;
     ptrdiff_t n_features;
@@ -38,7 +40,8 @@ static inline void ask_for(const void *address, ptrdiff_t n_bytes)
 static inline void rows_ask(const rows_t *rows, ptrdiff_t i)
 {
     const ptrdiff_t start = rows->starts[i], count = rows->starts[i + 1] - start;
-    ask_for(rows->values + start, count * (ptrdiff_t) sizeof(double));
+    const ptrdiff_t size = rows->is_single ? sizeof(float) : sizeof(double);
+    ask_for((const char *) rows->values + start * size, count * size);
     if (rows->indices)
         ask_for(rows->indices + start, count * (ptrdiff_t) sizeof(int));
 }
@@ -112,10 +115,13 @@ static inline void rows_scores(const rows_t *rows, ptrdiff_t i, const double *we
                                ptrdiff_t k, double *out)
 {
     const ptrdiff_t start = rows->starts[i], count = rows->starts[i + 1] - start;
-    const double *x = rows->values + start;
+    room_t room;
+    const double *x = widen(rows->values, start, count, rows->is_single, &room);
     const int *at = rows->indices ? rows->indices + start : NULL;
     const double *constant = weights + rows->n_features * k;
-    if (k == 1) {
+    if (!x) {
+        fill_with_nan(out, k);
+    } else if (k == 1) {
         out[0] = row_dot(count, x, at, weights);
     } else if (!at && k >= PACK) {
         dense_scores(count, x, weights, k, out);
@@ -127,6 +133,7 @@ static inline void rows_scores(const rows_t *rows, ptrdiff_t i, const double *we
             for (ptrdiff_t j = 0; j < count; j++)
                 vector_axpy(k, x[j], weights + j * k, out);
     }
+    free_room(&room);
     if (rows->bias != 0.0)
         vector_axpy(k, rows->bias, constant, out);
 }
@@ -148,10 +155,13 @@ static inline void rows_add(const rows_t *rows, ptrdiff_t i, double step,
                             const int *changed, ptrdiff_t k, double *weights)
 {
     const ptrdiff_t start = rows->starts[i], count = rows->starts[i + 1] - start;
-    const double *x = rows->values + start;
+    room_t room;
+    const double *x = widen(rows->values, start, count, rows->is_single, &room);
     const int *at = rows->indices ? rows->indices + start : NULL;
     double *constant = weights + rows->n_features * k;
-    if (k == 1 && at)
+    if (!x)
+        fill_with_nan(weights, rows->n_features * k);
+    else if (k == 1 && at)
         for (ptrdiff_t j = 0; j < count; j++)
             weights[at[j]] += step * delta[0] * x[j];
     else if (k == 1)
@@ -160,6 +170,7 @@ static inline void rows_add(const rows_t *rows, ptrdiff_t i, double step,
         for (ptrdiff_t j = 0; j < count; j++)
             add_to_row(step * x[j], delta, n_changed, changed, k,
                        weights + (at ? at[j] : j) * k);
+    free_room(&room);
     if (rows->bias != 0.0)
         vector_axpy(k, step * rows->bias, delta, constant);
 }

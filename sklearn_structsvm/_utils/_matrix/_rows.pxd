@@ -1,6 +1,7 @@
 cdef extern from "_utils/_matrix/_rows.h" nogil:
     ctypedef struct rows_t:
-        const double* values
+        const void* values
+        int is_single
         const int* indices
         const Py_ssize_t* starts
         Py_ssize_t n_features
@@ -23,6 +24,7 @@ cdef class Rows:
     cdef readonly double bias
     # What the functions above read; it lives as long as this object.
     cdef rows_t view
-    cdef const double[::1] values
+    # float32 or float64.
+    cdef object values
     cdef const int[::1] indices
     cdef const Py_ssize_t[::1] starts

@@ -8,6 +8,11 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_sparse
 
+from cython cimport floating
+
+from sklearn_structsvm._utils._matrix._widen cimport (
+    address_of, fill_with_nan, free_room, room_t, widen)
+
 # Dense rows with fewer entries than this share that are not zero are kept as CSR: a step
 # reads them in no order, and the rest of each would be read and multiplied for nothing.
 cdef double FEW_ENTRIES = 0.3
@@ -21,8 +26,8 @@ cdef class Rows:
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Copied only as far as it is not C-contiguous float64 with few zeros, or CSR with
-        32-bit indices that occur once in a row, in any order.
+        Copied only as far as it is not C-contiguous float32 or float64 with few zeros, or
+        CSR with 32-bit indices that occur once in a row, in any order.
     bias : float
         The constant feature; 0 for none.
 
@@ -42,44 +47,30 @@ cdef class Rows:
         if sparse.issparse(X):
             check_sparse(X)
             X = sparse.csr_array(X)
-            self._take_csr(X)
+            self._take(X.data, X.indices, X.indptr)
             if self._has_duplicates():
                 X = X.copy()
                 X.sum_duplicates()
-                self._take_csr(X)
-        elif not (seems_sparse(X) and self._pack(np.require(X, np.float64, "CA"))):
-            self.values = _not_empty(X, np.float64)
-            self.starts = np.arange(self.n_rows + 1) * self.n_features
+                self._take(X.data, X.indices, X.indptr)
+        else:
+            X = as_features_type(X)
+            packed = pack([X]) if seems_sparse([X]) else None
+            if packed is None:
+                self.values = _not_empty(X)
+                self.starts = np.arange(self.n_rows + 1) * self.n_features
+            else:
+                self._take(*packed)
+        self.view.is_single = self.values.dtype == np.float32
         self.view.indices = NULL if self.indices is None else &self.indices[0]
-        self.view.values = &self.values[0]
+        self.view.values = address_of(self.values)
         self.view.starts = &self.starts[0]
         self.view.n_features = self.n_features
         self.view.bias = bias
 
-    def _take_csr(self, X):
-        self.values = _not_empty(X.data, np.float64)
-        self.indices = _not_empty(X.indices, np.intc)
-        self.starts = np.require(X.indptr, np.intp, "CA")
-
-    def _pack(self, const double[:, ::1] X):
-        """Take dense rows as CSR; False if they have too many entries for that."""
-        cdef Py_ssize_t i, j, n = 0, f = self.n_features
-        cdef Py_ssize_t room = <Py_ssize_t> (FEW_ENTRIES * self.n_rows * f)
-        cdef Py_ssize_t[::1] starts = np.zeros(self.n_rows + 1, dtype=np.intp)
-        # What is not written to takes no memory. A row more, for a row is not looked at
-        # before it is written.
-        cdef double[::1] values = np.empty(room + f)
-        cdef int[::1] indices = np.empty(room + f, dtype=np.intc)
-        for i in range(self.n_rows):
-            if n >= room:
-                return False
-            for j in range(f):
-                values[n] = X[i, j]
-                indices[n] = <int> j
-                n += X[i, j] != 0.0
-            starts[i + 1] = n
-        self.values, self.indices, self.starts = values, indices, starts
-        return True
+    def _take(self, values, indices, starts):
+        self.values = _not_empty(as_features_type(values))
+        self.indices = _not_empty(np.require(indices, np.intc, "CA"))
+        self.starts = np.require(starts, np.intp, "CA")
 
     def _has_duplicates(self):
         """Whether a row has an index twice: to sort the rows would take far longer."""
@@ -94,22 +85,86 @@ cdef class Rows:
 
     def squared_norms(self):
         """‖x_i‖² with the constant feature, an ndarray of shape (n_rows,)."""
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t i, j, count
+        cdef room_t room
+        cdef const double* x
         cdef double[::1] norms = np.full(self.n_rows, self.bias * self.bias)
         with nogil:
             for i in range(self.n_rows):
-                for j in range(self.starts[i], self.starts[i + 1]):
-                    norms[i] += self.values[j] * self.values[j]
+                count = self.starts[i + 1] - self.starts[i]
+                x = widen(
+                    self.view.values, self.starts[i], count, self.view.is_single, &room)
+                if x == NULL:
+                    fill_with_nan(&norms[i], 1)
+                    continue
+                for j in range(count):
+                    norms[i] += x[j] * x[j]
+                free_room(&room)
         return np.asarray(norms)
 
 
-def seems_sparse(X):
-    """Whether few entries of dense rows are not zero, by a sample."""
-    sample = X[:: max(1, len(X) // SAMPLE_ROWS)]
-    return np.count_nonzero(sample) < FEW_ENTRIES * sample.size
+def as_features_type(X):
+    """X as C-contiguous float32 or float64, which kernels read, copied if need be."""
+    return np.require(X, None if X.dtype == np.float32 else np.float64, "CA")
 
 
-def _not_empty(array, dtype):
-    """Contiguous and flat, with an address even where there is nothing."""
-    array = np.require(array, dtype, "CA").ravel()
-    return array if len(array) else np.zeros(1, dtype=dtype)
+def _pack_item(
+        const floating[:, ::1] X, floating[::1] values, int[::1] indices,
+        Py_ssize_t[::1] starts, Py_ssize_t n, Py_ssize_t room):
+    """Append rows to n entries; how many there are then, or -1 if there is no room."""
+    cdef Py_ssize_t i, j
+    for i in range(X.shape[0]):
+        if n >= room:
+            return -1
+        for j in range(X.shape[1]):
+            values[n] = X[i, j]
+            indices[n] = <int> j
+            n += X[i, j] != 0.0
+        starts[i + 1] = n
+    return n
+
+
+def pack(items):
+    """Stacked dense rows as CSR, of the same type.
+
+    Parameters
+    ----------
+    items : list of ndarrays of shape (T_i, n_features), as of `as_features_type`
+
+    Returns
+    -------
+    tuple of (values, indices, starts), or None
+        None if they have too many entries for that.
+    """
+    cdef Py_ssize_t n = 0, t = 0, f = items[0].shape[1]
+    cdef Py_ssize_t n_rows = sum(len(item) for item in items)
+    cdef Py_ssize_t room = <Py_ssize_t> (FEW_ENTRIES * n_rows * f)
+    cdef Py_ssize_t[::1] starts = np.zeros(n_rows + 1, dtype=np.intp)
+    # What is not written to takes no memory. A row more, for a row is not looked at
+    # before it is written.
+    values = np.empty(room + f, dtype=items[0].dtype)
+    cdef int[::1] indices = np.empty(room + f, dtype=np.intc)
+    for item in items:
+        n = _pack_item(item, values, indices, starts[t:], n, room)
+        if n < 0:
+            return None
+        t += len(item)
+    return values[:n], np.asarray(indices)[:n], np.asarray(starts)
+
+
+def seems_sparse(items):
+    """Whether few entries of stacked dense rows are not zero, by a sample."""
+    n_rows = sum(map(len, items))
+    step = max(1, n_rows // SAMPLE_ROWS)
+    start = n_nonzero = n_entries = 0
+    for item in items:
+        sample = item[-start % step :: step]
+        start += len(item)
+        n_nonzero += np.count_nonzero(sample)
+        n_entries += sample.size
+    return n_nonzero < FEW_ENTRIES * n_entries
+
+
+def _not_empty(array):
+    """Flat, with an address even if there is nothing."""
+    return array.ravel() if array.size else np.zeros(1, dtype=array.dtype)

@@ -236,7 +236,7 @@ class Diagonal:
         n_features = X.shape[1]
         diagonal = np.zeros((n_features + (risk.bias != 0.0), risk.n_scores))
         for piece in self.pieces:
-            squares = take_rows(X, piece)
+            squares = take_rows(X, piece).astype(np.float64, copy=False)
             squares = squares.power(2) if sparse.issparse(X) else squares**2
             diagonal[:n_features] += squares.T @ variances[piece]
         if risk.bias:
@@ -261,7 +261,7 @@ class Blocks:
         blocks = np.zeros((k, n_features, n_features))
         room = np.empty((len(self.X[self.pieces[0]]), n_features))
         for piece in self.pieces:
-            X = self.X[piece]
+            X = self.X[piece].astype(np.float64, copy=False)
             weighted = room[: len(X)]
             for c in range(k):
                 own = shares[piece, c : c + 1]

@@ -1,0 +1,64 @@
+/* Features stand in memory as float64 or float32. Loops read float64: what is float32 is
+ * copied first, a few rows at a time, so that one loop serves both and its sums are the
+ * same, bit for bit. */
+#ifndef SKLEARN_STRUCTSVM_WIDEN_H
+#define SKLEARN_STRUCTSVM_WIDEN_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* Doubles on the stack: a row of most data, in a fraction of the first-level cache. */
+#define SMALL_ROOM 1024
+
+typedef struct {
+    double small[SMALL_ROOM];
+    double *large;
+} room_t;
+
+/* Room for so many doubles, to be freed; NULL if there is no memory for it. */
+static inline double *make_room(ptrdiff_t count, room_t *room)
+{
+    room->large = NULL;
+    if (count <= SMALL_ROOM)
+        return room->small;
+    return room->large = (double *) malloc((size_t) count * sizeof(double));
+}
+
+/* Entries start to start + count: where they are, or copied to the room, which is to be
+ * freed. NULL if there is no memory for them. */
+static inline const double *widen(const void *values, ptrdiff_t start, ptrdiff_t count,
+                                  int is_single, room_t *room)
+{
+    const float *given = (const float *) values + start;
+    double *copy;
+    if (!is_single) {
+        room->large = NULL;
+        return (const double *) values + start;
+    }
+    copy = make_room(count, room);
+    if (copy)
+        for (ptrdiff_t j = 0; j < count; j++)
+            copy[j] = given[j];
+    return copy;
+}
+
+/* One entry, for loops that do little with it. */
+static inline double entry(const void *values, ptrdiff_t j, int is_single)
+{
+    return is_single ? ((const float *) values)[j] : ((const double *) values)[j];
+}
+
+static inline void free_room(room_t *room)
+{
+    free(room->large);
+}
+
+/* For numbers that could not be made: solvers refuse them. */
+static inline void fill_with_nan(double *out, ptrdiff_t count)
+{
+    for (ptrdiff_t j = 0; j < count; j++)
+        out[j] = NAN;
+}
+
+#endif

@@ -1,0 +1,19 @@
+from libc.stdint cimport uintptr_t
+
+
+cdef extern from "_utils/_matrix/_widen.h" nogil:
+    ctypedef struct room_t:
+        pass
+
+    double* make_room(Py_ssize_t count, room_t* room) noexcept
+    const double* widen(
+        const void* values, Py_ssize_t start, Py_ssize_t count, int is_single,
+        room_t* room) noexcept
+    double entry(const void* values, Py_ssize_t j, int is_single) noexcept
+    void free_room(room_t* room) noexcept
+    void fill_with_nan(double* out, Py_ssize_t count) noexcept
+
+
+cdef inline const void* address_of(array) except? NULL:
+    """Where a NumPy array lies, which may be read-only."""
+    return <const void*> <uintptr_t> array.ctypes.data
