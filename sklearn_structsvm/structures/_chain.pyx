@@ -104,7 +104,7 @@ cdef class ChainOracle(BlockOracle):
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const int[::1] y, const double[:, ::1] costs, *, bint bias,
                  bint first, bint last, bint transition, bint normalize, allowed=None):
-        cdef Py_ssize_t k = costs.shape[0], at = features.n_features * k, longest
+        cdef Py_ssize_t k = costs.shape[0], at = features.n_weights(k), longest
         cdef bint has_state = y is not None
         check_starts("offsets", offsets, offsets.shape[0] - 1, features.n_rows)
         if (np.diff(offsets) == 0).any():

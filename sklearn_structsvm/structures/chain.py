@@ -33,8 +33,13 @@ class ChainStructure(ForestStructure):
 
     Parameters
     ----------
-    emission, transition, bias, first_bias, last_bias : bool, default=True
-        Which parts the model has.
+    emission : bool or "given", default=True
+        Whether features have weights. "given" is for features that are scores already, a
+        column for each class in the order of `classes_`, such as the logits of a network
+        or ``predict_log_proba`` of another classifier: they have one weight together,
+        their scale.
+    transition, bias, first_bias, last_bias : bool, default=True
+        Which other parts the model has.
     normalize_loss : bool, default=True
         Whether to divide the loss of a sequence by its length, as in [1]_.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
@@ -95,7 +100,7 @@ class ChainStructure(ForestStructure):
 
     def __init__(
         self,
-        emission: bool = True,
+        emission: bool | Literal["given"] = True,
         transition: bool = True,
         bias: bool = True,
         first_bias: bool = True,
@@ -120,7 +125,7 @@ class ChainStructure(ForestStructure):
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         rows = X if self.emission else validation.without_columns(X)
         return ChainOracle(
-            as_features(rows, len(self.classes_)),
+            as_features(rows, len(self.classes_), given=self._is_given),
             validation.starts_of(X),
             self._truth(X, y),
             self.label_costs_,

@@ -73,8 +73,11 @@ class GraphStructure(NodeStructure):
 
     Parameters
     ----------
-    emission, bias : bool, default=True
-        Which parts the model has.
+    emission : bool or "given", default=True
+        Whether features of nodes have weights. "given": features are scores of the
+        classes already, and have one weight together, see :class:`ChainStructure`.
+    bias : bool, default=True
+        Whether the model has a bias.
     transition : {"potts", "symmetric", "directed"} or False, default="potts"
         What an edge sees of the labels at its ends. False means a model without edges.
     attractive : bool, default=False
@@ -182,7 +185,7 @@ class GraphStructure(NodeStructure):
 
     def __init__(
         self,
-        emission: bool = True,
+        emission: bool | Literal["given"] = True,
         transition: Literal["potts", "symmetric", "directed", False] = "potts",
         bias: bool = True,
         attractive: bool = False,
@@ -288,8 +291,8 @@ class GraphStructure(NodeStructure):
         Returns
         -------
         dict of ndarray
-            The parts that the model has: "emission" of shape (n_features, n_classes),
-            "bias" of shape (n_classes,), and "transition" of shape (n_edge_features,
+            The parts that the model has: "emission" of shape (n_features, n_classes), or
+            of shape (1,) if it is "given", "bias" of shape (n_classes,), and "transition" of shape (n_edge_features,
             n_classes, n_classes), indexed by the labels of the first and the second end.
         """
         parts = super().weight_parts(w)
@@ -318,7 +321,7 @@ class GraphStructure(NodeStructure):
         rows = features if self.emission else validation.without_columns(features)
         offsets = validation.starts_of(features)
         return GraphOracle(
-            as_features(rows, len(self.classes_)),
+            as_features(rows, len(self.classes_), given=self._is_given),
             offsets,
             as_features(edge_features),
             validation.starts_of(edge_features),

@@ -7,14 +7,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.columns import n_entries, sum_of_squares
+from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
     label_cost_matrix,
     learn_classes,
+    listed,
     unseen,
 )
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
@@ -31,9 +34,10 @@ class NodeStructure(Structure):
     """
 
     has_classes = True
-    _parameter_constraints: dict[str, Any] = dict.fromkeys(
-        ("emission", "transition", "bias", "normalize_loss"), ["boolean"]
-    )
+    _parameter_constraints: dict[str, Any] = {
+        **dict.fromkeys(("transition", "bias", "normalize_loss"), ["boolean"]),
+        "emission": ["boolean", StrOptions({"given"})],
+    }
 
     # Parts of the weights that have one number per class, in their order.
     _biases: tuple[str, ...] = ("bias",)
@@ -85,6 +89,8 @@ class NodeStructure(Structure):
         self.label_costs_ = label_cost_matrix(
             self.label_costs, len(self.classes_), weight
         )
+        if self._is_given:
+            self._check_scores(X)
         self.n_weights_ = self._count_weights()
         if self.n_weights_ == 0:
             names = ", ".join(["emission", "transition", *self._biases[:-1]])
@@ -93,6 +99,24 @@ class NodeStructure(Structure):
                 f"{self._biases[-1]} are all False."
             )
         return self
+
+    @property
+    def _is_given(self):
+        """Whether features are the scores of the labels, by another model."""
+        return self.emission == "given"
+
+    def _check_scores(self, X):
+        k = len(self.classes_)
+        if sparse.issparse(self._features(X[0])):
+            raise ValueError(
+                "emission='given' needs dense scores: use x.toarray() for each item x."
+            )
+        if self.n_features_in_ != k:
+            raise ValueError(
+                f"emission='given' needs a score for each of the {k} classes, sorted: "
+                f"{listed(self.classes_)}. X has {self.n_features_in_} columns. If y "
+                "lacks some classes, pass classes= to the estimator."
+            )
 
     def _fitted_shapes(self):
         n = len(self.classes_)
@@ -104,7 +128,7 @@ class NodeStructure(Structure):
     def _parts(self):
         """Names and shapes of the parts that the model has, in their order."""
         k = len(self.classes_)
-        parts = [("emission", (self.n_features_in_, k))]
+        parts = [("emission", (1,) if self._is_given else (self.n_features_in_, k))]
         parts += [(name, (k,)) for name in self._biases]
         parts += [("transition", self._transition_shape())]
         return [(name, shape) for name, shape in parts if getattr(self, name)]
@@ -123,10 +147,10 @@ class NodeStructure(Structure):
         Returns
         -------
         dict of ndarray
-            The parts that the model has: "emission" of shape (n_features, n_classes),
-            biases of shape (n_classes,), and "transition" of shape (n_classes,
-            n_classes), indexed by the label of the previous position or parent, and then
-            by the label itself.
+            The parts that the model has: "emission" of shape (n_features, n_classes), or
+            of shape (1,) if it is "given", biases of shape (n_classes,), and "transition"
+            of shape (n_classes, n_classes), indexed by the label of the previous position
+            or parent, and then by the label itself.
         """
         w = as_floats("w", w, self.n_weights_, finite=False)
         parts, at = {}, 0
@@ -146,8 +170,9 @@ class NodeStructure(Structure):
             features = self._features(x)
             squares += weight * sum_of_squares(features)
             n_nodes += weight * features.shape[0]
+        each = np.repeat(squares / k, k)
         sizes = {
-            "emission": np.repeat(squares / k, k),
+            "emission": squares.sum(keepdims=True) / k if self._is_given else each,
             "bias": np.full(k, n_nodes / k),
             "transition": np.full(k * k, n_nodes / k**2),
         }
@@ -161,7 +186,9 @@ class NodeStructure(Structure):
 
     def _join_parts(self, x, nodes, transition):
         """The joint feature, from the marginals of the nodes and the last part."""
-        parts = {"emission": self._features(x).T @ nodes, "transition": transition}
+        features = self._features(x)
+        emission = (features * nodes).sum() if self._is_given else features.T @ nodes
+        parts = {"emission": emission, "transition": transition}
         for name, at in self._bias_nodes(x).items():
             parts[name] = nodes[at].sum(axis=0)
         return np.concatenate([np.ravel(parts[name]) for name, _ in self._parts()])
@@ -170,7 +197,9 @@ class NodeStructure(Structure):
         """Scores of the labels of each node, shape (T, k), from the parts of w."""
         features = self._features(x)
         theta = np.zeros((features.shape[0], len(self.classes_)))
-        if self.emission:
+        if self._is_given:
+            theta += features * parts["emission"]
+        elif self.emission:
             theta += features @ parts["emission"]
         for name, at in self._bias_nodes(x).items():
             if name in parts:

@@ -1,7 +1,7 @@
 """Labels of the nodes of rooted trees."""
 
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,8 +41,11 @@ class TreeStructure(ForestStructure):
 
     Parameters
     ----------
-    emission, transition, bias, root_bias : bool, default=True
-        Which parts the model has.
+    emission : bool or "given", default=True
+        Whether features have weights. "given": features are scores of the classes
+        already, and have one weight together, see :class:`ChainStructure`.
+    transition, bias, root_bias : bool, default=True
+        Which other parts the model has.
     normalize_loss : bool, default=True
         Whether to divide the loss of an example by its number of nodes.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
@@ -105,7 +108,7 @@ class TreeStructure(ForestStructure):
 
     def __init__(
         self,
-        emission: bool = True,
+        emission: bool | Literal["given"] = True,
         transition: bool = True,
         bias: bool = True,
         root_bias: bool = True,
@@ -171,7 +174,7 @@ class TreeStructure(ForestStructure):
             features, own = validation.without_columns(features), None
         labels = self._truth(X, y)
         return TreeOracle(
-            as_features(features, len(self.classes_), own),
+            as_features(features, len(self.classes_), own, self._is_given),
             offsets,
             parents,
             None if labels is None else labels[order],

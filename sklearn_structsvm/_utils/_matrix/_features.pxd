@@ -7,6 +7,7 @@ cdef class Features:
     cdef readonly Py_ssize_t n_rows
     cdef readonly Py_ssize_t n_features
 
+    cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k)
     cdef void scores(
         self, Py_ssize_t start, Py_ssize_t stop, const double* weights,

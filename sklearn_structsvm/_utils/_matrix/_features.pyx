@@ -54,6 +54,10 @@ cdef void clip(
 cdef class Features:
     """Abstract: n_rows rows of n_features features."""
 
+    cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
+        """Of W, for k scores of a row."""
+        return self.n_features * k
+
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
         """Doubles that `outer` needs for any block offsets[i]:offsets[i + 1]."""
         return 0
@@ -331,6 +335,74 @@ cdef class DenseFeatures(Features):
         mark_range(0, self.n_features * k, pages)
 
 
+cdef class GivenScores(DenseFeatures):
+    """Rows of k scores of another model, whose only weight is their scale: s X for X W."""
+
+    cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
+        return 1
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        return 1
+
+    cdef void _tile_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef Py_ssize_t j, count = (stop - start) * k
+        cdef room_t room
+        cdef const double* x = self.read(start, stop, &room)
+        if x == NULL:
+            fill_with_nan(out, count)
+        else:
+            for j in range(count):
+                out[j] = weights[0] * x[j]
+        free_room(&room)
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        out[0] = 0.0
+        self.add_rows(start, stop, 1.0, delta, k, out)
+        return out[0] * out[0]
+
+    def grams(self, const Py_ssize_t[::1] offsets):
+        return Features.grams(self, offsets)
+
+    cdef void _add_run(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        cdef Py_ssize_t j, count = (stop - start) * k
+        cdef double total = 0.0
+        cdef room_t room
+        cdef const double* x = self.read(start, stop, &room)
+        if x == NULL:
+            fill_with_nan(target, 1)
+        else:
+            for j in range(count):
+                total += x[j] * delta[j]
+            target[0] += coef * total
+        free_room(&room)
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        target[0] += coef * outer[0]
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        self._add_run(row, row + 1, coef, delta, k, target)
+
+    cdef void project_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        clip(1, v, lower, upper, w)
+
+    cdef void mark_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+            unsigned char* pages) noexcept nogil:
+        mark_range(0, 1, pages)
+
+
 cdef class CSRFeatures(Features):
     """CSR rows of float32 or float64 with 32-bit column indices."""
 
@@ -530,7 +602,7 @@ cdef class CSRFeatures(Features):
                     mark_range(j, j + k, pages)
 
 
-def as_features(X, Py_ssize_t k=1, order=None):
+def as_features(X, Py_ssize_t k=1, order=None, bint given=False):
     """Wrap a 2-D array or sparse matrix of rows, or a list of them; copy what must be.
 
     Dense rows with few nonzero entries are kept as CSR if each entry meets at least
@@ -545,6 +617,8 @@ def as_features(X, Py_ssize_t k=1, order=None):
         Scores that a row gets.
     order : ndarray of shape (n_rows,), dtype intp, or None
         For each place the row of its item that stands there; None as they are.
+    given : bool
+        Whether the features of X, dense, are the k scores themselves.
 
     Raises
     ------
@@ -559,6 +633,8 @@ def as_features(X, Py_ssize_t k=1, order=None):
     if not sparse.issparse(items[0]):
         dtype = result_type(items)
         items = [as_features_type(item.astype(dtype, copy=False)) for item in items]
+        if given:
+            return GivenScores(items, order)
         if k < MANY_SCORES or not seems_sparse(items):
             return DenseFeatures(items, order)
         packed = pack(in_order(items, order))
