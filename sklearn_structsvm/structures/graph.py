@@ -292,8 +292,9 @@ class GraphStructure(NodeStructure):
         -------
         dict of ndarray
             The parts that the model has: "emission" of shape (n_features, n_classes), or
-            of shape (1,) if it is "given", "bias" of shape (n_classes,), and "transition" of shape (n_edge_features,
-            n_classes, n_classes), indexed by the labels of the first and the second end.
+            of shape (1,) if it is "given", "bias" of shape (n_classes,), and "transition"
+            of shape (n_edge_features, n_classes, n_classes), indexed by the labels of the
+            first and the second end.
         """
         parts = super().weight_parts(w)
         if self.transition:

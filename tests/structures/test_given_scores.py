@@ -118,7 +118,8 @@ def test_probabilities_are_those_of_enumeration(kind, solver):
         own = np.array(list(structure.labelings(x)))
         scores = np.array([structure.joint_feature(x, z) @ w for z in own])
         p = np.exp(scores - np.logaddexp.reduce(scores))
-        expected = [[p[own[:, t] == c].sum() for c in range(K)] for t in range(len(labels))]
+        places = range(len(labels))
+        expected = [[p[own[:, t] == c].sum() for c in range(K)] for t in places]
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
         risk -= np.log(p[(own == labels).all(axis=1)].sum()) / N
     objective = w @ w / (2 * model.C * N) + risk
@@ -132,8 +133,10 @@ def test_a_scale_learned_on_log_probabilities_calibrates_them():
     y = [np.array([rng.choice(K, p=np.exp(p)) for p in x]) for x in X]
     model = CRFClassifier(STRUCTURES["alone"], C=1e3, random_state=0).fit(X, y)
     # Six standard errors: the information of a position is the variance of its log p.
-    spread = sum((np.exp(x) * x**2).sum() - ((np.exp(x) * x).sum(1) ** 2).sum() for x in X)
-    assert abs(model.coef_[0] - 1.0) < 6.0 / np.sqrt(spread)
+    logs = np.concatenate(X)
+    means = (np.exp(logs) * logs).sum(axis=1)
+    information = (np.exp(logs) * logs**2).sum() - (means**2).sum()
+    assert abs(model.coef_[0] - 1.0) < 6.0 / np.sqrt(information)
 
 
 def test_scores_are_needed_for_each_class():
