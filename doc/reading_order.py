@@ -9,6 +9,7 @@ EXAMPLES = {
         "plot_tagging.py",
         "tagger_conll2000.py",
         "plot_sparse_chunking.py",
+        "plot_given_scores.py",
         "plot_segmentation.py",
         "plot_parts.py",
     ],

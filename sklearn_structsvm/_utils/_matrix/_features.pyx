@@ -336,7 +336,7 @@ cdef class DenseFeatures(Features):
 
 
 cdef class GivenScores(DenseFeatures):
-    """Rows of k scores of another model, whose only weight is their scale: s X for X W."""
+    """Rows of k scores of another model. Their only weight is a scale: s X for X W."""
 
     cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
         return 1
