@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.arrays import (
     as_codes,
     as_in,

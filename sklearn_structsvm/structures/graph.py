@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.columns import largest_entry, n_entries
 from sklearn_structsvm._utils.compat import Options, StrOptions

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import check_choice, check_shape
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures._callback import CallbackOracle

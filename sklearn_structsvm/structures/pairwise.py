@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import (
     as_array,
     as_floats,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import (
     as_array,
     as_floats,

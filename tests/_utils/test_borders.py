@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sklearn_structsvm._utils._matrix._features import as_features
 from sklearn_structsvm._utils._matrix._products import as_products
 from sklearn_structsvm._utils._matrix._rows import Rows
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import (
     as_floats,
     check_choice,

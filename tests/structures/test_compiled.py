@@ -15,7 +15,7 @@ import pytest
 from _seeds import new_rng, new_seed
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
-from sklearn_structsvm._utils._matrix._features import as_features
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm.structures import (
     ChainStructure,
     MulticlassStructure,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sklearn_structsvm._utils._matrix._features import stack_csr
+from sklearn_structsvm._utils._matrix.features import stack_csr
 from sklearn_structsvm.structures.validation import (
     check_items,
     check_labels,

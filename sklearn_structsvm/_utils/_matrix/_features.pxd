@@ -42,3 +42,6 @@ cdef void clip(
 
 cdef void mark_range(
     Py_ssize_t first, Py_ssize_t last, unsigned char* pages) noexcept nogil
+
+
+cdef bint is_zero(const double* delta, Py_ssize_t k) noexcept nogil

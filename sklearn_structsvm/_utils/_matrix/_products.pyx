@@ -46,7 +46,7 @@ cdef Py_ssize_t ROWS = 256
 # Rows that the loops take together, and entries that are made float64 at once, to be read
 # from the first-level cache.
 cdef Py_ssize_t GROUP_OF_ROWS = 4
-cdef Py_ssize_t TILE = 2048
+cdef Py_ssize_t LOOP_TILE = 2048
 
 # Parts of the dense rows that have a subgradient of their own, to be summed in the end.
 cdef Py_ssize_t GRADIENT_PARTS = 16
@@ -148,7 +148,7 @@ cdef class DenseProducts(Products):
 
     cdef Py_ssize_t end_of_tile(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         """Where the rows end that are read at once: all, or as many as have room."""
-        cdef Py_ssize_t groups = TILE // (GROUP_OF_ROWS * self.f)
+        cdef Py_ssize_t groups = LOOP_TILE // (GROUP_OF_ROWS * self.f)
         if not self.is_single:
             return stop
         return min(stop, start + GROUP_OF_ROWS * max(1, groups))

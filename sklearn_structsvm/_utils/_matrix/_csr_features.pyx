@@ -1,0 +1,218 @@
+"""CSR rows of features: what is not zero is multiplied, entry by entry."""
+import numpy as np
+
+from libc.string cimport memset
+from scipy.linalg.cython_blas cimport ddot
+
+from sklearn_structsvm._utils._matrix._features cimport (
+    Features, clip, is_zero, mark_range)
+from sklearn_structsvm._utils._matrix._widen cimport (
+    address_of, entry, fill_with_nan, free_room, room_t, widen)
+
+
+cdef extern from "_utils/_vector.h" nogil:
+    void vector_gather(
+        Py_ssize_t count, Py_ssize_t available, const double* values,
+        const int* indices, const double* weights, Py_ssize_t k,
+        double* out) noexcept
+    void vector_axpy(
+        Py_ssize_t k, double a, const double* x, double* y) noexcept
+
+
+cdef class CSRFeatures(Features):
+    """CSR rows of float32 or float64 with 32-bit column indices."""
+
+    cdef object data
+    cdef const void* values
+    cdef bint is_single
+    cdef const int[::1] indices
+    cdef const Py_ssize_t[::1] indptr
+    # Doubles in front of an outer product's rows: its header and slot map.
+    cdef Py_ssize_t header
+
+    def __init__(self, data, const int[::1] indices,
+                 const Py_ssize_t[::1] indptr, Py_ssize_t n_features):
+        self.data = data
+        self.values = address_of(data)
+        self.is_single = data.dtype == np.float32
+        self.indices = indices
+        self.indptr = indptr
+        self.n_rows = indptr.shape[0] - 1
+        self.n_features = n_features
+        self.header = 0
+
+    cdef inline double at(self, Py_ssize_t p) noexcept nogil:
+        return entry(self.values, p, self.is_single)
+
+    def row_norms(self):
+        cdef double[::1] norms = np.zeros(self.n_rows)
+        cdef Py_ssize_t i, j
+        for i in range(self.n_rows):
+            for j in range(self.indptr[i], self.indptr[i + 1]):
+                norms[i] += self.at(j) * self.at(j)
+        return np.asarray(norms)
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        cdef Py_ssize_t i, nnz, most = 0
+        for i in range(offsets.shape[0] - 1):
+            nnz = self.indptr[offsets[i + 1]] - self.indptr[offsets[i]]
+            most = max(most, min(nnz, self.n_features))
+        # Layout, in doubles: [touched count][slot of each feature, int]
+        # [touched features, int][their rows of k].
+        self.header = 1 + (self.n_features + 1) // 2 + (most + 1) // 2
+        return self.header + most * k
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef Py_ssize_t t, p, count
+        cdef double x
+        cdef double* row
+        cdef const double* values
+        cdef room_t room
+        for t in range(start, stop):
+            row = out + (t - start) * k
+            if k == 1:
+                x = 0.0
+                for p in range(self.indptr[t], self.indptr[t + 1]):
+                    x += self.at(p) * weights[self.indices[p]]
+                row[0] = x
+                continue
+            memset(row, 0, k * sizeof(double))
+            p = self.indptr[t]
+            count = self.indptr[t + 1] - p
+            if count == 0:
+                continue
+            values = widen(self.values, p, count, self.is_single, &room)
+            if values == NULL:
+                fill_with_nan(row, k)
+            else:
+                vector_gather(
+                    count, self.indices.shape[0] - p, values, &self.indices[p], weights,
+                    k, row)
+            free_room(&room)
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef int* slots = <int*> (out + 1)
+        cdef int* touched = <int*> (out + 1 + (self.n_features + 1) // 2)
+        cdef double* rows = out + self.header
+        cdef const double* step
+        cdef Py_ssize_t t, p, j, count = <Py_ssize_t> out[0]
+        cdef double norm = 0.0
+        for j in range(count):
+            slots[touched[j]] = 0
+        count = 0
+        for t in range(start, stop):
+            step = delta + (t - start) * k
+            if is_zero(step, k):
+                continue
+            for p in range(self.indptr[t], self.indptr[t + 1]):
+                j = self.indices[p]
+                if slots[j] == 0:
+                    touched[count] = <int> j
+                    count += 1
+                    slots[j] = <int> count
+                    memset(rows + (count - 1) * k, 0, k * sizeof(double))
+                vector_axpy(k, self.at(p), step, rows + (slots[j] - 1) * k)
+        out[0] = <double> count
+        cdef int size = <int> (count * k), one_inc = 1
+        if count:
+            norm = ddot(&size, rows, &one_inc, rows, &one_inc)
+        return norm
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef const int* touched = <const int*> (outer + 1 + (self.n_features + 1) // 2)
+        cdef const double* rows = outer + self.header
+        cdef Py_ssize_t s
+        for s in range(<Py_ssize_t> outer[0]):
+            vector_axpy(k, coef, rows + s * k, target + touched[s] * k)
+
+    cdef void outer_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+            double* out) noexcept nogil:
+        cdef const int* slots = <const int*> (outer + 1)
+        cdef const double* rows = outer + self.header
+        cdef Py_ssize_t t, p
+        cdef int slot
+        memset(out, 0, (stop - start) * k * sizeof(double))
+        for t in range(start, stop):
+            for p in range(self.indptr[t], self.indptr[t + 1]):
+                slot = slots[self.indices[p]]
+                if slot:
+                    vector_axpy(k, self.at(p), rows + (slot - 1) * k,
+                                out + (t - start) * k)
+
+    def grams(self, const Py_ssize_t[::1] offsets):
+        cdef Py_ssize_t i, t, u, p, T, n = offsets.shape[0] - 1
+        cdef double x
+        cdef double* gram
+        starts, lengths = np.asarray(self.indptr)[np.asarray(offsets)], np.diff(offsets)
+        # As long as they take no more memory than the rows themselves.
+        sizes = np.where(lengths**2 <= np.diff(starts), lengths**2, 0)
+        places = np.where(sizes > 0, np.cumsum(sizes) - sizes, -1).astype(np.intp)
+        grams = np.empty(sizes.sum())
+        cdef const Py_ssize_t[::1] at = places
+        cdef double[::1] out = grams
+        # A row as dense numbers, all zero between two of them.
+        cdef double[::1] row = np.zeros(max(self.n_features, 1))
+        with nogil:
+            for i in range(n):
+                if at[i] < 0:
+                    continue
+                gram = &out[at[i]]
+                T = offsets[i + 1] - offsets[i]
+                for t in range(T):
+                    for p in range(self.indptr[offsets[i] + t],
+                                   self.indptr[offsets[i] + t + 1]):
+                        row[self.indices[p]] = self.at(p)
+                    for u in range(t, T):
+                        x = 0.0
+                        for p in range(self.indptr[offsets[i] + u],
+                                       self.indptr[offsets[i] + u + 1]):
+                            x += row[self.indices[p]] * self.at(p)
+                        gram[t * T + u] = gram[u * T + t] = x
+                    for p in range(self.indptr[offsets[i] + t],
+                                   self.indptr[offsets[i] + t + 1]):
+                        row[self.indices[p]] = 0.0
+        return grams, places
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        cdef Py_ssize_t t
+        for t in range(start, stop):
+            if not is_zero(delta + (t - start) * k, k):
+                self.add_row(t, coef, delta + (t - start) * k, k, target)
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        cdef Py_ssize_t p
+        for p in range(self.indptr[row], self.indptr[row + 1]):
+            if k == 1:
+                target[self.indices[p]] += coef * self.at(p) * delta[0]
+            else:
+                vector_axpy(k, coef * self.at(p), delta,
+                            target + self.indices[p] * k)
+
+    cdef void project_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        cdef Py_ssize_t p, j
+        for p in range(self.indptr[start], self.indptr[stop]):
+            j = self.indices[p] * k
+            clip(k, v + j, lower + j, upper + j, w + j)
+
+    cdef void mark_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+            unsigned char* pages) noexcept nogil:
+        cdef Py_ssize_t t, p, j
+        for t in range(start, stop):
+            if not is_zero(delta + (t - start) * k, k):
+                for p in range(self.indptr[t], self.indptr[t + 1]):
+                    j = self.indices[p] * k
+                    mark_range(j, j + k, pages)
