@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
@@ -123,9 +122,8 @@ class ChainStructure(ForestStructure):
         return X, None if y is None else validation.check_labels(y, X)
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        rows = X if self.emission else validation.without_columns(X)
         return ChainOracle(
-            as_features(rows, len(self.classes_), given=self._is_given),
+            self._node_features(X),
             validation.starts_of(X),
             self._truth(X, y),
             self.label_costs_,

@@ -74,8 +74,7 @@ class GraphStructure(NodeStructure):
     Parameters
     ----------
     emission : bool or "given", default=True
-        Whether features of nodes have weights. "given": features are scores of the
-        classes already, and have one weight together, see :class:`ChainStructure`.
+        Whether features of nodes have weights; "given" as in :class:`ChainStructure`.
     bias : bool, default=True
         Whether the model has a bias.
     transition : {"potts", "symmetric", "directed"} or False, default="potts"
@@ -177,7 +176,6 @@ class GraphStructure(NodeStructure):
         "attractive": ["boolean"],
         "inference": [StrOptions(set(GRAPH_INFERENCES))],
     }
-    _biases = ("bias",)
     _item, _place = "graph", "node"
     # A labeling of a relaxation has entries for each label of a node, and each pair of
     # labels of an edge.
@@ -291,10 +289,9 @@ class GraphStructure(NodeStructure):
         Returns
         -------
         dict of ndarray
-            The parts that the model has: "emission" of shape (n_features, n_classes), or
-            of shape (1,) if it is "given", "bias" of shape (n_classes,), and "transition"
-            of shape (n_edge_features, n_classes, n_classes), indexed by the labels of the
-            first and the second end.
+            The parts that the model has: "emission" of shape (n_features, n_classes) or
+            (1,), "bias" of shape (n_classes,), and "transition" of shape
+            (n_edge_features, n_classes, n_classes), indexed by the labels of both ends.
         """
         parts = super().weight_parts(w)
         if self.transition:
@@ -319,10 +316,9 @@ class GraphStructure(NodeStructure):
         if not self.transition:
             X = [(x[0], x[1][:0], x[2][:0]) for x in X]
         features, edges, edge_features = zip(*X, strict=True)
-        rows = features if self.emission else validation.without_columns(features)
         offsets = validation.starts_of(features)
         return GraphOracle(
-            as_features(rows, len(self.classes_), given=self._is_given),
+            self._node_features(features),
             offsets,
             as_features(edge_features),
             validation.starts_of(edge_features),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.columns import n_entries, sum_of_squares
 from sklearn_structsvm._utils.compat import StrOptions
@@ -159,6 +160,12 @@ class NodeStructure(Structure):
             parts[name] = np.reshape(w[at : at + size], shape)
             at += size
         return parts
+
+    def _node_features(self, items, order=None):
+        """Features of the nodes of all examples, as kernels read them."""
+        if not self.emission:
+            return as_features(np.empty((sum(item.shape[0] for item in items), 0)))
+        return as_features(items, len(self.classes_), order, self._is_given)
 
     def _matrices(self, X):
         return map(self._features, X)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._contract._oracle import BlockOracle
-from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
@@ -170,11 +169,9 @@ class TreeStructure(ForestStructure):
         offsets = validation.starts_of(features)
         order, parents = _deepest_first(X, offsets)
         own = order - np.repeat(offsets[:-1], np.diff(offsets))
-        if not self.emission:
-            features, own = validation.without_columns(features), None
         labels = self._truth(X, y)
         return TreeOracle(
-            as_features(features, len(self.classes_), own, self._is_given),
+            self._node_features(features, own),
             offsets,
             parents,
             None if labels is None else labels[order],

@@ -212,8 +212,3 @@ def starts_of(items):
     """Where each item starts once their rows are stacked, and where the last one ends."""
     lengths = [item.shape[0] for item in items]
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
-
-
-def without_columns(items):
-    """The same rows, without any features."""
-    return np.empty((sum(item.shape[0] for item in items), 0))
