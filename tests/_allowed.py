@@ -9,6 +9,7 @@ from _seeds import new_seed
 from scipy.special import logsumexp
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
+from sklearn_structsvm.estimators.slack_rescaling import DEFAULT_SEARCH_RTOL
 from sklearn_structsvm.structures import TreeStructure
 
 
@@ -80,7 +81,11 @@ def check_optimum(structure, X, y, slack, layout=lambda x: x):
             loss = structure.loss(truth, labels)
             values.append(loss * (1 + score) if slack else loss + score)
         risk += max(values) / n
-    assert model.objective_ == pytest.approx(risk + w @ w / (2 * C * n), abs=1e-9)
+    # Searches of slack rescaling end once they bound the largest violation to this share,
+    # and the objective is of their bounds.
+    excess = DEFAULT_SEARCH_RTOL / (1.0 - DEFAULT_SEARCH_RTOL) * risk if slack else 0.0
+    primal = risk + w @ w / (2 * C * n)
+    assert primal - 1e-9 <= model.objective_ <= primal + excess + 1e-9
     assert model.dual_gap_ <= 1e-5
 
 
