@@ -156,7 +156,7 @@ def test_an_inexact_search_ends_where_it_finds_nothing_more(form):
     assert result.status == "stalled"
     primal = slack_problem(problem).primal(result.solution, LAM)
     assert result.gap > 1e-6
-    assert result.dual_objective <= primal <= result.objective + 1e-12
+    assert result.dual_objective - 1e-12 <= primal <= result.objective + 1e-12
 
 
 class OracleWithSlacks(CallbackOracle):
