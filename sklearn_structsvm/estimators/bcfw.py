@@ -126,9 +126,10 @@ class BCFWClassifier(StructuredClassifier):
         about one pass. The gap is computed earlier if the sum of the last known block
         gaps has fallen to a tenth or, with exact steps, suggests that `tol` is reached.
     warm_start : bool, default=False
-        Whether to start from the dual solution of the previous fit. y must be the same;
-        C, the sample weights and X may change. An interrupted fit then keeps the progress
-        it has made.
+        Whether to start from the dual solution of the previous fit. C and the sample
+        weights may change. Examples may be added, removed, changed or put in another
+        order: those that were there before keep their part of the solution. An
+        interrupted fit keeps the progress it has made.
     n_jobs : int or None, default=None
         Number of threads, for built-in structures. Corrective, pairwise and away steps
         run in parallel: each thread works on a part of the examples, and the parts are

@@ -119,8 +119,8 @@ class CRFClassifier(ProbabilisticClassifier):
         at no extra cost.
     warm_start : bool, default=False
         Whether to start from the dual solution (for the other solvers, the weights) of
-        the previous fit. y must be the same; C, the sample weights, X and the solver may
-        change. An interrupted fit of "dual" then keeps the progress it has made.
+        the previous fit. C, the sample weights and the solver may change, and examples as
+        for `BCFWClassifier`. An interrupted fit of "dual" keeps the progress it has made.
     n_jobs : int or None, default=None
         Number of threads. Steps of "dual" run in parallel: each thread works on a part of
         the examples, and the parts are merged ten times per pass. A `sampling` other than
@@ -287,7 +287,7 @@ class CRFClassifier(ProbabilisticClassifier):
             n_weights = problem.structure.n_weights_
             w0 = as_floats("weights", start.state["weights"], n_weights)
         lam, options = problem.lam(self.C), self._limits() | {"w0": w0}
-        kept = {"fingerprint": start.fingerprint, "resolved": {"solver_": solver}}
+        kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton":
             risk = make_log_loss(problem, options.pop("n_threads"))
             solve = partial(run_newton, risk, lam, **options)
@@ -302,7 +302,7 @@ class CRFClassifier(ProbabilisticClassifier):
         n_threads = limits["n_threads"]
         ascent = MarginalAscent(problem.make_oracle(), problem.weights, lam)
         if start.state is not None:
-            ascent.set_state(start.state)
+            ascent.set_state(start.state, start.places)
 
         def hand_over(row):
             name, steps = self._successor(problem, lam, n_threads)
@@ -326,7 +326,7 @@ class CRFClassifier(ProbabilisticClassifier):
             solve,
             ascent,
             partial(certify, ascent, n_threads),
-            start.fingerprint,
+            start.kept,
             {"solver_": "dual"},
         )
         return method

@@ -59,7 +59,7 @@ def frank_wolfe(
         n_threads = options["n_threads"]
         certify = partial(bcfw.certify, iterate, average, estimator.tol, n_threads)
     solve = partial(bcfw.run_bcfw, iterate, **options)
-    return Method("BCFW", solve, iterate, certify, start.fingerprint, resolved)
+    return Method("BCFW", solve, iterate, certify, start.kept, resolved)
 
 
 def exact_steps(estimator, problem, previous):
@@ -75,14 +75,14 @@ def exact_steps(estimator, problem, previous):
             options["sampling"] = "gap"
         solve = partial(exact.run_exact, iterate, **options)
         certify = partial(exact.certify, iterate, estimator.tol, options["n_threads"])
-    return Method("BCFW", solve, iterate, certify, start.fingerprint, resolved)
+    return Method("BCFW", solve, iterate, certify, start.kept, resolved)
 
 
 def _started(estimator, problem, steps, start):
     """The iterate, what "auto" stands for, and the options of the solver."""
     rng = estimator._rng()
     iterate, resolved = problem.make_iterate(
-        problem.lam(estimator.C), steps, rng=rng, state=start.state
+        problem.lam(estimator.C), steps, rng=rng, state=start.dual_state()
     )
     options = {
         "sampling": estimator.sampling,

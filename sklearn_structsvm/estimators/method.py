@@ -29,7 +29,7 @@ class Method:
         What `solve` moves, if that is a consistent dual point at any moment.
     certify : callable or None
         () -> what `History.note` takes, about the iterate.
-    fingerprint : str or None
+    kept : dict or None
         See `WarmStart`. With it, a run that is interrupted leaves the estimator as far
         as the iterate got.
     resolved : dict
@@ -42,7 +42,7 @@ class Method:
     solve: Callable[..., Any]
     iterate: Any = None
     certify: Callable[[], tuple] | None = None
-    fingerprint: str | None = None
+    kept: dict | None = None
     resolved: dict[str, Any] = field(default_factory=dict)
     count_queries: Callable[[Any], int] | None = None
 
@@ -82,7 +82,7 @@ def run(fit, problem, method):
     try:
         result = method.solve(on_pass=reporter, history=history)
     except BaseException:
-        if method.iterate is not None and method.fingerprint is not None:
+        if method.iterate is not None and method.kept is not None:
             # If not even a certificate can be had, as the structure's own code fails,
             # what was before is restored.
             _store(fit, problem, method, method.interrupted(history))
@@ -113,10 +113,10 @@ def _store(fit, problem, method, result):
     }
     if method.count_queries is not None:
         found["n_queries_"] = method.count_queries(result)
-    if method.fingerprint is not None:
+    if method.kept is not None:
         state = {"weights": result.solution.copy()}
         if method.iterate is not None:
             state = method.iterate.get_state()
-        found["_dual_state"] = {"key": method.fingerprint, "state": state}
+        found["_dual_state"] = method.kept | {"state": state}
     vars(fit.estimator).update(found)
     fit.commit()

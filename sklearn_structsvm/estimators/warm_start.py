@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pickle import PicklingError
 
 import joblib
+import numpy as np
 
-from sklearn_structsvm._utils.borders import check_entries
+from sklearn_structsvm._utils.borders import as_tuple, check_entries
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.estimators.fingerprints import fingerprints, places_before
 
 
 @dataclass
@@ -15,14 +17,62 @@ class WarmStart:
 
     Attributes
     ----------
-    fingerprint : str or None
-        Tells the examples and the structure from others. None if nothing is kept.
+    kept : dict or None
+        What tells the examples and the structure from others, to be kept with the state.
+        None if no state is.
     state : dict or None
         The dual point of the previous fit, or None if it cannot be reused.
+    places : ndarray of shape (n,), dtype intp, or None
+        For each example its place in the previous fit; -1 if it is new, None if all are
+        where they were.
+    sizes : ndarray of shape (m,), dtype intp, or None
+        Numbers of labels of the examples of the previous fit.
     """
 
-    fingerprint: str | None
-    state: dict | None
+    kept: dict | None = None
+    state: dict | None = None
+    places: np.ndarray | None = None
+    sizes: np.ndarray | None = None
+
+    def dual_state(self):
+        """The state with the blocks of these examples; new ones are at their truth."""
+        if self.state is None or self.places is None:
+            return self.state
+        sizes = self.kept["sizes"]
+        state = dict(self.state)
+        if "loss" in state:
+            state["loss"] = self._moved("loss", state["loss"])
+            state["blocks"] = self._moved_blocks(state["blocks"], sizes)
+        if "corners" in state:
+            # An empty one stands for the truth.
+            sets = as_tuple("corners (active sets)", state["corners"], len(self.sizes))
+            state["corners"] = [sets[j] if j >= 0 else [] for j in self.places.tolist()]
+        return state
+
+    def _moved(self, name, rows):
+        """An array with a row for each example; zeros for new ones."""
+        rows = check_rows(f"_dual_state['state']['{name}']", rows, len(self.sizes))
+        result = np.zeros((len(self.places), *rows.shape[1:]))
+        is_old = self.places >= 0
+        result[is_old] = rows[self.places[is_old]]
+        return result
+
+    def _moved_blocks(self, blocks, sizes):
+        if isinstance(blocks, list):
+            none = np.empty(0, dtype=np.intp), np.empty(0)
+            return [blocks[j] if j >= 0 else none for j in self.places.tolist()]
+        if not isinstance(blocks, tuple):
+            return self._moved("blocks", blocks)
+        nodes, others = as_tuple("blocks", blocks, 2)
+        starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        nodes = check_rows("nodes of the blocks", nodes, starts[-1])
+        rows = [
+            nodes[starts[j] : starts[j + 1]] if j >= 0 else np.zeros((T, nodes.shape[1]))
+            for j, T in zip(self.places.tolist(), sizes.tolist(), strict=True)
+        ]
+        # Without transitions there are no edges.
+        edges = others if len(others) == 0 else self._moved("blocks", others)
+        return np.concatenate(rows), edges
 
 
 def find_warm_start(estimator, problem, previous, entries, **others):
@@ -40,27 +90,63 @@ def find_warm_start(estimator, problem, previous, entries, **others):
         Parameters that the state depends on, beside the examples and the structure.
     """
     if not estimator.warm_start:
-        return WarmStart(None, None)
-    structure = problem.structure
-    try:
-        fingerprint = joblib.hash(
-            (problem.y, structure.get_params(), structure.n_weights_, others)
+        return WarmStart()
+    kept = _identity(problem, others)
+    before = previous.get("_dual_state")
+    if before is None:
+        return WarmStart(kept)
+    check_entries("_dual_state", before, "key", "examples", "sizes", "state")
+    check_entries("_dual_state['state']", before["state"], *entries)
+    if not (isinstance(before["key"], str) and before["key"] == kept["key"]):
+        names = ["the classes", "their costs", *others]
+        warn_of_cold_start(
+            f"{', '.join(names)} or the structure is not that", "dual point is"
         )
+        return WarmStart(kept)
+    sizes = check_rows("_dual_state['sizes']", before["sizes"], np.size(before["sizes"]))
+    examples = check_rows("_dual_state['examples']", before["examples"], len(sizes), 2)
+    now = kept["examples"]
+    if np.array_equal(examples, now):
+        return WarmStart(kept, before["state"])
+    # Log factors are feasible whatever the features are; lists are of Python structures.
+    blocks = before["state"].get("blocks")
+    by_labels = problem.structure._dual_is_of_labels and not isinstance(blocks, list)
+    places = places_before(examples, now, blocks is None or by_labels)
+    if not (places >= 0).any():
+        warn_of_cold_start("no example is one", "dual point is")
+        return WarmStart(kept)
+    return WarmStart(kept, before["state"], places, sizes)
+
+
+def check_rows(name, rows, n, n_columns=None):
+    """An array of n rows of numbers, as it is.
+
+    Raises
+    ------
+    ValueError
+        Naming it.
+    """
+    is_array = isinstance(rows, np.ndarray) and rows.dtype.kind in "fiu" and rows.ndim > 0
+    if not is_array or len(rows) != n or n_columns not in (None, *rows.shape[1:]):
+        raise ValueError(f"{name} must be an array of {n} rows of numbers.")
+    return rows
+
+
+def _identity(problem, others):
+    """What a state is kept with: of the structure, and of each example."""
+    structure = problem.structure
+    names = "classes_", "label_costs_", "n_weights_"
+    learned = {name: getattr(structure, name, None) for name in names}
+    try:
+        examples = fingerprints(problem.X, problem.y)
+        key = joblib.hash((structure.get_params(), learned, others))
     except PicklingError as error:
         raise ValueError(
-            "warm_start=True requires labels and a structure that can be pickled: "
+            "warm_start=True requires examples and a structure that can be pickled: "
             f"{error}"
         ) from error
-    kept = previous.get("_dual_state")
-    if kept is None:
-        return WarmStart(fingerprint, None)
-    check_entries("_dual_state", kept, "key", "state")
-    check_entries("_dual_state['state']", kept["state"], *entries)
-    if not (isinstance(kept["key"], str) and kept["key"] == fingerprint):
-        names = " or ".join(["y or the structure", *others])
-        warn_of_cold_start(f"{names} is not that", "dual point is")
-        return WarmStart(fingerprint, None)
-    return WarmStart(fingerprint, kept["state"])
+    sizes = np.array([np.size(y_i) for y_i in problem.y], dtype=np.intp)
+    return {"key": key, "examples": examples, "sizes": sizes}
 
 
 def warn_of_cold_start(other, useless):

@@ -114,6 +114,8 @@ class Structure(DocumentedMixin, BaseEstimator):
     # Whether labels are encoded by `classes_`, so that `classes` and `class_weight` of
     # an estimator have a meaning.
     has_classes = False
+    # Whether compiled dual blocks are marginals of labels, whatever the features are.
+    _dual_is_of_labels = False
     # Whether labelings of one example may differ in length. If they may not, one of
     # a wrong length is an error that is found in training.
     variable_length = False

@@ -93,6 +93,7 @@ class ChainStructure(ForestStructure):
     _parameter_constraints = ForestStructure._parameter_constraints | dict.fromkeys(
         ("first_bias", "last_bias"), ["boolean"]
     )
+    _dual_is_of_labels = True
     _biases = ("bias", "first_bias", "last_bias")
     _item, _place = "sequence", "position"
     _forbidden = "begins with {!r}", "has {!r} before {!r}", "ends with {!r}"

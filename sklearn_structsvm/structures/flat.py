@@ -44,6 +44,7 @@ class FlatStructure(Structure):
     """
 
     flat = True
+    _dual_is_of_labels = True
     has_classes = True
     # What scikit-learn's tags say of y.
     multi_class = False

@@ -383,6 +383,11 @@ cdef class BlockDual(BlockLabelings):
                 if not isinstance(atoms[i], list):
                     raise ValueError(f"The active set of example {i} must be a list.")
                 self.atoms.sets[i].count = 0
+                if not atoms[i]:
+                    # A new example stands at its truth.
+                    self.oracle.true_labels(i, &self.labels[0])
+                    c = self.add_atom(i, &self.labels[0], 0.0)
+                    self.atoms.sets[i].alpha[c] = 1.0
                 for atom in atoms[i]:
                     saved, alpha, loss = as_tuple("An atom", atom, 3)
                     labels = self.oracle.labeling_from_object(i, saved)

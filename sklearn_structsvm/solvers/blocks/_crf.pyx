@@ -85,6 +85,17 @@ cdef class MarginalAscent(BlockDual):
             oracle.true_factors(i, ODDS, &self.factors[self.starts[i]])
         self._place_blocks()
 
+    def _restore_some(self, state, places):
+        before = as_floats("factors", state["factors"], np.size(state["factors"]))
+        starts = np.asarray(state["starts"])
+        is_known = starts.dtype.kind == "i" and starts.ndim == 1
+        if not is_known or len(starts) <= places.max() + 1:
+            raise ValueError("starts must be where the factors of each block are.")
+        mine, factors = np.asarray(self.starts), np.asarray(self.factors)
+        for i in np.flatnonzero(places >= 0):
+            block = before[starts[places[i]]:starts[places[i] + 1]]
+            restore("factors", factors[mine[i]:mine[i + 1]], block)
+
     def _place_blocks(self):
         """Marginals, entropies and weights of the factors."""
         cdef Py_ssize_t i, n = self.oracle.n_blocks
@@ -241,14 +252,16 @@ cdef class MarginalAscent(BlockDual):
 
     def get_state(self):
         """The dual point, picklable; see `set_state`."""
-        state = {"factors": np.array(self.factors), "weights": np.array(self.w)}
+        state = {"factors": np.array(self.factors), "starts": np.array(self.starts),
+                 "weights": np.array(self.w)}
         return state | self.primal_state()
 
-    def set_state(self, state):
+    def set_state(self, state, places=None):
         """Start from a dual point of the same examples, at any λ and weights.
 
         Any finite log factors are one. Of a state that has weights alone, it is the one
-        that these give.
+        that these give. With `places`, example i takes block places[i], and stays as it
+        is if that is -1.
 
         Raises
         ------
@@ -258,6 +271,9 @@ cdef class MarginalAscent(BlockDual):
         if "factors" not in state:
             self.go_to(as_floats("weights", state["weights"], self.oracle.n_weights))
             return
-        restore("factors", self.factors, state["factors"])
+        if places is None:
+            restore("factors", self.factors, state["factors"])
+        else:
+            self._restore_some(state, places)
         self._place_blocks()
         self.restore_primal(state)

@@ -1,0 +1,84 @@
+"""Numbers that tell examples from one another, and which of them were there before."""
+
+from hashlib import blake2b
+
+import joblib
+import numpy as np
+from scipy import sparse
+
+
+def fingerprints(X, y):
+    """Two numbers for each example: of its labels, and of all of it.
+
+    Parameters
+    ----------
+    X, y : as checked
+        Rows or items, and labels of each.
+
+    Returns
+    -------
+    ndarray of shape (n, 2), dtype uint64
+    """
+    labels = [_number(y_i) for y_i in y]
+    items = X
+    if sparse.issparse(X):
+        rows = sparse.csr_array(X)
+        items = (rows[[i]] for i in range(len(labels)))
+    both = [_number((label, _number(x))) for label, x in zip(labels, items, strict=True)]
+    return np.array([labels, both], dtype=np.uint64).T
+
+
+def places_before(before, now, by_labels=True):
+    """The example of a previous fit whose place each example takes.
+
+    That is the same one, wherever it was, or else one with other features whose labels
+    and place are the same.
+
+    Parameters
+    ----------
+    before, now : ndarrays of shape (n, 2) and (m, 2)
+        Of `fingerprints`.
+    by_labels : bool
+        Whether features may be others.
+
+    Returns
+    -------
+    ndarray of shape (m,), dtype intp
+        -1 for a new example. No other number is there twice.
+    """
+    waiting: dict = {}
+    for i, number in enumerate(before[:, 1].tolist()):
+        waiting.setdefault(number, []).append(i)
+    for found in waiting.values():
+        # The first one is taken first.
+        found.reverse()
+    places = np.full(len(now), -1, dtype=np.intp)
+    for i, number in enumerate(now[:, 1].tolist()):
+        if waiting.get(number):
+            places[i] = waiting[number].pop()
+    if not by_labels:
+        return places
+    is_free = np.ones(len(before), dtype=bool)
+    is_free[places[places >= 0]] = False
+    n = min(len(before), len(now))
+    stays = is_free[:n] & (places[:n] < 0) & (before[:n, 0] == now[:n, 0])
+    places[:n][stays] = np.flatnonzero(stays)
+    return places
+
+
+def _number(thing):
+    return int.from_bytes(blake2b(_bytes(thing), digest_size=8).digest(), "little")
+
+
+def _bytes(thing):
+    if isinstance(thing, (int, np.generic)):
+        thing = np.asarray(thing)
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return f"{thing.dtype.str}{thing.shape}".encode() + thing.tobytes()
+    if sparse.issparse(thing):
+        thing = sparse.csr_array(thing)
+        parts = thing.indptr - thing.indptr[0], thing.indices, thing.data
+        return b"".join(map(_bytes, parts))
+    if isinstance(thing, (list, tuple)):
+        return b"(" + b",".join(map(_bytes, thing)) + b")"
+    return joblib.hash(thing).encode()

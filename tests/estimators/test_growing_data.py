@@ -1,0 +1,191 @@
+"""Warm starts after examples were added, removed, changed or put in another order."""
+
+import warnings
+
+import numpy as np
+import pytest
+from _estimators import assert_same_fit, make_problem
+from _seeds import new_rng
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.estimators.fingerprints import fingerprints, places_before
+from sklearn_structsvm.structures import GraphStructure, TreeStructure
+
+MODELS = {
+    "exact": BCFWClassifier(C=0.1, random_state=0),
+    "plain": BCFWClassifier(C=0.1, step="fw", random_state=0),
+    "pairwise": BCFWClassifier(C=0.1, step="pairwise", random_state=0),
+    "corrective": BCFWClassifier(C=0.1, step="corrective", random_state=0),
+    "slack": SlackRescaledSSVM(C=0.1, random_state=0),
+    "crf": CRFClassifier(C=0.1, solver="dual", random_state=0),
+    "lbfgs": CRFClassifier(C=0.1, solver="lbfgs"),
+}
+KINDS = ["multiclass", "multilabel", "chain", "chain-csr", "tree", "graph", "custom"]
+
+
+def data_of(kind, n):
+    """A structure and examples."""
+    problem = make_problem("chain" if kind in ("tree", "graph") else kind, n=n)
+    structure, X, y = problem.structure, problem.X, problem.y
+    if kind == "tree":
+        parents = [np.maximum(np.arange(len(x)) - 2, 0) for x in X]
+        for p in parents:
+            p[0] = -1
+        return TreeStructure(), list(zip(X, parents, strict=True)), y
+    if kind == "graph":
+        edges = [np.column_stack([range(len(x) - 1), range(1, len(x))]) for x in X]
+        return GraphStructure(), list(zip(X, edges, strict=True)), y
+    return structure, X, y
+
+
+def take(data, places):
+    """Some examples, in an order."""
+    if isinstance(data, list):
+        return [data[i] for i in places]
+    return data[np.asarray(places)]
+
+
+def changes(n, rng):
+    """By a name, the examples that come next; numbers from n on are new ones."""
+    return {
+        "added": list(range(n + 5)),
+        "removed": sorted(rng.choice(n, n - 4, replace=False)),
+        "permuted": list(rng.permutation(n)),
+        "all": list(rng.permutation([*range(4, n), *range(n, n + 6)])),
+    }
+
+
+def skip_without_sums(kind, name):
+    if kind in ("custom", "graph") and name in ("crf", "lbfgs"):
+        pytest.skip("it needs sums over all labelings")
+
+
+@pytest.mark.parametrize("change", ["added", "removed", "permuted", "all"])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_certificates_agree_with_those_of_a_cold_fit(kind, name, change):
+    skip_without_sums(kind, name)
+    structure, X, y = data_of(kind, 26)
+    model = clone(MODELS[name]).set_params(structure=structure)
+    if kind in ("multiclass", "chain", "chain-csr", "tree", "graph"):
+        model.set_params(classes=[0, 1, 2])
+    before, after = list(range(20)), changes(20, new_rng(0))[change]
+    model.set_params(tol=1e-2, max_iter=10**4, warm_start=True)
+    model.fit(take(X, before), take(y, before))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(take(X, after), take(y, after))
+    cold = clone(model).set_params(warm_start=False, tol=1e-3)
+    cold.fit(take(X, after), take(y, after))
+    assert model.dual_gap_ <= 1e-2
+    assert model.dual_objective_ <= cold.objective_ + 1e-9
+    assert cold.dual_objective_ <= model.objective_ + 1e-9
+
+
+@pytest.mark.parametrize("name", ["exact", "pairwise", "corrective"])
+def test_added_examples_leave_w_as_it_is(name):
+    """With 1/2 ||w||² + C Σ H_i the dual point stays feasible, and w is the same."""
+    X, y = make_chains(n_samples=40, n_classes=3, random_state=0)
+    model = clone(MODELS[name]).set_params(warm_start=True, tol=1e-4, max_iter=10**4)
+    model.fit(X[:30], y[:30])
+    w, dual = model.coef_, model.dual_objective_
+    # Nothing moves before the first gap check, which is enough here.
+    model.set_params(tol=100.0).fit(X, y)
+    scale = np.abs(w).max()
+    np.testing.assert_allclose(model.coef_, w, atol=1e-9 * scale)
+    # In the normalized form there are 40 examples in the place of 30.
+    assert model.dual_objective_ == pytest.approx(dual * 30 / 40, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["pairwise", "crf"])
+def test_nothing_is_left_to_do_for_the_same_examples_in_another_order(name):
+    X, y = make_chains(n_samples=40, n_classes=3, random_state=0)
+    model = clone(MODELS[name]).set_params(warm_start=True, tol=1e-4, max_iter=10**4)
+    model.fit(X, y)
+    order = new_rng(1).permutation(40)
+    model.set_params(tol=2e-4).fit(take(X, order), take(y, order))
+    assert model.n_iter_ == 0
+
+
+def test_changed_features_keep_the_blocks_of_their_places():
+    problem = make_problem("chain", n=24)
+    model = problem.fitted(warm_start=True, tol=1e-4, max_iter=10**4)
+    X = [x + 1e-9 for x in problem.X]
+    model.set_params(tol=2e-4).fit(X, problem.y)
+    assert model.n_iter_ == 0
+
+
+@pytest.mark.parametrize("kind", ["custom", "graph"])
+def test_where_dual_points_depend_on_features_changed_ones_start_anew(kind):
+    """Such blocks are Σ α φ(x, y), not marginals of y: of other x they are infeasible."""
+    structure, X, y = data_of(kind, 24)
+    model = BCFWClassifier(structure, C=0.1, warm_start=True, random_state=0).fit(X, y)
+    X = [(x[0] + 1.0, x[1]) if kind == "graph" else x + 1.0 for x in X]
+    with pytest.warns(UserWarning, match="no example is one of the previous fit"):
+        model.fit(X, y)
+    assert_same_fit(model, clone(model).fit(X, y))
+
+
+@pytest.mark.parametrize("step", ["auto", "pairwise"])
+def test_costs_of_another_class_weight_start_anew(step):
+    """The dual point knows the losses of its labelings, which are others then."""
+    X, y = make_chains(n_samples=60, n_classes=3, random_state=0)
+    model = BCFWClassifier(C=0.1, step=step, warm_start=True, random_state=0).fit(X, y)
+    model.set_params(class_weight={0: 0.1, 1: 5, 2: 1})
+    with pytest.warns(UserWarning, match="the classes, their costs or the structure"):
+        model.fit(X, y)
+    cold = clone(model).set_params(warm_start=False).fit(X, y)
+    assert (model.objective_, model.dual_objective_) == (
+        cold.objective_,
+        cold.dual_objective_,
+    )
+
+
+@pytest.mark.parametrize("entry", ["examples", "sizes"])
+@pytest.mark.parametrize("junk", [None, "x", np.zeros(3), [0.5], np.zeros((2, 2))])
+@pytest.mark.parametrize("name", ["pairwise", "crf"])
+def test_damaged_places_are_refused_by_name(name, junk, entry):
+    X, y = make_chains(n_samples=12, n_classes=3, random_state=0)
+    model = clone(MODELS[name]).set_params(warm_start=True, tol=1.0).fit(X[:10], y[:10])
+    model._dual_state[entry] = junk
+    with pytest.raises(ValueError, match="must"):
+        model.fit(X, y)
+
+
+labels = st.lists(st.integers(0, 3), max_size=8)
+
+
+@given(labels, labels)
+def test_places_are_those_of_the_same_examples(before, now):
+    """By numbers that occur several times; labels are their parity."""
+    old = np.array([(i % 2, i) for i in before], dtype=np.uint64).reshape(-1, 2)
+    new = np.array([(i % 2, i) for i in now], dtype=np.uint64).reshape(-1, 2)
+    places = places_before(old, new)
+    taken = places[places >= 0]
+    assert len(set(taken.tolist())) == len(taken)
+    for i, place in enumerate(places):
+        if place >= 0:
+            same = now[i] == before[place]
+            assert same or (place == i and now[i] % 2 == before[i] % 2)
+    for number in set(now):
+        found = sum(now[i] == number == before[p] for i, p in enumerate(places) if p >= 0)
+        assert found == min(now.count(number), before.count(number))
+
+
+def test_fingerprints_tell_examples_from_one_another():
+    rng = new_rng(2)
+    X = rng.standard_normal((50, 3))
+    y = np.arange(50) % 4
+    found = fingerprints(X, y)
+    assert found.shape == (50, 2) and found.dtype == np.uint64
+    assert len(set(found[:, 0].tolist())) == 4 and len(set(found[:, 1].tolist())) == 50
+    of_csr = fingerprints(sparse.csr_array(X), y)
+    assert len(set(of_csr[:, 1].tolist())) == 50
+    np.testing.assert_array_equal(fingerprints(X[::2], y[::2]), found[::2])
+    items = [X[:2], X[2:5], X[5:6]]
+    assert len(set(fingerprints(items, [y[:2], y[2:5], y[5:6]])[:, 1].tolist())) == 3
