@@ -9,13 +9,16 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
 )
+from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import StructureName
 from sklearn_structsvm.estimators.probabilistic import ProbabilisticClassifier
+from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.structures import Structure
 
@@ -191,11 +194,13 @@ def _follow_fits(estimator, X, y, weights, Cs):
 
     def fits():
         estimator.set_params(warm_start=True)
+        problem = bind_local(estimator, X, y, weights)
         for C in Cs:
             with warnings.catch_warnings():
                 # Their gaps are told of all folds together.
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                estimator.set_params(C=C).fit(X, y, weights)
+                with Fit(estimator.set_params(C=C), X, y, sample_weight=weights) as fit:
+                    run(fit, problem, estimator._method(problem, fit.previous))
             yield estimator.dual_gap_
 
     return fits(), None

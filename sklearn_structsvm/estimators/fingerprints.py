@@ -1,10 +1,14 @@
 """Numbers that tell examples from one another, and which of them were there before."""
 
 from hashlib import blake2b
+from itertools import pairwise
 
 import joblib
 import numpy as np
 from scipy import sparse
+
+# Bytes of a number: two of a million examples have the same one with probability 3e-8.
+SIZE = 8
 
 
 def fingerprints(X, y):
@@ -19,12 +23,11 @@ def fingerprints(X, y):
     -------
     ndarray of shape (n, 2), dtype uint64
     """
-    labels = [_number(y_i) for y_i in y]
-    items = X
-    if sparse.issparse(X):
-        rows = sparse.csr_array(X)
-        items = (rows[[i]] for i in range(len(labels)))
-    both = [_number((label, _number(x))) for label, x in zip(labels, items, strict=True)]
+    labels = list(map(_number, _parts(y)))
+    both = [
+        _number(label.to_bytes(SIZE, "little") + x)
+        for label, x in zip(labels, _parts(X), strict=True)
+    ]
     return np.array([labels, both], dtype=np.uint64).T
 
 
@@ -46,7 +49,7 @@ def places_before(before, now, by_labels=True):
     ndarray of shape (m,), dtype intp
         -1 for a new example. No other number is there twice.
     """
-    waiting: dict = {}
+    waiting = {}
     for i, number in enumerate(before[:, 1].tolist()):
         waiting.setdefault(number, []).append(i)
     for found in waiting.values():
@@ -66,8 +69,22 @@ def places_before(before, now, by_labels=True):
     return places
 
 
-def _number(thing):
-    return int.from_bytes(blake2b(_bytes(thing), digest_size=8).digest(), "little")
+def _number(data):
+    return int.from_bytes(blake2b(data, digest_size=SIZE).digest(), "little")
+
+
+def _parts(data):
+    """The bytes of each row or item."""
+    if sparse.issparse(data):
+        data = sparse.csr_array(data)
+        for start, stop in pairwise(data.indptr.tolist()):
+            places, values = data.indices[start:stop], data.data[start:stop]
+            yield places.tobytes() + values.tobytes()
+    elif isinstance(data, np.ndarray) and data.dtype != object:
+        for row in data:
+            yield row.tobytes()
+    else:
+        yield from map(_bytes, data)
 
 
 def _bytes(thing):

@@ -5,6 +5,7 @@
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.distributed.rows import read_rows
 from sklearn_structsvm.distributed.sequences import read_sequences
 from sklearn_structsvm.estimators.base import require_y
+from sklearn_structsvm.estimators.fingerprints import fingerprints
 from sklearn_structsvm.estimators.named_structures import (
     class_options,
     fresh,
@@ -165,6 +167,11 @@ class LocalProblem:
 
     def lam(self, C):
         return normalized_lambda(C, self.total)
+
+    @cached_property
+    def fingerprints(self):
+        """Numbers that tell the examples from others."""
+        return fingerprints(self.X, self.y)
 
     def largest_feature(self):
         """The largest absolute value of a feature, as far as the structure knows."""

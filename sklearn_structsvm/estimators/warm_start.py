@@ -8,7 +8,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_tuple, check_entries
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm.estimators.fingerprints import fingerprints, places_before
+from sklearn_structsvm.estimators.fingerprints import places_before
 
 
 @dataclass
@@ -138,7 +138,7 @@ def _identity(problem, others):
     names = "classes_", "label_costs_", "n_weights_"
     learned = {name: getattr(structure, name, None) for name in names}
     try:
-        examples = fingerprints(problem.X, problem.y)
+        examples = problem.fingerprints
         key = joblib.hash((structure.get_params(), learned, others))
     except PicklingError as error:
         raise ValueError(
