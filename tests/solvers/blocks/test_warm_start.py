@@ -179,7 +179,8 @@ def test_a_warm_start_saves_passes_at_a_neighboring_c():
     model = classifier(problem, step="pairwise", tol=1e-4).fit(problem.X, problem.y)
     warm = model.set_params(C=2.1).fit(problem.X, problem.y).n_iter_
     cold = clone(model).fit(problem.X, problem.y).n_iter_
-    assert 0 < warm < cold
+    # It may be within tol there at once.
+    assert warm < cold and model.dual_gap_ <= 1e-4
 
 
 def test_other_labels_start_anew_with_a_warning():
