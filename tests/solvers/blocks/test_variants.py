@@ -93,12 +93,13 @@ def test_pairwise_steps_go_on_where_plain_ones_crawl():
 
 @pytest.mark.parametrize("step", ["pairwise", "away"])
 def test_a_cache_forgets_labelings_without_mass_beyond_its_size(step):
-    problem = random_problem("chain")
+    problem = random_problem("multilabel")
     solver = problem.solver(0.003, step=step, cache_size=2)
     run_bcfw(solver, tol=0.0, max_iter=300, rng=0)
     # More than it shall keep without mass.
     assert max(count_atoms(solver)[0]) > 2
-    # For a large λ one plain step per block moves all mass to one labeling.
+    # For a large λ one plain step per block moves all mass to the labeling of the largest
+    # loss: that with all labels wrong, by far.
     solver.set_lambda(1e3)
     solver.check_gaps()
     solver.run(np.tile(np.arange(problem.n), 3))
