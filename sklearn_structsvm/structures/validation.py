@@ -139,9 +139,11 @@ def _refuse_graphs(X):
 
 def _as_array(item, name):
     try:
-        item = np.asarray(item)
+        # Tensors have both ways, or say in the first one what keeps them from it.
+        by_dlpack = hasattr(item, "__dlpack__") and not hasattr(item, "__array__")
+        item = np.from_dlpack(item) if by_dlpack else np.asarray(item)
         return item.astype(np.float64) if item.dtype == object else item
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise ValueError(
             f"{name} must be an array of numbers of shape (T_i, n_features): {error}"
         ) from error

@@ -50,6 +50,56 @@ def test_items_of_many_kinds_are_read_alike(convert):
     np.testing.assert_array_equal(np.vstack(rows), np.vstack(X))
 
 
+class Tensor:
+    """An array of another library, as far as items are read."""
+
+    def __init__(self, array, error=None):
+        self.array, self.error = array, error
+        self.shape, self.ndim = array.shape, array.ndim
+
+    def __len__(self):
+        return len(self.array)
+
+
+class Converted(Tensor):
+    def __array__(self, dtype=None, copy=None):
+        if self.error is not None:
+            raise self.error
+        return self.array
+
+
+class Exchanged(Tensor):
+    def __dlpack__(self, **options):
+        if self.error is not None:
+            raise self.error
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("kind", [Converted, Exchanged])
+def test_tensors_are_read_where_they_lie(kind):
+    X = [np.ones((2, 3), dtype=np.float32), np.zeros((1, 3), dtype=np.float32)]
+    for item, array in zip(check_items([kind(x) for x in X]), X, strict=True):
+        assert item.dtype == np.float32 and np.shares_memory(item, array)
+
+
+@pytest.mark.parametrize("kind", [Converted, Exchanged])
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Use tensor.detach().numpy() instead."),
+        TypeError("Use Tensor.cpu() to copy the tensor to host memory first."),
+        BufferError("Cannot export a buffer of this device."),
+    ],
+)
+def test_tensors_that_cannot_be_read_are_refused_with_the_reason(kind, error):
+    X = [np.ones((2, 3)), kind(np.ones((2, 3)), error)]
+    with pytest.raises(ValueError, match=r"^X\[1\] must be an array.*" + str(error)[:10]):
+        check_items(X)
+
+
 def bad_item(value):
     return [*ITEMS, value]
 
