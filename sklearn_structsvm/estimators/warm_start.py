@@ -26,7 +26,7 @@ class WarmStart:
         For each example its place in the previous fit; -1 if it is new, None if all are
         where they were.
     sizes : ndarray of shape (m,), dtype intp, or None
-        Numbers of labels of the examples of the previous fit.
+        Numbers of labels of the examples of the previous fit, 1 for rows.
     """
 
     kept: dict | None = None
@@ -98,10 +98,8 @@ def find_warm_start(estimator, problem, previous, entries, **others):
     check_entries("_dual_state", before, "key", "examples", "sizes", "state")
     check_entries("_dual_state['state']", before["state"], *entries)
     if not (isinstance(before["key"], str) and before["key"] == kept["key"]):
-        names = ["the classes", "their costs", *others]
-        warn_of_cold_start(
-            f"{', '.join(names)} or the structure is not that", "dual point is"
-        )
+        names = ["the structure", "what it learned (classes, costs)", *others]
+        warn_of_cold_start(f"{' or '.join(names)} is not that", "dual point is")
         return WarmStart(kept)
     sizes = check_rows("_dual_state['sizes']", before["sizes"], np.size(before["sizes"]))
     examples = check_rows("_dual_state['examples']", before["examples"], len(sizes), 2)
@@ -135,8 +133,7 @@ def check_rows(name, rows, n, n_columns=None):
 def _identity(problem, others):
     """What a state is kept with: of the structure, and of each example."""
     structure = problem.structure
-    names = "classes_", "label_costs_", "n_weights_"
-    learned = {name: getattr(structure, name, None) for name in names}
+    learned = {name: own for name, own in vars(structure).items() if name[-1:] == "_"}
     try:
         examples = problem.fingerprints
         key = joblib.hash((structure.get_params(), learned, others))
@@ -145,7 +142,11 @@ def _identity(problem, others):
             "warm_start=True requires examples and a structure that can be pickled: "
             f"{error}"
         ) from error
-    sizes = np.array([np.size(y_i) for y_i in problem.y], dtype=np.intp)
+    sizes = np.ones(len(examples), dtype=np.intp)
+    if not structure.flat:
+        # Those of graphs may be pairs of labels and weights.
+        labels = (y_i[0] if isinstance(y_i, tuple) else y_i for y_i in problem.y)
+        sizes = np.fromiter(map(np.size, labels), np.intp, len(examples))
     return {"key": key, "examples": examples, "sizes": sizes}
 
 

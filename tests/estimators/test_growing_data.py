@@ -12,9 +12,14 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
-from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.datasets import make_chains, make_poses
 from sklearn_structsvm.estimators.fingerprints import fingerprints, places_before
-from sklearn_structsvm.structures import GraphStructure, TreeStructure
+from sklearn_structsvm.structures import (
+    GraphStructure,
+    PairwiseMultilabelStructure,
+    PictorialStructure,
+    TreeStructure,
+)
 
 MODELS = {
     "exact": BCFWClassifier(C=0.1, random_state=0),
@@ -87,6 +92,33 @@ def test_the_certificates_agree_with_those_of_a_cold_fit(kind, name, change):
     assert cold.dual_objective_ <= model.objective_ + 1e-9
 
 
+def others(kind):
+    rng = new_rng(5)
+    if kind == "graph with weights":
+        structure, X, y = data_of("graph", 26)
+        return structure, X, [(labels, rng.random(len(labels))) for labels in y]
+    X = rng.standard_normal((26, 4))
+    return PairwiseMultilabelStructure(), X, (X[:, :3] > 0.2).astype(int)
+
+
+@pytest.mark.parametrize("step", ["auto", "pairwise"])
+@pytest.mark.parametrize("kind", ["graph with weights", "pairs"])
+def test_other_structures_go_on_as_well(kind, step):
+    structure, X, y = others(kind)
+    model = BCFWClassifier(structure, C=0.1, step=step, warm_start=True, random_state=0)
+    if kind == "graph with weights":
+        model.set_params(classes=[0, 1, 2])
+    model.set_params(tol=1e-2, max_iter=10**4).fit(take(X, range(20)), take(y, range(20)))
+    after = changes(20, new_rng(0))["all"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(take(X, after), take(y, after))
+    cold = clone(model).set_params(warm_start=False, tol=1e-3)
+    cold.fit(take(X, after), take(y, after))
+    assert model.dual_objective_ <= cold.objective_ + 1e-9
+    assert cold.dual_objective_ <= model.objective_ + 1e-9
+
+
 @pytest.mark.parametrize("name", ["exact", "pairwise", "corrective"])
 def test_added_examples_leave_w_as_it_is(name):
     """With 1/2 ||w||² + C Σ H_i the dual point stays feasible, and w is the same."""
@@ -131,13 +163,24 @@ def test_where_dual_points_depend_on_features_changed_ones_start_anew(kind):
     assert_same_fit(model, clone(model).fit(X, y))
 
 
+def test_images_start_anew_as_what_is_learned_of_their_parts_has_changed():
+    """Features of a part's place are relative to the mean place in the training data."""
+    data = make_poses(12, shape=(8, 8), random_state=0)
+    model = BCFWClassifier(
+        PictorialStructure(data.parents), C=0.1, warm_start=True, random_state=0
+    ).fit(data.X[:9], data.y[:9])
+    with pytest.warns(UserWarning, match="what it learned"):
+        model.fit(data.X, data.y)
+    assert_same_fit(model, clone(model).fit(data.X, data.y))
+
+
 @pytest.mark.parametrize("step", ["auto", "pairwise"])
 def test_costs_of_another_class_weight_start_anew(step):
     """The dual point knows the losses of its labelings, which are others then."""
     X, y = make_chains(n_samples=60, n_classes=3, random_state=0)
     model = BCFWClassifier(C=0.1, step=step, warm_start=True, random_state=0).fit(X, y)
     model.set_params(class_weight={0: 0.1, 1: 5, 2: 1})
-    with pytest.warns(UserWarning, match="the classes, their costs or the structure"):
+    with pytest.warns(UserWarning, match="the structure or what it learned"):
         model.fit(X, y)
     cold = clone(model).set_params(warm_start=False).fit(X, y)
     assert (model.objective_, model.dual_objective_) == (
