@@ -545,7 +545,8 @@ def test_another_rescaling_starts_anew_with_a_warning(kind):
     problem = written(kind)
     model = problem.model(warm_start=True, **SOLVERS["bcfw"]).fit(problem.X, problem.y)
     model.set_params(rescaling="margin")
-    with pytest.warns(UserWarning, match="the structure or what it learned .* or rescaling") as record:
+    message = "the structure or what it learned .* or rescaling"
+    with pytest.warns(UserWarning, match=message) as record:
         model.fit(problem.X, problem.y)
     assert len(record) == 1 and record[0].filename == __file__
     fresh = problem.fit(warm_start=True, rescaling="margin", **SOLVERS["bcfw"])
