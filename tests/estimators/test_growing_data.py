@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _estimators import assert_same_fit, make_problem
-from _seeds import new_rng
+from _seeds import new_rng, new_seed
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -122,7 +122,7 @@ def test_other_structures_go_on_as_well(kind, step):
 @pytest.mark.parametrize("name", ["exact", "pairwise", "corrective"])
 def test_added_examples_leave_w_as_it_is(name):
     """With 1/2 ||w||² + C Σ H_i the dual point stays feasible, and w is the same."""
-    X, y = make_chains(n_samples=40, n_classes=3, random_state=0)
+    X, y = make_chains(n_samples=40, n_classes=3, random_state=new_seed(1))
     model = clone(MODELS[name]).set_params(warm_start=True, tol=1e-4, max_iter=10**4)
     model.fit(X[:30], y[:30])
     w, dual = model.coef_, model.dual_objective_
@@ -136,7 +136,7 @@ def test_added_examples_leave_w_as_it_is(name):
 
 @pytest.mark.parametrize("name", ["pairwise", "crf"])
 def test_nothing_is_left_to_do_for_the_same_examples_in_another_order(name):
-    X, y = make_chains(n_samples=40, n_classes=3, random_state=0)
+    X, y = make_chains(n_samples=40, n_classes=3, random_state=new_seed(2))
     model = clone(MODELS[name]).set_params(warm_start=True, tol=1e-4, max_iter=10**4)
     model.fit(X, y)
     order = new_rng(1).permutation(40)
@@ -177,7 +177,7 @@ def test_images_start_anew_as_what_is_learned_of_their_parts_has_changed():
 @pytest.mark.parametrize("step", ["auto", "pairwise"])
 def test_costs_of_another_class_weight_start_anew(step):
     """The dual point knows the losses of its labelings, which are others then."""
-    X, y = make_chains(n_samples=60, n_classes=3, random_state=0)
+    X, y = make_chains(n_samples=60, n_classes=3, random_state=new_seed(3))
     model = BCFWClassifier(C=0.1, step=step, warm_start=True, random_state=0).fit(X, y)
     model.set_params(class_weight={0: 0.1, 1: 5, 2: 1})
     with pytest.warns(UserWarning, match="the structure or what it learned"):
@@ -193,7 +193,7 @@ def test_costs_of_another_class_weight_start_anew(step):
 @pytest.mark.parametrize("junk", [None, "x", np.zeros(3), [0.5], np.zeros((2, 2))])
 @pytest.mark.parametrize("name", ["pairwise", "crf"])
 def test_damaged_places_are_refused_by_name(name, junk, entry):
-    X, y = make_chains(n_samples=12, n_classes=3, random_state=0)
+    X, y = make_chains(n_samples=12, n_classes=3, random_state=new_seed(4))
     model = clone(MODELS[name]).set_params(warm_start=True, tol=1.0).fit(X[:10], y[:10])
     model._dual_state[entry] = junk
     with pytest.raises(ValueError, match="must"):
