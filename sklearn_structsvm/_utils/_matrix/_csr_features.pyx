@@ -7,14 +7,10 @@ from scipy.linalg.cython_blas cimport ddot
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, is_zero, mark_range)
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, entry, fill_with_nan, free_room, room_t, widen)
+    address_of, entry, gather_entries)
 
 
 cdef extern from "_utils/_vector.h" nogil:
-    void vector_gather(
-        Py_ssize_t count, Py_ssize_t available, const double* values,
-        const int* indices, const double* weights, Py_ssize_t k,
-        double* out) noexcept
     void vector_axpy(
         Py_ssize_t k, double a, const double* x, double* y) noexcept
 
@@ -68,8 +64,6 @@ cdef class CSRFeatures(Features):
         cdef Py_ssize_t t, p, count
         cdef double x
         cdef double* row
-        cdef const double* values
-        cdef room_t room
         for t in range(start, stop):
             row = out + (t - start) * k
             if k == 1:
@@ -83,14 +77,9 @@ cdef class CSRFeatures(Features):
             count = self.indptr[t + 1] - p
             if count == 0:
                 continue
-            values = widen(self.values, p, count, self.is_single, &room)
-            if values == NULL:
-                fill_with_nan(row, k)
-            else:
-                vector_gather(
-                    count, self.indices.shape[0] - p, values, &self.indices[p], weights,
-                    k, row)
-            free_room(&room)
+            gather_entries(
+                count, self.indices.shape[0] - p, self.values, p, self.is_single,
+                &self.indices[p], weights, k, row)
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,

@@ -16,14 +16,8 @@ from cython.parallel cimport prange
 from libc.string cimport memset
 
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, entry, fill_with_nan, free_room, room_t, widen)
+    address_of, entry, fill_with_nan, free_room, gather_entries, room_t, widen)
 
-
-cdef extern from "_utils/_vector.h" nogil:
-    void vector_gather(
-        Py_ssize_t count, Py_ssize_t available, const double* values,
-        const int* indices, const double* weights, Py_ssize_t k,
-        double* out) noexcept
 
 cdef extern from "_utils/_matrix/_products.h" nogil:
     Py_ssize_t panels_size(Py_ssize_t f, Py_ssize_t k) noexcept
@@ -262,7 +256,7 @@ cdef class SparseProducts(Products):
             if j == end:
                 continue
             if k > 1:
-                gather(
+                gather_entries(
                     end - j, self.indices.shape[0] - j, self.values, j, self.is_single,
                     &self.indices[j], w, k, &out[i, 0])
                 continue
@@ -373,7 +367,7 @@ cdef class SparseProducts(Products):
         for c in range(start, stop):
             j = self.column_starts[c]
             if j < self.column_starts[c + 1]:
-                gather(
+                gather_entries(
                     self.column_starts[c + 1] - j, nnz - j, self.column_values, j,
                     self.is_single, &self.column_rows[j], &B[0, 0], k, &out[c, 0])
 
@@ -389,20 +383,6 @@ cdef class SparseProducts(Products):
                 i, x = self.column_rows[j], self.at_column(j)
                 for e in range(starts[i], starts[i + 1]):
                     out[c, labels[e]] += x * values[e]
-
-
-cdef void gather(
-        Py_ssize_t count, Py_ssize_t available, const void* values, Py_ssize_t start,
-        bint is_single, const int* indices, const double* weights, Py_ssize_t k,
-        double* out) noexcept nogil:
-    """`vector_gather` of `count` values from `start` on."""
-    cdef room_t room
-    cdef const double* x = widen(values, start, count, is_single, &room)
-    if x == NULL:
-        fill_with_nan(out, k)
-    else:
-        vector_gather(count, available, x, indices, weights, k, out)
-    free_room(&room)
 
 
 cdef void count_entries(const double[:, ::1] B, Py_ssize_t[::1] starts) noexcept nogil:

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "_utils/_vector.h"
+
 /* Doubles on the stack: a row of most data, in a fraction of the first-level cache. */
 #define SMALL_ROOM 1024
 
@@ -59,6 +61,21 @@ static inline void fill_with_nan(double *out, ptrdiff_t count)
 {
     for (ptrdiff_t j = 0; j < count; j++)
         out[j] = NAN;
+}
+
+/* `vector_gather` of entries start to start + count. */
+static inline void gather_entries(ptrdiff_t count, ptrdiff_t available,
+                                  const void *values, ptrdiff_t start, int is_single,
+                                  const int *indices, const double *weights, ptrdiff_t k,
+                                  double *out)
+{
+    room_t room;
+    const double *x = widen(values, start, count, is_single, &room);
+    if (x)
+        vector_gather(count, available, x, indices, weights, k, out);
+    else
+        fill_with_nan(out, k);
+    free_room(&room);
 }
 
 #endif

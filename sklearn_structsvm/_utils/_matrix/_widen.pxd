@@ -12,6 +12,10 @@ cdef extern from "_utils/_matrix/_widen.h" nogil:
     double entry(const void* values, Py_ssize_t j, int is_single) noexcept
     void free_room(room_t* room) noexcept
     void fill_with_nan(double* out, Py_ssize_t count) noexcept
+    void gather_entries(
+        Py_ssize_t count, Py_ssize_t available, const void* values, Py_ssize_t start,
+        int is_single, const int* indices, const double* weights, Py_ssize_t k,
+        double* out) noexcept
 
 
 cdef inline const void* address_of(array) except? NULL:
