@@ -1,6 +1,7 @@
 """A cluster of two workers, each a process, one of which may be killed."""
 
 import logging
+import multiprocessing
 import os
 import signal
 from contextlib import contextmanager
@@ -10,6 +11,10 @@ import pytest
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+
+# Workers are forked from a process that has imported what they need, where that is possible.
+FORK = "forkserver"
+IMPORTS = ["dask.array", "dask.bag", "distributed", "sklearn_structsvm"]
 
 # Seconds after which something hangs; on a busy machine a process may wait that long.
 PATIENCE = 300.0
@@ -24,6 +29,9 @@ def start_client():
             "distributed.comm.timeouts.tcp": PATIENCE,
         }
     )
+    if FORK in multiprocessing.get_all_start_methods():
+        dask.config.set({"distributed.worker.multiprocessing-method": FORK})
+        distributed.utils.get_mp_context().set_forkserver_preload(IMPORTS)
     cluster = distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,

@@ -95,7 +95,7 @@ def test_a_fit_to_rows_takes_a_part_of_them(name, dtype):
 def test_a_fit_to_sequences_takes_a_part_of_them(name, kind, dtype):
     if kind == "graph" and name in ("crf", "lbfgs"):
         pytest.skip("sums over all labelings")
-    X, y = sequences(kind, 400, 60, dtype)
+    X, y = sequences(kind, 100, 60, dtype)
     features = [x[0] for x in X] if kind in ("tree", "graph") else X
     FITS[name](kind).fit(X[:5], y[:5])
     most, _ = added(lambda: FITS[name](kind).fit(X, y))
