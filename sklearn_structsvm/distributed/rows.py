@@ -285,7 +285,7 @@ def _check_chunk(number, X, y, weights, name):
             X,
             y,
             accept_sparse="csr",
-            dtype=np.float64,
+            dtype=[np.float64, np.float32],
             order="C",
             multi_output=True,
             estimator=name,

@@ -17,11 +17,19 @@ from _dask_data import (
     rows,
     spoilt,
 )
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.preprocessing import label_binarize
 
-from sklearn_structsvm import BMRMClassifier, PragamClassifier, SubLBFGSClassifier
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BMRMClassifier,
+    CRFClassifier,
+    PragamClassifier,
+    SubLBFGSClassifier,
+)
+from sklearn_structsvm.distributed.rows import check_chunks
 from sklearn_structsvm.structures import MulticlassStructure
 
 ESTIMATORS = {
@@ -43,6 +51,23 @@ def test_the_optimum_is_that_of_the_fit_in_memory(make, X, y, s, options):
     if hasattr(model, "threshold_"):
         check_the_threshold(model, X, y, s)
     assert model.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize(
+    "model", [BCFWClassifier(random_state=0), CRFClassifier(), SubLBFGSClassifier()]
+)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_single_precision_stays_and_gives_the_bits_of_the_same_numbers(kind, model):
+    X, y, s = rows()
+    X = X.astype(np.float32)
+    (chunk,) = check_chunks(0, [kind(X)], [y], [s], "model")
+    assert chunk.X.dtype == np.float32
+    fits = [
+        clone(model).fit(divided(kind(own)), divided(y), sample_weight=divided(s))
+        for own in (X, X.astype(np.float64))
+    ]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].dual_gap_ == fits[1].dual_gap_
 
 
 @pytest.mark.parametrize("solver", ["owlqn", "owlqn*"])
