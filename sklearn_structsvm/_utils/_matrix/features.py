@@ -51,9 +51,8 @@ def as_features(X, k=1, order=None, given=False):
         if packed is None:
             return DenseFeatures(items, order)
         return CSRFeatures(*packed, n_features)
-    for item in items:
-        check_sparse(item)
     X = stack_csr(in_order(items, order))
+    check_sparse(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
