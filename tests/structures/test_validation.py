@@ -28,6 +28,15 @@ def test_stacked_rows_are_those_of_the_items(lengths, n_features):
     np.testing.assert_array_equal(rows.toarray(), np.vstack(items))
 
 
+def test_entries_beyond_the_last_row_are_none():
+    items = [sparse.csr_array([[1.0, 0.0], [0.0, 2.0]]), sparse.csr_array([[3.0, 0.0]])]
+    for item in items:
+        item.data = np.append(item.data, [7.0, 7.0])
+        item.indices = np.append(item.indices, [0, 0])
+    expected = [[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]
+    np.testing.assert_array_equal(stack_csr(items).toarray(), expected)
+
+
 @pytest.mark.parametrize(
     "convert",
     [

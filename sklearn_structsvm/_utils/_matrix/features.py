@@ -86,8 +86,9 @@ def stack_csr(items):
     data = np.empty(sum(item.nnz for item in items), result_type(items))
     indices = np.empty(len(data), dtype=np.intc)
     for item, start in zip(items, starts, strict=False):
-        data[start : start + item.nnz] = item.data
-        indices[start : start + item.nnz] = item.indices
+        # There may be room for more entries than there are.
+        data[start : start + item.nnz] = item.data[: item.nnz]
+        indices[start : start + item.nnz] = item.indices[: item.nnz]
     shape = sum(item.shape[0] for item in items), items[0].shape[1]
     return sparse.csr_array((data, indices, np.concatenate(indptr)), shape=shape)
 
