@@ -21,6 +21,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    StratifiedKFold,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -334,9 +335,15 @@ class TestRouting:
         scores = cross_validate(
             model, X, y, scoring=scoring, params=params, cv=3, return_estimator=True
         )
-        fold = scores["estimator"][0]
-        assert fold.groups_.tolist() == ["old", "young"]
-        assert (scores["test_g_mean"] > 0.5).all()
+        folds = zip(scores["estimator"], StratifiedKFold(3).split(X, y), strict=True)
+        for j, (fold, (_, test)) in enumerate(folds):
+            assert fold.groups_.tolist() == ["old", "young"]
+            own = {"sensitive_features": groups[test]}
+            predicted = fold.predict(X[test], **own)
+            value = g_mean_score(y[test], predicted, sample_weight=weights[test])
+            assert scores["test_g_mean"][j] == pytest.approx(value)
+            value = FAIR.scorer()(fold, X[test], y[test], **own)
+            assert scores["test_unfair"][j] == pytest.approx(value)
 
     def test_weights_reach_only_who_asks_for_them(self):
         X, y, _ = make_data(2)
