@@ -67,7 +67,7 @@ typedef struct {
 #define OF_WIDTH(name) name##_32
 #include "_plugin_width.h"
 
-#define TARGET __attribute__((target("avx512f")))
+#define TARGET __attribute__((target("avx512f,fma")))
 #define VECTOR_BYTES 64
 #define OF_WIDTH(name) name##_64
 #include "_plugin_width.h"
@@ -79,11 +79,11 @@ static const plugin_kernels *kernels_for(int single)
         {KERNELS(double_32), KERNELS(float_32)},
         {KERNELS(double_64), KERNELS(float_64)},
     };
+    if (!__builtin_cpu_supports("fma"))
+        return &kernels[0][single];
     if (__builtin_cpu_supports("avx512f"))
         return &kernels[2][single];
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &kernels[1][single];
-    return &kernels[0][single];
+    return &kernels[__builtin_cpu_supports("avx2") ? 1 : 0][single];
 }
 #else
 static const plugin_kernels *kernels_for(int single)
