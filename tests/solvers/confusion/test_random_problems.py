@@ -1,5 +1,6 @@
 """All solvers on random problems of every kind, against linear programs."""
 
+import numpy as np
 import pytest
 from _confusion_problems import check_result
 from _random_confusion import OF_CONFUSION, Programs, random_problem
@@ -58,6 +59,18 @@ def check_solver(solver, problem, max_iter):
     return result
 
 
+def jumps_upwards(problem, C):
+    """Whether ψ, discontinuous at C, rises on the way to all that the oracle has found.
+
+    A class that is absent and never predicted has no error: its ratio is 0 / 0. Slopes do
+    not see what its first prediction costs, so that they never get small.
+    """
+    steps = [1e-9 * (D - C) for D in problem.oracle.tensors]
+    rises = [problem.value(C + step) - problem.value(C) for step in steps]
+    slopes = [(problem.gradient(C) * step).sum() for step in steps]
+    return min(rises) > -1e-12 and rises[np.argmin(slopes)] > 1e-3
+
+
 @pytest.mark.parametrize("kind", ["any", "absent"])
 @pytest.mark.parametrize("metric", [*OF_CONFUSION, "linear"])
 def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
@@ -68,6 +81,9 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
             if metric == "precision" and result.status == "stalled":
                 # Nothing keeps its denominator from 0, nor then a bound from -inf.
                 assert denominator_range(problem, problem.ratio()[1])[0] == 0.0
+                continue
+            if metric in ("macro_f1", "jaccard") and result.status == "stalled":
+                assert jumps_upwards(problem, result.solution.confusion)
                 continue
             assert result.status in ("converged", "stationary")
 
