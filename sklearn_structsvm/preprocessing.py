@@ -1,6 +1,7 @@
 """Preprocessing: from tokens and tables to the sequences that structures accept."""
 
 from collections.abc import Mapping
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,13 +15,14 @@ from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.tables import (
     column_names,
     concatenated,
+    joined_columns,
     n_rows,
     row_type,
     rows_at,
     split_rows,
     without_column,
 )
-from sklearn_structsvm._utils.tokens import TokenVectorizer
+from sklearn_structsvm._utils.tokens import TokenError, TokenVectorizer
 
 __all__ = ["SequenceTransformer", "split_sequences"]
 
@@ -55,8 +57,15 @@ class SequenceTransformer(  # type: ignore[call-arg]
         - a dict, in which strings become binary features (``{"word": "the"}`` is
           ``word=the``) and dicts are nested (``{"next": {"word": "the"}}`` is
           ``next:word=the``);
-        - a list of strings, each of which is a feature; or
-        - a single string.
+        - a list of strings, each of which is a feature;
+        - a single string; or
+        - a pair ``(attributes, vector)`` of one of these and a 1-D array of numbers, such
+          as an embedding. Its columns are ``vector[0]``, ``vector[1]`` and so on. Either
+          all tokens are pairs or none is.
+
+        In a dict, values may be 1-D arrays of numbers as well: that of ``"left"`` has the
+        columns ``left[0]``, ``left[1]`` and so on. Arrays of one name must have the same
+        length in all tokens. A token without it has zeros there.
 
     Attributes
     ----------
@@ -75,6 +84,16 @@ class SequenceTransformer(  # type: ignore[call-arg]
     -----
     The output is a list of views of one matrix: arrays, CSR matrices or, with
     `set_output`, data frames.
+
+    Without a transformer, the output is CSR, also if tokens have vectors. It is float32
+    if the vectors in `fit` are (or have a type that float32 represents exactly), and
+    float64 otherwise. float32 rounds numbers among the attributes; strings and flags
+    have the value 1 and stay exact.
+
+    ``make_union(SequenceTransformer(a), SequenceTransformer(b))`` joins the columns of
+    each sequence: arrays if both are arrays, and CSR matrices otherwise. The union itself
+    supports neither `set_output` nor `transformer_weights`. To use them, write
+    ``SequenceTransformer(make_union(a, b))``.
 
     Examples
     --------
@@ -122,14 +141,16 @@ class SequenceTransformer(  # type: ignore[call-arg]
             Fitted estimator.
         """
         rows, lengths = join_sequences(X)
-        self._start().fit(rows, *_row_labels(y, lengths), **params)
+        with _places_told(lengths):
+            self._start().fit(rows, *_row_labels(y, lengths), **params)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
         rows, lengths = join_sequences(X)
-        out = self._start().fit_transform(rows, *_row_labels(y, lengths), **params)
-        return split_rows(out, lengths)
+        with _places_told(lengths):
+            out = self._start().fit_transform(rows, *_row_labels(y, lengths), **params)
+        return SequenceList(split_rows(out, lengths))
 
     def transform(self, X: Any) -> list[Any]:
         """Transform the rows of each sequence.
@@ -148,9 +169,11 @@ class SequenceTransformer(  # type: ignore[call-arg]
             check_is_fitted(self)
         if hasattr(X, "__len__") and all(map(is_empty, X)):
             # Nothing to transform, of whatever type it would be.
-            return [[] for _ in X]
+            return SequenceList([] for _ in X)
         rows, lengths = join_sequences(X)
-        return split_rows(self.transformer_.transform(rows), lengths)
+        with _places_told(lengths):
+            out = self.transformer_.transform(rows)
+        return SequenceList(split_rows(out, lengths))
 
     @available_if(_transformer_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -207,6 +230,69 @@ class SequenceTransformer(  # type: ignore[call-arg]
     def feature_names_in_(self) -> np.ndarray:
         """Names of the columns of the rows, if the transformer has them."""
         return self._inner.feature_names_in_
+
+
+class SequenceList(list[Any]):
+    """A list of sequences. `np.hstack` joins the columns of several.
+
+    `FeatureUnion` calls it on the outputs of its transformers. NumPy would stack the
+    sequences of equal length, and join them along time. In all else this is a list, also
+    to NumPy.
+    """
+
+    def __array_function__(self, func, types, args, kwargs):
+        axis = args[1] if len(args) > 1 else kwargs.get("axis")
+        if func is np.hstack or (func is np.concatenate and axis == 1):
+            return _joined_sequences(args[0])
+        return func(*map(_without_protocol, args), **kwargs)
+
+
+def _without_protocol(argument):
+    """The argument with plain lists, as NumPy would read them without the class."""
+    if isinstance(argument, SequenceList):
+        return list(argument)
+    if type(argument) in (list, tuple):
+        return type(argument)(map(_without_protocol, argument))
+    return argument
+
+
+def _joined_sequences(parts):
+    """The columns of these lists of sequences, beside one another."""
+    for k, part in enumerate(parts):
+        if not isinstance(part, (list, tuple)):
+            raise TypeError(
+                f"Transformer {k} of the union returned one {type(part).__name__}, but "
+                "others returned a list of sequences. Use SequenceTransformer for all of "
+                "them."
+            )
+    if all(is_empty(item) for part in parts for item in part):
+        return SequenceList([] for _ in parts[0])
+    rows, lengths = zip(*map(join_sequences, parts), strict=True)
+    for k, own in enumerate(lengths):
+        if not np.array_equal(own, lengths[0]):
+            raise ValueError(
+                f"Transformers 0 and {k} of the union returned sequences of different "
+                "lengths."
+            )
+    for k, own in enumerate(rows):
+        if isinstance(own, list):
+            raise TypeError(
+                f"Transformer {k} of the union returned tokens without columns, such as "
+                f"{own[0]!r}. Use SequenceTransformer."
+            )
+    return SequenceList(split_rows(joined_columns(rows), lengths[0]))
+
+
+@contextmanager
+def _places_told(lengths):
+    """Errors of a token name its sequence and its place there."""
+    try:
+        yield
+    except TokenError as error:
+        ends = np.cumsum(lengths)
+        i = int(np.searchsorted(ends, error.row, side="right"))
+        place = error.row - int(ends[i] - lengths[i])
+        raise ValueError(f"X[{i}][{place}] {error.fault}") from None
 
 
 def split_sequences(table: Any, ids: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from _seeds import new_rng
+from _seeds import new_rng, new_seed
 from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone
@@ -16,10 +16,10 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm import BCFWClassifier, CRFClassifier
 from sklearn_structsvm.preprocessing import SequenceTransformer, split_sequences
 from sklearn_structsvm.structures import ChainStructure
 
@@ -223,6 +223,247 @@ def test_dicts_in_dicts_and_words_alone_are_features():
     np.testing.assert_array_equal(made.toarray(), [[0, 1], [1, 0], [0, 1]])
     (twice,) = SequenceTransformer().fit_transform([[["a", "a", "b"]]])
     np.testing.assert_array_equal(twice.toarray(), [[2, 1]])
+
+
+# Columns of the vectors of `vector_tokens`, in the order of their names.
+VECTORS = {"left:v": 2, "v": 3, "vector": 12}
+
+
+def vector_tokens(rng, form, n, dtype=np.float32):
+    """Tokens with vectors, and the matrix of their columns made by hand."""
+    plain = [random_token(rng, "dicts")[0] for _ in range(n)]
+    names = ["vector"] if form == "pairs" else ["left:v", "v"]
+    drawn = {name: rng.normal(0, 10, (n, VECTORS[name])).astype(dtype) for name in names}
+    if form == "pairs":
+        return list(zip(plain, drawn["vector"], strict=True)), plain, drawn
+    tokens = []
+    for t, token in enumerate(plain):
+        own = {}
+        # Some tokens lack a vector.
+        if rng.random() < 0.7:
+            own["v"] = drawn["v"][t]
+        else:
+            drawn["v"][t] = 0
+        if rng.random() < 0.7:
+            own["left"] = {"v": drawn["left:v"][t]}
+        else:
+            drawn["left:v"][t] = 0
+        tokens.append({**own, **token} if rng.random() < 0.5 else {**token, **own})
+    return tokens, plain, drawn
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64])
+@pytest.mark.parametrize("form", ["pairs", "dicts"])
+def test_vectors_are_columns_behind_those_of_the_attributes(form, dtype):
+    rng = new_rng(7)
+    for _ in range(8):
+        lengths = [0, *draw_lengths(rng), 0]
+        sets = [vector_tokens(rng, form, sum(lengths), dtype) for _ in range(2)]
+        model = SequenceTransformer().fit(cut(sets[0][0], lengths))
+        vectorizer = DictVectorizer().fit(sets[0][1])
+        names = sorted(
+            name for name in sets[0][2] if form == "pairs" or sets[0][2][name].any()
+        )
+        assert model.get_feature_names_out().tolist() == [
+            *vectorizer.get_feature_names_out().tolist(),
+            *(f"{name}[{k}]" for name in names for k in range(VECTORS[name])),
+        ]
+        is_single = np.dtype(dtype).itemsize <= 4
+        for tokens, plain, drawn in sets:
+            made = model.transform(cut(tokens, lengths))
+            assert {item.dtype for item in made} == {
+                np.dtype(np.float32 if is_single else np.float64)
+            }
+            assert [item.shape[0] for item in made] == list(lengths)
+            expected = np.hstack(
+                [vectorizer.transform(plain).toarray(), *(drawn[name] for name in names)]
+            ).astype(made[0].dtype)
+            rows = sparse.vstack(made, format="csr")
+            np.testing.assert_array_equal(rows.toarray(), expected)
+            assert all(item.has_canonical_format for item in made)
+        made = SequenceTransformer().fit_transform(cut(sets[0][0], lengths))
+        for copied in (clone(model).fit(cut(sets[0][0], lengths)), model):
+            again = pickle.loads(pickle.dumps(copied)).transform(cut(sets[0][0], lengths))
+            for item, other in zip(again, made, strict=True):
+                np.testing.assert_array_equal(item.toarray(), other.toarray())
+
+
+def test_attributes_of_a_pair_are_all_that_a_token_may_be():
+    vector = np.array([0.5, 2.0])
+    (made,) = SequenceTransformer().fit_transform(
+        [[("the", vector), (["a", "the"], vector), ({"a": 3}, -vector), ({}, vector)]]
+    )
+    expected = [[0, 1, 0.5, 2], [1, 1, 0.5, 2], [3, 0, -0.5, -2], [0, 0, 0.5, 2]]
+    np.testing.assert_array_equal(made.toarray(), expected)
+    # Two strings are a list of them, of whatever type.
+    (made,) = SequenceTransformer().fit_transform([[("a", np.str_("b"))]])
+    assert made.shape == (1, 2)
+    # So are arrays of strings.
+    model = SequenceTransformer().fit([[{"w": np.array(["a", "b"])}]])
+    assert model.get_feature_names_out().tolist() == ["w=a", "w=b"]
+
+
+def test_vectors_that_fit_had_not_are_left_out():
+    model = SequenceTransformer().fit([[{"v": np.ones(2, np.float32)}]])
+    (made,) = model.transform([[{"u": np.ones(9), "v": np.array([1, 2])}]])
+    np.testing.assert_array_equal(made.toarray(), [[1, 2]])
+    assert made.dtype == np.float32
+
+
+ONE, TWO = np.ones(1), np.ones(2)
+
+
+@pytest.mark.parametrize(
+    "fitted, X, words",
+    [
+        (None, [[{"v": TWO}], [], [{}, {"v": ONE}]], r"X\[2\]\[1\].*'v' of length 1.*2"),
+        (
+            None,
+            [[("a", TWO), ("b", ONE)]],
+            r"X\[0\]\[1\].*'vector' of length 1.*length 2",
+        ),
+        ([[{"v": TWO}]], [[], [{"v": ONE}]], r"X\[1\]\[0\].*length 1.*in fit.*length 2"),
+        (None, [[("a", ONE)], [("b", ONE), {"b": 1}]], r"X\[1\]\[1\] is no pair"),
+        (None, [[{"b": 1}, ("a", ONE)]], r"X\[0\]\[1\] is a pair"),
+        ([[("a", ONE)]], [[], [{"a": 1}]], r"X\[1\]\[0\] is no pair"),
+        ([[{"a": 1}]], [[("a", ONE)]], r"X\[0\]\[0\] is a pair"),
+        (None, [[({}, ONE.astype(str))]], r"X\[0\]\[0\].*does not hold numbers"),
+        (None, [[{"v": TWO[:, None]}]], r"X\[0\]\[0\].*shape \(2, 1\) as 'v'.*1-D"),
+        (None, [[{"v": TWO, "v[1]": 1}]], r"X\[0\]\[0\].*column 'v\[1\]'.*Rename"),
+        (None, [[({"vector": ONE}, ONE)]], r"X\[0\]\[0\] has two vectors 'vector'"),
+    ],
+)
+def test_vectors_that_are_wrong_are_errors_that_name_the_token(fitted, X, words):
+    model = SequenceTransformer()
+    if fitted is None:
+        for method in (model.fit, model.fit_transform):
+            with pytest.raises(ValueError, match=words):
+                method(X)
+    else:
+        with pytest.raises(ValueError, match=words):
+            model.fit(fitted).transform(X)
+
+
+def test_a_list_of_numbers_is_told_to_be_an_array():
+    with pytest.raises(TypeError, match="pass an array"):
+        SequenceTransformer().fit([[{"v": [0.5, 1.0]}]])
+
+
+def test_a_search_with_embeddings_beside_attributes():
+    rng = new_rng(3)
+    lengths = np.full(24, 4)
+    labels = rng.choice(["DET", "NOUN"], size=lengths.sum())
+    vectors = np.where(labels == "DET", 1, -1)[:, np.newaxis] * np.ones(3, np.float32)
+    noise = rng.choice(WORDS, size=len(labels)).tolist()
+    tokens = [({"word": w}, v) for w, v in zip(noise, vectors, strict=True)]
+    model = make_pipeline(
+        SequenceTransformer(), CRFClassifier("chain", random_state=new_seed())
+    )
+    search = GridSearchCV(model, {"crfclassifier__C": [1e-6, 1.0]}, cv=3)
+    search.fit(cut(tokens, lengths), cut(labels, lengths))
+    assert search.best_score_ == 1.0
+    names = search.best_estimator_[0].get_feature_names_out().tolist()
+    assert names[-3:] == ["vector[0]", "vector[1]", "vector[2]"]
+
+
+def attributes_of(tokens):
+    return [attributes for attributes, _ in tokens]
+
+
+def vectors_of(tokens):
+    return np.array([vector for _, vector in tokens])
+
+
+UNIONS = {
+    "arrays": (StandardScaler(), PCA(2), numbers),
+    "sparse": (DictVectorizer(), FeatureHasher(2**4), dicts),
+    "dense and sparse": (DictVectorizer(sparse=False), DictVectorizer(), dicts),
+    "pairs": (
+        make_pipeline(
+            FunctionTransformer(attributes_of), DictVectorizer(dtype=np.float32)
+        ),
+        FunctionTransformer(vectors_of),
+        lambda rng, n: vector_tokens(rng, "pairs", n)[0],
+    ),
+    "pairs, dense": (
+        make_pipeline(FunctionTransformer(attributes_of), DictVectorizer(sparse=False)),
+        FunctionTransformer(vectors_of),
+        lambda rng, n: vector_tokens(rng, "pairs", n)[0],
+    ),
+}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("are_equal", [True, False], ids=["equal", "ragged"])
+@pytest.mark.parametrize("name", UNIONS)
+def test_a_union_of_them_is_that_of_the_transformers(name, are_equal, n_jobs):
+    """Also where all sequences have one length, so that NumPy could stack them."""
+    first, second, draw = UNIONS[name]
+    rng = new_rng(5)
+    lengths = [3] * 4 if are_equal else [0, *draw_lengths(rng), 0]
+    rows = draw(rng, sum(lengths))
+    X = cut(rows, lengths)
+    expected = make_union(clone(first), clone(second)).fit_transform(rows)
+    of_them = make_union(
+        *(SequenceTransformer(clone(t)) for t in (first, second)), n_jobs=n_jobs
+    )
+    within = SequenceTransformer(make_union(clone(first), clone(second)))
+    with parallel_config("threading"):
+        for model in (of_them, within):
+            for made in (model.fit_transform(X), model.transform(X)):
+                assert [item.shape[0] for item in made] == list(lengths)
+                assert {item.dtype for item in made} == {expected.dtype}
+                kinds = {sparse.issparse(item) for item in made}
+                assert kinds == {sparse.issparse(expected)}
+                made = np.concatenate(list(map(dense, made)))
+                np.testing.assert_allclose(made, dense(expected), atol=1e-12)
+            empty = model.transform([[], []])
+            assert [len(item) for item in empty] == [0, 0]
+
+
+def test_the_union_of_them_in_a_pipeline_has_the_names_of_all():
+    rng = new_rng(6)
+    lengths = draw_lengths(rng)
+    X = cut(vector_tokens(rng, "pairs", lengths.sum())[0], lengths)
+    y = [rng.integers(2, size=n) for n in lengths]
+    union = FeatureUnion(
+        [
+            ("all", SequenceTransformer()),
+            ("vectors", SequenceTransformer(FunctionTransformer(vectors_of))),
+        ]
+    )
+    model = make_pipeline(union, BCFWClassifier("chain", random_state=new_seed()))
+    model.fit(X, y)
+    expected = SequenceTransformer().fit_transform(X)
+    for item, own in zip(union.fit_transform(X), expected, strict=True):
+        np.testing.assert_array_equal(item[:, : own.shape[1]].toarray(), own.toarray())
+    assert [len(labels) for labels in model.predict(X)] == lengths.tolist()
+    names = make_union(SequenceTransformer()).fit(X).get_feature_names_out()
+    assert names[-1] == "sequencetransformer__vector[11]"
+
+
+@pytest.mark.parametrize(
+    "other, words",
+    [
+        (FunctionTransformer(lambda X: np.ones((len(X), 2))), "1 of the union.*ndarray"),
+        (FunctionTransformer(), "1 of the union.*tokens without columns"),
+        (FunctionTransformer(lambda X: [np.ones((9, 1))] * len(X)), "different lengths"),
+    ],
+)
+def test_a_union_with_what_is_no_transformer_of_sequences_says_so(other, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        make_union(SequenceTransformer(), other).fit_transform([[{"a": 1}], [{"b": 1}]])
+
+
+def test_what_comes_out_is_a_list_to_numpy():
+    made = SequenceTransformer(StandardScaler()).fit_transform(
+        [np.eye(2), np.ones((2, 2))]
+    )
+    assert isinstance(made, list)
+    assert np.shape(made) == (2, 2, 2) and np.asarray(made).shape == (2, 2, 2)
+    assert np.concatenate(made).shape == np.vstack(made).shape == (4, 2)
+    assert np.concatenate([made, made]).shape == (4, 2, 2)
+    np.testing.assert_array_equal(np.sum(made, axis=0), made[0] + made[1])
 
 
 def test_a_transformer_sees_the_labels_of_the_rows():

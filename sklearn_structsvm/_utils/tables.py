@@ -113,6 +113,13 @@ def concatenated(items):
     return np.concatenate(items)
 
 
+def joined_columns(tables):
+    """The columns of all arrays or matrices: CSR if one is sparse, or an array."""
+    if any(map(sparse.issparse, tables)):
+        return sparse.hstack(tables, format="csr")
+    return np.hstack(tables)
+
+
 def split_rows(rows, lengths):
     """Views of the rows, one per sequence, of these lengths."""
     ends = np.cumsum(lengths).tolist()
