@@ -10,6 +10,7 @@ EXAMPLES = {
         "tagger_conll2000.py",
         "plot_sparse_chunking.py",
         "plot_given_scores.py",
+        "plot_embeddings_beside_attributes.py",
         "plot_active_learning.py",
         "plot_segmentation.py",
         "plot_parts.py",
