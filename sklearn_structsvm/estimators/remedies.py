@@ -260,12 +260,12 @@ def _columns_of(problem):
 
 def _scaler(problem):
     """Name of the transformer that scales the features of the problem."""
-    X = problem.X
-    if problem.structure.flat:
-        return "MaxAbsScaler" if sparse.issparse(X) else "StandardScaler"
-    scaler = "MaxAbsScaler" if sparse.issparse(X[0]) else "StandardScaler"
-    is_chain = isinstance(problem.structure, ChainStructure)
-    return f"SequenceTransformer({scaler}())" if is_chain else scaler
+    structure = problem.structure
+    is_sparse = sparse.issparse(next(iter(structure._matrices(problem.X))))
+    scaler = "MaxAbsScaler" if is_sparse else "StandardScaler"
+    if isinstance(structure, ChainStructure) and structure.emission != "both":
+        return f"SequenceTransformer({scaler}())"
+    return scaler
 
 
 class _Names:

@@ -1,6 +1,6 @@
 """Label sequences with first-order transitions."""
 
-from itertools import accumulate
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -32,11 +32,12 @@ class ChainStructure(ForestStructure):
 
     Parameters
     ----------
-    emission : bool or "given", default=True
+    emission : bool, "given" or "both", default=True
         Whether features have weights. "given" is for features that are scores already, a
         column for each class in the order of `classes_`, such as the logits of a network
         or ``predict_log_proba`` of another classifier: they have one weight together,
-        their scale.
+        their scale. "both" is for items that are pairs (features, scores): the features,
+        dense or CSR, have weights, and the dense scores beside them have their scale.
     transition, bias, first_bias, last_bias : bool, default=True
         Which other parts the model has.
     normalize_loss : bool, default=True
@@ -100,7 +101,7 @@ class ChainStructure(ForestStructure):
 
     def __init__(
         self,
-        emission: bool | Literal["given"] = True,
+        emission: bool | Literal["given", "both"] = True,
         transition: bool = True,
         bias: bool = True,
         first_bias: bool = True,
@@ -119,13 +120,13 @@ class ChainStructure(ForestStructure):
         self.transitions = transitions
 
     def _checked(self, X, y=None):
-        X = validation.check_items(X, getattr(self, "n_features_in_", None))
+        X = self._check_rows(X)
         return X, None if y is None else validation.check_labels(y, X)
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         return ChainOracle(
             self._node_features(X),
-            validation.starts_of(X),
+            self._starts(X),
             self._truth(X, y),
             self.label_costs_,
             bias=self.bias,
@@ -137,7 +138,7 @@ class ChainStructure(ForestStructure):
         )
 
     def _forest(self, X):
-        offsets = np.array([0, *accumulate(x.shape[0] for x in X)])
+        offsets = self._starts(X)
         parents = np.arange(offsets[-1]) - 1
         parents[offsets[:-1]] = -1
         return parents, offsets
@@ -156,11 +157,9 @@ class ChainStructure(ForestStructure):
         }
 
     def _refuse_impossible(self, X):
-        tables.check_lengths(self.allowed_, [x.shape[0] for x in X])
+        tables.check_lengths(self.allowed_, np.diff(self._starts(X)).tolist())
 
     def _split_nodes(self, X, rows):
         """Rows of all positions, sequence by sequence."""
-        ends = list(accumulate(x.shape[0] for x in X))
-        return as_object_array(
-            [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-        )
+        bounds = pairwise(self._starts(X).tolist())
+        return as_object_array([rows[start:end] for start, end in bounds])

@@ -73,8 +73,10 @@ class GraphStructure(NodeStructure):
 
     Parameters
     ----------
-    emission : bool or "given", default=True
-        Whether features of nodes have weights; "given" as in :class:`ChainStructure`.
+    emission : bool, "given" or "both", default=True
+        Whether features of nodes have weights; "given" and "both" as in
+        :class:`ChainStructure`. With "both" the first part of an example is a pair
+        (features, scores).
     bias : bool, default=True
         Whether the model has a bias.
     transition : {"potts", "symmetric", "directed"} or False, default="potts"
@@ -183,7 +185,7 @@ class GraphStructure(NodeStructure):
 
     def __init__(
         self,
-        emission: bool | Literal["given"] = True,
+        emission: bool | Literal["given", "both"] = True,
         transition: Literal["potts", "symmetric", "directed", False] = "potts",
         bias: bool = True,
         attractive: bool = False,
@@ -199,7 +201,7 @@ class GraphStructure(NodeStructure):
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
 
-    def _features(self, x):
+    def _rows(self, x):
         return x[0]
 
     def _n_entries(self, x):
@@ -216,7 +218,7 @@ class GraphStructure(NodeStructure):
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         X = check_graphs(
             X,
-            getattr(self, "n_features_in_", None),
+            self._check_rows,
             getattr(self, "n_edge_features_", None),
             attractive=self.attractive,
         )
@@ -290,8 +292,9 @@ class GraphStructure(NodeStructure):
         -------
         dict of ndarray
             The parts that the model has: "emission" of shape (n_features, n_classes) or
-            (1,), "bias" of shape (n_classes,), and "transition" of shape
-            (n_edge_features, n_classes, n_classes), indexed by the labels of both ends.
+            (1,), "scale" of shape (1,) if emission is "both", "bias" of shape
+            (n_classes,), and "transition" of shape (n_edge_features, n_classes,
+            n_classes), indexed by the labels of both ends.
         """
         parts = super().weight_parts(w)
         if self.transition:
@@ -315,10 +318,10 @@ class GraphStructure(NodeStructure):
     def _graph_oracle(self, X, y, relaxed):
         if not self.transition:
             X = [(x[0], x[1][:0], x[2][:0]) for x in X]
-        features, edges, edge_features = zip(*X, strict=True)
-        offsets = validation.starts_of(features)
+        _, edges, edge_features = zip(*X, strict=True)
+        offsets = self._starts(X)
         return GraphOracle(
-            self._node_features(features),
+            self._node_features(X),
             offsets,
             as_features(edge_features),
             validation.starts_of(edge_features),
@@ -456,7 +459,7 @@ class GraphStructure(NodeStructure):
 
     def _topological_potentials(self, x, w):
         edges = x[1] if self.transition else x[1][:0]
-        forest = rooted_forest((x[0], edges))
+        forest = rooted_forest((self._features(x), edges))
         if forest is None:
             raise ValueError(
                 "The graph has a cycle. The k best labelings and max-marginals are "

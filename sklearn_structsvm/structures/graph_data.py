@@ -9,20 +9,18 @@ from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures.base import as_list
 
 
-def check_graphs(X, n_features=None, n_edge_features=None, *, attractive=False):
+def check_graphs(X, check_rows, n_edge_features=None, *, attractive=False):
     """X as a list of tuples (features, edges, edge features).
 
     Raises
     ------
     ValueError
-        Naming the item: see `validation.check_items` for the features. Edges must be
+        Naming the item: see `NodeStructure._check_rows` for the features. Edges must be
         pairs of different nodes. Either all graphs have edge features or none, one row
         for each edge, and nonnegative if `attractive`.
     """
     X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
-    features = validation.check_items(
-        [x[0] for x in X], n_features, part="[0]", kind="graph"
-    )
+    features = check_rows([x[0] for x in X], "[0]", "graph")
     edges = [
         _check_edges(x[1], item.shape[0], i)
         for i, (x, item) in enumerate(zip(X, features, strict=True))

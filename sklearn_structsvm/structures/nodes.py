@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sklearn_structsvm._utils._matrix._dense_features import FeaturesBesideScores
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm._utils.columns import n_entries, sum_of_squares
+from sklearn_structsvm._utils.columns import largest_entry, n_entries, sum_of_squares
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
@@ -22,6 +23,7 @@ from sklearn_structsvm._utils.labels import (
     unseen,
 )
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
+from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
 from sklearn_structsvm.structures.base import Structure
 
@@ -31,13 +33,13 @@ class NodeStructure(Structure):
 
     A subclass has parameters named as the parts of its weights: "emission",
     "transition", and those of `_biases`; and "normalize_loss" and "label_costs". It
-    says what an example is by `_features` and what its weights are good for.
+    says what an example is by `_rows` and what its weights are good for.
     """
 
     has_classes = True
     _parameter_constraints: dict[str, Any] = {
         **dict.fromkeys(("transition", "bias", "normalize_loss"), ["boolean"]),
-        "emission": ["boolean", StrOptions({"given"})],
+        "emission": ["boolean", StrOptions({"given", "both"})],
     }
 
     # Parts of the weights that have one number per class, in their order.
@@ -45,12 +47,35 @@ class NodeStructure(Structure):
     # Words for an example and for one node of it.
     _item, _place = "example", "node"
 
-    def _features(self, x):
-        """The matrix of features of an example's nodes."""
+    def _rows(self, x):
+        """What an example has for each of its nodes: features, or a pair with scores."""
         return x
 
+    def _features(self, x):
+        """The matrix of features of an example's nodes."""
+        return self._rows(x)[0] if self._has_both else self._rows(x)
+
+    def _scores(self, x):
+        """The scores of another model, which may be all that an example has."""
+        return self._rows(x)[1] if self._has_both else self._rows(x)
+
+    def _check_rows(self, rows, part="", kind="sequence"):
+        """What `_rows` returns of each example, checked; `part` and `kind` name it."""
+        n_features = getattr(self, "n_features_in_", None)
+        if not self._has_both:
+            return validation.check_items(rows, n_features, part=part, kind=kind)
+        n_scores = len(self.classes_) if hasattr(self, "classes_") else None
+        return validation.check_pairs(rows, n_features, n_scores, part=part, kind=kind)
+
     def _n_entries(self, x):
-        return n_entries(self._features(x))
+        of_scores = n_entries(self._scores(x)) if self._has_both else 0
+        return n_entries(self._features(x)) + of_scores
+
+    def _largest_feature(self, X):
+        largest = super()._largest_feature(X)
+        if not self._has_both:
+            return largest
+        return max([largest, *map(largest_entry, map(self._scores, X))])
 
     def _is_empty(self, x):
         return self._features(x).shape[0] == 0
@@ -90,7 +115,7 @@ class NodeStructure(Structure):
         self.label_costs_ = label_cost_matrix(
             self.label_costs, len(self.classes_), weight
         )
-        if self._is_given:
+        if self._is_given or self._has_both:
             self._check_scores(X)
         self.n_weights_ = self._count_weights()
         if self.n_weights_ == 0:
@@ -106,16 +131,21 @@ class NodeStructure(Structure):
         """Whether features are the scores of the labels, by another model."""
         return self.emission == "given"
 
+    @property
+    def _has_both(self):
+        """Whether such scores stand beside features that have weights."""
+        return self.emission == "both"
+
     def _check_scores(self, X):
-        k = len(self.classes_)
-        if sparse.issparse(self._features(X[0])):
+        scores, k = self._scores(X[0]), len(self.classes_)
+        if sparse.issparse(scores):
             raise ValueError(
                 "emission='given' needs dense scores: use x.toarray() for each item x."
             )
-        if self.n_features_in_ != k:
+        if scores.shape[1] != k:
             raise ValueError(
-                f"emission='given' needs a score for each of the {k} classes, sorted: "
-                f"{listed(self.classes_)}. X has {self.n_features_in_} columns. If y "
+                f"emission={self.emission!r} needs a score for each of the {k} classes, "
+                f"sorted: {listed(self.classes_)}. X has {scores.shape[1]} columns. If y "
                 "lacks some classes, pass classes= to the estimator."
             )
 
@@ -132,7 +162,8 @@ class NodeStructure(Structure):
         parts = [("emission", (1,) if self._is_given else (self.n_features_in_, k))]
         parts += [(name, (k,)) for name in self._biases]
         parts += [("transition", self._transition_shape())]
-        return [(name, shape) for name, shape in parts if getattr(self, name)]
+        parts = [(name, shape) for name, shape in parts if getattr(self, name)]
+        return parts[:1] + [("scale", (1,))] + parts[1:] if self._has_both else parts
 
     def _transition_shape(self):
         return len(self.classes_), len(self.classes_)
@@ -149,9 +180,10 @@ class NodeStructure(Structure):
         -------
         dict of ndarray
             The parts that the model has: "emission" of shape (n_features, n_classes), or
-            of shape (1,) if it is "given", biases of shape (n_classes,), and "transition"
-            of shape (n_classes, n_classes), indexed by the label of the previous position
-            or parent, and then by the label itself.
+            of shape (1,) if it is "given", "scale" of shape (1,) if it is "both", biases
+            of shape (n_classes,), and "transition" of shape (n_classes, n_classes),
+            indexed by the label of the previous position or parent, and then by the label
+            itself.
         """
         w = as_floats("w", w, self.n_weights_, finite=False)
         parts, at = {}, 0
@@ -161,25 +193,37 @@ class NodeStructure(Structure):
             at += size
         return parts
 
-    def _node_features(self, items, order=None):
+    def _node_features(self, X, order=None):
         """Features of the nodes of all examples, as kernels read them."""
+        items, k = list(map(self._features, X)), len(self.classes_)
         if not self.emission:
             return as_features(np.empty((sum(item.shape[0] for item in items), 0)))
-        return as_features(items, len(self.classes_), order, self._is_given)
+        features = as_features(items, k, order, self._is_given)
+        if not self._has_both:
+            return features
+        scores = as_features(list(map(self._scores, X)), k, order, given=True)
+        return FeaturesBesideScores(features, scores)
+
+    def _starts(self, X):
+        """Where the nodes of each example start, and where those of the last one end."""
+        return validation.starts_of(map(self._features, X))
 
     def _matrices(self, X):
         return map(self._features, X)
 
     def _mean_squares(self, X, weights):
         k = len(self.classes_)
-        squares, n_nodes = np.zeros(self.n_features_in_), 0.0
+        squares, of_scores, n_nodes = np.zeros(self.n_features_in_), 0.0, 0.0
         for x, weight in zip(X, weights, strict=True):
             features = self._features(x)
             squares += weight * sum_of_squares(features)
             n_nodes += weight * features.shape[0]
+            if self._has_both:
+                of_scores += weight * sum_of_squares(self._scores(x)).sum()
         each = np.repeat(squares / k, k)
         sizes = {
             "emission": squares.sum(keepdims=True) / k if self._is_given else each,
+            "scale": np.array([of_scores / k]),
             "bias": np.full(k, n_nodes / k),
             "transition": np.full(k * k, n_nodes / k**2),
         }
@@ -196,6 +240,8 @@ class NodeStructure(Structure):
         features = self._features(x)
         emission = (features * nodes).sum() if self._is_given else features.T @ nodes
         parts = {"emission": emission, "transition": transition}
+        if self._has_both:
+            parts["scale"] = (self._scores(x) * nodes).sum()
         for name, at in self._bias_nodes(x).items():
             parts[name] = nodes[at].sum(axis=0)
         return np.concatenate([np.ravel(parts[name]) for name, _ in self._parts()])
@@ -208,6 +254,8 @@ class NodeStructure(Structure):
             theta += features * parts["emission"]
         elif self.emission:
             theta += features @ parts["emission"]
+        if self._has_both:
+            theta += self._scores(x) * parts["scale"]
         for name, at in self._bias_nodes(x).items():
             if name in parts:
                 theta[at] += parts[name]

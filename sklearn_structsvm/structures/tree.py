@@ -40,9 +40,10 @@ class TreeStructure(ForestStructure):
 
     Parameters
     ----------
-    emission : bool or "given", default=True
+    emission : bool, "given" or "both", default=True
         Whether features have weights. "given": features are scores of the classes
-        already, and have one weight together, see :class:`ChainStructure`.
+        already, and have one weight together. "both": an example is ((features, scores),
+        parents). See :class:`ChainStructure`.
     transition, bias, root_bias : bool, default=True
         Which other parts the model has.
     normalize_loss : bool, default=True
@@ -107,7 +108,7 @@ class TreeStructure(ForestStructure):
 
     def __init__(
         self,
-        emission: bool | Literal["given"] = True,
+        emission: bool | Literal["given", "both"] = True,
         transition: bool = True,
         bias: bool = True,
         root_bias: bool = True,
@@ -123,21 +124,18 @@ class TreeStructure(ForestStructure):
         self.label_costs = label_costs
         self.transitions = transitions
 
-    def _features(self, x):
+    def _rows(self, x):
         return x[0]
 
     def _checked(self, X, y=None):
         X = _check_pairs(X)
-        n_features, part = getattr(self, "n_features_in_", None), "[0]"
-        features = validation.check_items(
-            [x[0] for x in X], n_features, part=part, kind="tree"
-        )
+        rows = self._check_rows([x[0] for x in X], "[0]", "tree")
         X = [
             (item, _check_parents(x[1], item.shape[0], i))
-            for i, (item, x) in enumerate(zip(features, X, strict=True))
+            for i, (item, x) in enumerate(zip(rows, X, strict=True))
         ]
         if y is not None:
-            y = validation.check_labels(y, features, part=part, place="node")
+            y = validation.check_labels(y, rows, part="[0]", place="node")
         return X, y
 
     def _allowed(self):
@@ -165,13 +163,12 @@ class TreeStructure(ForestStructure):
             )
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        features = [features for features, _ in X]
-        offsets = validation.starts_of(features)
+        offsets = self._starts(X)
         order, parents = _deepest_first(X, offsets)
         own = order - np.repeat(offsets[:-1], np.diff(offsets))
         labels = self._truth(X, y)
         return TreeOracle(
-            self._node_features(features, own),
+            self._node_features(X, own),
             offsets,
             parents,
             None if labels is None else labels[order],

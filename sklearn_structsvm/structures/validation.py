@@ -1,6 +1,7 @@
 """Ragged sequences of feature rows: checked item by item, stacked once."""
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -10,14 +11,58 @@ from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm.structures.base import as_list
 
 
-def check_items(X, n_features=None, *, part="", kind="sequence"):
+class FeaturesWithScores(NamedTuple):
+    """An item, or the rows of a tree or a graph, with scores of another model."""
+
+    features: Any
+    scores: Any
+
+    @property
+    def shape(self):
+        return self.features.shape
+
+
+def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
+    """X as a list of `FeaturesWithScores`, each checked as of `check_items`.
+
+    Raises
+    ------
+    ValueError
+        Naming the item: no pair, sparse scores, or not as many rows of both.
+    """
+    X = as_list(X, "X")
+    for i, x in enumerate(X):
+        if not isinstance(x, (tuple, list)) or len(x) != 2:
+            size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
+            raise ValueError(
+                f"emission='both' needs pairs (features, scores): X[{i}]{part} is "
+                f"{type(x).__name__}{size}."
+            )
+        if sparse.issparse(x[1]):
+            raise ValueError(
+                f"X[{i}]{part}[1] must be dense scores; got a sparse matrix: use "
+                ".toarray()."
+            )
+    features, scores = zip(*X, strict=True)
+    features = check_items(features, n_features, part=f"{part}[0]", kind=kind)
+    scores = check_items(scores, n_scores, part=f"{part}[1]", kind=kind, columns="scores")
+    for i, (own, given) in enumerate(zip(features, scores, strict=True)):
+        if own.shape[0] != given.shape[0]:
+            raise ValueError(
+                f"X[{i}]{part} has {own.shape[0]} rows of features and {given.shape[0]} "
+                "of scores."
+            )
+    return list(map(FeaturesWithScores, features, scores))
+
+
+def check_items(X, n_features=None, *, part="", kind="sequence", columns="features"):
     """X as a list of 2-D float arrays or CSR matrices with equal numbers of columns.
 
     An item without rows may be any empty list or array; it gets the type and the columns
     of the others.
 
-    In errors, `part` follows the name of an item, if items are parts of the examples, and
-    `kind` says what an example is.
+    In errors, `part` follows the name of an item, if items are parts of the examples,
+    `kind` says what an example is, and `columns` what is in its columns.
 
     Raises
     ------
@@ -52,20 +97,21 @@ def check_items(X, n_features=None, *, part="", kind="sequence"):
             check_sparse(item, name)
             item = item if item.format == "csr" else sparse.csr_array(item)
         else:
-            item = _as_array(item, name)
+            item = _as_array(item, name, columns)
         if item.ndim != 2:
             raise ValueError(
-                f"{name} must be 2-D, of shape (T_i, n_features); got shape {item.shape}."
+                f"{name} must be 2-D, of shape (T_i, n_{columns}); got shape "
+                f"{item.shape}."
             )
         expected = item.shape[1] if n_features is None else n_features
         if item.shape[1] != expected:
             raise ValueError(
-                f"{name} has {item.shape[1]} features, but there were {expected} "
+                f"{name} has {item.shape[1]} {columns}, but there were {expected} "
                 f"{origin}."
             )
         n_features = expected
         if item.shape[1] == 0:
-            raise ValueError(f"{name} has 0 features; at least 1 is needed.")
+            raise ValueError(f"{name} has 0 {columns}; at least 1 is needed.")
         values = item.data if all_sparse else item
         if values.dtype.kind not in "fiub":
             raise ValueError(f"{name} must be numeric; got dtype {values.dtype}.")
@@ -132,12 +178,13 @@ def _refuse_graphs(X):
     raise ValueError(
         f"X[0] is a {type(first).__name__} of arrays, as that of a graph or a tree. Use "
         "structure=GraphStructure() for (features, edges) or (features, edges, "
-        "edge_features), and structure=TreeStructure() for (features, parents), with an "
-        "estimator that takes structures, such as BCFWClassifier."
+        "edge_features), structure=TreeStructure() for (features, parents), and "
+        "emission='both' for (features, scores of another model), with an estimator that "
+        "takes structures, such as BCFWClassifier."
     )
 
 
-def _as_array(item, name):
+def _as_array(item, name, columns):
     try:
         # Tensors have both ways, or say in the first one what keeps them from it.
         by_dlpack = hasattr(item, "__dlpack__") and not hasattr(item, "__array__")
@@ -145,7 +192,7 @@ def _as_array(item, name):
         return item.astype(np.float64) if item.dtype == object else item
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise ValueError(
-            f"{name} must be an array of numbers of shape (T_i, n_features): {error}"
+            f"{name} must be an array of numbers of shape (T_i, n_{columns}): {error}"
         ) from error
 
 

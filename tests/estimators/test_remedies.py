@@ -30,7 +30,7 @@ from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import convergence_message, scaling_words
 from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS, SolverResult
-from sklearn_structsvm.structures import GraphStructure
+from sklearn_structsvm.structures import ChainStructure, GraphStructure
 
 
 def warning_of(fit):
@@ -114,6 +114,10 @@ def test_sequences_are_scaled_by_what_there_is_for_them():
     assert f"Scale the features with {scaler}: columns 0, 1 and 2 are far" in words
     scaled = make_pipeline(SequenceTransformer(StandardScaler()), model)
     assert not warning_of(lambda: scaled.fit(X, y))
+    pairs = [(x, np.zeros((len(x), 3))) for x in X]
+    model = BCFWClassifier(ChainStructure(emission="both"), random_state=0)
+    words = words_of(model, ended(STALLED), pairs, y)
+    assert "Scale the features with StandardScaler: columns 0, 1 and 2 are far" in words
 
 
 def test_sparse_columns_are_not_centered():

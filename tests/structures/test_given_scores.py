@@ -1,4 +1,4 @@
-"""Scores of another model as emissions: what is learned is their scale and the rest."""
+"""Scores of another model as emissions, alone or beside features: one weight, a scale."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,13 @@ from _problems import solve_listed
 from _references import Listed
 from _seeds import new_rng
 from scipy import sparse
+from sklearn.base import clone
 
 from sklearn_structsvm import (
     BCFWClassifier,
     BMRMClassifier,
     CRFClassifier,
+    PragamClassifier,
     SlackRescaledSSVM,
 )
 from sklearn_structsvm.structures import (
@@ -20,12 +22,18 @@ from sklearn_structsvm.structures import (
     check_structure,
 )
 
-N, K = 10, 3
+N, K, D = 10, 3, 4
 STRUCTURES = {
     "chain": ChainStructure(emission="given"),
     "tree": TreeStructure(emission="given"),
     "graph": GraphStructure(emission="given", transition="directed"),
     "alone": ChainStructure("given", False, False, False, False),
+    "chain both": ChainStructure(emission="both"),
+    "chain both sparse": ChainStructure(emission="both", first_bias=False),
+    "tree both": TreeStructure(emission="both"),
+    "tree both sparse": TreeStructure(emission="both"),
+    "graph both": GraphStructure(emission="both", transition="directed"),
+    "alone both": ChainStructure("both", False, False, False, False),
 }
 
 
@@ -35,11 +43,21 @@ def make_data(kind, n=N, longest=4, dtype=np.float64):
     scores = [rng.standard_normal((T, K)) for T in rng.integers(1, longest + 1, n)]
     y = [np.argmax(x + rng.standard_normal(x.shape), axis=1) for x in scores]
     scores = [x.astype(dtype) for x in scores]
+    if "both" in kind:
+        features = [rng.standard_normal((len(x), D)).astype(dtype) for x in scores]
+        for x, labels in zip(features, y, strict=True):
+            x[:, 0] += labels
+        if "sparse" in kind:
+            features = [sparse.csr_array(np.where(x > 0.3, x, 0.0)) for x in features]
+        lengths, scores = list(map(len, scores)), list(zip(features, scores, strict=True))
+    else:
+        lengths = list(map(len, scores))
+    kind = kind.split()[0]
     if kind == "tree":
-        parents = [[-1, *(rng.integers(v) for v in range(1, len(x)))] for x in scores]
+        parents = [[-1, *(rng.integers(v) for v in range(1, T))] for T in lengths]
         return [(x, np.array(p)) for x, p in zip(scores, parents, strict=True)], y
     if kind == "graph":
-        edges = [[(v, v + 1) for v in range(len(x) - 1)] for x in scores]
+        edges = [[(v, v + 1) for v in range(T - 1)] for T in lengths]
         return [
             (x, np.array(e, dtype=int).reshape(-1, 2))
             for x, e in zip(scores, edges, strict=True)
@@ -106,7 +124,7 @@ def test_the_objective_is_that_of_enumeration(kind, model):
 
 
 @pytest.mark.parametrize("solver", ["dual", "lbfgs"])
-@pytest.mark.parametrize("kind", ["chain", "tree", "alone"])
+@pytest.mark.parametrize("kind", [kind for kind in STRUCTURES if "graph" not in kind])
 def test_probabilities_are_those_of_enumeration(kind, solver):
     X, y = make_data(kind)
     model = CRFClassifier(
@@ -156,3 +174,174 @@ def test_sparse_scores_are_refused():
     X, y = make_data("chain")
     with pytest.raises(ValueError, match=r"use x\.toarray\(\) for each item"):
         BCFWClassifier(STRUCTURES["chain"]).fit([sparse.csr_array(x) for x in X], y)
+
+
+def test_the_weight_after_the_emissions_is_the_scale_beside_them():
+    structure = ChainStructure(emission="both")
+    X, y = structure.check_data(*make_data("chain both"))
+    structure.fit(X, y)
+    w = new_rng(1).standard_normal(structure.n_weights_)
+    parts = structure.weight_parts(w)
+    assert parts["emission"].shape == (D, K)
+    assert parts["scale"].tolist() == [w[D * K]]
+    features, scores = X[0]
+    expected = features @ parts["emission"] + parts["scale"] * scores + parts["bias"]
+    expected[0] += parts["first_bias"]
+    expected[-1] += parts["last_bias"]
+    np.testing.assert_allclose(structure.potentials(X[0], w)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["chain both", "tree both", "graph both"])
+def test_pairs_are_taken_as_they_are_passed(kind):
+    X, y = make_data(kind)
+    model = BCFWClassifier(STRUCTURES[kind], random_state=0).fit(X, y)
+    structure, w = model.structure_, model.coef_
+    checked, _ = structure.check_data(X)
+    for x, own in zip(X, checked, strict=True):
+        assert len(list(structure.labelings(x))) == K ** own[0].shape[0]
+        for found, expected in zip(
+            structure.k_best(x, w, 2), structure.k_best(own, w, 2), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(
+            structure.max_marginals(x, w), structure.max_marginals(own, w)
+        )
+        np.testing.assert_array_equal(structure.decode(x, w), model.predict([x])[0])
+
+
+def test_items_of_more_than_a_tile_are_scored_to_their_end():
+    rng = new_rng(3)
+    X = [(rng.standard_normal((12000, D)), rng.standard_normal((12000, K)))]
+    structure = ChainStructure("both", False, False, False, False)
+    structure.fit(*structure.check_data(X, [X[0][1].argmax(axis=1)]))
+    w = rng.standard_normal(structure.n_weights_)
+    theta, _ = structure.potentials(X[0], w)
+    np.testing.assert_array_equal(structure.decode(X[0], w), theta.argmax(axis=1))
+
+
+def fitted_objective(model, structure, X, y):
+    model = clone(model).set_params(structure=structure).fit(X, y)
+    return model.objective_
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BCFWClassifier(step="pairwise", tol=1e-6, max_iter=10**4, random_state=0),
+        CRFClassifier(solver="lbfgs", tol=1e-9, max_iter=10**4),
+        PragamClassifier(tol=1e-3, max_iter=10**5),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_scores_or_features_that_are_zero_change_nothing(model):
+    X, y = make_data("chain both")
+    features, scores = map(list, zip(*X, strict=True))
+    without = {
+        True: ([(x, np.zeros_like(z)) for x, z in X], features),
+        "given": ([(np.zeros_like(x), z) for x, z in X], scores),
+    }
+    for emission, (pairs, items) in without.items():
+        found = fitted_objective(model, ChainStructure(emission="both"), pairs, y)
+        expected = fitted_objective(model, ChainStructure(emission=emission), items, y)
+        assert found == pytest.approx(expected, abs=2 * model.tol)
+
+
+@pytest.mark.parametrize("kind", ["chain both", "chain both sparse"])
+def test_weights_are_those_of_the_same_numbers_in_float64(kind):
+    X, y = make_data(kind, dtype=np.float32)
+    wide = [tuple(part.astype(np.float64) for part in x) for x in X]
+    fits = [
+        BCFWClassifier(STRUCTURES[kind], random_state=0).fit(items, y).coef_
+        for items in (X, wide)
+    ]
+    np.testing.assert_array_equal(*fits)
+
+
+@pytest.mark.parametrize("kind", ["chain both", "chain both sparse"])
+def test_bounds_make_the_scores_an_offset(kind):
+    X, y = make_data(kind)
+    model = BCFWClassifier(STRUCTURES[kind], tol=1e-5, max_iter=10**4, random_state=0)
+    lower, upper = np.full((2, model.fit(X, y).coef_.size), [[-np.inf], [np.inf]])
+    at = D * K
+    lower[at] = upper[at] = 1.0
+    model.set_params(coef_bounds=(lower, upper)).fit(X, y)
+    assert model.coef_[at] == 1.0
+    listed, lam = listed_of(model.structure_, X, y), 1.0 / (model.C * N)
+    # What a fixed weight adds to a score is part of the loss to the others.
+    offsets = [
+        phi[:, at] - phi[j, at] for phi, j in zip(listed.phi, listed.truth, strict=True)
+    ]
+    rest = Listed(
+        listed.labelings,
+        listed.truth,
+        [np.delete(phi, at, axis=1) for phi in listed.phi],
+        [loss + own for loss, own in zip(listed.loss, offsets, strict=True)],
+    )
+    best = solve_listed(rest, lam, tol=1e-8)[1] + lam / 2.0
+    assert best - 1e-7 <= model.objective_ <= best + model.dual_gap_ + 1e-7
+
+
+def test_a_warm_start_tells_pairs_from_one_another():
+    X, y = make_data("chain both")
+    model = BCFWClassifier(
+        STRUCTURES["chain both"], warm_start=True, random_state=0, tol=1e-4
+    ).fit(X, y)
+    objective = model.objective_
+    assert model.fit(X[::-1], y[::-1]).n_iter_ <= 1
+    assert model.objective_ == pytest.approx(objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: [x for x, _ in X], r"X\[0\] is ndarray"),
+        (lambda X: [*X[:4], X[4][0], *X[5:]], r"X\[4\] is ndarray"),
+        (lambda X: [*X[:4], (*X[4], X[4]), *X[5:]], r"X\[4\] is tuple of 3 items"),
+        (
+            lambda X: [(x, sparse.csr_array(z)) for x, z in X],
+            r"X\[0\]\[1\] must be dense scores",
+        ),
+        (
+            lambda X: [*X[:4], (X[4][0], X[4][1][:, :2]), *X[5:]],
+            r"X\[4\]\[1\] has 2 scores, but there were 3 in X\[0\]\[1\]",
+        ),
+        (
+            lambda X: [*X[:4], (X[4][0][:, :2], X[4][1]), *X[5:]],
+            r"X\[4\]\[0\] has 2 features, but there were 4 in X\[0\]\[0\]",
+        ),
+        (
+            lambda X: [*X[:4], (X[4][0], np.repeat(X[4][1], 2, axis=0)), *X[5:]],
+            r"X\[4\] has (\d+) rows of features and \d+ of scores",
+        ),
+        (
+            lambda X: [*X[:4], (X[4][0], X[4][1] * np.nan), *X[5:]],
+            r"X\[4\]\[1\] contains NaN or infinity",
+        ),
+        (
+            lambda X: [(x, z[:, :2]) for x, z in X],
+            "needs a score for each of the 3 classes, sorted: 0, 1, 2. X has 2 columns",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_pair_is_named(change, message):
+    X, y = make_data("chain both")
+    with pytest.raises(ValueError, match=message):
+        BCFWClassifier(STRUCTURES["chain both"]).fit(change(X), y)
+
+
+def test_a_pair_in_a_tree_is_named_by_its_place():
+    X, y = make_data("tree both")
+    X[3] = (X[3][0][0], X[3][1])
+    with pytest.raises(ValueError, match=r"X\[3\]\[0\] is ndarray"):
+        BCFWClassifier(STRUCTURES["tree both"]).fit(X, y)
+
+
+def test_predictions_need_the_scores_of_fit():
+    X, y = make_data("chain both")
+    model = BCFWClassifier(STRUCTURES["chain both"], random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"X\[0\]\[1\] has 2 scores, but there were 3"):
+        model.predict([(X[0][0], X[0][1][:, :2])])
+    with pytest.raises(ValueError, match="emission='both' for"):
+        BCFWClassifier(ChainStructure()).fit(X, y)
+    empty = model.predict([([], []), X[0]])
+    assert [len(labels) for labels in empty] == [0, len(y[0])]

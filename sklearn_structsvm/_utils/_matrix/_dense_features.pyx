@@ -1,4 +1,7 @@
-"""Dense rows of features, which BLAS multiplies, and scores that are given."""
+"""Dense rows of features, which BLAS multiplies, and scores that are given.
+
+`FeaturesBesideScores` has both, its features dense or CSR.
+"""
 import numpy as np
 
 from libc.stdint cimport uintptr_t
@@ -241,6 +244,26 @@ cdef class GivenScores(DenseFeatures):
                 out[j] = weights[0] * x[j]
         free_room(&room)
 
+    cdef void add_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, double scale, Py_ssize_t k,
+            double* out) noexcept nogil:
+        """out += scale * X[start:stop]."""
+        cdef Py_ssize_t j, end, count
+        cdef room_t room
+        cdef const double* x
+        while start < stop:
+            end = min(start + self.tile, stop)
+            count = (end - start) * k
+            x = self.read(start, end, &room)
+            if x == NULL:
+                fill_with_nan(out, count)
+            else:
+                for j in range(count):
+                    out[j] += scale * x[j]
+            free_room(&room)
+            out += count
+            start = end
+
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
             Py_ssize_t k, double* out) noexcept nogil:
@@ -285,3 +308,76 @@ cdef class GivenScores(DenseFeatures):
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
             unsigned char* pages) noexcept nogil:
         mark_range(0, 1, pages)
+
+
+cdef class FeaturesBesideScores(Features):
+    """Rows of features and of k scores of another model: X W + s Z.
+
+    The weights are W and then s, an outer product that of the scores and then that of the
+    features. Row by row, <Z, delta> is no inner product of rows: no Gram matrix pays.
+    """
+
+    cdef Features features
+    cdef GivenScores given
+
+    def __init__(self, Features features, GivenScores given):
+        self.features, self.given = features, given
+        self.n_rows, self.n_features = features.n_rows, features.n_features
+
+    cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
+        return self.features.n_weights(k) + 1
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        return 1 + self.features.outer_size(offsets, k)
+
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        self.features.scores(start, stop, weights, k, out)
+        self.given.add_scores(
+            start, stop, weights[self.features.n_weights(k)], k, out)
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        return (self.given.outer(start, stop, delta, k, out)
+                + self.features.outer(start, stop, delta, k, out + 1))
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        self.features.add_rows(start, stop, coef, delta, k, target)
+        self.given.add_rows(
+            start, stop, coef, delta, k, target + self.features.n_weights(k))
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        self.features.add_outer(coef, outer + 1, k, target)
+        self.given.add_outer(coef, outer, k, target + self.features.n_weights(k))
+
+    cdef void outer_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+            double* out) noexcept nogil:
+        self.features.outer_scores(start, stop, outer + 1, k, out)
+        self.given.add_scores(start, stop, outer[0], k, out)
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        self.features.add_row(row, coef, delta, k, target)
+        self.given.add_row(row, coef, delta, k, target + self.features.n_weights(k))
+
+    cdef void project_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        cdef Py_ssize_t at = self.features.n_weights(k)
+        self.features.project_rows(start, stop, k, v, lower, upper, w)
+        clip(1, v + at, lower + at, upper + at, w + at)
+
+    cdef void mark_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+            unsigned char* pages) noexcept nogil:
+        cdef Py_ssize_t at = self.features.n_weights(k)
+        self.features.mark_rows(start, stop, delta, k, pages)
+        mark_range(at, at + 1, pages)
