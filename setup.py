@@ -63,10 +63,11 @@ OPTIMIZE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
 # Python compiles without assertions unless it is told otherwise.
 if DEBUG:
     OPTIMIZE += ["-UNDEBUG"]
-# A multiply-add rounds once where a product and a sum round twice. Compilers choose one or
-# the other loop by loop, even by where arrays lie (`y += a * x` has a second loop for arrays
-# that may overlap): equal inputs would not give equal bits. So nothing is contracted, but in
-# kernels that arithmetic limits, where either no loop has such a twin or all contract.
+# A multiply-add rounds once where a product and a sum round twice. Compilers choose one
+# or the other loop by loop, even by where arrays lie (`y += a * x` has a second loop for
+# arrays that may overlap): equal inputs would not give equal bits. So nothing is
+# contracted, but in kernels that arithmetic limits, where either no loop has such a twin
+# or all contract.
 CONTRACTED = [
     "sklearn_structsvm._utils._matrix._products",
     "sklearn_structsvm.confusion.lmo._plugin",

@@ -12,7 +12,7 @@ import pytest
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
-# Workers are forked from a process that has imported what they need, where that is possible.
+# Workers are forked from a process that has imported what they need, if the system can.
 FORK = "forkserver"
 IMPORTS = ["dask.array", "dask.bag", "distributed", "sklearn_structsvm"]
 

@@ -1,7 +1,7 @@
 """Kernels round a product before they add it, whichever of their loops is at work.
 
-A compiler that contracts the two in some loops alone lets bits depend on the processor, on
-the number of columns and even on where arrays lie in memory.
+A compiler that contracts the two in some loops alone lets bits depend on the processor,
+on the number of columns and even on where arrays lie in memory.
 """
 
 import numpy as np
