@@ -92,8 +92,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
     ``make_union(SequenceTransformer(a), SequenceTransformer(b))`` joins the columns of
     each sequence: arrays if both are arrays, and CSR matrices otherwise. The union itself
-    supports neither `set_output` nor `transformer_weights`. To use them, write
-    ``SequenceTransformer(make_union(a, b))``.
+    does not support `set_output`; ``SequenceTransformer(make_union(a, b))`` does.
 
     Examples
     --------
@@ -233,12 +232,15 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
 
 class SequenceList(list[Any]):
-    """A list of sequences. `np.hstack` joins the columns of several.
+    """A list of sequences, of which `FeatureUnion` can join the columns, with weights.
 
-    `FeatureUnion` calls it on the outputs of its transformers. NumPy would stack the
-    sequences of equal length, and join them along time. In all else this is a list, also
-    to NumPy.
+    It multiplies the outputs of its transformers by weights, and calls `np.hstack`. NumPy
+    would stack sequences of equal length, and join them along time. In all else this is a
+    list, also to NumPy.
     """
+
+    def __mul__(self, weight):
+        return SequenceList(item if is_empty(item) else item * weight for item in self)
 
     def __array_function__(self, func, types, args, kwargs):
         axis = args[1] if len(args) > 1 else kwargs.get("axis")

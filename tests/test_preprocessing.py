@@ -421,6 +421,29 @@ def test_a_union_of_them_is_that_of_the_transformers(name, are_equal, n_jobs):
             assert [len(item) for item in empty] == [0, 0]
 
 
+@pytest.mark.parametrize("name", UNIONS)
+def test_a_union_of_them_has_weights(name):
+    first, second, draw = UNIONS[name]
+    rng = new_rng(8)
+    lengths = [0, *draw_lengths(rng)]
+    rows = draw(rng, sum(lengths))
+    parts = {"first": first, "second": second}
+    weights = {"first": 2, "second": 0.5}
+    expected = FeatureUnion(
+        [(part, clone(own)) for part, own in parts.items()], transformer_weights=weights
+    ).fit_transform(rows)
+    model = FeatureUnion(
+        [(part, SequenceTransformer(clone(own))) for part, own in parts.items()],
+        transformer_weights=weights,
+    )
+    X = cut(rows, lengths)
+    for made in (model.fit_transform(X), model.transform(X)):
+        assert {item.dtype for item in made} == {expected.dtype}
+        made = np.concatenate(list(map(dense, made)))
+        np.testing.assert_allclose(made, dense(expected), atol=1e-12)
+    assert model.transform([[], []]) == [[], []]
+
+
 def test_the_union_of_them_in_a_pipeline_has_the_names_of_all():
     rng = new_rng(6)
     lengths = draw_lengths(rng)
@@ -464,6 +487,9 @@ def test_what_comes_out_is_a_list_to_numpy():
     assert np.concatenate(made).shape == np.vstack(made).shape == (4, 2)
     assert np.concatenate([made, made]).shape == (4, 2, 2)
     np.testing.assert_array_equal(np.sum(made, axis=0), made[0] + made[1])
+    # Which of these functions FeatureUnion calls depends on the version of scikit-learn.
+    for joined in (np.hstack((made, made)), np.concatenate((made, made), axis=1)):
+        assert [item.shape for item in joined] == [(2, 4), (2, 4)]
 
 
 def test_a_transformer_sees_the_labels_of_the_rows():
