@@ -228,7 +228,7 @@ class NodeStructure(Structure):
             "transition": np.full(k * k, n_nodes / k**2),
         }
         # Other biases are those of one node of an example.
-        one = np.full(k, 1.0 / k)
+        one = np.full(k, np.sum(weights) / k)
         return np.concatenate([sizes.get(name, one) for name, _ in self._parts()])
 
     def _bias_nodes(self, x):

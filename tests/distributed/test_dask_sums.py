@@ -50,6 +50,8 @@ def test_sums_over_parts_are_those_of_all_whatever_happens_to_them():
     p /= p.sum()
     shards = shards_of(structure, X, y, p)
     sums = DistributedSums(LocalWorkers(shards), len(X), structure.n_weights_)
+    squares = structure._mean_squares(X, p)
+    np.testing.assert_allclose(sums.mean_squares(), squares, rtol=1e-12)
     oracle = structure.make_oracle(X, y)
     for k in range(4):
         w = rng.standard_normal(structure.n_weights_)
