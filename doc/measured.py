@@ -70,8 +70,12 @@ TIMERS = {
 }
 
 
+def read_results(name):
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
 def read_claims():
-    return json.loads((RESULTS / "claims.json").read_text(encoding="utf-8"))
+    return read_results("claims.json")
 
 
 def measured(claims):
@@ -243,6 +247,14 @@ def panel(title, values, commits):
     )
 
 
+def list_table(rows):
+    """A table in reStructuredText, whose first row is its header."""
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in rows:
+        lines += [f"   {'*' if not i else ' '} - {cell}" for i, cell in enumerate(row)]
+    return "\n".join(lines) + "\n"
+
+
 def over_time():
     """Panels and table, as reStructuredText."""
     commits, values = read_timers()
@@ -250,29 +262,70 @@ def over_time():
     if not shown:
         return "There are no results in ``benchmarks/results/reference``.\n"
     panels = [f"   {panel(title, row, commits)}" for title, row in shown.items()]
-    lines = [
-        ".. raw:: html", "", '   <div class="over-time">', *panels, "   </div>", "",
-        ".. list-table::", "   :header-rows: 1", "",
-    ]  # fmt: skip
+    lines = [".. raw:: html", "", '   <div class="over-time">', *panels, "   </div>", ""]
     rows = [["", *(f"{commit} ({day:%d %b %H:%M})" for commit, day in commits)]]
     rows += [[title, *(unit(title, v) for v in row)] for title, row in shown.items()]
-    for row in rows:
-        lines += [f"   {'*' if not i else ' '} - {cell}" for i, cell in enumerate(row)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + list_table(rows)
 
 
 def claims_table(claims):
     """All cases, as reStructuredText."""
-    lines = [".. list-table::", "   :header-rows: 1", ""]
     rows = [["", "case", "CPU s here", "CPU s there", "ratio"]]
     for name in measured(claims):
         for case, (ours, theirs) in claims[name]["cases"].items():
             rows.append(
                 [name, case, f"{ours:.3g}", f"{theirs:.3g}", short(theirs / ours)]
             )
-    for row in rows:
-        lines += [f"   {'*' if not i else ' '} - {cell}" for i, cell in enumerate(row)]
-    return "\n".join(lines) + "\n"
+    return list_table(rows)
+
+
+def memory_maps():
+    """What fits add to mapped data."""
+    found = read_results("memory_maps.json")
+    return list_table([["", *found["columns"]], *found["rows"]])
+
+
+def rounds_of_parts():
+    """The laws of dual steps in parts."""
+    rows = [["data", "examples", "gap", "parts", "rounds", "off by"]]
+    for law in read_results("parts.json")["laws"]:
+        power = rf":math:`{law['a']:.2g} \, K^{{{law['b']:.2f}}}`"
+        row = [law["data"], f"{law['n']:,}", f"{law['tol']:g}", f"to {law['parts']}"]
+        rows.append([*row, power, f"{law['misfit']:.1f}"])
+    return list_table(rows)
+
+
+def cost_of_clusters():
+    """What fits would cost on K workers, and what that assumes."""
+    results = read_results("parts.json")
+    rows = [["data", "", "K", "rounds", "sent", "work, s", "sending, s", "hours"]]
+    each = {}
+    for cost in results["costs"]:
+        name, model = cost["data"], cost["model"]
+        each[model, "row" if "rows" in name else "sentence"] = 1e6 * cost["each"]
+        both = [
+            " to ".join(dict.fromkeys(format(value, form) for value in cost[key]))
+            for key, form in (("rounds", ","), ("hours", ".2g"))
+        ]
+        row = [
+            name,
+            model,
+            f"{cost['workers']:,}",
+            both[0],
+            f"{cost['bytes'] / 1e6:g} MB",
+        ]
+        rows.append([*row, f"{cost['work']:.2g}", f"{cost['sending']:.2g}", both[1]])
+    cluster = results["cluster"]
+    measured = ", ".join(
+        f"{s:.2g} µs a {what} ({model})" for (model, what), s in each.items()
+    )
+    said = (
+        '"Sent" is what a worker gets and returns in a round, and seconds are those of a '
+        f"round. Assumed are B = {cluster['bandwidth'] / 1e9:g} GB/s, ℓ = "
+        f"{1e3 * cluster['latency']:g} ms and t = {1e3 * cluster['task']:g} ms, workers "
+        f"of one thread, and s as measured: {measured}."
+    )
+    return f"{list_table(rows)}\n{said}\n"
 
 
 def write(app):
@@ -282,6 +335,9 @@ def write(app):
         ("claims.svg", claims_chart(claims)),
         ("claims.txt", claims_table(claims)),
         ("over_time.txt", over_time()),
+        ("memory_maps.txt", memory_maps()),
+        ("rounds_of_parts.txt", rounds_of_parts()),
+        ("cost_of_clusters.txt", cost_of_clusters()),
     ):
         (GENERATED / name).write_text(text, encoding="utf-8")
 
