@@ -219,7 +219,7 @@ def table_of_rounds(found):
         rounds = [shown(by_parts.get(K), tol) for K in PARTS]
         one = by_parts[PARTS[0]]
         own = "-"
-        if model == "BCFW":
+        if follows_law(model, by_parts):
             a, b, misfit = law(by_parts.values())
             own = f"{a:.3g} K^{b:.2f} ({misfit:.1f})"
         traffic = [one[way] / 8 / one["weights"] for way in ("down", "up")]
@@ -229,7 +229,7 @@ def table_of_rounds(found):
 def laws(found):
     """R(K) = a K^b for dual steps on each data, to each gap."""
     for (data, n, model, tol), by_parts in by_data(found).items():
-        if model == "BCFW":
+        if follows_law(model, by_parts):
             a, b, misfit = law(by_parts.values())
             facts = {"data": data, "n": n, "tol": tol, "parts": max(by_parts)}
             yield facts | {"a": a, "b": b, "misfit": misfit}
@@ -241,6 +241,11 @@ def shown(facts, tol):
         return ""
     reached = facts["gap"] <= tol
     return f"{facts['rounds']:,}" if reached else f"- ({facts['gap']:.2g})"
+
+
+def follows_law(model, by_parts):
+    """Whether it takes dual steps, and was counted often enough to see it."""
+    return model == "BCFW" and len(by_parts) > 2
 
 
 def law(fits):
