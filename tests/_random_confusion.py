@@ -178,10 +178,11 @@ class Programs:
     def mix(self, weights):
         return np.tensordot(weights, self.tensors, axes=1)
 
-    def solve(self, costs, pieces=None, relaxed=False):
+    def solve(self, costs, pieces=None, relaxed=False, enough=np.inf):
         """(min, weights) of costs · α + max(pieces α) under the constraints.
 
         With `relaxed` all may be exceeded by as much, which is minimized too, down to -1.
+        Weights are None if there are none, or if the minimum is known to be `enough`.
         """
         n, has_v = len(self.tensors), pieces is not None
         while True:
@@ -204,6 +205,8 @@ class Programs:
             if found.status == NO_POINT:
                 return np.inf, None
             assert found.status == 0, found.message
+            if found.fun >= enough:
+                return found.fun, None
             weights = np.maximum(found.x[:n], 0.0)
             C = self.mix(weights / weights.sum())
             convex = self.problem.convex_constraints
@@ -247,8 +250,10 @@ class Programs:
         above, below = self.along(A, 0.0), self.along(B, 0.0)
         least = self.problem.value(self.mix(self.solve(-below)[1]))
         while True:
-            low, weights = self.solve(above - least * below)
+            _, weights = self.solve(above - least * below, enough=-1e-12)
+            if weights is None:
+                return least
             value = self.problem.value(self.mix(weights))
-            if low >= -1e-12 or value >= least:
+            if value >= least:
                 return least
             least = value
