@@ -131,10 +131,12 @@ class ChainWeightsDisplay(Display):
         if feature_names is None:
             feature_names = getattr(model, "feature_names_in_", None)
         parts = structure.weight_parts(model.coef_)
+        # Scores that are given have but their scale.
+        emission = None if structure.emission == "given" else parts.get("emission")
         display = cls(
             labels=structure.classes_,
             transition=parts.get("transition"),
-            emission=parts.get("emission"),
+            emission=emission,
             feature_names=feature_names,
         )
         return display.plot(ax=ax, n_features=n_features, **imshow_kw)

@@ -90,6 +90,15 @@ def test_a_model_without_one_part_has_one_heat_map(part):
     assert display.ax_.get_title() == title
 
 
+def test_scores_that_are_given_have_no_heat_map_of_their_scale():
+    X, y = make_chains(20, n_features=3, n_classes=3, random_state=new_seed(0))
+    display = draw(CRFClassifier(ChainStructure(emission="given")).fit(X, y))
+    assert display.ax_.get_title() == "Transitions" and len(display.images_) == 1
+    pairs = [(x, x) for x in X]
+    display = draw(CRFClassifier(ChainStructure(emission="both")).fit(pairs, y))
+    assert display.images_[1].get_array().shape == (3, 3)
+
+
 def test_axes_are_used_where_given():
     model = fitted()
     figure, axes = plt.subplots(1, 2)
