@@ -74,9 +74,8 @@ class GraphStructure(NodeStructure):
     Parameters
     ----------
     emission : bool, "given" or "both", default=True
-        Whether features of nodes have weights; "given" and "both" as in
-        :class:`ChainStructure`. With "both" the first part of an example is a pair
-        (features, scores).
+        Whether features of nodes have weights; "given" and "both", with (features,
+        scores) in the place of the features, as in :class:`ChainStructure`.
     bias : bool, default=True
         Whether the model has a bias.
     transition : {"potts", "symmetric", "directed"} or False, default="potts"
@@ -291,10 +290,8 @@ class GraphStructure(NodeStructure):
         Returns
         -------
         dict of ndarray
-            The parts that the model has: "emission" of shape (n_features, n_classes) or
-            (1,), "scale" of shape (1,) if emission is "both", "bias" of shape
-            (n_classes,), and "transition" of shape (n_edge_features, n_classes,
-            n_classes), indexed by the labels of both ends.
+            As for :class:`ChainStructure`, but "transition" has the shape
+            (n_edge_features, n_classes, n_classes): labels of both ends.
         """
         parts = super().weight_parts(w)
         if self.transition:
