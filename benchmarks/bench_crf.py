@@ -17,6 +17,7 @@ from time import process_time
 from _common import (
     ChainStructure,
     fit_quietly,
+    fit_seconds,
     load_ocr,
     make_parser,
     np,
@@ -87,13 +88,7 @@ def own_row(problem, score, c2, solver, repeats):
     # The objective that the gap is to be relative to, not timed.
     objective = fit_quietly(model.set_params(tol=0.02), X, y).objective_
     model.set_params(tol=RELATIVE * objective)
-    seconds = []
-    for seed in range(repeats):
-        model.set_params(random_state=seed)
-        start = process_time()
-        fit_quietly(model, X, y)
-        seconds.append(process_time() - start)
-    seconds = float(np.median(seconds))
+    seconds = fit_seconds(model, X, y, repeats)
     found = score(y_test, model.predict(X_test))
     return [f"library, {solver}", f"{c2:g}", seconds, seconds, model.n_iter_, found]
 

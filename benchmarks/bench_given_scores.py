@@ -9,12 +9,12 @@ pytorch-crf. PYTORCH_CRF_PYTHON names an interpreter that has pytorch-crf and th
 """
 
 import sys
-from time import process_time
 
 from _common import (
     HERE,
     ChainStructure,
     fit_quietly,
+    fit_seconds,
     make_parser,
     np,
     peer_python,
@@ -59,14 +59,9 @@ def own_row(data, C, solver, best, repeats):
     model = CRFClassifier(
         ChainStructure(emission="given"), C=C, solver=solver, tol=RELATIVE * best
     )
-    seconds = []
-    for seed in range(repeats):
-        model.set_params(random_state=seed)
-        start = process_time()
-        fit_quietly(model, X, y)
-        seconds.append(process_time() - start)
+    seconds = fit_seconds(model, X, y, repeats)
     error = 1.0 - model.score(X_test, y_test)
-    return [f"library, {solver}", C, float(np.median(seconds)), model.n_iter_, error]
+    return [f"library, {solver}", C, seconds, model.n_iter_, error]
 
 
 def peer_row(python, data, C, best, max_iter):

@@ -10,7 +10,7 @@ from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
-from sklearn_structsvm.structures.base import as_list, as_object_array
+from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.forest import ForestStructure
 from sklearn_structsvm.structures.nodes import depths_of, places_in
 
@@ -128,7 +128,7 @@ class TreeStructure(ForestStructure):
         return x[0]
 
     def _checked(self, X, y=None):
-        X = _check_pairs(X)
+        X = validation.list_of_pairs(X, "(features, parents)")
         rows = self._check_rows([x[0] for x in X], "[0]", "tree")
         X = [
             (item, _check_parents(x[1], item.shape[0], i))
@@ -195,18 +195,6 @@ class TreeStructure(ForestStructure):
         offsets = np.cumsum([0] + [len(parents) for _, parents in X])
         order, _ = _deepest_first(X, offsets)
         return as_object_array(np.split(_put_back(rows, order), offsets[1:-1]))
-
-
-def _check_pairs(X):
-    X = as_list(X, "X")
-    for i, x in enumerate(X):
-        if not isinstance(x, (tuple, list)) or len(x) != 2:
-            size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
-            raise ValueError(
-                f"X[{i}] must be a pair (features, parents); got "
-                f"{type(x).__name__}{size}."
-            )
-    return X
 
 
 def _check_parents(parents, n_nodes, i):

@@ -22,6 +22,18 @@ class FeaturesWithScores(NamedTuple):
         return self.features.shape
 
 
+def list_of_pairs(X, parts, part="", why=""):
+    """X as a list whose items have two parts; ValueError naming one that has not."""
+    X = as_list(X, "X")
+    for i, x in enumerate(X):
+        if not isinstance(x, (tuple, list)) or len(x) != 2:
+            size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
+            raise ValueError(
+                f"X[{i}]{part} must be a pair {parts}{why}; got {type(x).__name__}{size}."
+            )
+    return X
+
+
 def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
     """X as a list of `FeaturesWithScores`, each checked as of `check_items`.
 
@@ -30,14 +42,8 @@ def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
     ValueError
         Naming the item: no pair, sparse scores, or not as many rows of both.
     """
-    X = as_list(X, "X")
+    X = list_of_pairs(X, "(features, scores)", part, why=" with emission='both'")
     for i, x in enumerate(X):
-        if not isinstance(x, (tuple, list)) or len(x) != 2:
-            size = f" of {len(x)} items" if isinstance(x, (tuple, list)) else ""
-            raise ValueError(
-                f"emission='both' needs pairs (features, scores): X[{i}]{part} is "
-                f"{type(x).__name__}{size}."
-            )
         if sparse.issparse(x[1]):
             raise ValueError(
                 f"X[{i}]{part}[1] must be dense scores; got a sparse matrix: use "

@@ -294,9 +294,9 @@ def test_a_warm_start_tells_pairs_from_one_another():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X: [x for x, _ in X], r"X\[0\] is ndarray"),
-        (lambda X: [*X[:4], X[4][0], *X[5:]], r"X\[4\] is ndarray"),
-        (lambda X: [*X[:4], (*X[4], X[4]), *X[5:]], r"X\[4\] is tuple of 3 items"),
+        (lambda X: [x for x, _ in X], r"X\[0\] must be a pair \(features, scores\) .*got ndarray"),
+        (lambda X: [*X[:4], X[4][0], *X[5:]], r"X\[4\] must be a pair .*got ndarray"),
+        (lambda X: [*X[:4], (*X[4], X[4]), *X[5:]], r"X\[4\] must be a pair .*got tuple of 3 items"),
         (
             lambda X: [(x, sparse.csr_array(z)) for x, z in X],
             r"X\[0\]\[1\] must be dense scores",
@@ -332,7 +332,7 @@ def test_what_is_wrong_with_a_pair_is_named(change, message):
 def test_a_pair_in_a_tree_is_named_by_its_place():
     X, y = make_data("tree both")
     X[3] = (X[3][0][0], X[3][1])
-    with pytest.raises(ValueError, match=r"X\[3\]\[0\] is ndarray"):
+    with pytest.raises(ValueError, match=r"X\[3\]\[0\] must be a pair .*got ndarray"):
         BCFWClassifier(STRUCTURES["tree both"]).fit(X, y)
 
 
