@@ -294,7 +294,7 @@ def test_a_warm_start_tells_pairs_from_one_another():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X: [x for x, _ in X], r"X\[0\] must be a pair \(features, scores\) .*got ndarray"),
+        (lambda X: [x for x, _ in X], r"X\[0\] must be a pair .*got ndarray"),
         (lambda X: [*X[:4], X[4][0], *X[5:]], r"X\[4\] must be a pair .*got ndarray"),
         (lambda X: [*X[:4], (*X[4], X[4]), *X[5:]], r"X\[4\] must be a pair .*got tuple of 3 items"),
         (
