@@ -296,7 +296,10 @@ def test_a_warm_start_tells_pairs_from_one_another():
     [
         (lambda X: [x for x, _ in X], r"X\[0\] must be a pair .*got ndarray"),
         (lambda X: [*X[:4], X[4][0], *X[5:]], r"X\[4\] must be a pair .*got ndarray"),
-        (lambda X: [*X[:4], (*X[4], X[4]), *X[5:]], r"X\[4\] must be a pair .*got tuple of 3 items"),
+        (
+            lambda X: [*X[:4], (*X[4], X[4]), *X[5:]],
+            r"X\[4\] must be a pair .*got tuple of 3 items",
+        ),
         (
             lambda X: [(x, sparse.csr_array(z)) for x, z in X],
             r"X\[0\]\[1\] must be dense scores",
