@@ -27,6 +27,13 @@ static inline double *make_room(ptrdiff_t count, room_t *room)
     return room->large = (double *) malloc((size_t) count * sizeof(double));
 }
 
+FOR_EACH_WIDTH
+static void widen_entries(ptrdiff_t count, const float *given, double *copy)
+{
+    for (ptrdiff_t j = 0; j < count; j++)
+        copy[j] = given[j];
+}
+
 /* Entries start to start + count: where they are, or copied to the room, which is to be
  * freed. NULL if there is no memory for them. */
 static inline const double *widen(const void *values, ptrdiff_t start, ptrdiff_t count,
@@ -40,8 +47,7 @@ static inline const double *widen(const void *values, ptrdiff_t start, ptrdiff_t
     }
     copy = make_room(count, room);
     if (copy)
-        for (ptrdiff_t j = 0; j < count; j++)
-            copy[j] = given[j];
+        widen_entries(count, given, copy);
     return copy;
 }
 
