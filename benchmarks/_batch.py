@@ -28,6 +28,7 @@ NO_LIMIT = 10**9
 METHODS = {
     "SubLBFGS": (SubLBFGSClassifier, {}),
     "SubLBFGS, hybrid": (SubLBFGSClassifier, {"solver": "hybrid"}),
+    "SubLBFGS, squared hinge": (SubLBFGSClassifier, {"loss": "squared_hinge"}),
     "subLBFGS alone": (SubLBFGSClassifier, {"solver": "sublbfgs"}),
     "BMRM, line search": (BMRMClassifier, {}),
     "BMRM": (BMRMClassifier, {"line_search": False}),
@@ -205,18 +206,25 @@ def add_optimum_options(parser):
     )
 
 
-def optimum(problem, lam, args, rtol):
+def optimum(problem, lam, args, rtol, method="SubLBFGS"):
     """Upper and lower bound of the least objective, from a file or computed.
 
-    Two solvers have their turn until the bounds are within `rtol` of each other.
+    Two solvers have their turn until the bounds are within `rtol` of each other; of the
+    squared hinge, the one that has it.
     """
-    path = Path(args.optima, f"{problem.name}-{lam:g}.json")
-    # At W = 0 the hinge of two labels or more is 1; no loss is negative.
-    known = {"upper": 1.0, "lower": 0.0, "tried": np.inf}
+    is_squared = method != "SubLBFGS"
+    suffix = "-squared" if is_squared else ""
+    path = Path(args.optima, f"{problem.name}-{lam:g}{suffix}.json")
+    # At W = 0 the hinge of two labels or more is 1, and the squared hinge of each class
+    # against the rest; no loss is negative.
+    largest = 1.0
+    if is_squared and problem.kind == "multiclass":
+        largest = float(problem.y.max() + 1)
+    known = {"upper": largest, "lower": 0.0, "tried": np.inf}
     if path.exists():
         known = json.loads(path.read_text())
-    methods = ["SubLBFGS", "BCFW, pairwise"]
-    if problem.kind == "multilabel":
+    methods = [method, "BCFW, pairwise"]
+    if is_squared or problem.kind == "multilabel":
         # BCFW's loss of an indicator is another one.
         del methods[1]
     elif problem.X.shape[1] > problem.n_samples:

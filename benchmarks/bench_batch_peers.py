@@ -53,6 +53,9 @@ LINEAR = {
     "ReHLine": ("rehline", "REHLINE_PYTHON", "rehline"),
 }
 
+# Of another loss, for bench_claims.
+SQUARED = {"LinearSVC, squared hinge": ("linearsvc-squared", None, "sklearn")}
+
 
 def our_seconds(method, problem, lam, best, args):
     """Seconds until the objective is within the target, and until the gap says so."""
@@ -74,7 +77,7 @@ class LinearPeer:
     """A solver that peers/linear_peer.py runs, by an interpreter that has it."""
 
     def __init__(self, name):
-        self.method, variable, module = LINEAR[name]
+        self.method, variable, module = (LINEAR | SQUARED)[name]
         self.python = sys.executable
         if variable is not None:
             self.python = peer_python(variable, module)

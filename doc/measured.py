@@ -36,10 +36,16 @@ PEERS = {
         "handwritten words and CoNLL-2000, to within 0.1 % of the optimum",
     ),
     "LinearSVC": (
-        "scikit-learn, `LinearSVC`",
+        'scikit-learn, `LinearSVC(loss="hinge")`',
         "doc/guide/batch.rst",
         "SubLBFGSClassifier",
         "three data sets, weak to strong `C`, to within 0.1 % of the optimum",
+    ),
+    "LinearSVC, squared hinge": (
+        "scikit-learn, `LinearSVC`",
+        "doc/guide/batch.rst",
+        "SubLBFGSClassifier",
+        "the same, with the default loss of `LinearSVC` for both",
     ),
     "ThresholdOptimizer": (
         "fairlearn, `ThresholdOptimizer`",

@@ -222,8 +222,7 @@ class DistributedRisk:
         """
         if self.smooth:
             raise NotImplementedError(
-                "The logistic loss has no exact line search; use one for smooth "
-                "functions."
+                "A smooth risk has no exact line search; use one for smooth functions."
             )
         rows = [Z, along], Z.key, along.key
         lower, upper = self._ask("minima", *rows, wp, pp, lam, largest, start).span

@@ -43,6 +43,8 @@ SAMPLE_LOSSES = {
     "k": [*COUNT, *SHARE, None],
 }
 
+MULTI_CLASS = tuple(k for k in LOSSES if LOSSES[k].multi_class)
+
 # Of scores relative to the largest one; further ones may be rounding.
 TIED_DIGITS = 9
 
@@ -67,8 +69,9 @@ class BatchClassifier(StructuredClassifier):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None and self.loss != "hinge":
+            multi_class = isinstance(self.loss, str) and self.loss in MULTI_CLASS
             tags.classifier_tags.multi_label = False
-            tags.classifier_tags.multi_class = self.loss == "slack_hinge"
+            tags.classifier_tags.multi_class = multi_class
         return tags
 
     @with_callbacks
@@ -191,10 +194,13 @@ class BatchClassifier(StructuredClassifier):
             return structure
         if isinstance(structure, MultilabelStructure):
             if not loss.multi_label:
+                ways = {
+                    "slack_hinge": "SlackRescaledSSVM for a loss of label sets",
+                    "squared_hinge": "OneVsRestClassifier for one problem per label",
+                }
                 raise ValueError(
-                    "loss='slack_hinge' needs one label per example. For a label "
-                    "indicator use loss='hinge', or SlackRescaledSSVM for a loss of "
-                    "label sets."
+                    f"loss={self.loss!r} needs one label per example. For a label "
+                    f"indicator use loss='hinge', or {ways[self.loss]}."
                 )
             structure = RankingStructure()
         if self.loss == "slack_hinge" and is_binary and self.label_costs is not None:

@@ -19,6 +19,7 @@ from sklearn_structsvm.risks import (
     MulticlassHinge,
     MultilabelHinge,
     RocAucHinge,
+    SquaredHinge,
     TopKHinge,
 )
 from sklearn_structsvm.structures import MulticlassStructure
@@ -44,6 +45,9 @@ class BatchLoss:
     takes_k : bool
         Whether it is of the first k rows, for the parameter `k`.
     takes_class_weight : bool
+    takes_label_costs : bool
+    is_smooth : bool
+        Whether its risk is a `SmoothRisk`.
     """
 
     make_risk: Callable[..., Any]
@@ -53,6 +57,8 @@ class BatchLoss:
     is_order: bool = False
     takes_k: bool = False
     takes_class_weight: bool = True
+    takes_label_costs: bool = False
+    is_smooth: bool = False
 
 
 def _row_hinge(model, problem, options):
@@ -68,6 +74,11 @@ def _row_hinge(model, problem, options):
 
 def _logistic(model, problem, options):
     return problem.make_risk(Logistic, options)
+
+
+def _squared_hinge(model, problem, options):
+    options["n_classes"] = len(problem.structure.classes_)
+    return problem.make_risk(SquaredHinge, options)
 
 
 def _roc_auc(model, problem, options):
@@ -118,9 +129,12 @@ _TABLE = BatchLoss(_confusion, of_sample=True)
 _TOP = BatchLoss(_top_k, of_sample=True, is_order=True, takes_class_weight=False)
 
 LOSSES = {
-    "hinge": BatchLoss(_row_hinge, multi_class=True, multi_label=True),
-    "slack_hinge": BatchLoss(_row_hinge, multi_class=True),
-    "logistic": BatchLoss(_logistic),
+    "hinge": BatchLoss(
+        _row_hinge, multi_class=True, multi_label=True, takes_label_costs=True
+    ),
+    "slack_hinge": BatchLoss(_row_hinge, multi_class=True, takes_label_costs=True),
+    "squared_hinge": BatchLoss(_squared_hinge, multi_class=True, is_smooth=True),
+    "logistic": BatchLoss(_logistic, is_smooth=True),
     "f1": _TABLE,
     "jaccard": _TABLE,
     "zero_one": _TABLE,
@@ -133,4 +147,6 @@ LOSSES = {
 
 def loss_of(model):
     """The `BatchLoss` that an estimator's parameter `loss` stands for."""
-    return _TABLE if isinstance(model.loss, ConfusionMetric) else LOSSES[model.loss]
+    if isinstance(model.loss, ConfusionMetric):
+        return _TABLE
+    return LOSSES[model.loss]

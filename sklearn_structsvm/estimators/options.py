@@ -50,8 +50,9 @@ NO_CACHE = Need(
     "Corrective steps keep the labelings that they need.",
 )
 
-_QUASI_NEWTON = ("auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs")
 _ORTHANT = ("owlqn", "owlqn*")
+_SMOOTH = tuple(k for k in LOSSES if LOSSES[k].is_smooth)
+_NOT_SMOOTH = (*(k for k in LOSSES if not LOSSES[k].is_smooth), ConfusionMetric)
 
 _BATCH: dict[str, list[Need]] = {
     "k": [Need(None, "loss", tuple(k for k in LOSSES if LOSSES[k].takes_k))],
@@ -59,7 +60,7 @@ _BATCH: dict[str, list[Need]] = {
         Need(
             None,
             "loss",
-            tuple(k for k in LOSSES if LOSSES[k].multi_class),
+            tuple(k for k in LOSSES if LOSSES[k].takes_label_costs),
             "Use class_weight for weights of the classes.",
         )
     ],
@@ -131,8 +132,10 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
         "loss": [Need(("logistic",), "penalty", ("l1",))],
         "penalty": [Need(("l1",), "loss", ("logistic",))],
         "solver": [
-            Need(_QUASI_NEWTON[1:], "penalty", ("l2",)),
+            Need(("dual-hybrid", "hybrid", "sublbfgs", "subbfgs"), "penalty", ("l2",)),
             Need(_ORTHANT, "penalty", ("l1",)),
+            Need(("dual-hybrid", "hybrid"), "loss", _NOT_SMOOTH, "Use solver='newton'."),
+            Need(("newton",), "loss", _SMOOTH),
         ],
         "line_search": [
             Need(None, "penalty", ("l2",), "OWL-QN has a line search of its own.")

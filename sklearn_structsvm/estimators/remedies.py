@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.columns import describe_columns
+from sklearn_structsvm.estimators.batch_losses import loss_of
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 from sklearn_structsvm.structures import (
@@ -196,6 +197,9 @@ def _of_bmrm(estimator, problem):
 def _of_sublbfgs(estimator, problem):
     if estimator.penalty == "l1":
         return ""
+    if loss_of(estimator).is_smooth:
+        slow = estimator.solver in ("sublbfgs", "subbfgs") and not problem.is_remote
+        return "solver='newton'" if slow else ""
     if estimator.solver in ("sublbfgs", "subbfgs"):
         # Its `_convergence_hint` says so.
         return ""

@@ -13,6 +13,7 @@ from sklearn_structsvm.estimators.batch import (
     SAMPLE_LOSSES,
     BatchClassifier,
 )
+from sklearn_structsvm.estimators.batch_losses import loss_of
 from sklearn_structsvm.estimators.constraints import COUNT, NON_NEGATIVE
 from sklearn_structsvm.estimators.deprecation import (
     MAY_BE_UNSET,
@@ -21,6 +22,7 @@ from sklearn_structsvm.estimators.deprecation import (
 )
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
+from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.quasi_newton import DIRECTION_TOL, MAX_DIRECTIONS
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
@@ -33,6 +35,7 @@ SOLVER_OPTIONS: dict[str, dict[str, dict]] = {
         "hybrid": {"hybrid": True},
         "sublbfgs": {"hybrid": False},
         "subbfgs": {"full_matrix": True},
+        "newton": {},
     },
     "l1": {"owlqn": {"direction": "owlqn"}, "owlqn*": {"direction": "sub"}},
 }
@@ -53,13 +56,18 @@ class SubLBFGSClassifier(BatchClassifier):
 
         \min_W \; \frac{1}{2} \|W\|^2 + C \sum_i s_i H_i(W)
 
-    for sample weights :math:`s_i` and a hinge loss :math:`H_i`:
+    for sample weights :math:`s_i` and a loss :math:`H_i`. The hinge loss is the default:
 
     - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i \langle w, x_i \rangle)`;
     - several classes: :math:`\max_c \; L(y_i, c) + \langle w_c - w_{y_i}, x_i \rangle`,
       where :math:`L` is given by `label_costs`;
     - several labels: the same maximum over all pairs of a label y that the example has
       and a label c that it does not have (label ranking).
+
+    With ``loss="squared_hinge"`` it is
+    :math:`\max(0, 1 - y_i \langle w, x_i \rangle)^2` for two classes. For several
+    classes it is the sum of these losses of all classes, each against the rest: W has the
+    weights of as many independent problems.
 
     With ``loss="logistic"`` and ``penalty="l1"``, for two classes, the problem is
 
@@ -81,6 +89,7 @@ class SubLBFGSClassifier(BatchClassifier):
         - "hinge" is the hinge loss above.
         - "slack_hinge" multiplies the cost L(y, c) by the violation 1 + ⟨w_c - w_y, x⟩
           rather than adding it to the score (one label per example).
+        - "squared_hinge" is the default of `LinearSVC` (one label per example).
         - "logistic" is for two classes, with ``penalty="l1"``.
         - Multivariate losses, defined on the whole sample, for two classes: "f1",
           "jaccard", "zero_one", "break_even", "precision_at_k" and "recall_at_k" (of the
@@ -103,16 +112,19 @@ class SubLBFGSClassifier(BatchClassifier):
         - "dual-hybrid" first makes passes of dual coordinate ascent, as `BCFWClassifier`
           does, for as long as these are fast, and reuses what they found. It is for one
           label per example.
+        - "newton" is for smooth losses: Newton steps by conjugate gradients. It is for
+          data in memory; with Dask, use "sublbfgs".
         - "owlqn" and "owlqn*" are for ``penalty="l1"``: OWL-QN, and OWL-QN* with the
           direction finding of [1]_.
-        - "auto" is the first of "dual-hybrid", "hybrid" and "owlqn" that applies.
+        - "auto" is the first of "dual-hybrid", "hybrid", "newton", "sublbfgs" and
+          "owlqn" that applies. The hybrids do not apply to smooth losses.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
     k : int, float or None, default=None
         For "precision_at_k" and "recall_at_k": the number of rows, or their fraction.
     line_search : {"exact", "wolfe"}, default="exact"
-        Line search of the quasi-Newton steps for hinge losses.
+        Line search of the quasi-Newton steps. Smooth losses always use "wolfe".
     buffer : int, default=15
         Number of recent steps used to estimate the curvature. Not for "subbfgs".
     direction_tol : float, default=1e-5
@@ -217,7 +229,7 @@ class SubLBFGSClassifier(BatchClassifier):
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
         **SAMPLE_LOSSES,
-        "loss": [StrOptions({"logistic"}), *SAMPLE_LOSSES["loss"]],
+        "loss": [StrOptions({"squared_hinge", "logistic"}), *SAMPLE_LOSSES["loss"]],
         "penalty": [StrOptions(set(SOLVER_OPTIONS))],
         "solver": [StrOptions({"auto", *SOLVER_OPTIONS["l2"], *SOLVER_OPTIONS["l1"]})],
         "line_search": [StrOptions({"exact", "wolfe"})],
@@ -236,6 +248,7 @@ class SubLBFGSClassifier(BatchClassifier):
         loss: Literal[
             "hinge",
             "slack_hinge",
+            "squared_hinge",
             "logistic",
             "f1",
             "jaccard",
@@ -249,7 +262,14 @@ class SubLBFGSClassifier(BatchClassifier):
         *,
         penalty: Literal["l2", "l1"] = "l2",
         solver: Literal[
-            "auto", "dual-hybrid", "hybrid", "sublbfgs", "subbfgs", "owlqn", "owlqn*"
+            "auto",
+            "dual-hybrid",
+            "hybrid",
+            "sublbfgs",
+            "subbfgs",
+            "newton",
+            "owlqn",
+            "owlqn*",
         ] = "auto",
         C: float = 1.0,
         k: int | float | None = None,
@@ -293,17 +313,20 @@ class SubLBFGSClassifier(BatchClassifier):
     def _risk_method(self, problem, options):
         risk, lam = problem.risk, problem.lam(self.C)
         solver = self._resolved_solver(problem)
+        resolved = {"solver_": solver}
+        if solver == "newton":
+            solve = partial(run_newton, risk, lam, **options)
+            return Method("Newton's method", solve, resolved=resolved)
         options |= {
             "buffer": self.buffer,
             "direction_tol": value_of(self, "direction_tol"),
             "max_directions": value_of(self, "max_directions"),
             **SOLVER_OPTIONS[self.penalty][solver],
         }
-        resolved = {"solver_": solver}
         if self.penalty == "l1":
             solve = partial(run_owlqn, risk, lam, **options)
             return Method("OWL-QN", solve, resolved=resolved)
-        options["line_search"] = self.line_search
+        options["line_search"] = "wolfe" if risk.smooth else self.line_search
         if solver == "dual-hybrid":
             ascent, _ = problem.make_iterate(lam, ExactSteps())
             options["make_start"] = partial(DualStart, ascent)
@@ -319,10 +342,17 @@ class SubLBFGSClassifier(BatchClassifier):
                 f"solver='dual-hybrid' does not support {lacks_start}. Use "
                 "solver='hybrid'."
             )
+        if self.solver == "newton" and problem.is_remote:
+            raise ValueError(
+                "solver='newton' needs data in memory. For Dask collections use "
+                "solver='auto'."
+            )
         if self.solver != "auto":
             return self.solver
         if self.penalty == "l1":
             return "owlqn"
+        if loss_of(self).is_smooth:
+            return "sublbfgs" if problem.is_remote else "newton"
         return "hybrid" if lacks_start else "dual-hybrid"
 
     def _lacks_dual_start(self, problem):
@@ -334,7 +364,8 @@ class SubLBFGSClassifier(BatchClassifier):
         return ""
 
     def _convergence_hint(self, problem, result):
-        if self.solver in ("sublbfgs", "subbfgs"):
+        is_smooth = loss_of(self).is_smooth
+        if self.solver in ("sublbfgs", "subbfgs") and not is_smooth:
             return (
                 "The planes that quasi-Newton steps leave can bound the optimum loosely: "
                 "solver='hybrid' closes the gap."

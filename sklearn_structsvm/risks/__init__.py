@@ -4,6 +4,7 @@ from sklearn_structsvm._contract.risk import Risk
 from sklearn_structsvm.risks.hinge import BinaryHinge, MulticlassHinge, MultilabelHinge
 from sklearn_structsvm.risks.logistic import Logistic, Multinomial
 from sklearn_structsvm.risks.multivariate import ConfusionHinge, RocAucHinge, TopKHinge
+from sklearn_structsvm.risks.squared_hinge import SquaredHinge
 
 __all__ = [
     "BinaryHinge",
@@ -14,5 +15,6 @@ __all__ = [
     "Multinomial",
     "Risk",
     "RocAucHinge",
+    "SquaredHinge",
     "TopKHinge",
 ]

@@ -1,57 +1,21 @@
 """The logistic losses: of two classes, of independent labels, of several classes."""
 
-from abc import abstractmethod
-
 import numpy as np
 from scipy.special import expit, xlogy
 
-from sklearn_structsvm._contract.risk import Risk
-from sklearn_structsvm._utils.labels import check_codes, check_indicator
+from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm.risks._softmax import softmax_curved, softmax_losses
+from sklearn_structsvm.risks.smooth import SmoothRisk, signs_of
 
 
-class LogLoss(Risk):
-    """A smooth risk with second derivatives, as Newton's method needs them.
+class LogLoss(SmoothRisk):
+    """A loss whose response P is the probabilities that the scores give.
 
-    With Y the indicator of the truth, the gradient is that of B = p (P - Y), P being the
-    probabilities that the scores give.
+    With Y the indicator of the truth, B = p (P - Y).
     """
 
-    smooth = True
-
-    def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
-        super().__init__(X, n_scores, sample_weight, bias=bias, n_threads=n_threads)
-        self.X, self.bias = X, bias
-
-    def value(self, Z):
-        return float(self.weights @ self.sample_losses(Z))
-
-    @abstractmethod
-    def probabilities(self, Z, out=None):
-        """R at the scores Z, and P there, of shape (n_samples, n_scores)."""
-
-    @abstractmethod
-    def coefficients(self, P, out=None):
-        """B, of the probabilities P."""
-
-    @abstractmethod
-    def curved(self, P, V, out=None):
-        """The derivative of B along a change V of the scores."""
-
-    def variances(self, P):
-        """The diagonal of that derivative: p P (1 - P)."""
+    def curvatures(self, P):
         return self.weights[:, np.newaxis] * (P * (1.0 - P))
-
-    def line_search(self, Z, along, wp, pp, lam, largest=np.inf):
-        """A smooth loss has no breakpoints to search: this always raises.
-
-        Raises
-        ------
-        NotImplementedError
-        """
-        raise NotImplementedError(
-            "The logistic loss has no exact line search; use one for smooth functions."
-        )
 
 
 class Logistic(LogLoss):
@@ -79,14 +43,9 @@ class Logistic(LogLoss):
     """
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
-        y = np.asarray(y)
-        k = y.shape[1] if y.ndim == 2 else 1
+        k = np.shape(y)[1] if np.ndim(y) == 2 else 1
         super().__init__(X, k, sample_weight, bias=bias, n_threads=n_threads)
-        if y.ndim == 2:
-            y = check_indicator(y, self.n_samples)
-        else:
-            y = check_codes(y, self.n_samples, 2)[:, np.newaxis]
-        self.signs = 2.0 * y - 1.0
+        self.signs = signs_of(y, self.n_samples)
 
     def sample_losses(self, Z):
         margins = self.signs * np.reshape(Z, self.signs.shape)
@@ -100,20 +59,13 @@ class Logistic(LogLoss):
         B *= -self.weights[:, np.newaxis]
         return B, self.value(Z) - float(np.vdot(B, Z))
 
-    def probabilities(self, Z, out=None):
+    def respond(self, Z, out=None):
         return self.value(Z), expit(Z, out=out)
 
     def coefficients(self, P, out=None):
         B = np.subtract(P, self.signs > 0.0, out=out)
         B *= self.weights[:, np.newaxis]
         return B
-
-    def curved(self, P, V, out=None):
-        return np.multiply(self.variances(P), V, out=out)
-
-    def dual_values(self, pairs):
-        """inf R(W) - ⟨scale · Xᵀ B, W⟩ over scores, for each pair of B and a scale."""
-        return [self.dual_value(B, scale) for B, scale in pairs]
 
     def dual_value(self, B, scale=1.0):
         """inf R(W) - ⟨scale · Xᵀ B, W⟩ over scores, the dual's value.
@@ -159,11 +111,11 @@ class Multinomial(LogLoss):
 
     def plane(self, Z, along=None, rtol=0.0, out=None):
         """The tangent plane at Z, whatever the direction: B is the gradient's."""
-        value, P = self.probabilities(Z)
+        value, P = self.respond(Z)
         B = self.coefficients(P, out)
         return B, value - float(np.vdot(B, Z))
 
-    def probabilities(self, Z, out=None):
+    def respond(self, Z, out=None):
         P = np.empty(Z.shape) if out is None else out
         losses = softmax_losses(Z, self.y, P, self.n_threads)
         return float(self.weights @ losses), P

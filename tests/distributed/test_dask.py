@@ -82,6 +82,19 @@ def test_the_l1_penalty_has_the_same_optimum_too(solver):
     check_the_same(model, here, rel=1e-4 / here.objective_, atol=0.05)
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_squared_hinge_has_the_same_optimum_too(n_classes):
+    X, y, s = rows(n_classes)
+    model = SubLBFGSClassifier("squared_hinge", **EXACT | {"tol": 1e-8})
+    here = clone(model).fit(X, y, sample_weight=s)
+    model.fit(divided(X), divided(y), sample_weight=divided(s))
+    assert (here.solver_, model.solver_) == ("newton", "sublbfgs")
+    assert max(model.dual_gap_, here.dual_gap_) <= 1e-8
+    check_the_same(model, here, rel=1e-8 / here.objective_, atol=1e-2)
+    with pytest.raises(ValueError, match="needs data in memory.* use solver='auto'"):
+        model.set_params(solver="newton").fit(divided(X), divided(y))
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_matrix_estimate_of_the_curvature_has_a_certificate_too():
     """How far its steps come is a matter of rounding, which differs with the division."""

@@ -14,7 +14,7 @@ from sklearn_structsvm.distributed import merging
 from sklearn_structsvm.distributed.merging import merge, search_cut, search_line
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import ChunkRows, Shard
-from sklearn_structsvm.risks import Logistic, MultilabelHinge, Risk
+from sklearn_structsvm.risks import Logistic, MultilabelHinge, Risk, SquaredHinge
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
@@ -76,6 +76,9 @@ def both(kind, seed=0, layout="dense", **division):
     if kind == "logistic":
         y = rng.integers(0, 2, n)
         risk, options = Logistic(X, y, weights, bias=0.5), {}
+    elif kind == "squared":
+        y, options = rng.integers(0, 3, n), {"n_classes": 3}
+        risk = SquaredHinge(X, y, weights, bias=0.5, n_classes=3)
     else:
         risk = make_risk(kind, X, rng, weights, bias=0.5)
         options = {"label_costs": getattr(risk, "label_costs", None)}
@@ -101,7 +104,7 @@ def now_and_then(number):
 
 @pytest.mark.parametrize("loses", [lambda number: (), always], ids=["kept", "lost"])
 @pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("kind", [*KINDS, "logistic"])
+@pytest.mark.parametrize("kind", [*KINDS, "logistic", "squared"])
 def test_a_divided_risk_has_the_values_and_planes_of_the_whole(kind, layout, loses):
     risk, _, divided = both(kind, layout=layout, loses=loses)
     rng = new_rng(1)

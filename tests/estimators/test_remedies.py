@@ -233,6 +233,8 @@ PLANES = "BMRMClassifier, which solves the same problem by cutting planes"
         ),
         (SubLBFGSClassifier(), PLANES),
         (SubLBFGSClassifier(solver="sublbfgs"), None),
+        (SubLBFGSClassifier("squared_hinge"), None),
+        (SubLBFGSClassifier("squared_hinge", solver="sublbfgs"), "solver='newton'"),
         (PragamClassifier("hinge", structure="chain"), "BMRMClassifier with this"),
     ],
     ids=repr,

@@ -13,6 +13,7 @@ from sklearn_structsvm.risks import (
     MulticlassHinge,
     MultilabelHinge,
     Multinomial,
+    SquaredHinge,
 )
 
 
@@ -242,7 +243,7 @@ def test_weights_may_be_zero_and_huge():
     np.testing.assert_allclose(risk.weights, [0.0, 0.5, 0.5])
 
 
-def logistic_cases(rng):
+def smooth_cases(rng):
     X, s = rng.standard_normal((30, 3)), rng.random(30)
     s[3] = 0.0
     y, labels = rng.integers(0, 3, 30), rng.integers(0, 2, (30, 4))
@@ -251,27 +252,32 @@ def logistic_cases(rng):
         Logistic(X, y > 0, s, **options),
         Logistic(csr_array(X), labels, s, **options),
         Multinomial(X, y, s, n_classes=3, **options),
+        SquaredHinge(X, y > 0, s, **options),
+        SquaredHinge(csr_array(X), labels, s, **options),
+        SquaredHinge(X, y, s, n_classes=3, **options),
     ]  # fmt: skip
 
 
-def logistic_value(risk, Z, s):
+def smooth_value(risk, Z, s):
     """By the definition."""
     if isinstance(risk, Multinomial):
         losses = np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(30), risk.y]
+    elif isinstance(risk, SquaredHinge):
+        losses = (np.maximum(0.0, 1.0 - risk.signs * Z) ** 2).sum(axis=1)
     else:
         losses = np.log1p(np.exp(-risk.signs * Z)).sum(axis=1)
     return s / s.sum() @ losses
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_logistic_losses_have_their_derivatives_and_their_tangent(place):
+@pytest.mark.parametrize("place", range(6))
+def test_smooth_losses_have_their_derivatives_and_their_tangent(place):
     rng = new_rng(0)
-    X, s, risks = logistic_cases(rng)
+    X, s, risks = smooth_cases(rng)
     risk = risks[place]
     full = np.hstack([X, np.ones((30, 1))])
 
     def value(w):
-        return logistic_value(risk, full @ w.reshape(4, -1), s)
+        return smooth_value(risk, full @ w.reshape(4, -1), s)
 
     w = rng.standard_normal(risk.n_weights)
     Z = risk.scores(w)
@@ -283,25 +289,63 @@ def test_logistic_losses_have_their_derivatives_and_their_tangent(place):
     slopes = [(value(w + h) - value(w - h)) / 2e-6 for h in steps]
     np.testing.assert_allclose(g, slopes, rtol=1e-6, atol=1e-8)
     assert offset + g @ w == pytest.approx(value(w), rel=1e-12)
-    found, P = risk.probabilities(Z)
+    found, P = risk.respond(Z)
     assert found == pytest.approx(value(w), rel=1e-13)
     np.testing.assert_allclose(risk.coefficients(P), B, rtol=1e-12, atol=1e-15)
 
     def coefficients(Z):
-        return risk.coefficients(risk.probabilities(Z)[1])
+        return risk.coefficients(risk.respond(Z)[1])
 
     V = rng.standard_normal(Z.shape)
     slopes = (coefficients(Z + 1e-6 * V) - coefficients(Z - 1e-6 * V)) / 2e-6
     np.testing.assert_allclose(risk.curved(P, V), slopes, rtol=1e-6, atol=1e-9)
     one = np.zeros_like(Z)
     one[:, 0] = 1.0
-    np.testing.assert_allclose(risk.curved(P, one)[:, 0], risk.variances(P)[:, 0])
+    np.testing.assert_allclose(risk.curved(P, one)[:, 0], risk.curvatures(P)[:, 0])
     far = risk.plane(1e4 * Z)[0]
     assert np.isfinite(far).all()
     with pytest.raises(NotImplementedError, match="no exact line search"):
         risk.line_search(Z, Z, 0.0, 1.0, 1.0)
     with pytest.raises(TypeError, match="is not a maximum of planes"):
         risk.dual_form()
+
+
+def test_one_class_against_the_rest_is_a_sum_of_problems_of_two_classes():
+    X, s, risks = smooth_cases(new_rng(1))
+    whole = risks[5]
+    y = whole.signs.argmax(axis=1)
+    Z = new_rng(2).standard_normal((30, 3))
+    parts = [SquaredHinge(X, y == c, s, bias=1.0) for c in range(3)]
+    losses = [part.sample_losses(Z[:, [c]]) for c, part in enumerate(parts)]
+    np.testing.assert_allclose(whole.sample_losses(Z), sum(losses), rtol=1e-14)
+    planes = [part.plane(Z[:, [c]])[0] for c, part in enumerate(parts)]
+    np.testing.assert_array_equal(whole.plane(Z)[0], np.hstack(planes))
+
+
+@pytest.mark.parametrize("place", [0, 1, 3, 4, 5])
+def test_the_dual_value_is_the_least_of_a_linear_function_below_the_loss(place):
+    """By definition, over a grid of scores around the minimum of each entry."""
+    rng = new_rng(3)
+    _, s, risks = smooth_cases(rng)
+    risk = risks[place]
+    Z, scale = rng.standard_normal((30, risk.n_scores)), 0.7
+    B = scale * risk.plane(Z)[0]
+    grid = np.linspace(-8.0, 8.0, 4001)
+    least = 0.0
+    for i, c in np.ndindex(*B.shape):
+        if s[i] > 0.0:
+            margins = risk.signs[i, c] * grid
+            losses = np.log1p(np.exp(-margins))
+            if isinstance(risk, SquaredHinge):
+                losses = np.maximum(0.0, 1.0 - margins) ** 2
+            least += (risk.weights[i] * losses - B[i, c] * grid).min()
+    value = risk.dual_value(B / scale, scale)
+    assert value <= least + 1e-12
+    # A step of the grid is 0.004, and second derivatives are at most 2.
+    assert value == pytest.approx(least, abs=1e-5 * risk.n_scores)
+    # At a gradient it is the plane's offset.
+    B, offset = risk.plane(Z)
+    assert risk.dual_value(B) == pytest.approx(offset, abs=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -319,6 +363,8 @@ def test_logistic_losses_have_their_derivatives_and_their_tangent(place):
         (lambda X: Logistic(X, [[0, 1]]), "must have 2 rows; got 1"),
         (lambda X: Logistic(X, [[0, 1], [0, 2]]), "indicator of 0 and 1; got 2 in row 1"),
         (lambda X: Multinomial(X, [0, 2], n_classes=2), "must be among 0, ..., 1; got 2"),
+        (lambda X: SquaredHinge(X, [0, 2]), "0, ..., 1; got 2 for sample 1"),
+        (lambda X: SquaredHinge(X, [0, 3], n_classes=3), "0, ..., 2; got 3 for sample 1"),
     ],
 )
 def test_bad_input_is_named(make, words):

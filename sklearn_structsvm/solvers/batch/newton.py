@@ -1,4 +1,4 @@
-"""Newton's method for logistic regression, by conjugate gradients, with a certificate."""
+"""Newton's method for smooth risks, by conjugate gradients, with a certificate."""
 
 from time import perf_counter
 
@@ -48,7 +48,7 @@ def run_newton(
     on_pass=None,
     history=None,
 ):
-    """Minimize P(w) = λ/2 ||w||² + R(w) for a logistic risk R.
+    """Minimize P(w) = λ/2 ||w||² + R(w) for a smooth risk R.
 
     Directions solve the Newton equations by conjugate gradients, no more exactly than
     is of use [1]_, preconditioned: with few dense features by the inverse of the
@@ -59,7 +59,7 @@ def run_newton(
 
     Parameters
     ----------
-    risk : Logistic or Multinomial
+    risk : SmoothRisk
     lam : float
         λ > 0.
     w0 : ndarray of shape (n_weights,) or None
@@ -115,7 +115,7 @@ class NewtonSteps:
         self.n_calls = 0
         w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0)
         # The last of these four is for B and for products of the scores with the Hessian.
-        self.scores, self.along, self.probabilities, self.room = (
+        self.scores, self.along, self.response, self.room = (
             risk.empty() for _ in range(4)
         )
         self._go_to(w0, risk.scores(w0, out=self.scores))
@@ -127,12 +127,12 @@ class NewtonSteps:
         self._take(w, scores, value, self._gradient(w))
 
     def _value(self, w, scores):
-        """P(w), and its probabilities if they are kept."""
-        value, _ = self.risk.probabilities(scores, out=self.probabilities)
+        """P(w); the response is kept."""
+        value, _ = self.risk.respond(scores, out=self.response)
         return value + 0.5 * self.lam * float(w @ w)
 
     def _gradient(self, w):
-        B = self.risk.coefficients(self.probabilities, out=self.room)
+        B = self.risk.coefficients(self.response, out=self.room)
         self.n_calls += 1
         return self.risk.gradient(B) + self.lam * w
 
@@ -182,13 +182,13 @@ class NewtonSteps:
         risk, residual = self.risk, -self.gradient
         share = min(FORCING, np.sqrt(self.norm / self.first_norm))
         enough = max(share * self.norm, ENOUGH * self.target)
-        apply = self.preconditioner(self.probabilities, self.lam)
+        apply = self.preconditioner(self.response, self.lam)
         direction, scores = np.zeros_like(residual), np.zeros_like(self.scores)
         mapped = apply(residual)
         conjugate, product = mapped.copy(), float(residual @ mapped)
         for _ in range(MAX_PRODUCTS):
             along = risk.scores(conjugate, out=self.along)
-            curved = risk.curved(self.probabilities, along, out=self.room)
+            curved = risk.curved(self.response, along, out=self.room)
             image = risk.gradient(curved) + self.lam * conjugate
             self.n_calls += 1
             curvature = float(conjugate @ image)
@@ -213,7 +213,7 @@ def make_preconditioner(risk):
     Returns
     -------
     callable
-        (P, λ) -> v ↦ M⁻¹ v, where M is like the Hessian at the probabilities P.
+        (A, λ) -> v ↦ M⁻¹ v, where M is like the Hessian at the response A.
     """
     n_features = risk.n_weights // risk.n_scores
     if sparse.issparse(risk.X) or n_features > MAX_DENSE:
@@ -230,17 +230,17 @@ class Diagonal:
         least = 4 * risk.n_weights
         self.pieces = row_pieces(risk.X.shape[0], mean_width(risk.X), least)
 
-    def __call__(self, P, lam):
+    def __call__(self, A, lam):
         risk = self.risk
-        X, variances = risk.X, risk.variances(P)
+        X, curvatures = risk.X, risk.curvatures(A)
         n_features = X.shape[1]
         diagonal = np.zeros((n_features + (risk.bias != 0.0), risk.n_scores))
         for piece in self.pieces:
             squares = take_rows(X, piece).astype(np.float64, copy=False)
             squares = squares.power(2) if sparse.issparse(X) else squares**2
-            diagonal[:n_features] += squares.T @ variances[piece]
+            diagonal[:n_features] += squares.T @ curvatures[piece]
         if risk.bias:
-            diagonal[n_features] = risk.bias**2 * variances.sum(axis=0)
+            diagonal[n_features] = risk.bias**2 * curvatures.sum(axis=0)
         inverse = 1.0 / (diagonal.ravel() + lam)
         return lambda vector: inverse * vector
 
@@ -254,10 +254,10 @@ class Blocks:
         self.X = risk.X[:: self.stride]
         self.pieces = row_pieces(*self.X.shape)
 
-    def __call__(self, P, lam):
+    def __call__(self, A, lam):
         k, bias, d = self.risk.n_scores, self.risk.bias, self.X.shape[1]
         n_features = d + (bias != 0.0)
-        shares = np.sqrt(self.stride * self.risk.variances(P)[:: self.stride])
+        shares = np.sqrt(self.stride * self.risk.curvatures(A)[:: self.stride])
         blocks = np.zeros((k, n_features, n_features))
         room = np.empty((len(self.X[self.pieces[0]]), n_features))
         for piece in self.pieces:

@@ -8,7 +8,7 @@ from _seeds import new_rng
 from scipy import sparse
 from scipy.optimize import minimize
 
-from sklearn_structsvm.risks import Logistic, Multinomial
+from sklearn_structsvm.risks import Logistic, Multinomial, SquaredHinge
 from sklearn_structsvm.solvers.batch import newton
 from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
 
@@ -23,13 +23,17 @@ def random_risk(rng):
     s = np.where(rng.random(n) < 0.2, 0.0, rng.random(n))
     s[0] = 1.0
     options = {"bias": rng.choice([0.0, 2.0])}
-    kind = rng.integers(3)
+    kind = rng.integers(5)
     if kind == 0:
         risk = Logistic(X, rng.integers(0, 2, n), s, **options)
     elif kind == 1:
         risk = Logistic(X, rng.integers(0, 2, (n, k)), s, **options)
-    else:
+    elif kind == 2:
         risk = Multinomial(X, rng.integers(0, k, n), s, n_classes=k, **options)
+    elif kind == 3:
+        risk = SquaredHinge(X, rng.integers(0, 2, n), s, **options)
+    else:
+        risk = SquaredHinge(X, rng.integers(0, k, n), s, n_classes=k, **options)
     return risk, 10.0 ** rng.uniform(-4, 0)
 
 
