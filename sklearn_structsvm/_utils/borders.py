@@ -35,6 +35,14 @@ def as_array(name, values):
         raise ValueError(f"{name} must be an array: {error}") from error
 
 
+def as_dense(weights, *shape):
+    """Weights as they were before `sparsify`, which may have made a row of a vector."""
+    if not sparse.issparse(weights):
+        return weights
+    dense = weights.toarray()
+    return dense.reshape(shape) if dense.size == np.prod(shape) else dense
+
+
 def as_floats(name, values, *shape, finite=True):
     """`values` as a C-contiguous float64 array of this shape.
 

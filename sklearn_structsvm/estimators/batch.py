@@ -6,14 +6,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.borders import as_array
+from sklearn_structsvm._utils.borders import as_array, as_dense
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
 from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.batch_losses import LOSSES, loss_of
-from sklearn_structsvm.estimators.coefficients import joined_weights, weight_attributes
+from sklearn_structsvm.estimators.coefficients import (
+    joined_weights,
+    shapes_of_weights,
+    weight_attributes,
+)
 from sklearn_structsvm.estimators.constraints import COUNT, DATA, LIMITS, SHARE
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import (
@@ -240,8 +244,8 @@ class BatchClassifier(StructuredClassifier):
         """Weights of the previous fit, if they are asked for and of use."""
         if not getattr(self, "warm_start", False) or "coef_" not in previous:
             return None
-        coef = as_array("coef_", previous["coef_"])
-        shape = structure.split_weights(np.zeros(structure.n_weights_))[0].shape
+        shape = shapes_of_weights(structure)["coef_"]
+        coef = as_array("coef_", as_dense(previous["coef_"], *shape))
         same_classes = np.array_equal(previous.get("classes_"), structure.classes_)
         # A fit to sequences has no intercept.
         if "intercept_" not in previous or coef.shape != shape or not same_classes:

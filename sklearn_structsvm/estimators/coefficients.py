@@ -1,8 +1,12 @@
 """The weights w that solvers know, as the attributes `coef_` and `intercept_`."""
 
-import numpy as np
+from typing import Any, Self
 
-from sklearn_structsvm._utils.borders import as_floats
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_structsvm._utils.borders import as_dense, as_floats
 
 
 def weight_attributes(structure, weights):
@@ -18,14 +22,56 @@ def weight_attributes(structure, weights):
 
 def joined_weights(structure, attributes, *, finite=True):
     """w of `coef_` and `intercept_`; ValueError if they do not fit the structure."""
+    parts = {"coef_": None, "intercept_": None}
+    for name, shape in shapes_of_weights(structure).items():
+        given = as_dense(attributes.get(name), *shape)
+        parts[name] = as_floats(name, given, *shape, finite=finite)
+    return structure.join_weights(*parts.values())
+
+
+def shapes_of_weights(structure):
+    """The shapes of `coef_` and, if there is one, `intercept_`."""
     # One number for all of them.
     zeros = np.ndarray(structure.n_weights_, buffer=np.zeros(1), strides=(0,))
-    parts = []
-    for name, like in zip(
-        ("coef_", "intercept_"), structure.split_weights(zeros), strict=True
-    ):
-        part = None
-        if like is not None:
-            part = as_floats(name, attributes.get(name), *like.shape, finite=finite)
-        parts.append(part)
-    return structure.join_weights(*parts)
+    coef, intercept = structure.split_weights(zeros)
+    shapes = {"coef_": coef.shape}
+    if intercept is not None:
+        shapes["intercept_"] = intercept.shape
+    return shapes
+
+
+class SparseCoefficientsMixin:
+    """`coef_` as a sparse array, with the methods of scikit-learn's linear models."""
+
+    coef_: Any
+    structure_: Any
+
+    def sparsify(self) -> Self:
+        """Convert `coef_` to a sparse array, in place.
+
+        A model in which most weights are zero then takes little memory, and little room
+        in a file. `intercept_` stays as it is. Predictions are the same. Each call makes
+        the weights dense first, which takes about a millisecond per million.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        check_is_fitted(self)
+        self.coef_ = sparse.csr_array(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Convert `coef_` back to an array, in place.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        check_is_fitted(self)
+        if sparse.issparse(self.coef_):
+            shape = shapes_of_weights(self.structure_)["coef_"]
+            self.coef_ = as_dense(self.coef_, *shape)
+        return self

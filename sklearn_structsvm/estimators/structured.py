@@ -7,7 +7,10 @@ from sklearn.utils import check_random_state
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.base import AtomicFitMixin
-from sklearn_structsvm.estimators.coefficients import weight_attributes
+from sklearn_structsvm.estimators.coefficients import (
+    SparseCoefficientsMixin,
+    weight_attributes,
+)
 from sklearn_structsvm.estimators.named_structures import (
     infer_structure,
     named_structure,
@@ -21,6 +24,7 @@ LOOSE_INFERENCES = ("auto", "messages", "expansion")
 class StructuredClassifier(
     AtomicFitMixin,
     CallbackSupportMixin,
+    SparseCoefficientsMixin,
     PredictionMixin,
     ClassifierMixin,
     BaseEstimator,

@@ -167,12 +167,7 @@ class LabelMapDisplay(Display):
             raise ValueError(f"max_queries must be at least 1; got {max_queries!r}.")
         structure = estimator.structure_
         X, Y = _one_example(structure, x, y)
-        w = np.ascontiguousarray(
-            structure.join_weights(
-                estimator.coef_, getattr(estimator, "intercept_", None)
-            ),
-            dtype=np.float64,
-        )
+        w = np.ascontiguousarray(estimator._weights)
         if search is None:
             search = cast(Any, getattr(estimator, "search", "angular"))
         oracle = structure.make_oracle(X, Y)

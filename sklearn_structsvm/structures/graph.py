@@ -284,7 +284,7 @@ class GraphStructure(NodeStructure):
 
         Parameters
         ----------
-        w : ndarray of shape (`n_weights_`,)
+        w : ndarray or sparse array of shape (`n_weights_`,)
             Weight vector, such as the `coef_` of an estimator.
 
         Returns

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from sklearn_structsvm._utils._matrix._dense_features import FeaturesBesideScores
 from sklearn_structsvm._utils._matrix.features import as_features
-from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.borders import as_dense, as_floats
 from sklearn_structsvm._utils.columns import largest_entry, n_entries, sum_of_squares
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import (
@@ -173,7 +173,7 @@ class NodeStructure(Structure):
 
         Parameters
         ----------
-        w : ndarray of shape (`n_weights_`,)
+        w : ndarray or sparse array of shape (`n_weights_`,)
             Weight vector, such as the `coef_` of an estimator.
 
         Returns
@@ -185,7 +185,8 @@ class NodeStructure(Structure):
             indexed by the label of the previous position or parent, and then by the label
             itself.
         """
-        w = as_floats("w", w, self.n_weights_, finite=False)
+        n = self.n_weights_
+        w = as_floats("w", as_dense(w, n), n, finite=False)
         parts, at = {}, 0
         for name, shape in self._parts():
             size = prod(shape)

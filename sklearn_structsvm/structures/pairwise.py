@@ -12,6 +12,7 @@ from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import (
     as_array,
+    as_dense,
     as_floats,
     check_choice,
     check_indices,
@@ -313,7 +314,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
 
         Parameters
         ----------
-        w : ndarray of shape (`n_weights_`,)
+        w : ndarray or sparse array of shape (`n_weights_`,)
             Weight vector, such as the `coef_` of an estimator.
 
         Returns
@@ -323,7 +324,8 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
             "pair" of shape (n_pairs, 2, 2), which holds :math:`V_{lm}[Y_l, Y_m]` for the
             rows (l, m) of `pairs_`.
         """
-        w = as_floats("w", w, self.n_weights_)
+        n = self.n_weights_
+        w = as_floats("w", as_dense(w, n), n)
         coef, intercept = self._matrix(w[: self._n_node_weights])
         return {
             "node": np.ascontiguousarray(coef.T),

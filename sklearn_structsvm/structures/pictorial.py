@@ -14,6 +14,7 @@ from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import (
     as_array,
+    as_dense,
     as_floats,
     check_choice,
     check_integer,
@@ -314,7 +315,7 @@ class PictorialStructure(Structure):
 
         Parameters
         ----------
-        w : ndarray of shape (`n_weights_`,)
+        w : ndarray or sparse array of shape (`n_weights_`,)
             Weight vector, such as the `coef_` of an estimator.
 
         Returns
@@ -327,7 +328,8 @@ class PictorialStructure(Structure):
             edge per part with a parent, and the child's type comes first. The arrays are
             views of w if it is a contiguous float64 array.
         """
-        w = as_floats("w", w, self.n_weights_)
+        n = self.n_weights_
+        w = as_floats("w", as_dense(w, n), n)
         names, shapes = zip(*self._parts(), strict=True)
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         pieces = np.split(w, ends[:-1])
