@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_dense, as_floats
+from sklearn_structsvm.structures import Structure
 
 
 def weight_attributes(structure, weights):
@@ -44,7 +45,7 @@ class SparseCoefficientsMixin:
     """`coef_` as a sparse array, with the methods of scikit-learn's linear models."""
 
     coef_: Any
-    structure_: Any
+    structure_: Structure
 
     def sparsify(self) -> Self:
         """Convert `coef_` to a sparse array, in place.
