@@ -1,4 +1,4 @@
-"""Embeddings beside attributes: a pass and bytes, as CSR and as arrays."""
+"""Embeddings beside attributes: a pass and bytes, as CSR, as arrays, and split."""
 
 import argparse
 import warnings
@@ -8,8 +8,9 @@ from _common import np
 from scipy import sparse
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm.preprocessing import SplitMatrix
 
-N_SEQUENCES, LENGTH, N_ENTRIES, N_ATTRIBUTES, N_CLASSES = 500, 20, 256, 20, 9
+N_SEQUENCES, LENGTH, N_ATTRIBUTES, N_CLASSES = 500, 20, 20, 9
 # With more attributes, arrays of all columns take more than 50 MB and are not made.
 MOST_DENSE = 1_000
 MODELS = {
@@ -19,13 +20,13 @@ MODELS = {
 FIXED = {"tol": 0.0, "acceleration": False, "gap_check_interval": 100, "random_state": 0}
 
 
-def make_data(n_columns):
+def make_data(n_columns, n_entries):
     """Float32 rows by their names in the table, and the classes of the rows."""
     rng = np.random.default_rng(0)
     n_tokens = N_SEQUENCES * LENGTH
     y = rng.integers(N_CLASSES, size=n_tokens)
-    centers = rng.normal(size=(N_CLASSES, N_ENTRIES))
-    vectors = centers[y] + 3 * rng.normal(size=(n_tokens, N_ENTRIES))
+    centers = rng.normal(size=(N_CLASSES, n_entries))
+    vectors = centers[y] + 3 * rng.normal(size=(n_tokens, n_entries))
     vectors = vectors.astype(np.float32)
     own = [rng.choice(n_columns, N_ATTRIBUTES, replace=False) for _ in range(n_tokens)]
     attributes = sparse.csr_matrix(
@@ -39,6 +40,7 @@ def make_data(n_columns):
     both = sparse.hstack([sparse.csr_matrix(vectors), attributes], format="csr")
     found = {"vectors, array": vectors, "vectors, CSR": sparse.csr_matrix(vectors)}
     found |= {"attributes, CSR": attributes, "both, CSR": both}
+    found["both, split"] = SplitMatrix([vectors, attributes])
     if n_columns <= MOST_DENSE:
         found["both, array"] = both.toarray()
     return found, y
@@ -56,6 +58,8 @@ def seconds(model, n_passes, X, y):
 
 
 def n_bytes(rows):
+    if isinstance(rows, SplitMatrix):
+        return sum(map(n_bytes, rows.matrices))
     if sparse.issparse(rows):
         return rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
     return rows.nbytes
@@ -64,12 +68,13 @@ def n_bytes(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--entries", type=int, default=256, help="of a vector")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"| attributes | features | MB | {' | '.join(MODELS)} |")
     print("| --- | --- | --- | --- | --- |")
     for n_columns in (200, 500, 1_000, 5_000):
-        data, labels = make_data(n_columns)
+        data, labels = make_data(n_columns, args.entries)
         y = split(labels)
         for name, rows in data.items():
             X, cells = split(rows), [f"{n_bytes(rows) / 1e6:.1f}"]

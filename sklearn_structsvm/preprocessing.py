@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.borders import check_sequence, is_empty
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_names,
     concatenated,
@@ -24,7 +26,7 @@ from sklearn_structsvm._utils.tables import (
 )
 from sklearn_structsvm._utils.tokens import TokenError, TokenVectorizer
 
-__all__ = ["SequenceTransformer", "split_sequences"]
+__all__ = ["SequenceTransformer", "SplitMatrix", "split_sequences"]
 
 
 def _transformer_has(name):
@@ -79,20 +81,26 @@ class SequenceTransformer(  # type: ignore[call-arg]
     See Also
     --------
     split_sequences : Splits a table into sequences by a column of identifiers.
+    SplitMatrix : Dense columns beside sparse ones.
 
     Notes
     -----
-    The output is a list of views of one matrix: arrays, CSR matrices or, with
-    `set_output`, data frames.
+    The output is a list of views of one matrix: arrays, CSR matrices, `SplitMatrix` or,
+    with `set_output`, data frames.
 
-    Without a transformer, the output is CSR, also if tokens have vectors. It is float32
-    if the vectors in `fit` are (or have a type that float32 represents exactly), and
-    float64 otherwise. float32 rounds numbers among the attributes; strings and flags
+    Without a transformer, the attributes are a CSR matrix. Vectors stand behind them:
+    first, in the CSR matrix, those that fewer than half of the tokens in `fit` have, and
+    then all others as one array. With both kinds, items are `SplitMatrix`. They are
+    float32 if the vectors in `fit` are (or have a type that float32 represents exactly),
+    and float64 otherwise. float32 rounds numbers among the attributes; strings and flags
     have the value 1 and stay exact.
 
     ``make_union(SequenceTransformer(a), SequenceTransformer(b))`` joins the columns of
-    each sequence: arrays if both are arrays, and CSR matrices otherwise. The union itself
-    does not support `set_output`; ``SequenceTransformer(make_union(a, b))`` does.
+    each sequence: arrays if both are arrays, CSR matrices if both are sparse, and
+    otherwise `SplitMatrix`, so that arrays stay arrays. A `SequenceTransformer` of such
+    items gives its transformer CSR matrices; so scale columns before they are joined. The
+    union itself does not support `set_output`; ``SequenceTransformer(make_union(a, b))``
+    does, and makes CSR matrices of an array and a sparse matrix.
 
     Examples
     --------
@@ -139,14 +147,14 @@ class SequenceTransformer(  # type: ignore[call-arg]
         self : object
             Fitted estimator.
         """
-        rows, lengths = join_sequences(X)
+        rows, lengths = _one_table(X)
         with _places_told(lengths):
             self._start().fit(rows, *_row_labels(y, lengths), **params)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
-        rows, lengths = join_sequences(X)
+        rows, lengths = _one_table(X)
         with _places_told(lengths):
             out = self._start().fit_transform(rows, *_row_labels(y, lengths), **params)
         return SequenceList(split_rows(out, lengths))
@@ -161,7 +169,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
         Returns
         -------
-        list of n arrays, CSR matrices or data frames with T_i rows
+        list of n arrays, CSR matrices, `SplitMatrix` or data frames with T_i rows
             Transformed sequences.
         """
         if not self.__sklearn_is_fitted__():
@@ -169,7 +177,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         if hasattr(X, "__len__") and all(map(is_empty, X)):
             # Nothing to transform, of whatever type it would be.
             return SequenceList([] for _ in X)
-        rows, lengths = join_sequences(X)
+        rows, lengths = _one_table(X)
         with _places_told(lengths):
             out = self.transformer_.transform(rows)
         return SequenceList(split_rows(out, lengths))
@@ -259,7 +267,11 @@ def _without_protocol(argument):
 
 
 def _joined_sequences(parts):
-    """The columns of these lists of sequences, beside one another."""
+    """The columns of these lists of sequences, beside one another.
+
+    Of arrays an array, of CSR matrices a CSR matrix, and of both a `SplitMatrix`, which
+    copies only what has a neighbor of its kind.
+    """
     for k, part in enumerate(parts):
         if not isinstance(part, (list, tuple)):
             raise TypeError(
@@ -269,20 +281,42 @@ def _joined_sequences(parts):
             )
     if all(is_empty(item) for part in parts for item in part):
         return SequenceList([] for _ in parts[0])
-    rows, lengths = zip(*map(join_sequences, parts), strict=True)
+    used, lengths = zip(*map(_used_items, parts), strict=True)
     for k, own in enumerate(lengths):
         if not np.array_equal(own, lengths[0]):
             raise ValueError(
                 f"Transformers 0 and {k} of the union returned sequences of different "
                 "lengths."
             )
-    for k, own in enumerate(rows):
-        if isinstance(own, list):
+    columns = []
+    for k, items in enumerate(used):
+        if row_type(items[0]) == "tokens":
             raise TypeError(
                 f"Transformer {k} of the union returned tokens without columns, such as "
-                f"{own[0]!r}. Use SequenceTransformer."
+                f"{items[0][0]!r}. Use SequenceTransformer."
             )
-    return SequenceList(split_rows(joined_columns(rows), lengths[0]))
+        if isinstance(items[0], SplitMatrix):
+            columns += zip(*(item.matrices for item in items), strict=True)
+        else:
+            columns.append(items)
+    runs = [list(run) for _, run in groupby(columns, lambda run: sparse.issparse(run[0]))]
+    if len(runs) == 1:
+        return SequenceList(split_rows(_beside(runs[0]), lengths[0]))
+    own_lengths = lengths[0][lengths[0] > 0]
+    runs = [
+        run[0] if len(run) == 1 else split_rows(_beside(run), own_lengths) for run in runs
+    ]
+    made = list(map(SplitMatrix, zip(*runs, strict=True)))
+    places = (np.cumsum(lengths[0] > 0) - 1).tolist()
+    return SequenceList(
+        made[place] if length else made[0][:0]
+        for place, length in zip(places, lengths[0], strict=True)
+    )
+
+
+def _beside(columns):
+    """The rows of all items, with these columns of theirs beside one another."""
+    return joined_columns([concatenated(items) for items in columns])
 
 
 @contextmanager
@@ -357,12 +391,20 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
     return split_rows(table, np.bincount(codes))
 
 
-def join_sequences(X):
-    """The stacked rows of all sequences, and the lengths of the sequences.
+def _one_table(X):
+    """The stacked rows of all sequences for a transformer, and the lengths."""
+    items, lengths = _used_items(X)
+    rows = concatenated(items)
+    return rows.tocsr() if isinstance(rows, SplitMatrix) else rows, lengths
+
+
+def _used_items(X):
+    """The sequences that are not empty, and the lengths of all.
 
     Returns
     -------
-    rows : as the items of X are
+    items : list
+        All have one `row_type`.
     lengths : ndarray of shape (n,)
 
     Raises
@@ -390,7 +432,7 @@ def join_sequences(X):
                 f"{type(first).__name__}. All sequences must have the same type."
             )
     lengths = np.array([0 if is_empty(item) else n_rows(item) for item in items])
-    return concatenated([items[i] for i in used]), lengths
+    return [items[i] for i in used], lengths
 
 
 def _check_sequences(X):

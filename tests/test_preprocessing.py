@@ -17,17 +17,26 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    OneHotEncoder,
+    StandardScaler,
+)
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
-from sklearn_structsvm.preprocessing import SequenceTransformer, split_sequences
+from sklearn_structsvm.preprocessing import (
+    SequenceTransformer,
+    SplitMatrix,
+    split_sequences,
+)
 from sklearn_structsvm.structures import ChainStructure
 
 WORDS = ["the", "cat", "dog", "barks", "a"]
 
 
 def dense(item):
-    return item.toarray() if sparse.issparse(item) else np.asarray(item)
+    return item.toarray() if hasattr(item, "toarray") else np.asarray(item)
 
 
 def draw_lengths(rng):
@@ -261,8 +270,11 @@ def test_vectors_are_columns_behind_those_of_the_attributes(form, dtype):
         sets = [vector_tokens(rng, form, sum(lengths), dtype) for _ in range(2)]
         model = SequenceTransformer().fit(cut(sets[0][0], lengths))
         vectorizer = DictVectorizer().fit(sets[0][1])
+        shares = {name: own.any(axis=1).mean() for name, own in sets[0][2].items()}
+        is_dense = {name: form == "pairs" or shares[name] >= 0.5 for name in shares}
         names = sorted(
-            name for name in sets[0][2] if form == "pairs" or sets[0][2][name].any()
+            (name for name in shares if form == "pairs" or shares[name]),
+            key=lambda name: (is_dense[name], name),
         )
         assert model.get_feature_names_out().tolist() == [
             *vectorizer.get_feature_names_out().tolist(),
@@ -278,9 +290,13 @@ def test_vectors_are_columns_behind_those_of_the_attributes(form, dtype):
             expected = np.hstack(
                 [vectorizer.transform(plain).toarray(), *(drawn[name] for name in names)]
             ).astype(made[0].dtype)
-            rows = sparse.vstack(made, format="csr")
-            np.testing.assert_array_equal(rows.toarray(), expected)
-            assert all(item.has_canonical_format for item in made)
+            rows = np.vstack([item.toarray() for item in made])
+            np.testing.assert_array_equal(rows, expected)
+            n_dense = sum(VECTORS[name] for name in names if is_dense[name])
+            for item in made:
+                *rest, last = item.matrices if n_dense else (item, np.empty((0, 0)))
+                assert type(last) is np.ndarray and last.shape[1] == n_dense
+                assert all(matrix.has_canonical_format for matrix in rest)
         made = SequenceTransformer().fit_transform(cut(sets[0][0], lengths))
         for copied in (clone(model).fit(cut(sets[0][0], lengths)), model):
             again = pickle.loads(pickle.dumps(copied)).transform(cut(sets[0][0], lengths))
@@ -306,8 +322,36 @@ def test_attributes_of_a_pair_are_all_that_a_token_may_be():
 def test_vectors_that_fit_had_not_are_left_out():
     model = SequenceTransformer().fit([[{"v": np.ones(2, np.float32)}]])
     (made,) = model.transform([[{"u": np.ones(9), "v": np.array([1, 2])}]])
-    np.testing.assert_array_equal(made.toarray(), [[1, 2]])
+    np.testing.assert_array_equal(made, [[1, 2]])
     assert made.dtype == np.float32
+
+
+def test_vectors_that_few_tokens_have_are_sparse_columns():
+    """Dense from a half on; the order is that of `fit`, and types do not change."""
+    tokens = [{"w": "a", "v": np.ones(2), "u": np.ones(1)}, {"w": "b", "v": np.ones(2)}]
+    tokens += [{"v": np.ones(2), "r": np.ones(3)}, {"u": np.ones(1)}]
+    model = SequenceTransformer().fit([tokens])
+    assert model.get_feature_names_out().tolist() == [
+        *("w=a", "w=b", "r[0]", "r[1]", "r[2]", "u[0]", "v[0]", "v[1]")
+    ]
+    for X in ([tokens], [tokens[3:]], [tokens[:1]]):
+        (made,) = model.transform(X)
+        assert [matrix.shape[1] for matrix in made.matrices] == [5, 3]
+        assert [sparse.issparse(matrix) for matrix in made.matrices] == [True, False]
+    np.testing.assert_array_equal(made.toarray(), [[1, 0, 0, 0, 0, 1, 1, 1]])
+
+
+def test_a_transformer_of_split_sequences_sees_all_columns():
+    rng = new_rng(9)
+    lengths = draw_lengths(rng)
+    X = cut(vector_tokens(rng, "pairs", lengths.sum())[0], lengths)
+    items = SequenceTransformer().fit_transform(X)
+    assert isinstance(items[0], SplitMatrix)
+    (whole,) = SequenceTransformer().fit_transform([sum(X, [])])
+    expected = MaxAbsScaler().fit_transform(whole.tocsr()).toarray()
+    made = make_pipeline(SequenceTransformer(), SequenceTransformer(MaxAbsScaler()))
+    made = np.vstack([item.toarray() for item in made.fit_transform(X)])
+    np.testing.assert_array_equal(made, expected)
 
 
 ONE, TWO = np.ones(1), np.ones(2)
@@ -391,6 +435,8 @@ UNIONS = {
         lambda rng, n: vector_tokens(rng, "pairs", n)[0],
     ),
 }
+# Of these, one transformer returns arrays and the other CSR matrices.
+SPLIT = "dense and sparse", "pairs"
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -413,8 +459,11 @@ def test_a_union_of_them_is_that_of_the_transformers(name, are_equal, n_jobs):
             for made in (model.fit_transform(X), model.transform(X)):
                 assert [item.shape[0] for item in made] == list(lengths)
                 assert {item.dtype for item in made} == {expected.dtype}
-                kinds = {sparse.issparse(item) for item in made}
-                assert kinds == {sparse.issparse(expected)}
+                if name in SPLIT and model is of_them:
+                    assert {type(item) for item in made} == {SplitMatrix}
+                else:
+                    kinds = {sparse.issparse(item) for item in made}
+                    assert kinds == {sparse.issparse(expected)}
                 made = np.concatenate(list(map(dense, made)))
                 np.testing.assert_allclose(made, dense(expected), atol=1e-12)
             empty = model.transform([[], []])
@@ -459,7 +508,10 @@ def test_the_union_of_them_in_a_pipeline_has_the_names_of_all():
     model.fit(X, y)
     expected = SequenceTransformer().fit_transform(X)
     for item, own in zip(union.fit_transform(X), expected, strict=True):
-        np.testing.assert_array_equal(item[:, : own.shape[1]].toarray(), own.toarray())
+        assert [matrix.shape[1] for matrix in item.matrices] == [own.shape[1] - 12, 24]
+        np.testing.assert_array_equal(
+            item.toarray()[:, : own.shape[1]], own.toarray()
+        )
     assert [len(labels) for labels in model.predict(X)] == lengths.tolist()
     names = make_union(SequenceTransformer()).fit(X).get_feature_names_out()
     assert names[-1] == "sequencetransformer__vector[11]"

@@ -1,24 +1,38 @@
-"""Statistics of columns of features, dense or CSR, without a copy."""
+"""Statistics of columns of features, dense, CSR or split, without a copy."""
 
 import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 
 def n_entries(X):
     """Number of stored entries of a matrix."""
+    if isinstance(X, SplitMatrix):
+        return sum(map(n_entries, X.matrices))
     return X.nnz if sparse.issparse(X) else X.size
+
+
+def stored_values(X):
+    """The stored entries of a matrix, as a list of arrays."""
+    if isinstance(X, SplitMatrix):
+        return [values for matrix in X.matrices for values in stored_values(matrix)]
+    return [X.data if sparse.issparse(X) else X]
 
 
 def largest_entry(X):
     """The largest absolute value in a matrix; 0.0 without any."""
-    values = X.data if sparse.issparse(X) else X
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    return max(
+        max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+        for values in stored_values(X)
+    )
 
 
 def sum_of_squares(X):
     """Σ_v x_vj² for each column j, float64."""
+    if isinstance(X, SplitMatrix):
+        return np.concatenate(list(map(sum_of_squares, X.matrices)))
     squares = np.zeros(X.shape[1])
     for part in _pieces(X):
         part = part.astype(np.float64, copy=False)
@@ -27,6 +41,13 @@ def sum_of_squares(X):
         else:
             squares += np.einsum("vj,vj->j", part, part)
     return squares
+
+
+def transposed_product(X, B):
+    """X' B."""
+    if isinstance(X, SplitMatrix):
+        return np.concatenate([transposed_product(part, B) for part in X.matrices])
+    return X.T @ B
 
 
 def _pieces(X):
@@ -41,8 +62,8 @@ def describe_columns(matrices):
 
     Parameters
     ----------
-    matrices : iterable of arrays and CSR matrices
-        All have the same columns.
+    matrices : iterable of arrays, CSR matrices and `SplitMatrix`
+        All have the same columns. Split ones are split in the same way.
 
     Returns
     -------
@@ -51,6 +72,11 @@ def describe_columns(matrices):
         deviations of all. None without any matrix.
     """
     n_rows, n_nonzero, totals, squares = 0, 0.0, 0.0, 0.0
+    matrices = list(matrices)
+    if matrices and isinstance(matrices[0], SplitMatrix):
+        parts = zip(*(X.matrices for X in matrices), strict=True)
+        described = zip(*map(describe_columns, parts), strict=True)
+        return tuple(map(np.concatenate, described))
     for X in matrices:
         n_rows += X.shape[0]
         squares = squares + sum_of_squares(X)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import take_rows
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # Maximum number of names in a message.
 MAX_NAMED = 5
@@ -97,6 +98,9 @@ def concatenated(items):
         return list(chain.from_iterable(items))
     if sparse.issparse(first):
         return sparse.vstack(items, format="csr")
+    if isinstance(first, SplitMatrix):
+        columns = zip(*(item.matrices for item in items), strict=True)
+        return SplitMatrix(list(map(concatenated, columns)))
     library = type(first).__module__.partition(".")[0]
     if library == "pandas":
         import pandas

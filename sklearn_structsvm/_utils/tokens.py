@@ -1,4 +1,4 @@
-"""Features of tokens, in the format of CRFsuite, as a sparse matrix."""
+"""Features of tokens, in the format of CRFsuite, and vectors beside them."""
 
 from array import array
 from collections import defaultdict
@@ -10,8 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
+
 # The name of the vector of a token that is a pair: its columns are vector[0], ...
 PAIR_NAME = "vector"
+# Vectors that at least this share of the tokens has are dense columns: as many bytes of
+# float32 as CSR would take, and less time.
+DENSE_SHARE = 0.5
 
 
 class TokenError(ValueError):
@@ -31,7 +36,8 @@ class TokenVectorizer(DictVectorizer):
     Its features, in a fraction of the time and the memory: no dict is made of a token, no
     list of all values, and what can be left to iterators in C is. Vectors of tokens are
     columns behind those of the attributes: `vectors_` has the first column and the length
-    of each. They are copied once, to their places in the CSR matrix.
+    of each. They are copied once, to their places in the CSR matrix, or in the array of
+    the columns from `dense_from_` on.
     """
 
     def fit(self, X, y=None):
@@ -48,7 +54,9 @@ class TokenVectorizer(DictVectorizer):
         names = sorted(places)
         self.vectors_, self.is_pair_ = {}, _are_pairs(X)
         self.matrix_dtype_ = _dtype_beside(vectors)
-        for name in sorted(vectors):
+        enough = DENSE_SHARE * len(X)
+        is_dense = {name: len(rows) >= enough for name, (rows, _) in vectors.items()}
+        for name in sorted(vectors, key=lambda name: (is_dense[name], name)):
             rows, arrays = vectors[name]
             self.vectors_[name] = len(names), len(arrays[0])
             own = [f"{name}[{k}]" for k in range(len(arrays[0]))]
@@ -60,6 +68,10 @@ class TokenVectorizer(DictVectorizer):
                 )
             names += own
         self.feature_names_ = names
+        self.dense_from_ = min(
+            (first for name, (first, _) in self.vectors_.items() if is_dense[name]),
+            default=len(names),
+        )
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         rank = np.fromiter(map(self.vocabulary_.__getitem__, places), np.intc)
         return self._matrix(data, rank[indices], indptr, vectors)
@@ -82,17 +94,34 @@ class TokenVectorizer(DictVectorizer):
 
     def _matrix(self, data, indices, indptr, vectors):
         matrix = sparse.csr_matrix(
-            (len(indptr) - 1, len(self.vocabulary_)), dtype=self.matrix_dtype_
+            (len(indptr) - 1, self.dense_from_), dtype=self.matrix_dtype_
         )
         data = data.astype(self.matrix_dtype_, copy=False)
         _set_parts(matrix, data, indices.astype(indptr.dtype, copy=False), indptr)
         matrix.sum_duplicates()
-        known = {name: part for name, part in vectors.items() if name in self.vectors_}
-        for name, part in known.items():
-            _check_vectors(name, *part, self.vectors_[name][1])
-        if known:
-            self._add_vectors(matrix, known)
-        return matrix
+        often, rarely = {}, {}
+        for name, part in vectors.items():
+            if name in self.vectors_:
+                first, length = self.vectors_[name]
+                _check_vectors(name, *part, length)
+                (rarely if first < self.dense_from_ else often)[name] = part
+        if rarely:
+            self._add_vectors(matrix, rarely)
+        if self.dense_from_ == len(self.vocabulary_):
+            return matrix
+        dense = self._dense_columns(matrix.shape[0], often)
+        return SplitMatrix([matrix, dense]) if self.dense_from_ else dense
+
+    def _dense_columns(self, n_rows, vectors):
+        """The array of these vectors, with zeros for tokens that lack one."""
+        width = len(self.vocabulary_) - self.dense_from_
+        result = np.zeros((n_rows, width), dtype=self.matrix_dtype_)
+        for name, part in vectors.items():
+            first, length = self.vectors_[name]
+            own = result[:, first - self.dense_from_ :][:, :length]
+            for row, vector in zip(*part, strict=True):
+                own[row] = vector
+        return result
 
     def _add_vectors(self, matrix, vectors):
         """Put the vectors behind the attributes of their rows."""

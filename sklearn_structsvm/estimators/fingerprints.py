@@ -7,6 +7,8 @@ import joblib
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
+
 # Bytes of a number: two of a million examples have the same one with probability 3e-8.
 SIZE = 8
 
@@ -96,6 +98,8 @@ def _bytes(thing):
         thing = sparse.csr_array(thing)
         parts = thing.indptr - thing.indptr[0], thing.indices, thing.data
         return b"".join(map(_bytes, parts))
+    if isinstance(thing, SplitMatrix):
+        thing = thing.matrices
     if isinstance(thing, (list, tuple)):
         return b"(" + b",".join(map(_bytes, thing)) + b")"
     return joblib.hash(thing).encode()

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import as_classes
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -64,8 +65,8 @@ def is_flat(structure):
 def holds_sequences(X):
     if isinstance(X, np.ndarray) and X.ndim != 1:
         return X.ndim == 3
-    is_frame = hasattr(X, "iloc") and X.ndim != 1
-    if sparse.issparse(X) or is_frame or not hasattr(X, "__len__"):
+    is_table = isinstance(X, SplitMatrix) or (hasattr(X, "iloc") and X.ndim != 1)
+    if sparse.issparse(X) or is_table or not hasattr(X, "__len__"):
         return False
     first = next((x for x in X if not is_empty(x)), None)
     try:

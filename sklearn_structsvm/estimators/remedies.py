@@ -4,9 +4,9 @@ from itertools import islice
 from math import ceil
 
 import numpy as np
-from scipy import sparse
 
 from sklearn_structsvm._utils.columns import describe_columns
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.estimators.batch_losses import loss_of
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
@@ -265,11 +265,12 @@ def _columns_of(problem):
 def _scaler(problem):
     """Name of the transformer that scales the features of the problem."""
     structure = problem.structure
-    is_sparse = sparse.issparse(next(iter(structure._matrices(problem.X))))
-    scaler = "MaxAbsScaler" if is_sparse else "StandardScaler"
+    first = next(iter(structure._matrices(problem.X)))
+    scaler = "StandardScaler" if isinstance(first, np.ndarray) else "MaxAbsScaler"
     if isinstance(structure, ChainStructure) and structure.emission != "both":
-        return f"SequenceTransformer({scaler}())"
-    return scaler
+        scaler = f"SequenceTransformer({scaler}())"
+    is_split = isinstance(first, SplitMatrix)
+    return f"{scaler} in each part of the union" if is_split else scaler
 
 
 class _Names:

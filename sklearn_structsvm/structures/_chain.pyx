@@ -706,7 +706,7 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, const double* direction, unsigned char* pages
             ) except -1 nogil:
         self.features.mark_rows(
-            self.offsets[i], self.offsets[i + 1], direction, self.k, pages)
+            self.offsets[i], self.offsets[i + 1], direction, self.k, 0, pages)
         mark_range(self.bias_at, self.n_weights, pages)
         return 0
 

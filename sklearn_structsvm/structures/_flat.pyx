@@ -147,7 +147,7 @@ cdef class FlatOracle(BlockOracle):
     cdef int mark(
             self, Py_ssize_t i, const double* direction, unsigned char* pages
             ) except -1 nogil:
-        self.features.mark_rows(i, i + 1, direction, self.k, pages)
+        self.features.mark_rows(i, i + 1, direction, self.k, 0, pages)
         mark_range(self.features.n_features * self.k, self.n_weights, pages)
         return 0
 

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures._callback import label_key, outline, sparse_vector
 from sklearn_structsvm.structures.base import length_of
 
@@ -399,6 +400,8 @@ def picture(value):
         return [picture(getattr(value, name)) for name in names if hasattr(value, name)]
     if isinstance(value, dict):
         return {key: picture(part) for key, part in value.items()}
+    if isinstance(value, SplitMatrix):
+        value = value.matrices
     if isinstance(value, (list, tuple)):
         return [picture(part) for part in value]
     return label_key(value) if isinstance(value, np.ndarray) else None

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm._utils.columns import largest_entry, n_entries
+from sklearn_structsvm._utils.columns import largest_entry, n_entries, transposed_product
 from sklearn_structsvm._utils.compat import Options, StrOptions
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
@@ -399,7 +399,7 @@ class GraphStructure(NodeStructure):
             seen = np.zeros((len(pairs), places.max() + 1))
             for pair in np.flatnonzero(places >= 0):
                 seen[:, places[pair]] += pairs[:, pair]
-            transition = x[2].T @ seen
+            transition = transposed_product(x[2], seen)
         return self._join_parts(x, nodes, transition)
 
     def loss(self, y_true: Any, y: Any) -> float:

@@ -5,6 +5,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures.base import as_list
 
@@ -161,22 +162,23 @@ def _check_edge_features(given, edges, n_features):
                 f"X[{i}][1]."
             )
         result.append(item)
-    known = [item.shape[1] for item in result if item is not None]
-    width = known[0] if known else n_features or np.shape(given[0])[-1]
-    is_sparse = any(sparse.issparse(item) for item in result)
-    none = sparse.csr_array((0, width)) if is_sparse else np.empty((0, width))
+    known = next((item for item in result if item is not None), None)
+    if known is None:
+        none = np.empty((0, n_features or np.shape(given[0])[-1]))
+    else:
+        none = known[:0]
     return [none if item is None else item for item in result]
 
 
 def _check_not_negative(edge_features):
     """ValueError if a feature of an edge is below 0."""
     for i, item in enumerate(edge_features):
-        values = item.data if sparse.issparse(item) else item
-        if (values < 0).any():
-            raise ValueError(
-                f"X[{i}][2] has the value {values[values < 0].flat[0]}: with "
-                "attractive=True the features of edges must be >= 0."
-            )
+        for values in stored_values(item):
+            if (values < 0).any():
+                raise ValueError(
+                    f"X[{i}][2] has the value {values[values < 0].flat[0]}: with "
+                    "attractive=True the features of edges must be >= 0."
+                )
 
 
 def _check_weights(weights, n_nodes, i):

@@ -7,12 +7,16 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
-from sklearn_structsvm._utils._matrix._dense_features import FeaturesBesideScores
+from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_dense, as_floats
-from sklearn_structsvm._utils.columns import largest_entry, n_entries, sum_of_squares
+from sklearn_structsvm._utils.columns import (
+    largest_entry,
+    n_entries,
+    sum_of_squares,
+    transposed_product,
+)
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
@@ -62,6 +66,8 @@ class NodeStructure(Structure):
     def _check_rows(self, rows, part="", kind="sequence"):
         """What `_rows` returns of each example, checked; `part` and `kind` name it."""
         n_features = getattr(self, "n_features_in_", None)
+        if self._is_given:
+            return validation.check_scores(rows, n_features, part=part, kind=kind)
         if not self._has_both:
             return validation.check_items(rows, n_features, part=part, kind=kind)
         n_scores = len(self.classes_) if hasattr(self, "classes_") else None
@@ -138,10 +144,6 @@ class NodeStructure(Structure):
 
     def _check_scores(self, X):
         scores, k = self._scores(X[0]), len(self.classes_)
-        if sparse.issparse(scores):
-            raise ValueError(
-                "emission='given' needs dense scores: use x.toarray() for each item x."
-            )
         if scores.shape[1] != k:
             raise ValueError(
                 f"emission={self.emission!r} needs a score for each of the {k} classes, "
@@ -203,7 +205,7 @@ class NodeStructure(Structure):
         if not self._has_both:
             return features
         scores = as_features(list(map(self._scores, X)), k, order, given=True)
-        return FeaturesBesideScores(features, scores)
+        return FeaturesBeside(features, scores)
 
     def _starts(self, X):
         """Where the nodes of each example start, and where those of the last one end."""
@@ -239,7 +241,10 @@ class NodeStructure(Structure):
     def _join_parts(self, x, nodes, transition):
         """The joint feature, from the marginals of the nodes and the last part."""
         features = self._features(x)
-        emission = (features * nodes).sum() if self._is_given else features.T @ nodes
+        if self._is_given:
+            emission = (features * nodes).sum()
+        else:
+            emission = transposed_product(features, nodes)
         parts = {"emission": emission, "transition": transition}
         if self._has_both:
             parts["scale"] = (self._scores(x) * nodes).sum()

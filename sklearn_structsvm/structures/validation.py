@@ -7,7 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_sparse, is_empty
+from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.labels import plain, refuse_missing
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures.base import as_list
 
 
@@ -43,15 +45,9 @@ def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
         Naming the item: no pair, sparse scores, or not as many rows of both.
     """
     X = list_of_pairs(X, "(features, scores)", part, why=" with emission='both'")
-    for i, x in enumerate(X):
-        if sparse.issparse(x[1]):
-            raise ValueError(
-                f"X[{i}]{part}[1] must be dense scores; got a sparse matrix: use "
-                ".toarray()."
-            )
     features, scores = zip(*X, strict=True)
     features = check_items(features, n_features, part=f"{part}[0]", kind=kind)
-    scores = check_items(scores, n_scores, part=f"{part}[1]", kind=kind, columns="scores")
+    scores = check_scores(scores, n_scores, part=f"{part}[1]", kind=kind)
     for i, (own, given) in enumerate(zip(features, scores, strict=True)):
         if own.shape[0] != given.shape[0]:
             raise ValueError(
@@ -61,8 +57,19 @@ def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
     return list(map(FeaturesWithScores, features, scores))
 
 
+def check_scores(X, n_scores=None, *, part="", kind="sequence"):
+    """X as of `check_items`, but dense: each row has the scores of another model."""
+    for i, x in enumerate(as_list(X, "X")):
+        if sparse.issparse(x) or isinstance(x, SplitMatrix):
+            raise ValueError(
+                f"X[{i}]{part} must be dense scores, as `emission` says; got a "
+                f"{_layout(x)[0]} matrix: use .toarray()."
+            )
+    return check_items(X, n_scores, part=part, kind=kind, columns="scores")
+
+
 def check_items(X, n_features=None, *, part="", kind="sequence", columns="features"):
-    """X as a list of 2-D float arrays or CSR matrices with equal numbers of columns.
+    """X as a list of 2-D float arrays, CSR matrices or `SplitMatrix`, of equal columns.
 
     An item without rows may be any empty list or array; it gets the type and the columns
     of the others.
@@ -74,7 +81,8 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
     ------
     ValueError
         Naming the item: not 2-D, of another number of features (than `n_features`, or
-        than the first), not numeric, with NaN or infinity, or dense among sparse ones.
+        than the first), not numeric, with NaN or infinity, or dense among sparse ones,
+        or not split as the first.
     """
     refuse_tokens(X)
     if len(getattr(X, "shape", ())) == 2:
@@ -86,7 +94,7 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
     items = as_list(X, "X")
     empty = list(map(is_empty, items))
     first = 0 if all(empty) else empty.index(False)
-    all_sparse = sparse.issparse(items[first])
+    layout = _layout(items[first])
     origin = f"in X[{first}]{part}" if n_features is None else "in fit"
     result = []
     for i, item in enumerate(items):
@@ -94,21 +102,8 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
         if empty[i]:
             result.append(item)
             continue
-        if sparse.issparse(item) != all_sparse:
-            raise ValueError(
-                f"The items of X must be all dense or all sparse; X[{first}]{part} is "
-                f"{'sparse' if all_sparse else 'dense'} and {name} is not."
-            )
-        if all_sparse:
-            check_sparse(item, name)
-            item = item if item.format == "csr" else sparse.csr_array(item)
-        else:
-            item = _as_array(item, name, columns)
-        if item.ndim != 2:
-            raise ValueError(
-                f"{name} must be 2-D, of shape (T_i, n_{columns}); got shape "
-                f"{item.shape}."
-            )
+        _check_layout(item, name, layout, f"X[{first}]{part}")
+        item = _as_matrix(item, name, columns)
         expected = item.shape[1] if n_features is None else n_features
         if item.shape[1] != expected:
             raise ValueError(
@@ -118,7 +113,68 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
         n_features = expected
         if item.shape[1] == 0:
             raise ValueError(f"{name} has 0 {columns}; at least 1 is needed.")
-        values = item.data if all_sparse else item
+        _check_values(item, name)
+        result.append(item)
+    if all(empty):
+        none = np.empty((0, n_features or 0))
+    else:
+        none = result[first][:0]
+    return [none if empty[i] else item for i, item in enumerate(result)]
+
+
+def _layout(item):
+    """What all items must have in common: a word, and the columns of what is split."""
+    if isinstance(item, SplitMatrix):
+        kinds = [_layout(matrix)[0] for matrix in item.matrices]
+        widths = [matrix.shape[1] for matrix in item.matrices]
+        return "split", list(zip(kinds, widths, strict=True))
+    return ("sparse" if sparse.issparse(item) else "dense"), []
+
+
+def _check_layout(item, name, layout, origin):
+    """ValueError unless an item is like the first one, the `origin` of the layout."""
+    kind, columns = _layout(item)
+    if (kind, columns) == layout:
+        return
+    if kind != layout[0]:
+        raise ValueError(
+            f"The items of X must be all dense, all sparse or all split; {origin} is "
+            f"{layout[0]} and {name} is not."
+        )
+    own, expected = (
+        ", ".join(f"{width} {kind}" for kind, width in columns)
+        for columns in (columns, layout[1])
+    )
+    raise ValueError(
+        f"The items of X must be split in the same way; {origin} has {expected} columns "
+        f"and {name} has {own}."
+    )
+
+
+def _as_matrix(item, name, columns):
+    """An item as an array, a CSR matrix or a `SplitMatrix`."""
+    if isinstance(item, SplitMatrix):
+        return SplitMatrix(
+            [
+                _as_matrix(matrix, f"{name}.matrices[{j}]", columns)
+                for j, matrix in enumerate(item.matrices)
+            ]
+        )
+    if sparse.issparse(item):
+        check_sparse(item, name)
+        item = item if item.format == "csr" else sparse.csr_array(item)
+    else:
+        item = _as_array(item, name, columns)
+    if item.ndim != 2:
+        raise ValueError(
+            f"{name} must be 2-D, of shape (T_i, n_{columns}); got shape {item.shape}."
+        )
+    return item
+
+
+def _check_values(item, name):
+    """ValueError unless all entries are finite numbers."""
+    for values in stored_values(item):
         if values.dtype.kind not in "fiub":
             raise ValueError(f"{name} must be numeric; got dtype {values.dtype}.")
         if not np.isfinite(values).all():
@@ -126,10 +182,6 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
             raise ValueError(
                 f"{name} contains NaN or infinity: the value {bad} was found."
             )
-        result.append(item)
-    shape = (0, n_features or 0)
-    none = sparse.csr_array(shape) if all_sparse else np.empty(shape)
-    return [none if empty[i] else item for i, item in enumerate(result)]
 
 
 def refuse_tokens(X):

@@ -25,6 +25,7 @@ from sklearn_structsvm.distributed import blocks, dask_workers
 from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
 from sklearn_structsvm.distributed.steps import BlockSteps, Examples
+from sklearn_structsvm.preprocessing import SplitMatrix
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture
 from sklearn_structsvm.structures import (
@@ -184,6 +185,7 @@ def chains(n=60):
 def problems():
     X, y = chains()
     few = [sparse.csr_array(np.where(np.abs(x) > 1.0, x, 0.0)) for x in X]
+    split = [SplitMatrix([x, own]) for x, own in zip(X, few, strict=True)]
     names = [np.array(list("abcdefghijkl"))[labels] for labels in y]
     rng = new_rng(0)
     trees = [(x, np.array([-1, *(rng.integers(t) for t in range(1, len(x)))])) for x in X]
@@ -195,7 +197,7 @@ def problems():
         "chains": (BCFWClassifier(**fit), X, y),
         "names": (BCFWClassifier(ChainStructure(), **fit, **balanced), few, names),
         "pairwise": (BCFWClassifier(**fit, step="pairwise"), X, y),
-        "bounds": (BCFWClassifier(**fit, coef_bounds=(-0.1, 0.2)), X, y),
+        "bounds": (BCFWClassifier(**fit, coef_bounds=(-0.1, 0.2)), split, y),
         "trees": (BCFWClassifier(TreeStructure(), **fit), trees, y),
         "slack": (SlackRescaledSSVM(**fit), X, y),
         "margin": (SlackRescaledSSVM(**fit, rescaling="margin"), X, y),

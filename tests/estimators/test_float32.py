@@ -16,6 +16,7 @@ from sklearn_structsvm import (
     SlackRescaledSSVM,
     SubLBFGSClassifier,
 )
+from sklearn_structsvm.preprocessing import SplitMatrix
 from sklearn_structsvm.structures import (
     ChainStructure,
     GraphStructure,
@@ -31,6 +32,8 @@ def as_float64(X):
     """The same numbers, in the same places."""
     if isinstance(X, (list, tuple)):
         return type(X)(map(as_float64, X))
+    if isinstance(X, SplitMatrix):
+        return SplitMatrix(as_float64(X.matrices))
     return X.astype(np.float64) if X.dtype == np.float32 else X
 
 
@@ -117,11 +120,14 @@ def sequences(n_features, longest=40):
     ids=repr,
 )
 @pytest.mark.parametrize("n_features", [8, 1000])
-@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("kind", ["dense", "csr", "split"])
 def test_chains(kind, n_features, model):
     X, y = sequences(n_features)
-    if kind == "csr":
-        X = [sparse.csr_array(x * (np.abs(x) > 1)) for x in X]
+    few = [sparse.csr_array(x * (np.abs(x) > 1)) for x in X]
+    if kind == "split":
+        X = [SplitMatrix(pair) for pair in zip(X, few, strict=True)]
+    elif kind == "csr":
+        X = few
     assert_same_bits(model, X, y)
 
 

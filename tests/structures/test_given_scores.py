@@ -172,7 +172,7 @@ def test_scores_are_needed_for_each_class():
 
 def test_sparse_scores_are_refused():
     X, y = make_data("chain")
-    with pytest.raises(ValueError, match=r"use x\.toarray\(\) for each item"):
+    with pytest.raises(ValueError, match=r"X\[0\] must be dense scores"):
         BCFWClassifier(STRUCTURES["chain"]).fit([sparse.csr_array(x) for x in X], y)
 
 

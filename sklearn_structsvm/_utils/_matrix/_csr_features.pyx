@@ -7,7 +7,7 @@ from scipy.linalg.cython_blas cimport ddot
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, is_zero, mark_range)
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, entry, gather_entries)
+    address_of, entry, fill_with_nan, free_room, gather_entries, make_room, room_t)
 
 
 cdef extern from "_utils/_vector.h" nogil:
@@ -81,6 +81,20 @@ cdef class CSRFeatures(Features):
                 count, self.indices.shape[0] - p, self.values, p, self.is_single,
                 &self.indices[p], weights, k, row)
 
+    cdef void add_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        cdef Py_ssize_t t
+        cdef room_t room
+        cdef double* row = make_room(k, &room)
+        if row == NULL:
+            fill_with_nan(out, (stop - start) * k)
+        else:
+            for t in range(start, stop):
+                self.scores(t, t + 1, weights, k, row)
+                vector_axpy(k, 1.0, row, out + (t - start) * k)
+        free_room(&room)
+
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
             Py_ssize_t k, double* out) noexcept nogil:
@@ -120,14 +134,13 @@ cdef class CSRFeatures(Features):
         for s in range(<Py_ssize_t> outer[0]):
             vector_axpy(k, coef, rows + s * k, target + touched[s] * k)
 
-    cdef void outer_scores(
+    cdef void add_outer_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
             double* out) noexcept nogil:
         cdef const int* slots = <const int*> (outer + 1)
         cdef const double* rows = outer + self.header
         cdef Py_ssize_t t, p
         cdef int slot
-        memset(out, 0, (stop - start) * k * sizeof(double))
         for t in range(start, stop):
             for p in range(self.indptr[t], self.indptr[t + 1]):
                 slot = slots[self.indices[p]]
@@ -135,24 +148,21 @@ cdef class CSRFeatures(Features):
                     vector_axpy(k, self.at(p), rows + (slot - 1) * k,
                                 out + (t - start) * k)
 
-    def grams(self, const Py_ssize_t[::1] offsets):
+    def n_entries(self, offsets):
+        return np.diff(np.asarray(self.indptr)[np.asarray(offsets)])
+
+    def add_grams(self, const Py_ssize_t[::1] offsets, const Py_ssize_t[::1] places,
+                  double[::1] grams):
         cdef Py_ssize_t i, t, u, p, T, n = offsets.shape[0] - 1
         cdef double x
         cdef double* gram
-        starts, lengths = np.asarray(self.indptr)[np.asarray(offsets)], np.diff(offsets)
-        # As long as they take no more memory than the rows themselves.
-        sizes = np.where(lengths**2 <= np.diff(starts), lengths**2, 0)
-        places = np.where(sizes > 0, np.cumsum(sizes) - sizes, -1).astype(np.intp)
-        grams = np.empty(sizes.sum())
-        cdef const Py_ssize_t[::1] at = places
-        cdef double[::1] out = grams
         # A row as dense numbers, all zero between two of them.
         cdef double[::1] row = np.zeros(max(self.n_features, 1))
         with nogil:
             for i in range(n):
-                if at[i] < 0:
+                if places[i] < 0:
                     continue
-                gram = &out[at[i]]
+                gram = &grams[places[i]]
                 T = offsets[i + 1] - offsets[i]
                 for t in range(T):
                     for p in range(self.indptr[offsets[i] + t],
@@ -163,11 +173,12 @@ cdef class CSRFeatures(Features):
                         for p in range(self.indptr[offsets[i] + u],
                                        self.indptr[offsets[i] + u + 1]):
                             x += row[self.indices[p]] * self.at(p)
-                        gram[t * T + u] = gram[u * T + t] = x
+                        gram[t * T + u] += x
+                        if u > t:
+                            gram[u * T + t] += x
                     for p in range(self.indptr[offsets[i] + t],
                                    self.indptr[offsets[i] + t + 1]):
                         row[self.indices[p]] = 0.0
-        return grams, places
 
     cdef void add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
@@ -198,10 +209,10 @@ cdef class CSRFeatures(Features):
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
-            unsigned char* pages) noexcept nogil:
+            Py_ssize_t at, unsigned char* pages) noexcept nogil:
         cdef Py_ssize_t t, p, j
         for t in range(start, stop):
             if not is_zero(delta + (t - start) * k, k):
                 for p in range(self.indptr[t], self.indptr[t + 1]):
-                    j = self.indices[p] * k
+                    j = at + self.indices[p] * k
                     mark_range(j, j + k, pages)

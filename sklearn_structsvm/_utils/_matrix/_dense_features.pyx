@@ -1,7 +1,4 @@
-"""Dense rows of features, which BLAS multiplies, and scores that are given.
-
-`FeaturesBesideScores` has both, its features dense or CSR.
-"""
+"""Dense rows of features, which BLAS multiplies, and scores that are given."""
 import numpy as np
 
 from libc.stdint cimport uintptr_t
@@ -94,39 +91,38 @@ cdef class DenseFeatures(Features):
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
         return self.n_features * k
 
-    cdef void scores(
+    cdef void add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
         cdef Py_ssize_t end
         if self.n_features == 0:
-            memset(out, 0, k * (stop - start) * sizeof(double))
             return
         while start < stop:
             end = min(start + self.tile, stop)
-            self._tile_scores(start, end, weights, k, out)
+            self._add_tile_scores(start, end, weights, k, out)
             out += (end - start) * k
             start = end
 
-    cdef void _tile_scores(
+    cdef void _add_tile_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
-        # Row-major C = X W is column-major Cᵀ = Wᵀ Xᵀ to BLAS.
+        # Row-major C += X W is column-major Cᵀ += Wᵀ Xᵀ to BLAS.
         cdef int m = <int> k, n = <int> (stop - start), f = <int> self.n_features
         cdef int one_inc = 1
-        cdef double one = 1.0, zero = 0.0
+        cdef double one = 1.0
         cdef room_t room
         cdef double* x = <double*> self.read(start, stop, &room)
         if x == NULL:
             fill_with_nan(out, n * k)
         elif n == 1:
             if k == 1:
-                out[0] = ddot(&f, x, &one_inc, <double*> weights, &one_inc)
+                out[0] += ddot(&f, x, &one_inc, <double*> weights, &one_inc)
             else:
                 dgemv("N", &m, &f, &one, <double*> weights, &m, x, &one_inc,
-                      &zero, out, &one_inc)
+                      &one, out, &one_inc)
         else:
             dgemm("N", "N", &m, &n, &f, &one, <double*> weights, &m, x, &f,
-                  &zero, out, &m)
+                  &one, out, &m)
         free_room(&room)
 
     cdef double outer(
@@ -137,17 +133,16 @@ cdef class DenseFeatures(Features):
         self.add_rows(start, stop, 1.0, delta, k, out)
         return ddot(&size, out, &one_inc, out, &one_inc)
 
-    def grams(self, const Py_ssize_t[::1] offsets):
-        lengths = np.diff(offsets)
-        # As long as they take no more memory than the rows themselves.
-        sizes = np.where(lengths <= self.n_features, lengths**2, 0)
-        places = np.cumsum(sizes) - sizes
-        grams = np.empty(sizes.sum())
-        for i in np.flatnonzero(sizes):
+    def n_entries(self, offsets):
+        return np.diff(offsets) * self.n_features
+
+    def add_grams(self, const Py_ssize_t[::1] offsets, const Py_ssize_t[::1] places,
+                  double[::1] grams):
+        for i in np.flatnonzero(np.asarray(places) >= 0):
             rows = self._rows(offsets[i], offsets[i + 1])
-            matrix = grams[places[i]:places[i] + sizes[i]]
-            np.matmul(rows, rows.T, out=matrix.reshape(len(rows), len(rows)))
-        return grams, np.where(sizes > 0, places, -1).astype(np.intp)
+            size = len(rows)
+            own = np.asarray(grams)[places[i]:places[i] + size * size]
+            own += (rows @ rows.T).ravel()
 
     cdef void add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
@@ -187,10 +182,10 @@ cdef class DenseFeatures(Features):
         cdef int size = <int> (self.n_features * k), one_inc = 1
         daxpy(&size, &coef, <double*> outer, &one_inc, target, &one_inc)
 
-    cdef void outer_scores(
+    cdef void add_outer_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
             double* out) noexcept nogil:
-        self.scores(start, stop, outer, k, out)
+        self.add_scores(start, stop, outer, k, out)
 
     cdef void add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
@@ -218,12 +213,15 @@ cdef class DenseFeatures(Features):
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
-            unsigned char* pages) noexcept nogil:
-        mark_range(0, self.n_features * k, pages)
+            Py_ssize_t at, unsigned char* pages) noexcept nogil:
+        mark_range(at, at + self.n_features * k, pages)
 
 
 cdef class GivenScores(DenseFeatures):
-    """Rows of k scores of another model. Their only weight is a scale: s X for X W."""
+    """Rows of k scores of another model. Their only weight is a scale: s X for X W.
+
+    <X, delta> is no inner product of rows, so there are no Gram matrices.
+    """
 
     cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
         return 1
@@ -231,7 +229,7 @@ cdef class GivenScores(DenseFeatures):
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
         return 1
 
-    cdef void _tile_scores(
+    cdef void _add_tile_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
         cdef Py_ssize_t j, count = (stop - start) * k
@@ -241,28 +239,8 @@ cdef class GivenScores(DenseFeatures):
             fill_with_nan(out, count)
         else:
             for j in range(count):
-                out[j] = weights[0] * x[j]
+                out[j] += weights[0] * x[j]
         free_room(&room)
-
-    cdef void add_scores(
-            self, Py_ssize_t start, Py_ssize_t stop, double scale, Py_ssize_t k,
-            double* out) noexcept nogil:
-        """out += scale * X[start:stop]."""
-        cdef Py_ssize_t j, end, count
-        cdef room_t room
-        cdef const double* x
-        while start < stop:
-            end = min(start + self.tile, stop)
-            count = (end - start) * k
-            x = self.read(start, end, &room)
-            if x == NULL:
-                fill_with_nan(out, count)
-            else:
-                for j in range(count):
-                    out[j] += scale * x[j]
-            free_room(&room)
-            out += count
-            start = end
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
@@ -271,8 +249,8 @@ cdef class GivenScores(DenseFeatures):
         self.add_rows(start, stop, 1.0, delta, k, out)
         return out[0] * out[0]
 
-    def grams(self, const Py_ssize_t[::1] offsets):
-        return Features.grams(self, offsets)
+    def n_entries(self, offsets):
+        return np.full(len(offsets) - 1, -np.inf)
 
     cdef void _add_run(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
@@ -306,78 +284,5 @@ cdef class GivenScores(DenseFeatures):
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
-            unsigned char* pages) noexcept nogil:
-        mark_range(0, 1, pages)
-
-
-cdef class FeaturesBesideScores(Features):
-    """Rows of features and of k scores of another model: X W + s Z.
-
-    The weights are W and then s, an outer product that of the scores and then that of the
-    features. Row by row, <Z, delta> is no inner product of rows: no Gram matrix pays.
-    """
-
-    cdef Features features
-    cdef GivenScores given
-
-    def __init__(self, Features features, GivenScores given):
-        self.features, self.given = features, given
-        self.n_rows, self.n_features = features.n_rows, features.n_features
-
-    cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
-        return self.features.n_weights(k) + 1
-
-    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
-        return 1 + self.features.outer_size(offsets, k)
-
-    cdef void scores(
-            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
-        self.features.scores(start, stop, weights, k, out)
-        self.given.add_scores(
-            start, stop, weights[self.features.n_weights(k)], k, out)
-
-    cdef double outer(
-            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
-            Py_ssize_t k, double* out) noexcept nogil:
-        return (self.given.outer(start, stop, delta, k, out)
-                + self.features.outer(start, stop, delta, k, out + 1))
-
-    cdef void add_rows(
-            self, Py_ssize_t start, Py_ssize_t stop, double coef,
-            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
-        self.features.add_rows(start, stop, coef, delta, k, target)
-        self.given.add_rows(
-            start, stop, coef, delta, k, target + self.features.n_weights(k))
-
-    cdef void add_outer(
-            self, double coef, const double* outer, Py_ssize_t k,
-            double* target) noexcept nogil:
-        self.features.add_outer(coef, outer + 1, k, target)
-        self.given.add_outer(coef, outer, k, target + self.features.n_weights(k))
-
-    cdef void outer_scores(
-            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
-            double* out) noexcept nogil:
-        self.features.outer_scores(start, stop, outer + 1, k, out)
-        self.given.add_scores(start, stop, outer[0], k, out)
-
-    cdef void add_row(
-            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
-            double* target) noexcept nogil:
-        self.features.add_row(row, coef, delta, k, target)
-        self.given.add_row(row, coef, delta, k, target + self.features.n_weights(k))
-
-    cdef void project_rows(
-            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
-            const double* lower, const double* upper, double* w) noexcept nogil:
-        cdef Py_ssize_t at = self.features.n_weights(k)
-        self.features.project_rows(start, stop, k, v, lower, upper, w)
-        clip(1, v + at, lower + at, upper + at, w + at)
-
-    cdef void mark_rows(
-            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
-            unsigned char* pages) noexcept nogil:
-        cdef Py_ssize_t at = self.features.n_weights(k)
-        self.features.mark_rows(start, stop, delta, k, pages)
+            Py_ssize_t at, unsigned char* pages) noexcept nogil:
         mark_range(at, at + 1, pages)

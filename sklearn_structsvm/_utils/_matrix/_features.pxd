@@ -12,6 +12,9 @@ cdef class Features:
     cdef void scores(
         self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
         Py_ssize_t k, double* out) noexcept nogil
+    cdef void add_scores(
+        self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+        Py_ssize_t k, double* out) noexcept nogil
     cdef double outer(
         self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
         Py_ssize_t k, double* out) noexcept nogil
@@ -24,6 +27,9 @@ cdef class Features:
     cdef void outer_scores(
         self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
         double* out) noexcept nogil
+    cdef void add_outer_scores(
+        self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+        double* out) noexcept nogil
     cdef void add_row(
         self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
         double* target) noexcept nogil
@@ -32,7 +38,7 @@ cdef class Features:
         const double* lower, const double* upper, double* w) noexcept nogil
     cdef void mark_rows(
         self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
-        unsigned char* pages) noexcept nogil
+        Py_ssize_t at, unsigned char* pages) noexcept nogil
 
 
 cdef void clip(

@@ -1,8 +1,8 @@
-"""Rows of features, dense or CSR: the only place where the two differ.
+"""Rows of features, dense, CSR or both: the only place where they differ.
 
 They are float32 or float64, which is read as it is and added up as float64: the same
 numbers give the same bits. `DenseFeatures` and `CSRFeatures` are in files of their own,
-and `as_features` chooses between them.
+`FeaturesBeside` joins their columns, and `as_features` chooses among them.
 
 Weights are stored features-first, W of shape (n_features, k), so that a sparse
 entry meets k contiguous weights. An outer product D = X[start:stop]ᵀ delta is
@@ -41,6 +41,13 @@ cdef class Features:
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
         """out = X[start:stop] @ W."""
+        memset(out, 0, (stop - start) * k * sizeof(double))
+        self.add_scores(start, stop, weights, k, out)
+
+    cdef void add_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        """out += X[start:stop] @ W."""
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
@@ -58,7 +65,22 @@ cdef class Features:
         places : ndarray of shape (n_blocks,), dtype intp
             Where each starts; -1 for none.
         """
-        return np.empty(0), np.full(offsets.shape[0] - 1, -1, dtype=np.intp)
+        squares = np.diff(offsets)**2
+        # As long as they take no more memory than the rows themselves.
+        sizes = np.where(squares <= self.n_entries(offsets), squares, 0)
+        places = np.where(sizes > 0, np.cumsum(sizes) - sizes, -1).astype(np.intp)
+        grams = np.zeros(sizes.sum())
+        self.add_grams(offsets, places, grams)
+        return grams, places
+
+    def n_entries(self, offsets):
+        """Stored entries of each block; -inf if its Gram matrix says nothing."""
+        raise NotImplementedError
+
+    def add_grams(self, const Py_ssize_t[::1] offsets, const Py_ssize_t[::1] places,
+                  double[::1] grams):
+        """Add the Gram matrices of the blocks that have places in `grams`."""
+        raise NotImplementedError
 
     cdef void add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
@@ -74,6 +96,13 @@ cdef class Features:
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
             double* out) noexcept nogil:
         """out = X[start:stop] @ D."""
+        memset(out, 0, (stop - start) * k * sizeof(double))
+        self.add_outer_scores(start, stop, outer, k, out)
+
+    cdef void add_outer_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+            double* out) noexcept nogil:
+        """out += X[start:stop] @ D."""
 
     cdef void add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
@@ -87,8 +116,96 @@ cdef class Features:
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
-            unsigned char* pages) noexcept nogil:
-        """Note which pages of weights rows times delta, as `add_rows` adds it, touch."""
+            Py_ssize_t at, unsigned char* pages) noexcept nogil:
+        """Note which pages of weights rows times delta, as `add_rows` adds it, touch.
+
+        The first weight of these features is the one at `at`.
+        """
+
+
+cdef class FeaturesBeside(Features):
+    """The rows of `left` and `right` beside one another: X W is the sum of both products.
+
+    Weights, and outer products, are those of `left` and then those of `right`.
+    """
+
+    cdef Features left, right
+    # Doubles of the outer product of `left`.
+    cdef Py_ssize_t of_left
+
+    def __init__(self, Features left, Features right):
+        self.left, self.right = left, right
+        self.n_rows = left.n_rows
+        self.n_features = left.n_features + right.n_features
+        self.of_left = 0
+
+    cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
+        return self.left.n_weights(k) + self.right.n_weights(k)
+
+    cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
+        self.of_left = self.left.outer_size(offsets, k)
+        return self.of_left + self.right.outer_size(offsets, k)
+
+    cdef void add_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        self.left.add_scores(start, stop, weights, k, out)
+        self.right.add_scores(start, stop, weights + self.left.n_weights(k), k, out)
+
+    cdef double outer(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
+            Py_ssize_t k, double* out) noexcept nogil:
+        return (self.left.outer(start, stop, delta, k, out)
+                + self.right.outer(start, stop, delta, k, out + self.of_left))
+
+    def n_entries(self, offsets):
+        return self.left.n_entries(offsets) + self.right.n_entries(offsets)
+
+    def add_grams(self, const Py_ssize_t[::1] offsets, const Py_ssize_t[::1] places,
+                  double[::1] grams):
+        self.left.add_grams(offsets, places, grams)
+        self.right.add_grams(offsets, places, grams)
+
+    cdef void add_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef,
+            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+        self.left.add_rows(start, stop, coef, delta, k, target)
+        self.right.add_rows(
+            start, stop, coef, delta, k, target + self.left.n_weights(k))
+
+    cdef void add_outer(
+            self, double coef, const double* outer, Py_ssize_t k,
+            double* target) noexcept nogil:
+        self.left.add_outer(coef, outer, k, target)
+        self.right.add_outer(
+            coef, outer + self.of_left, k, target + self.left.n_weights(k))
+
+    cdef void add_outer_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
+            double* out) noexcept nogil:
+        self.left.add_outer_scores(start, stop, outer, k, out)
+        self.right.add_outer_scores(start, stop, outer + self.of_left, k, out)
+
+    cdef void add_row(
+            self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
+            double* target) noexcept nogil:
+        self.left.add_row(row, coef, delta, k, target)
+        self.right.add_row(row, coef, delta, k, target + self.left.n_weights(k))
+
+    cdef void project_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            const double* lower, const double* upper, double* w) noexcept nogil:
+        cdef Py_ssize_t at = self.left.n_weights(k)
+        self.left.project_rows(start, stop, k, v, lower, upper, w)
+        self.right.project_rows(
+            start, stop, k, v + at, lower + at, upper + at, w + at)
+
+    cdef void mark_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
+            Py_ssize_t at, unsigned char* pages) noexcept nogil:
+        self.left.mark_rows(start, stop, delta, k, at, pages)
+        self.right.mark_rows(
+            start, stop, delta, k, at + self.left.n_weights(k), pages)
 
 
 cdef void mark_range(

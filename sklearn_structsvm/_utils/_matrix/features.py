@@ -1,28 +1,32 @@
-"""Features from what users pass: stacked where they lie, dense or CSR."""
+"""Features from what users pass: stacked where they lie, dense, CSR or split."""
+
+from functools import reduce
 
 import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._matrix._csr_features import CSRFeatures
 from sklearn_structsvm._utils._matrix._dense_features import DenseFeatures, GivenScores
+from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix._rows import as_features_type, pack, seems_sparse
 from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # Scores of a row from which on sparse products are as fast, an entry, as dense ones.
 MANY_SCORES = 8
 
 
 def as_features(X, k=1, order=None, given=False):
-    """Wrap a 2-D array or sparse matrix of rows, or a list of them; copy what must be.
+    """Wrap a 2-D array or matrix of rows, or a list of them; copy what must be.
 
     Dense rows with few nonzero entries are kept as CSR if each entry meets at least
     MANY_SCORES weights: skipping zeros then saves more than BLAS gains.
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n_rows, n_features), or list of them
-        Of a list the rows are stacked, where they lie if they are dense, contiguous and
-        all of float32 or all of float64.
+    X : ndarray, sparse matrix or `SplitMatrix` of shape (n_rows, n_features), or a list
+        Of a list of them the rows are stacked, where they lie if they are dense,
+        contiguous and all of float32 or all of float64.
     k : int
         Scores that a row gets.
     order : ndarray of shape (n_rows,), dtype intp, or None
@@ -37,6 +41,9 @@ def as_features(X, k=1, order=None, given=False):
         beyond them.
     """
     items = list(X) if isinstance(X, (list, tuple)) else [X]
+    if isinstance(items[0], SplitMatrix):
+        parts = zip(*(item.matrices for item in items), strict=True)
+        return reduce(FeaturesBeside, [as_features(part, k, order) for part in parts])
     n_features = items[0].shape[1]
     if n_features > np.iinfo(np.intc).max:
         raise ValueError(f"X has too many features: {n_features}.")
