@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
@@ -468,6 +468,25 @@ def test_a_union_of_them_is_that_of_the_transformers(name, are_equal, n_jobs):
                 np.testing.assert_allclose(made, dense(expected), atol=1e-12)
             empty = model.transform([[], []])
             assert [len(item) for item in empty] == [0, 0]
+
+
+def test_a_union_copies_no_array_beside_csr():
+    rng = new_rng(10)
+    lengths = [0, *draw_lengths(rng)]
+    tokens, vectors = words(rng, sum(lengths)), rng.normal(size=(sum(lengths), 3))
+    union = make_union(
+        SequenceTransformer(),
+        SequenceTransformer(FunctionTransformer(lambda tokens: vectors)),
+        SequenceTransformer(CountVectorizer(analyzer="char")),
+    )
+    items = union.fit_transform(cut(tokens, lengths))
+    for item in items[1:]:
+        kinds = [sparse.issparse(matrix) for matrix in item.matrices]
+        assert kinds == [True, False, True]
+        assert np.shares_memory(item.matrices[1], vectors)
+    np.testing.assert_array_equal(
+        np.concatenate([item.matrices[1] for item in items]), vectors
+    )
 
 
 @pytest.mark.parametrize("name", UNIONS)
