@@ -12,7 +12,12 @@ from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
 from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.base import Fit
-from sklearn_structsvm.estimators.batch_losses import LOSSES, loss_of
+from sklearn_structsvm.estimators.batch_losses import (
+    LOSSES,
+    SAMPLE_LOSS,
+    loss_of,
+    losses_of,
+)
 from sklearn_structsvm.estimators.coefficients import (
     joined_weights,
     shapes_of_weights,
@@ -47,8 +52,6 @@ SAMPLE_LOSSES = {
     "k": [*COUNT, *SHARE, None],
 }
 
-MULTI_CLASS = tuple(k for k in LOSSES if LOSSES[k].multi_class)
-
 # Of scores relative to the largest one; further ones may be rounding.
 TIED_DIGITS = 9
 
@@ -72,10 +75,10 @@ class BatchClassifier(StructuredClassifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        if tags.classifier_tags is not None and self.loss != "hinge":
-            multi_class = isinstance(self.loss, str) and self.loss in MULTI_CLASS
+        loss = losses_of(self).get(self.loss, SAMPLE_LOSS)
+        if tags.classifier_tags is not None and not loss.multi_label:
             tags.classifier_tags.multi_label = False
-            tags.classifier_tags.multi_class = multi_class
+            tags.classifier_tags.multi_class = loss.multi_class
         return tags
 
     @with_callbacks
@@ -187,15 +190,15 @@ class BatchClassifier(StructuredClassifier):
         is_binary = isinstance(structure, BinaryStructure)
         if not loss.multi_class:
             if not is_binary:
-                others = (
-                    " For more classes use ComplexMetricClassifier; for one binary "
-                    "problem per class or label, OneVsRestClassifier."
-                )
+                penalty = " with penalty='l1'" * (self.loss == "hinge")
+                others = "For more classes use ComplexMetricClassifier; for"
                 raise ValueError(
-                    f"Only binary classification is supported. loss={self.loss!r} needs "
-                    f"one label per example, of two classes.{others * loss.of_sample}"
+                    f"Only binary classification is supported. loss={self.loss!r}"
+                    f"{penalty} needs one label per example, of two classes. "
+                    f"{others if loss.of_sample else 'For'} one binary problem per class "
+                    "or label, use OneVsRestClassifier."
                 )
-            return structure
+            return structure.set_params(label_costs=self.label_costs)
         if isinstance(structure, MultilabelStructure):
             if not loss.multi_label:
                 ways = {

@@ -18,6 +18,7 @@ from sklearn_structsvm.risks import (
     Logistic,
     MulticlassHinge,
     MultilabelHinge,
+    ProximalHinge,
     RocAucHinge,
     SquaredHinge,
     TopKHinge,
@@ -81,6 +82,11 @@ def _squared_hinge(model, problem, options):
     return problem.make_risk(SquaredHinge, options)
 
 
+def _proximal_hinge(model, problem, options):
+    options["label_costs"] = problem.structure.label_costs_
+    return problem.make_risk(ProximalHinge, options)
+
+
 def _roc_auc(model, problem, options):
     y = encode(problem.y, problem.structure.classes_)
     return RocAucHinge(problem.X, y, problem.weights, **options)
@@ -125,7 +131,7 @@ def _counted_rows(model, problem, options):
     return y, counts
 
 
-_TABLE = BatchLoss(_confusion, of_sample=True)
+SAMPLE_LOSS = BatchLoss(_confusion, of_sample=True)
 _TOP = BatchLoss(_top_k, of_sample=True, is_order=True, takes_class_weight=False)
 
 LOSSES = {
@@ -135,18 +141,30 @@ LOSSES = {
     "slack_hinge": BatchLoss(_row_hinge, multi_class=True, takes_label_costs=True),
     "squared_hinge": BatchLoss(_squared_hinge, multi_class=True, is_smooth=True),
     "logistic": BatchLoss(_logistic, is_smooth=True),
-    "f1": _TABLE,
-    "jaccard": _TABLE,
-    "zero_one": _TABLE,
+    "f1": SAMPLE_LOSS,
+    "jaccard": SAMPLE_LOSS,
+    "zero_one": SAMPLE_LOSS,
     "roc_auc": BatchLoss(_roc_auc, of_sample=True, is_order=True),
     "break_even": _TOP,
     "precision_at_k": replace(_TOP, takes_k=True),
     "recall_at_k": replace(_TOP, takes_k=True),
 }
 
+# Those with an L1 penalty; the hinge is smoothed for it.
+L1_LOSSES = {
+    "hinge": BatchLoss(_proximal_hinge, takes_label_costs=True),
+    "squared_hinge": LOSSES["squared_hinge"],
+    "logistic": LOSSES["logistic"],
+}
+
+
+def losses_of(model):
+    """The named losses that an estimator has, by its penalty."""
+    return L1_LOSSES if getattr(model, "penalty", "l2") == "l1" else LOSSES
+
 
 def loss_of(model):
-    """The `BatchLoss` that an estimator's parameter `loss` stands for."""
+    """The `BatchLoss` that an estimator's parameters stand for."""
     if isinstance(model.loss, ConfusionMetric):
-        return _TABLE
-    return LOSSES[model.loss]
+        return SAMPLE_LOSS
+    return losses_of(model)[model.loss]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.estimators.batch_losses import LOSSES
+from sklearn_structsvm.estimators.batch_losses import L1_LOSSES, LOSSES
 from sklearn_structsvm.estimators.deprecation import value_of
 
 
@@ -130,12 +130,13 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
     "SubLBFGSClassifier": {
         **_BATCH,
         "loss": [Need(("logistic",), "penalty", ("l1",))],
-        "penalty": [Need(("l1",), "loss", ("logistic",))],
+        "penalty": [Need(("l1",), "loss", tuple(L1_LOSSES))],
         "solver": [
             Need(("dual-hybrid", "hybrid", "sublbfgs", "subbfgs"), "penalty", ("l2",)),
             Need(_ORTHANT, "penalty", ("l1",)),
             Need(("dual-hybrid", "hybrid"), "loss", _NOT_SMOOTH, "Use solver='newton'."),
-            Need(("newton",), "loss", _SMOOTH),
+            Need(_ORTHANT, "loss", _SMOOTH, "Use solver='newton'."),
+            Need(("newton",), "loss", _SMOOTH, given={"penalty": "l2"}),
         ],
         "line_search": [
             Need(None, "penalty", ("l2",), "OWL-QN has a line search of its own.")

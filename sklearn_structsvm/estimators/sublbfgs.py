@@ -22,6 +22,7 @@ from sklearn_structsvm.estimators.deprecation import (
 )
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
+from sklearn_structsvm.solvers.batch.l1_newton import run_l1_newton
 from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.quasi_newton import DIRECTION_TOL, MAX_DIRECTIONS
@@ -37,7 +38,11 @@ SOLVER_OPTIONS: dict[str, dict[str, dict]] = {
         "subbfgs": {"full_matrix": True},
         "newton": {},
     },
-    "l1": {"owlqn": {"direction": "owlqn"}, "owlqn*": {"direction": "sub"}},
+    "l1": {
+        "newton": {},
+        "owlqn": {"direction": "owlqn"},
+        "owlqn*": {"direction": "sub"},
+    },
 }
 
 # What to do without the options of direction finding.
@@ -69,11 +74,14 @@ class SubLBFGSClassifier(BatchClassifier):
     classes it is the sum of these losses of all classes, each against the rest: W has the
     weights of as many independent problems.
 
-    With ``loss="logistic"`` and ``penalty="l1"``, for two classes, the problem is
+    With ``penalty="l1"`` the problem is
 
     .. math::
 
-        \min_w \; \|w\|_1 + C \sum_i s_i \log(1 + \exp(-y_i \langle w, x_i \rangle)).
+        \min_W \; \|W\|_1 + C \sum_i s_i H_i(W)
+
+    for the squared hinge or, for two classes, the hinge or the logistic loss
+    :math:`\log(1 + \exp(-y_i \langle w, x_i \rangle))`.
 
     Each step costs about one product X W and one product Xᵀ B [1]_. Results are reported
     for the objective divided by :math:`C \sum_i s_i`, in which the penalty has the factor
@@ -101,7 +109,8 @@ class SubLBFGSClassifier(BatchClassifier):
         R is a structural hinge loss over the labelings of the whole sample. See the user
         guide.
     penalty : {"l2", "l1"}, default="l2"
-        The penalty. "l1" is for the logistic loss.
+        The penalty. "l1" sets many coefficients to zero. It is for the losses "hinge"
+        (two classes), "squared_hinge" and "logistic".
     solver : str, default="auto"
         The optimization algorithm.
 
@@ -112,12 +121,16 @@ class SubLBFGSClassifier(BatchClassifier):
         - "dual-hybrid" first makes passes of dual coordinate ascent, as `BCFWClassifier`
           does, for as long as these are fast, and reuses what they found. It is for one
           label per example.
-        - "newton" is for smooth losses: Newton steps by conjugate gradients. It is for
-          data in memory; with Dask, use "sublbfgs".
-        - "owlqn" and "owlqn*" are for ``penalty="l1"``: OWL-QN, and OWL-QN* with the
-          direction finding of [1]_.
-        - "auto" is the first of "dual-hybrid", "hybrid", "newton", "sublbfgs" and
-          "owlqn" that applies. The hybrids do not apply to smooth losses.
+        - "newton" takes Newton steps by conjugate gradients. It is for the squared hinge
+          and for ``penalty="l1"``, where steps are among the coefficients that are not
+          zero. The hinge is smoothed for them, by the method of multipliers. It is for
+          data in memory.
+        - "owlqn" and "owlqn*" are for smooth losses with ``penalty="l1"``: OWL-QN, and
+          OWL-QN* with the direction finding of [1]_.
+        - "auto" is "dual-hybrid" for the hinge with one label per example, "hybrid" for
+          other losses that are not smooth, and "newton" for the squared hinge and for
+          ``penalty="l1"``. It is "owlqn" for the logistic loss and, on Dask collections,
+          "sublbfgs" for the squared hinge or "owlqn" with ``penalty="l1"``.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
@@ -315,7 +328,8 @@ class SubLBFGSClassifier(BatchClassifier):
         solver = self._resolved_solver(problem)
         resolved = {"solver_": solver}
         if solver == "newton":
-            solve = partial(run_newton, risk, lam, **options)
+            run = run_newton if self.penalty == "l2" else run_l1_newton
+            solve = partial(run, risk, lam, **options)
             return Method("Newton's method", solve, resolved=resolved)
         options |= {
             "buffer": self.buffer,
@@ -350,10 +364,19 @@ class SubLBFGSClassifier(BatchClassifier):
         if self.solver != "auto":
             return self.solver
         if self.penalty == "l1":
-            return "owlqn"
+            is_newton = self.loss != "logistic" and not problem.is_remote
+            return "newton" if is_newton else "owlqn"
         if loss_of(self).is_smooth:
             return "sublbfgs" if problem.is_remote else "newton"
         return "hybrid" if lacks_start else "dual-hybrid"
+
+    def _check_dask(self):
+        super()._check_dask()
+        if self.penalty == "l1" and self.loss == "hinge":
+            raise TypeError(
+                "loss='hinge' with penalty='l1' needs data in memory. For Dask "
+                "collections use loss='squared_hinge' or penalty='l2'."
+            )
 
     def _lacks_dual_start(self, problem):
         """Reason why dual ascent does not apply, or ''."""

@@ -4,6 +4,7 @@ from sklearn_structsvm._contract.risk import Risk
 from sklearn_structsvm.risks.hinge import BinaryHinge, MulticlassHinge, MultilabelHinge
 from sklearn_structsvm.risks.logistic import Logistic, Multinomial
 from sklearn_structsvm.risks.multivariate import ConfusionHinge, RocAucHinge, TopKHinge
+from sklearn_structsvm.risks.proximal_hinge import ProximalHinge
 from sklearn_structsvm.risks.squared_hinge import SquaredHinge
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "MulticlassHinge",
     "MultilabelHinge",
     "Multinomial",
+    "ProximalHinge",
     "Risk",
     "RocAucHinge",
     "SquaredHinge",

@@ -17,6 +17,9 @@ class LogLoss(SmoothRisk):
     def curvatures(self, P):
         return self.weights[:, np.newaxis] * (P * (1.0 - P))
 
+    def largest_curvatures(self):
+        return np.repeat(0.25 * self.weights[:, np.newaxis], self.n_scores, axis=1)
+
 
 class Logistic(LogLoss):
     """R(W) = Σ_i p_i Σ_c ln(1 + exp(-y_ic ⟨w_c, x_i⟩)), y_ic in {-1, 1}.

@@ -37,6 +37,10 @@ class SmoothRisk(Risk):
     def curvatures(self, A):
         """The derivatives of B, each by its own score."""
 
+    @abstractmethod
+    def largest_curvatures(self):
+        """What `curvatures` never exceeds."""
+
     def curved(self, A, V, out=None):
         """The derivative of B along a change V of the scores."""
         return np.multiply(self.curvatures(A), V, out=out)

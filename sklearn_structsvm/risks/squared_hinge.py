@@ -78,7 +78,10 @@ class SquaredHinge(SmoothRisk):
         return B
 
     def curvatures(self, A):
-        return 2.0 * self.weights[:, np.newaxis] * (A > 0.0)
+        return self.largest_curvatures() * (A > 0.0)
+
+    def largest_curvatures(self):
+        return np.repeat(2.0 * self.weights[:, np.newaxis], self.n_scores, axis=1)
 
     def dual_value(self, B, scale=1.0):
         """inf R(W) - ⟨scale · Xᵀ B, W⟩ over scores, the dual's value.

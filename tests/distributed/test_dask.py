@@ -70,16 +70,23 @@ def test_single_precision_stays_and_gives_the_bits_of_the_same_numbers(kind, mod
     assert fits[0].dual_gap_ == fits[1].dual_gap_
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 @pytest.mark.parametrize("solver", ["owlqn", "owlqn*"])
-def test_the_l1_penalty_has_the_same_optimum_too(solver):
+def test_the_l1_penalty_has_the_same_optimum_too(solver, loss):
     X, y, s = rows(2)
-    model = SubLBFGSClassifier("logistic", penalty="l1", solver=solver, tol=1e-4)
+    model = SubLBFGSClassifier(loss, penalty="l1", solver=solver, tol=1e-4)
     model.set_params(class_weight="balanced", C=0.1, max_iter=10**4)
     here = clone(model).fit(X, y, sample_weight=s)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert max(model.dual_gap_, here.dual_gap_) <= 1e-4
     # Objectives are as near as both certificates say, and there is but one near them.
     check_the_same(model, here, rel=1e-4 / here.objective_, atol=0.05)
+
+
+def test_the_hinge_with_an_l1_penalty_needs_data_in_memory():
+    X, y, _ = rows(2)
+    with pytest.raises(TypeError, match="use loss='squared_hinge' or penalty='l2'"):
+        SubLBFGSClassifier(penalty="l1").fit(divided(X), divided(y))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -772,11 +772,10 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
     ("model", "kind", "message"),
     [
         (SubLBFGSClassifier("logistic"), "binary", "requires penalty='l1'"),
-        (SubLBFGSClassifier(penalty="l1"), "binary", "requires loss='logistic'"),
         (
             SubLBFGSClassifier("slack_hinge", penalty="l1"),
             "binary",
-            "requires loss='logistic'",
+            "requires loss='hinge', 'squared_hinge' or 'logistic'",
         ),
         (SubLBFGSClassifier(solver="owlqn"), "binary", "requires penalty='l1'"),
         (
@@ -915,6 +914,8 @@ SOLVERS = {
     "line": BMRMClassifier(subproblem="line"),
     "slack": PragamClassifier("slack_hinge"),
     "newton": SubLBFGSClassifier("squared_hinge"),
+    "l1": SubLBFGSClassifier("squared_hinge", penalty="l1"),
+    "l1 hinge": SubLBFGSClassifier(penalty="l1"),
     "owlqn": SubLBFGSClassifier("logistic", penalty="l1"),
     "owlqn*": SubLBFGSClassifier("logistic", penalty="l1", solver="owlqn*"),
 }
@@ -930,8 +931,12 @@ def test_features_whose_squares_overflow_are_refused(name, scale, layout):
         clone(SOLVERS[name]).fit(layout(scale * X), y)
 
 
+def has_squares(model):
+    return getattr(model, "penalty", "l2") == "l2"
+
+
 # With an L1 penalty no square of the weights is part of the problem.
-@pytest.mark.parametrize("name", [n for n, m in SOLVERS.items() if m.loss != "logistic"])
+@pytest.mark.parametrize("name", [n for n, m in SOLVERS.items() if has_squares(m)])
 @pytest.mark.parametrize(
     ("C", "scale"), [(1e160, 1.0), (1e300, 1.0), (1e308, 1.0), (1e40, 1e120)]
 )
@@ -961,6 +966,8 @@ CHECKED = [
     SubLBFGSClassifier(loss="slack_hinge", solver="sublbfgs"),
     SubLBFGSClassifier(solver="subbfgs"),
     SubLBFGSClassifier(loss="squared_hinge", tol=1e-14),
+    SubLBFGSClassifier(penalty="l1"),
+    SubLBFGSClassifier(loss="squared_hinge", penalty="l1"),
     SubLBFGSClassifier(loss="logistic", penalty="l1", tol=1e-14),
     SubLBFGSClassifier(loss="logistic", penalty="l1", solver="owlqn*"),
     BMRMClassifier(line_search=False),

@@ -1,5 +1,7 @@
 """Values, planes and subgradients of risks, against all lines written out."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from _risks import KINDS, listed_derivative, listed_losses, make_risk
@@ -13,6 +15,7 @@ from sklearn_structsvm.risks import (
     MulticlassHinge,
     MultilabelHinge,
     Multinomial,
+    ProximalHinge,
     SquaredHinge,
 )
 
@@ -248,6 +251,8 @@ def smooth_cases(rng):
     s[3] = 0.0
     y, labels = rng.integers(0, 3, 30), rng.integers(0, 2, (30, 4))
     options = {"bias": 1.0}
+    proximal = ProximalHinge(X, y > 0, s, label_costs=[[0, 2], [1, 0]], **options)
+    proximal.width, proximal.center = 0.5, rng.random((30, 1))
     return X, s, [
         Logistic(X, y > 0, s, **options),
         Logistic(csr_array(X), labels, s, **options),
@@ -255,7 +260,21 @@ def smooth_cases(rng):
         SquaredHinge(X, y > 0, s, **options),
         SquaredHinge(csr_array(X), labels, s, **options),
         SquaredHinge(X, y, s, n_classes=3, **options),
+        proximal,
     ]  # fmt: skip
+
+
+def proximal_losses(risk, margins):
+    """The largest of the quadratic's values at both ends and at its vertex."""
+    excess = risk.costs - margins
+    vertex = np.clip(risk.center + excess / risk.width, 0.0, 1.0)
+    return np.max(
+        [
+            a * excess - 0.5 * risk.width * (a - risk.center) ** 2
+            for a in (np.zeros_like(vertex), np.ones_like(vertex), vertex)
+        ],
+        axis=0,
+    )
 
 
 def smooth_value(risk, Z, s):
@@ -264,12 +283,14 @@ def smooth_value(risk, Z, s):
         losses = np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(30), risk.y]
     elif isinstance(risk, SquaredHinge):
         losses = (np.maximum(0.0, 1.0 - risk.signs * Z) ** 2).sum(axis=1)
+    elif isinstance(risk, ProximalHinge):
+        losses = proximal_losses(risk, risk.signs * Z)[:, 0]
     else:
         losses = np.log1p(np.exp(-risk.signs * Z)).sum(axis=1)
     return s / s.sum() @ losses
 
 
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", range(7))
 def test_smooth_losses_have_their_derivatives_and_their_tangent(place):
     rng = new_rng(0)
     X, s, risks = smooth_cases(rng)
@@ -322,7 +343,22 @@ def test_one_class_against_the_rest_is_a_sum_of_problems_of_two_classes():
     np.testing.assert_array_equal(whole.plane(Z)[0], np.hstack(planes))
 
 
-@pytest.mark.parametrize("place", [0, 1, 3, 4, 5])
+def test_the_smoothed_hinge_is_below_the_hinge_and_touches_it_at_its_center():
+    rng = new_rng(4)
+    X, s, risks = smooth_cases(rng)
+    risk = risks[6]
+    y = (risk.signs[:, 0] > 0.0).astype(int)
+    hinge = BinaryHinge(X, y, s, label_costs=[[0, 2], [1, 0]], bias=1.0)
+    Z = rng.standard_normal((30, 1))
+    assert risk.hinge(Z) == pytest.approx(hinge.value(Z), rel=1e-14)
+    assert risk.value(Z) <= hinge.value(Z) + 1e-15
+    risk.center = (risk.costs - risk.signs * Z > 0.0).astype(float)
+    assert risk.value(Z) == pytest.approx(hinge.value(Z), rel=1e-14)
+    B, offset = hinge.plane(Z)
+    assert risk.hinge_dual_value(B) == pytest.approx(offset, rel=1e-14)
+
+
+@pytest.mark.parametrize("place", [0, 1, 3, 4, 5, 6])
 def test_the_dual_value_is_the_least_of_a_linear_function_below_the_loss(place):
     """By definition, over a grid of scores around the minimum of each entry."""
     rng = new_rng(3)
@@ -338,10 +374,16 @@ def test_the_dual_value_is_the_least_of_a_linear_function_below_the_loss(place):
             losses = np.log1p(np.exp(-margins))
             if isinstance(risk, SquaredHinge):
                 losses = np.maximum(0.0, 1.0 - margins) ** 2
+            elif isinstance(risk, ProximalHinge):
+                one = SimpleNamespace(
+                    costs=risk.costs[i], center=risk.center[i], width=risk.width
+                )
+                losses = proximal_losses(one, margins)
             least += (risk.weights[i] * losses - B[i, c] * grid).min()
     value = risk.dual_value(B / scale, scale)
     assert value <= least + 1e-12
     # A step of the grid is 0.004, and second derivatives are at most 2.
+    assert (risk.curvatures(risk.respond(Z)[1]) <= risk.largest_curvatures()).all()
     assert value == pytest.approx(least, abs=1e-5 * risk.n_scores)
     # At a gradient it is the plane's offset.
     B, offset = risk.plane(Z)

@@ -231,8 +231,12 @@ class Diagonal:
         self.pieces = row_pieces(risk.X.shape[0], mean_width(risk.X), least)
 
     def __call__(self, A, lam):
-        risk = self.risk
-        X, curvatures = risk.X, risk.curvatures(A)
+        inverse = 1.0 / (self.of(self.risk.curvatures(A)) + lam)
+        return lambda vector: inverse * vector
+
+    def of(self, curvatures):
+        """The diagonal of the Hessian, flat, of these second derivatives."""
+        X, risk = self.risk.X, self.risk
         n_features = X.shape[1]
         diagonal = np.zeros((n_features + (risk.bias != 0.0), risk.n_scores))
         for piece in self.pieces:
@@ -241,8 +245,7 @@ class Diagonal:
             diagonal[:n_features] += squares.T @ curvatures[piece]
         if risk.bias:
             diagonal[n_features] = risk.bias**2 * curvatures.sum(axis=0)
-        inverse = 1.0 / (diagonal.ravel() + lam)
-        return lambda vector: inverse * vector
+        return diagonal.ravel()
 
 
 class Blocks:

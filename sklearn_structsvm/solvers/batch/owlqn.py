@@ -1,4 +1,4 @@
-"""Orthant-wise quasi-Newton methods for the L1-regularized logistic loss."""
+"""Orthant-wise quasi-Newton methods for smooth losses with an L1 penalty."""
 
 import numpy as np
 
@@ -38,13 +38,13 @@ def run_owlqn(
     on_pass=None,
     history=None,
 ):
-    """Minimize λ ||w||₁ + R(w) for the logistic risk, with a certificate.
+    """Minimize λ ||w||₁ + R(w) for a smooth risk, with a certificate.
 
     Steps of LBFGS that stay in one orthant each, where ||w||₁ is linear [1]_.
 
     Parameters
     ----------
-    risk : Logistic
+    risk : SmoothRisk
     lam : float
         λ > 0.
     direction : {"owlqn", "sub"}
@@ -101,7 +101,7 @@ class L1Risk:
 
     Parameters
     ----------
-    risk : Logistic
+    risk : SmoothRisk
     lam : float
         λ > 0.
     w0 : ndarray of shape (d,) or None
@@ -130,6 +130,12 @@ class L1Risk:
         self.scores = risk.scores(w0)
         self.go_to(w0, self.scores, self.evaluate(w0, self.scores))
 
+    def renew(self):
+        """Evaluate the same point again, as the risk has become another one."""
+        self.mean, self.dual_objective = None, -np.inf
+        w, scores = self.weights, self.scores
+        self.go_to(w, scores, self.evaluate(w, scores))
+
     def evaluate(self, w, scores):
         return self.lam * float(np.abs(w).sum()) + self.risk.value(scores)
 
@@ -145,7 +151,7 @@ class L1Risk:
         self.gradient = np.where(w == 0.0, at_zero, g + self.lam * np.sign(w))
         self._average()
         bounds = self.risk.dual_values(
-            [(coef, self._scale(g)) for coef, g in ((self.coef, g), self.mean)]
+            [(coef, self.scale(g)) for coef, g in ((self.coef, g), self.mean)]
         )
         if bounds[1] == -np.inf:
             # The mean was lost with a worker.
@@ -164,7 +170,7 @@ class L1Risk:
         coef = self.risk.mixed(coef, self.coef, share, out=coef)
         self.mean = coef, g + share * (self.smooth_gradient - g)
 
-    def _scale(self, gradient):
+    def scale(self, gradient):
         """Scale that makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
         largest = float(np.abs(gradient).max(initial=0.0))
         return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
@@ -235,27 +241,41 @@ class OrthantSteps(RestartedSteps):
         # Without an estimate of the Hessian there is no length to believe in.
         first = 1.0 if inverse.count else 1.0 / np.sqrt(direction @ direction)
         w, gradient = objective.weights, objective.smooth_gradient
-        if not self._search(direction, first):
+        if not orthant_step(objective, direction, first):
             return False
         update_pair(inverse, objective.weights - w, objective.smooth_gradient - gradient)
         return True
 
-    def _search(self, direction, step):
-        """Shorten the step until it pays; weights stop where they leave the orthant."""
-        objective, risk = self.objective, self.objective.risk
-        w = objective.weights
-        signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
-        slopes = objective.smooth_gradient + objective.lam * signs
-        for _ in range(MAX_SHRINKS):
-            target = w + step * direction
-            target[target * signs <= 0.0] = 0.0
-            promised = float(slopes @ (target - w))
-            scores = risk.scores(target)
-            value = objective.evaluate(target, scores)
-            if promised < 0.0 and value <= (
-                objective.value + SUFFICIENT_DECREASE * promised
-            ):
-                objective.go_to(target, scores, value)
-                return True
-            step *= SHRINK
-        return False
+
+def orthant_step(objective, direction, step):
+    """Shorten the step until it pays; weights stop where they leave the orthant.
+
+    Parameters
+    ----------
+    objective : L1Risk
+        Moved in place.
+    direction : ndarray of shape (d,)
+    step : float
+        Tried first.
+
+    Returns
+    -------
+    bool
+        Whether there was one.
+    """
+    risk, w = objective.risk, objective.weights
+    signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
+    slopes = objective.smooth_gradient + objective.lam * signs
+    for _ in range(MAX_SHRINKS):
+        target = w + step * direction
+        target[target * signs <= 0.0] = 0.0
+        promised = float(slopes @ (target - w))
+        scores = risk.scores(target)
+        value = objective.evaluate(target, scores)
+        if promised < 0.0 and value <= (
+            objective.value + SUFFICIENT_DECREASE * promised
+        ):
+            objective.go_to(target, scores, value)
+            return True
+        step *= SHRINK
+    return False

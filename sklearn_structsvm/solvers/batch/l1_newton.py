@@ -1,0 +1,306 @@
+"""Newton's method under an L1 penalty, with a certificate: smooth risks and the hinge."""
+
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_structsvm.solvers.batch.newton import (
+    DECREASE_ROUNDING,
+    FORCING,
+    MAX_PRODUCTS,
+    Diagonal,
+)
+from sklearn_structsvm.solvers.batch.owlqn import L1Risk, orthant_step
+from sklearn_structsvm.solvers.batch.quasi_newton import MAX_SHRINKS
+from sklearn_structsvm.solvers.loop import run_passes
+
+# A second derivative is taken to be at least this share of the largest that the loss
+# can have: rows that are far from their margin now may be near it after the step.
+LEAST_CURVATURE = 1e-2
+
+# And of the largest of all columns: others of zeros have none.
+LEAST_SCALE = 1e-8
+
+# Added to the Hessian, as a share of its diagonal: with more weights than rows of
+# positive curvature it is singular.
+DAMPING = 1e-10
+
+# A Newton direction's residual is no smaller share of the gradient than this.
+LEAST_RESIDUAL = 1e-3
+
+# A proximal step that does not pay is tried again for curvatures so many times as large.
+STRETCH = 2.0
+
+# Of a value that a proximal step must not exceed, as a share of it.
+VALUE_ROUNDING = 1e-15
+
+# The first width of the smoothed hinge, and how much narrower each next one is.
+WIDTH = 1.0
+NARROWER = 0.5
+
+# A smoothed problem is left once its own gap is this share of the whole one.
+SOLVED = 0.1
+
+
+def run_l1_newton(
+    risk,
+    lam,
+    *,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    w0=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimize λ ||w||₁ + R(w) for a smooth risk R, or for the hinge.
+
+    A Newton step is made among the weights that are not zero, within their orthant; a
+    proximal gradient step, scaled by the Hessian's diagonal, frees and zeroes weights. Of
+    the two the one is made whose part of the subgradient is larger, as in [1]_.
+
+    The hinge is minimized by the method of multipliers [2]_: it is smoothed about a dual
+    point, which moves to that of the smoothed problem's solution, and the smoothing
+    becomes narrower.
+
+    Each gradient, scaled down until no zero weight would move, is a dual point, and the
+    certificate the best of these.
+
+    Parameters
+    ----------
+    risk : SmoothRisk
+        Of a `ProximalHinge`, the hinge is minimized.
+    lam : float
+        λ > 0.
+    w0 : ndarray of shape (n_weights,) or None
+        Zero by default.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. A pass is a step.
+
+    Returns
+    -------
+    SolverResult
+        Of the best weights seen. "stalled" if no step decreases the objective beyond
+        rounding. Oracle calls are passes over an example: for the objective and its
+        gradient, and for each product with the Hessian.
+
+    References
+    ----------
+    .. [1] Chen, Curtis, Robinson, "A reduced-space algorithm for minimizing
+       l1-regularized convex functions", SIAM Journal on Optimization 27, 2017.
+    .. [2] Rockafellar, "Augmented Lagrangians and applications of the proximal point
+       algorithm in convex programming", Mathematics of Operations Research 1, 1976.
+    """
+    kind = L1NewtonSteps if not hasattr(risk, "hinge") else MultiplierSteps
+    steps = kind(risk, lam, w0)
+    return run_passes(
+        lambda deadline: None if steps.move(deadline) else "stalled",
+        lambda done: (steps.row(), steps.weights),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class L1NewtonSteps:
+    """Newton and proximal steps on a smooth risk, one at a time.
+
+    Attributes
+    ----------
+    objective : L1Risk
+    n_products : int
+        With the Hessian.
+    """
+
+    def __init__(self, risk, lam, w0=None):
+        self.objective = L1Risk(risk, lam, w0)
+        self.diagonal = Diagonal(risk)
+        self.largest_scales = self.diagonal.of(risk.largest_curvatures())
+        self.stretch = 1.0
+        self.n_products = 0
+
+    def renew(self):
+        """Go on from the same point, as the risk has become another one."""
+        self.objective.renew()
+        self.largest_scales = self.diagonal.of(self.objective.risk.largest_curvatures())
+
+    @property
+    def weights(self):
+        return self.objective.weights
+
+    def n_calls(self):
+        """Passes over the examples."""
+        n_passes = self.n_products + self.objective.n_planes
+        return n_passes * np.count_nonzero(self.objective.risk.weights)
+
+    def row(self):
+        return self.objective.row() | {"n_oracle_calls": self.n_calls()}
+
+    def move(self, deadline=np.inf):
+        """One step; whether there was one."""
+        sizes = np.abs(self.objective.gradient)
+        used = self.objective.weights != 0.0
+        newton_first = sizes[used].max(initial=0.0) >= sizes[~used].max(initial=0.0)
+        if newton_first and self._newton_step(deadline):
+            return True
+        return self._proximal_step() or (
+            not newton_first and self._newton_step(deadline)
+        )
+
+    def _scales(self, response):
+        """The Hessian's diagonal, not too small anywhere."""
+        risk = self.objective.risk
+        scales = self.diagonal.of(risk.curvatures(response))
+        largest = self.largest_scales
+        if not scales.any():
+            scales = largest
+        scales = np.maximum(scales, LEAST_CURVATURE * largest)
+        least = LEAST_SCALE * scales.max(initial=0.0)
+        return np.maximum(scales, least if least > 0.0 else 1.0)
+
+    def _proximal_step(self):
+        objective, risk = self.objective, self.objective.risk
+        lam, w, gradient = objective.lam, objective.weights, objective.smooth_gradient
+        scales = self._scales(risk.respond(objective.scores)[1])
+        smooth = objective.value - lam * float(np.abs(w).sum())
+        for _ in range(MAX_SHRINKS):
+            stretched = self.stretch * scales
+            target = w - gradient / stretched
+            sizes = np.maximum(np.abs(target) - lam / stretched, 0.0)
+            target = np.sign(target) * sizes
+            change = target - w
+            scores = risk.scores(target)
+            value = objective.evaluate(target, scores)
+            model = smooth + gradient @ change + 0.5 * (stretched * change) @ change
+            model += lam * sizes.sum()
+            if value <= model + VALUE_ROUNDING * abs(model):
+                self.stretch = max(1.0, self.stretch / STRETCH)
+                if value < objective.value:
+                    objective.go_to(target, scores, value)
+                    return True
+                return False
+            self.stretch *= STRETCH
+        return False
+
+    def _newton_step(self, deadline):
+        objective = self.objective
+        direction = self._direction(deadline)
+        slope = float(objective.gradient @ direction)
+        if not slope < 0.0:
+            return False
+        if -slope <= DECREASE_ROUNDING * abs(objective.value):
+            return self._last_step(direction)
+        return orthant_step(objective, direction, 1.0)
+
+    def _last_step(self, direction):
+        """If the objective does not tell any more, the gradient does."""
+        objective = self.objective
+        before = objective.weights, objective.scores, objective.value
+        size = np.abs(objective.gradient).max()
+        target = objective.weights + direction
+        target[target * objective.weights < 0.0] = 0.0
+        scores = objective.risk.scores(target)
+        objective.go_to(target, scores, objective.evaluate(target, scores))
+        if np.abs(objective.gradient).max() < 0.5 * size:
+            return True
+        objective.go_to(*before)
+        return False
+
+    def _direction(self, deadline):
+        """-H⁻¹ g among the weights that are not zero, by conjugate gradients."""
+        objective, risk = self.objective, self.objective.risk
+        used = objective.weights != 0.0
+        residual = np.where(used, -objective.gradient, 0.0)
+        direction = np.zeros_like(residual)
+        norm = float(np.linalg.norm(residual))
+        if norm == 0.0:
+            return direction
+        _, response = risk.respond(objective.scores)
+        scales = self._scales(response)
+        # As near as is of use: λ in each weight is what a zero weight is free within.
+        size = objective.lam * np.sqrt(np.count_nonzero(used))
+        share = min(FORCING, max(LEAST_RESIDUAL, np.sqrt(norm / size)))
+        mapped = residual / scales
+        conjugate, product = mapped.copy(), float(residual @ mapped)
+        for _ in range(MAX_PRODUCTS):
+            curved = risk.curved(response, risk.scores(conjugate))
+            image = np.where(used, risk.gradient(curved), 0.0)
+            image += DAMPING * scales * conjugate
+            self.n_products += 1
+            curvature = float(conjugate @ image)
+            if not curvature > 0.0:
+                break
+            length = product / curvature
+            direction += length * conjugate
+            residual -= length * image
+            is_enough = np.linalg.norm(residual) <= share * norm
+            if is_enough or perf_counter() >= deadline:
+                break
+            mapped = residual / scales
+            before, product = product, float(residual @ mapped)
+            conjugate *= product / before
+            conjugate += mapped
+        return direction
+
+
+class MultiplierSteps:
+    """Steps on the smoothed hinge, and the best weights for the hinge itself.
+
+    Parameters
+    ----------
+    risk : ProximalHinge
+        Its center and width are set.
+    lam : float
+    w0 : ndarray of shape (n_weights,) or None
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+        The best so far.
+    value, dual_objective : float
+        The best so far, of the problem with the hinge.
+    """
+
+    def __init__(self, risk, lam, w0=None):
+        self.risk, self.lam = risk, lam
+        risk.width, risk.center = WIDTH, np.zeros_like(risk.center)
+        self.steps = L1NewtonSteps(risk, lam, w0)
+        self.value, self.dual_objective = np.inf, -np.inf
+        self._note()
+
+    def _note(self):
+        """Take in the point of the smoothed problem, and its dual points."""
+        point, risk = self.steps.objective, self.risk
+        value = self.lam * float(np.abs(point.weights).sum()) + risk.hinge(point.scores)
+        if value < self.value:
+            self.value, self.weights = value, point.weights
+        bounds = [
+            risk.hinge_dual_value(coef, point.scale(gradient))
+            for coef, gradient in ((point.coef, point.smooth_gradient), point.mean)
+        ]
+        self.dual_objective = max(self.dual_objective, *bounds)
+
+    def row(self):
+        return {
+            "objective": self.value,
+            "dual_objective": self.dual_objective,
+            "dual_gap": self.value - self.dual_objective,
+            "n_oracle_calls": self.steps.n_calls(),
+        }
+
+    def move(self, deadline=np.inf):
+        """One step; whether there was one."""
+        point, risk = self.steps.objective, self.risk
+        moved = self.steps.move(deadline)
+        self._note()
+        gap = self.value - self.dual_objective
+        if moved and point.value - point.dual_objective > SOLVED * gap:
+            return True
+        _, center = risk.respond(point.scores)
+        moved = moved or bool((center != risk.center).any())
+        risk.center = center
+        risk.width *= NARROWER
+        self.steps.renew()
+        return moved

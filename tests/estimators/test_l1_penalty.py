@@ -1,0 +1,210 @@
+"""The L1 penalty with the hinges: optima of other solvers, certificates, zeros."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng, new_seed
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.svm import LinearSVC
+
+from sklearn_structsvm import SubLBFGSClassifier
+
+LOSSES = ["hinge", "squared_hinge"]
+
+
+def make_data(n_classes=2, n=80, n_features=10, seed=0):
+    X, y = make_classification(
+        n,
+        n_features=n_features,
+        n_informative=4,
+        n_classes=n_classes,
+        flip_y=0.2,
+        random_state=new_seed(seed),
+    )
+    return X, np.array(["a", "b", "c"])[y]
+
+
+def objective(model, X, y, *, C, weights=None, scaling=1.0, costs=(1.0, 1.0)):
+    """The normalized objective by its definition, at `coef_` and `intercept_`."""
+    s = np.ones(len(y)) if weights is None else weights
+    W, b = model.coef_, model.intercept_
+    labels = model.classes_[1:] if len(W) == 1 else model.classes_
+    present = np.equal.outer(y, labels)
+    margins = np.where(present, costs[1], costs[0])
+    losses = np.maximum(0.0, margins - np.where(present, 1, -1) * (X @ W.T + b))
+    if model.loss == "squared_hinge":
+        losses **= 2
+    size = np.abs(W).sum() + np.abs(b).sum() / scaling
+    return size / (C * s.sum()) + s @ losses.sum(axis=1) / s.sum()
+
+
+def linear_program(X, y, *, C, weights, costs=(1.0, 1.0)):
+    """The least objective with the hinge, by a solver of linear programs."""
+    signs, p = np.where(y == "b", 1.0, -1.0), weights / weights.sum()
+    full = signs[:, np.newaxis] * np.hstack([X, np.ones((len(X), 1))])
+    n, d = full.shape
+    cost = np.concatenate([np.full(2 * d, 1.0 / (C * weights.sum())), p])
+    above = np.hstack([-full, full, -np.eye(n)])
+    margins = np.where(y == "b", costs[1], costs[0])
+    return linprog(cost, above, -margins).fun
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_squared_hinge_has_the_optimum_of_liblinear(n_classes, layout):
+    """Its -s 5."""
+    X, y = make_data(n_classes)
+    s = new_rng(1).uniform(0.2, 2.0, len(y))
+    options = {"C": 0.1, "intercept_scaling": 2.0}
+    model = SubLBFGSClassifier("squared_hinge", penalty="l1", tol=1e-9, **options)
+    model.fit(layout(X), y, sample_weight=s)
+    peer = LinearSVC(
+        penalty="l1", dual=False, tol=1e-9, max_iter=10**6, random_state=0, **options
+    ).fit(X, y, sample_weight=s)
+    peer.loss = "squared_hinge"
+    known = {"C": 0.1, "weights": s, "scaling": 2.0}
+    assert model.dual_gap_ <= 1e-9
+    assert model.objective_ == pytest.approx(objective(model, X, y, **known), rel=1e-12)
+    assert model.objective_ == pytest.approx(objective(peer, X, y, **known), rel=1e-6)
+    assert model.solver_ == "newton"
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("C", [0.05, 1.0])
+def test_the_hinge_has_the_optimum_of_a_linear_program(C, layout):
+    X, y = make_data()
+    s = new_rng(1).uniform(0.2, 2.0, len(y))
+    costs = np.array([[0.0, 2.0], [0.5, 0.0]])
+    model = SubLBFGSClassifier(penalty="l1", C=C, tol=1e-9, label_costs=costs)
+    model.fit(layout(X), y, sample_weight=s)
+    known = {"C": C, "weights": s, "costs": (2.0, 0.5)}
+    assert model.dual_gap_ <= 1e-9
+    assert model.objective_ == pytest.approx(objective(model, X, y, **known), rel=1e-12)
+    assert model.objective_ == pytest.approx(linear_program(X, y, **known), rel=1e-7)
+
+
+def test_the_optimum_of_the_squared_hinge_meets_the_kkt_conditions():
+    """Slopes of the loss are at most λ, and -λ sign(w) where w is not zero.
+
+    With the gradient g* of the optimum, the gap is at least Σ λ |w_j| + g*_j w_j, and
+    ‖g - g*‖² is at most 2 L times the gap, L being the largest second derivative.
+    """
+    X, y = make_data(n=60)
+    lam = 1.0 / (0.1 * 60)
+    model = SubLBFGSClassifier(
+        "squared_hinge", penalty="l1", C=0.1, tol=1e-11, fit_intercept=False
+    ).fit(X, y)
+    signs, w = np.where(y == "b", 1.0, -1.0), model.coef_[0]
+    g = -2.0 * X.T @ (signs * np.maximum(1.0 - signs * (X @ w), 0.0)) / 60
+    near = np.sqrt(4.0 * np.linalg.norm(X, 2) ** 2 / 60 * 1e-11)
+    assert w.any()
+    assert (np.abs(g) <= lam + near).all()
+    assert (lam * np.abs(w) + g * w).sum() <= 1e-11 + near * np.abs(w).sum()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_certificate_is_below_the_truth(loss):
+    """A few of the random problems; the optimum is a tight fit's, and a program's."""
+    rng = new_rng(2)
+    for _ in range(12):
+        n, d = rng.integers(2, 30), rng.integers(1, 25)
+        X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1, 1)
+        X[rng.random(X.shape) < rng.choice([0.0, 0.6])] = 0.0
+        y = np.where(rng.random(n) < 0.5, "a", "b")
+        y[:2] = "a", "b"
+        s = rng.uniform(0.0, 2.0, n) * (rng.random(n) < 0.8)
+        s[:2] = 1.0
+        C = 10.0 ** rng.uniform(-1, 1.5)
+        model = SubLBFGSClassifier(loss, penalty="l1", C=C, tol=1e-9, max_iter=3000)
+        best = clone(model).fit(X, y, sample_weight=s)
+        optimum = best.objective_
+        if loss == "hinge":
+            truth = linear_program(X, y, C=C, weights=s)
+            assert optimum == pytest.approx(truth, rel=1e-7, abs=2e-9)
+            optimum = min(optimum, truth)
+        model.set_params(tol=10.0 ** rng.uniform(-6, 0)).fit(X, y, sample_weight=s)
+        history = model.history_
+        assert (history["dual_objective"] <= optimum + 1e-10).all()
+        assert (history["dual_gap"] >= history["objective"] - optimum - 1e-10).all()
+        assert (np.diff(history["objective"]) <= 1e-12).all()
+        value = objective(model, X, y, C=C, weights=s)
+        assert model.objective_ == pytest.approx(value, rel=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_weight_is_the_answer_where_the_penalty_is_large(loss):
+    X, y = make_data()
+    full = np.hstack([X, np.ones((len(X), 1))])
+    slope = np.abs(full.T @ np.where(y == "b", 1.0, -1.0)).max()
+    C = 1.0 / (slope * (2.0 if loss == "squared_hinge" else 1.0))
+    model = SubLBFGSClassifier(loss, penalty="l1", tol=1e-9)
+    nothing = clone(model).set_params(C=0.999 * C).fit(X, y)
+    assert nothing.n_iter_ == 0 and not nothing.coef_.any()
+    some = clone(model).set_params(C=1.1 * C).fit(X, y)
+    assert some.coef_.any() or some.intercept_.any()
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "logistic"])
+def test_unused_columns_have_weights_of_zero(loss):
+    X, y = make_data()
+    X = np.hstack([X, 1e-3 * new_rng(3).standard_normal((len(X), 5))])
+    model = SubLBFGSClassifier(loss, penalty="l1", solver="newton", C=0.1, tol=1e-8)
+    model.fit(X, y)
+    # Their slopes are at most twice their largest value, as mean slacks are at most 1,
+    # and λ is 1 / 8.
+    assert (model.coef_[0, -5:] == 0.0).all() and model.coef_.any()
+
+
+def test_both_solvers_of_a_smooth_loss_have_the_same_optimum():
+    X, y = make_data()
+    for loss in ("squared_hinge", "logistic"):
+        model = SubLBFGSClassifier(loss, penalty="l1", C=0.1, tol=1e-6, max_iter=10**4)
+        newton = clone(model).set_params(solver="newton", tol=1e-10).fit(X, y)
+        other = clone(model).set_params(solver="owlqn").fit(X, y)
+        assert newton.objective_ == pytest.approx(other.objective_, abs=1.1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_warm_start_begins_where_the_last_fit_ended(loss):
+    X, y = make_data()
+    model = SubLBFGSClassifier(loss, penalty="l1", warm_start=True).fit(X, y)
+    first = model.objective_
+    model.set_params(tol=1e-6).fit(X, y)
+    assert model.history_["objective"][0] == pytest.approx(first, rel=1e-12)
+    assert model.objective_ <= first and model.dual_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_single_precision_gives_the_bits_of_the_same_numbers(loss):
+    X, y = make_data()
+    X = X.astype(np.float32)
+    one, other = (
+        SubLBFGSClassifier(loss, penalty="l1").fit(data, y)
+        for data in (X, X.astype(float))
+    )
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"loss": "slack_hinge"}, "penalty='l1' requires loss='hinge'"),
+        ({"loss": "f1"}, "penalty='l1' requires loss='hinge'"),
+        ({"solver": "owlqn"}, "solver='owlqn' requires loss=.* Use solver='newton'"),
+        ({"solver": "hybrid"}, "solver='hybrid' requires penalty='l2'"),
+        ({"line_search": "wolfe"}, "line_search='wolfe' requires"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(params, words):
+    with pytest.raises(ValueError, match=words):
+        SubLBFGSClassifier(penalty="l1", **params).fit(*make_data())
+
+
+def test_the_hinge_is_for_two_classes():
+    X, y = make_data(3)
+    with pytest.raises(ValueError, match="'hinge' with penalty='l1' .* OneVsRest"):
+        SubLBFGSClassifier(penalty="l1").fit(X, y)
+    tags = SubLBFGSClassifier(penalty="l1").__sklearn_tags__()
+    assert not tags.classifier_tags.multi_class
