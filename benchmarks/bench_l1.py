@@ -92,13 +92,14 @@ def main():
     for problem in load_problems(args.problems, args.data):
         for lam in args.lams:
             squared = {"loss": "squared_hinge"}
-            # For the scale of the objective.
+            # A first fit tells the scale of the objective.
             _, model = our_cell(problem, lam, 1.0, args, **squared)
             best = model.objective_
             newton, model = our_cell(problem, lam, best, args, **squared)
             owlqn, _ = our_cell(problem, lam, best, args, solver="owlqn", **squared)
             theirs = peer_seconds(problem, lam, best, args)
-            hinge, other = our_cell(problem, lam, best, args)
+            _, other = our_cell(problem, lam, 1.0, args)
+            hinge, other = our_cell(problem, lam, other.objective_, args)
             used = np.count_nonzero(model.coef_), np.count_nonzero(other.coef_)
             rows.append(
                 [
