@@ -21,7 +21,12 @@ from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.coefficients import joined_weights
 from sklearn_structsvm.estimators.named_structures import is_flat, named_structure
 from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures.allowed_labels import (
+    NoAllowedLabeling,
+    check_allowed_labels,
+)
 from sklearn_structsvm.structures.base import as_object_array
+from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.validation import refuse_tokens
 
 # Types of rows that `predict` does not copy as a whole; what is none of them becomes the
@@ -42,6 +47,26 @@ def structure_has(name):
         return not isinstance(structure, Structure) or hasattr(structure, name)
 
     return check
+
+
+def refuse_allowed_of_dask(allowed):
+    """ValueError where labels are restricted, which nothing does for Dask collections."""
+    if allowed is not None:
+        raise ValueError(
+            "allowed cannot be used with Dask collections. Compute the parts of X, and "
+            "pass each with its own `allowed`."
+        )
+
+
+def one_by_one(answer, X, *beside):
+    """Answers for each of some examples; an error tells which one is wrong."""
+    found = []
+    for i, data in enumerate(zip(X, *beside, strict=True)):
+        try:
+            found.append(answer(*data))
+        except NoAllowedLabeling as error:
+            raise NoAllowedLabeling(i, error.place) from None
+    return found
 
 
 class PredictionMixin:
@@ -108,7 +133,21 @@ class PredictionMixin:
             return []
         return self.structure_.check_data(X)[0]
 
-    def _ask(self, X, call, nothing=None, y=None):
+    def _check_allowed(self, X, allowed):
+        """Masks of the labels that are allowed in X, as checked, or None for all."""
+        if allowed is None:
+            return None
+        structure = self.structure_
+        if not isinstance(structure, NodeStructure):
+            raise ValueError(
+                "allowed requires a ChainStructure, TreeStructure or GraphStructure; got "
+                f"structure={type(structure).__name__}."
+            )
+        return check_allowed_labels(
+            allowed, structure._lengths(X), structure.classes_, structure._place
+        )
+
+    def _ask(self, X, call, nothing=None, y=None, allowed=None):
         """call(X), piece by piece, and `nothing` for examples with nothing to label.
 
         Copies of X, such as contiguous rows of float64, take room for one piece only.
@@ -117,24 +156,32 @@ class PredictionMixin:
         ----------
         X, y : as of `_check_X`, and labels of it or None
         call : callable
-            X, or X and y, of some examples, none of them empty -> an answer for each.
+            X, and y and allowed if there are any, of some examples, none of them empty ->
+            an answer for each.
         nothing : number or any other object
+        allowed : list or None
+            As `_check_allowed` returns it.
         """
         structure = self.structure_
         if structure.flat:
             return self._ask_rows(X, call, y)
+        beside = [items for items in (y, allowed) if items is not None]
         places = [i for i, x in enumerate(X) if not structure._is_empty(x)]
         sizes = [structure._n_entries(X[i]) for i in places]
         pieces = item_pieces(sizes, count_threads(self.n_jobs, len(X)))
         if len(pieces) == 1 and len(places) == len(X) > 0:
-            return call(X) if y is None else call(X, y)
+            return call(X, *beside)
         answers = [nothing] * len(X)
         for piece in pieces:
             own = places[piece]
             if not own:
                 continue
-            data = [[items[i] for i in own] for items in (X, y) if items is not None]
-            for i, answer in zip(own, call(*data), strict=True):
+            data = [[items[i] for i in own] for items in (X, *beside)]
+            try:
+                found = call(*data)
+            except NoAllowedLabeling as error:
+                raise ValueError(error.of(own[error.item])) from None
+            for i, answer in zip(own, found, strict=True):
                 answers[i] = answer
         if isinstance(nothing, float):
             return np.array(answers, dtype=np.float64)
@@ -173,7 +220,7 @@ class PredictionMixin:
         """Numbers for each class, of such an example."""
         return np.empty((0, len(self.structure_.classes_)))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Predict the best output for each example.
 
         Parameters
@@ -182,6 +229,11 @@ class PredictionMixin:
             One row per example for flat structures. For others, a sequence with one item
             per example, such as arrays or CSR matrices of shape (T_i, n_features) for
             chains.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that may be predicted, for chains, trees and graphs. The entry of
+            an example is None (all labels), a boolean array of shape (T_i, n_classes) in
+            the order of `classes_`, or a sequence with an entry for each position: a
+            label, a set or list of labels, or None for any label.
 
         Returns
         -------
@@ -189,17 +241,25 @@ class PredictionMixin:
             Class labels, a label indicator matrix, or an object array with one labeling
             per example. For a Dask collection the result is a lazy collection, and for a
             list of delayed parts a list of delayed results.
+
+        Raises
+        ------
+        ValueError
+            If `allowed`, with the `transitions` of the structure, leaves an example no
+            labeling.
         """
         if holds_dask(X):
             check_is_fitted(self)
+            refuse_allowed_of_dask(allowed)
             return map_lazily(self, "predict", X, self._empty_prediction())
         X = self._check_X(X, takes_foreign=True)
-        n_threads = self._n_threads(X)
+        n_threads, masks = self._n_threads(X), self._check_allowed(X, allowed)
         with self._reading() as w:
             return self._ask(
                 X,
-                lambda X: self.structure_.decode_batch(X, w, n_threads),
+                lambda X, *own: self.structure_.decode_batch(X, w, n_threads, *own),
                 self._no_labels(),
+                allowed=masks,
             )
 
     def _empty_prediction(self):
@@ -265,7 +325,9 @@ class PredictionMixin:
         return self.structure_.score(y, y_pred, sample_weight=sample_weight)
 
     @available_if(structure_has("k_best"))
-    def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_k_best(
+        self, X: Any, k: int = 5, *, allowed: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Find the k best labelings of each example, with their scores.
 
         Available for chains, trees, and graphs without cycles.
@@ -276,6 +338,8 @@ class PredictionMixin:
             Input data.
         k : int, default=5
             Number of labelings.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that may be predicted, as in `predict`.
 
         Returns
         -------
@@ -288,11 +352,15 @@ class PredictionMixin:
         """
         check_integer("k", k, 1)
         X = self._check_X(X)
+        masks = self._check_allowed(X, allowed)
         with self._reading() as w:
             pairs = self._ask(
                 X,
-                lambda X: [self.structure_.k_best(x, w, k) for x in X],
+                lambda X, *own: one_by_one(
+                    lambda x, *mask: self.structure_.k_best(x, w, k, *mask), X, *own
+                ),
                 (self._no_labels()[np.newaxis], np.zeros(1)),
+                allowed=masks,
             )
         labelings, scores = np.empty((2, len(X)), dtype=object)
         for i, pair in enumerate(pairs):
@@ -300,7 +368,7 @@ class PredictionMixin:
         return labelings, scores
 
     @available_if(structure_has("max_marginals"))
-    def max_marginals(self, X: Any) -> np.ndarray:
+    def max_marginals(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Compute max-marginals: the best score with each class at each position.
 
         Available for chains, trees, and graphs without cycles.
@@ -309,6 +377,8 @@ class PredictionMixin:
         ----------
         X : as in `fit`
             Input data.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that are allowed, as in `predict`; -inf for the others.
 
         Returns
         -------
@@ -318,11 +388,17 @@ class PredictionMixin:
             the predicted label of that position wins.
         """
         X = self._check_X(X)
+        masks = self._check_allowed(X, allowed)
         with self._reading() as w:
             return self._ask(
                 X,
-                lambda X: as_object_array(
-                    [self.structure_.max_marginals(x, w) for x in X]
+                lambda X, *own: as_object_array(
+                    one_by_one(
+                        lambda x, *mask: self.structure_.max_marginals(x, w, *mask),
+                        X,
+                        *own,
+                    )
                 ),
                 self._no_scores(),
+                allowed=masks,
             )

@@ -36,7 +36,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             "BCFWClassifier."
         )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Predict the output of each example according to `decoding`.
 
         Parameters
@@ -45,6 +45,11 @@ class ProbabilisticClassifier(StructuredClassifier):
             One row per example for flat structures. For others, a sequence with one item
             per example, such as arrays or CSR matrices of shape (T_i, n_features) for
             chains.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that may be predicted, for chains and trees. The entry of an
+            example is None (all labels), a boolean array of shape (T_i, n_classes) in the
+            order of `classes_`, or a sequence with an entry for each position: a label, a
+            set or list of labels, or None for any label.
 
         Returns
         -------
@@ -52,35 +57,48 @@ class ProbabilisticClassifier(StructuredClassifier):
             Class labels, a label indicator matrix, or an object array with one labeling
             per example. For a Dask collection the result is a lazy collection, and for a
             list of delayed parts a list of delayed results.
+
+        Raises
+        ------
+        ValueError
+            If `allowed`, with the `transitions` of the structure, leaves an example no
+            labeling.
         """
         check_choice("decoding", self.decoding, DECODINGS)
         if self.decoding == "map" or holds_dask(X):
-            return super().predict(X)
+            return super().predict(X, allowed=allowed)
         X = self._check_X(X, takes_foreign=True)
         structure, n_threads = self.structure_, self._n_threads(X)
-        with self._reading() as w:
-            return self._ask(
-                X,
-                lambda X: structure.least_costly(X, structure.marginals(X, w, n_threads)),
-                self._no_labels(),
-            )
+        masks = self._check_allowed(X, allowed)
 
-    def _marginals(self, X):
+        def decode(X, *own):
+            marginals = structure.marginals(X, w, n_threads, *own)
+            return structure.least_costly(X, marginals, *own)
+
+        with self._reading() as w:
+            return self._ask(X, decode, self._no_labels(), allowed=masks)
+
+    def _marginals(self, X, allowed):
+        masks = self._check_allowed(X, allowed)
         with self._reading() as w:
             n_threads = self._n_threads(X)
             return self._ask(
                 X,
-                lambda X: self.structure_.marginals(X, w, n_threads),
+                lambda X, *own: self.structure_.marginals(X, w, n_threads, *own),
                 self._no_scores(),
+                allowed=masks,
             )
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Compute the marginal probabilities of the classes.
 
         Parameters
         ----------
         X : as in `fit`
             Input data.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that are allowed, as in `predict`. Probabilities are conditional on
+            them.
 
         Returns
         -------
@@ -93,35 +111,40 @@ class ProbabilisticClassifier(StructuredClassifier):
         --------
         cross_val_predict_proba : The same, by fits to other sequences.
         """
-        return self._marginals(self._check_X(X, takes_foreign=True))
+        return self._marginals(self._check_X(X, takes_foreign=True), allowed)
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Compute the logarithms of the marginal probabilities.
 
         Parameters
         ----------
         X : as in `fit`
             Input data.
+        allowed : sequence of n_samples entries, or None, default=None
+            As in `predict_proba`.
 
         Returns
         -------
         ndarray
             As for `predict_proba`, with -inf where a probability underflows to zero.
         """
-        proba = self._marginals(self._check_X(X, takes_foreign=True))
+        proba = self._marginals(self._check_X(X, takes_foreign=True), allowed)
         with np.errstate(divide="ignore"):
             if self.structure_.flat:
                 xp = foreign_namespace(proba)
                 return np.log(proba, out=proba) if xp is None else xp.log(proba)
             return as_object_array([np.log(item) for item in proba])
 
-    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+    def log_likelihood(self, X: Any, y: Any, *, allowed: Any = None) -> np.ndarray:
         r"""Compute the log-likelihood of the whole labeling of each example.
 
         Parameters
         ----------
         X, y : as in `fit`
             Input data and labelings.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that are allowed, as in `predict`. The probability is conditional
+            on them, and 0 for a labeling with others.
 
         Returns
         -------
@@ -139,25 +162,30 @@ class ProbabilisticClassifier(StructuredClassifier):
             refuse_missing(y)
             y = y.toarray() if sparse.issparse(y) else np.asarray(y)
             check_consistent_length(X, y)
-        return self._log_probabilities(X, y)
+        return self._log_probabilities(X, y, allowed)
 
-    def _log_probabilities(self, X, y):
+    def _log_probabilities(self, X, y, allowed):
         n_threads, w = count_threads(self.n_jobs), self._weights
         # There is one labeling of nothing.
         return self._ask(
             X,
-            lambda X, y: self.structure_.log_probabilities(X, y, w, n_threads),
+            lambda X, y, *own: self.structure_.log_probabilities(
+                X, y, w, n_threads, *own
+            ),
             nothing=0.0,
             y=y,
+            allowed=self._check_allowed(X, allowed),
         )
 
-    def entropy(self, X: Any) -> np.ndarray:
+    def entropy(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         r"""Compute the entropy of the predicted distribution of each example, in nats.
 
         Parameters
         ----------
         X : as in `fit`
             Input data.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that are allowed, as in `predict_proba`.
 
         Returns
         -------
@@ -168,11 +196,16 @@ class ProbabilisticClassifier(StructuredClassifier):
         X = self._check_X(X)
         n_threads, w = count_threads(self.n_jobs), self._weights
         return self._ask(
-            X, lambda X: self.structure_.entropies(X, w, n_threads), nothing=0.0
+            X,
+            lambda X, *own: self.structure_.entropies(X, w, n_threads, *own),
+            nothing=0.0,
+            allowed=self._check_allowed(X, allowed),
         )
 
     @available_if(structure_has("k_best"))
-    def predict_k_best(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_k_best(
+        self, X: Any, k: int = 5, *, allowed: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Find the k most probable labelings of each example, with their probabilities.
 
         Parameters
@@ -181,6 +214,8 @@ class ProbabilisticClassifier(StructuredClassifier):
             Sequences or trees, as in `fit`.
         k : int, default=5
             Number of labelings.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that are allowed, as in `predict_proba`.
 
         Returns
         -------
@@ -190,10 +225,10 @@ class ProbabilisticClassifier(StructuredClassifier):
         probabilities : ndarray of shape (n_samples,), dtype object
             Item i has shape (m_i,).
         """
-        labelings, scores = super().predict_k_best(X, k)
+        labelings, scores = super().predict_k_best(X, k, allowed=allowed)
         X = self._check_X(X)
         best = [items[0] for items in labelings]
-        logs = self._log_probabilities(X, best)
+        logs = self._log_probabilities(X, best, allowed)
         probabilities = [
             np.exp(log + (values - values[0]))
             for log, values in zip(logs, scores, strict=True)

@@ -21,8 +21,8 @@ may; the nodes above can make up for no more than exp(MAX_SPREAD) of it, so that
 is lost that counts.) All other forests are summed in the logarithmic domain, which takes
 an exponential for each pair of labels that counts: few, if scores are far apart.
 
-The scores of labels may be -inf, and pairs may be forbidden, which makes labelings
-impossible: their probabilities are exactly zero. What comes later can then depend on a
+The scores of labels may be below BARRED, such as -inf, and pairs may be forbidden, which
+makes labelings impossible: their probabilities are exactly zero. What comes later can then depend on a
 label however little probable it was, so that a message with an entry below LEAST that is
 not zero for want of terms goes to logarithms, too, and so does a node of a tree with such
 an entry. One labeling at least must be possible.
@@ -50,6 +50,9 @@ cdef extern from "structures/_sum_product.h" nogil:
 # How far apart scores may be for sums without logarithms; exp(-2 * 300) is a normal
 # number, and so are its products with k and 1 / k.
 cdef double MAX_SPREAD = 300.0
+
+# Labels with lower scores may not be: half of what `allowed_labels` adds to these.
+cdef double BARRED = -5e99
 
 # Of terms that are smaller than the largest by this factor, as many as there are labels
 # do not change a sum.
@@ -87,11 +90,10 @@ cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nog
     cdef Py_ssize_t j
     cdef double lowest
     vector_range(n, x, &lowest, highest)
-    if lowest == -INFINITY:
-        # Of labels that may not be.
+    if lowest < BARRED:
         lowest = highest[0]
         for j in range(n):
-            lowest = x[j] if x[j] > -INFINITY and x[j] < lowest else lowest
+            lowest = x[j] if x[j] >= BARRED and x[j] < lowest else lowest
     return highest[0] - lowest <= MAX_SPREAD
 
 

@@ -123,9 +123,9 @@ class ChainStructure(ForestStructure):
         X = self._check_rows(X)
         return X, None if y is None else validation.check_labels(y, X)
 
-    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
+    def make_oracle(self, X: Any, y: Any, allowed: Any = None) -> BlockOracle:
         return ChainOracle(
-            self._node_features(X),
+            self._node_features(X, allowed=allowed),
             self._starts(X),
             self._truth(X, y),
             self.label_costs_,

@@ -8,6 +8,12 @@ from numpy.typing import ArrayLike
 
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures._k_best import k_best
+from sklearn_structsvm.structures.allowed_labels import (
+    NoAllowedLabeling,
+    any_of_each,
+    lowered,
+    violates,
+)
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
 from sklearn_structsvm.structures.nodes import NodeStructure
@@ -117,9 +123,32 @@ class ForestStructure(NodeStructure):
         bad = tables.forbidden_places(self.allowed_, labels, parents)
         return np.logical_or.reduceat(bad, offsets[:-1])
 
-    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
-        labels = self._compiled_oracle(X, None).decode(w, 0.0, n_threads)
+    def decode_batch(
+        self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
+    ) -> np.ndarray:
+        labels = self._oracle_of(X, None, allowed).decode(w, 0.0, n_threads)
+        if allowed is not None:
+            bad = violates(allowed, self._split_nodes(X, labels))
+            self._refuse_conflicts(X, allowed, bad)
         return self._split_nodes(X, self.classes_[labels])
+
+    def _oracle_of(self, X, y, allowed):
+        """An oracle of labels that are allowed, or of all."""
+        if allowed is None:
+            return self._compiled_oracle(X, y)
+        return self._compiled_oracle(X, y, allowed)
+
+    def _refuse_conflicts(self, X, allowed, is_bad):
+        if self.allowed_ is None or not is_bad.any():
+            return
+        i = int(is_bad.argmax())
+        parents, _ = self._forest([X[i]])
+        possible = tables.below(self.allowed_, parents, allowed[i])
+        possible[parents < 0] &= self.allowed_[-1, :-1]
+        dead = ~possible.any(axis=1)
+        # What is above it is without labels for its sake.
+        node = int(np.where(dead, tables.depths_of(parents), -1).argmax())
+        raise NoAllowedLabeling(i, f"{self._place} {node}")
 
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
@@ -195,15 +224,22 @@ class ForestStructure(NodeStructure):
             )
         return order, theta, transition, parents
 
-    def max_marginals(self, x: Any, w: np.ndarray) -> np.ndarray:
+    def max_marginals(
+        self, x: Any, w: np.ndarray, allowed: np.ndarray | None = None
+    ) -> np.ndarray:
         """Compute the best score with each class at each node: (T, n_classes).
 
-        Entries are -inf where `transitions` allows no labeling.
+        `allowed`, of shape (T, n_classes), says which labels the nodes may have. Entries
+        are -inf where no labeling is allowed by it and by `transitions`.
         """
-        result = super().max_marginals(x, w)
+        result = super().max_marginals(x, w, allowed)
         if self.allowed_ is not None:
             parents, _ = self._forest([x])
-            result[~tables.reachable(self.allowed_, parents)] = -np.inf
+            own = True if allowed is None else allowed
+            possible = tables.reachable(self.allowed_, parents, own)
+            is_bad = ~possible.any(axis=1).all(keepdims=True)
+            self._refuse_conflicts([x], [allowed], is_bad)
+            result[~possible] = -np.inf
         return result
 
     def labelings(self, x: Any) -> Iterable[Any] | None:
@@ -212,23 +248,29 @@ class ForestStructure(NodeStructure):
         found = tables.all_labelings(self.allowed_, self._forest([x])[0])
         return (self.classes_[labels] for labels in found)
 
-    def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    def marginals(
+        self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
+    ) -> np.ndarray:
         """Compute the marginal probabilities of the classes at each node.
+
+        `allowed` has a mask of the labels that nodes may have for each example, or None.
 
         Returns
         -------
         ndarray of shape (n,), dtype object
             Item i has shape (T_i, n_classes).
         """
-        nodes, _, _ = self._sums(X, None, w, n_threads)
+        nodes, _, _ = self._sums(X, None, w, n_threads, allowed)
         return self._split_nodes(X, nodes)
 
-    def entropies(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    def entropies(
+        self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
+    ) -> np.ndarray:
         """Compute the entropy of the distribution over labelings of each example."""
-        return self._sums(X, None, w, n_threads)[1]
+        return self._sums(X, None, w, n_threads, allowed)[1]
 
     def log_probabilities(
-        self, X: Any, y: Any, w: np.ndarray, n_threads: int = 1
+        self, X: Any, y: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
     ) -> np.ndarray:
         """Compute the log-probability of each labeling; -inf if it is forbidden."""
         others = self._any_labels(X)
@@ -236,21 +278,28 @@ class ForestStructure(NodeStructure):
         if self.unseen_labels(y):
             has_none[:] = [bool(self.unseen_labels([y_i])) for y_i in y]
             y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
-        has_none |= self._impossible(X, self._encode(y))
+        labels = self._encode(y)
+        has_none |= self._impossible(X, labels)
+        if allowed is not None:
+            ends = np.cumsum(self._lengths(X))[:-1]
+            has_none |= violates(allowed, np.split(labels, ends))
         y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
-        log_sums = self._sums(X, y, w, n_threads)[2]
+        log_sums = self._sums(X, y, w, n_threads, allowed)[2]
         return np.where(has_none, -np.inf, 0.0 - log_sums)
 
-    def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
+    def least_costly(self, X: Any, marginals: Any, allowed: Any = None) -> np.ndarray:
         """Find the labelings with the smallest expected loss, given the marginals."""
+        benefits_of = [-nodes @ self.label_costs_ for nodes in marginals]
+        if allowed is not None:
+            benefits_of = list(map(lowered, benefits_of, allowed))
         if self.allowed_ is None:
-            best = [(nodes @ self.label_costs_).argmin(axis=1) for nodes in marginals]
+            best = [benefits.argmax(axis=1) for benefits in benefits_of]
             return as_object_array([self.classes_[labels] for labels in best])
         result = []
-        for x, nodes in zip(X, marginals, strict=True):
+        for x, nodes in zip(X, benefits_of, strict=True):
             order, parents = self._order(x)
             benefits = tables.penalized(
-                self.allowed_, -nodes[order] @ self.label_costs_, None, parents=parents
+                self.allowed_, nodes[order], None, parents=parents
             )
             labels = np.empty(len(nodes), dtype=np.intp)
             labels[order] = k_best(*benefits, 1, parents)[0][0]
@@ -263,5 +312,11 @@ class ForestStructure(NodeStructure):
         labels = self._compiled_oracle(X, None).decode(np.zeros(self.n_weights_))
         return self._split_nodes(X, self.classes_[labels])
 
-    def _sums(self, X, y, w, n_threads):
-        return self._compiled_oracle(X, y).marginals(w, n_threads)
+    def _sums(self, X, y, w, n_threads, allowed=None):
+        sums = self._oracle_of(X, y, allowed).marginals(w, n_threads)
+        if allowed is not None:
+            # Probability is left to labels that are barred only if there are no others.
+            nodes = np.concatenate(list(self._split_nodes(X, sums[0])))
+            is_bad = (nodes > 0.0) & ~np.concatenate(allowed)
+            self._refuse_conflicts(X, allowed, any_of_each(allowed, is_bad.any(axis=1)))
+        return sums

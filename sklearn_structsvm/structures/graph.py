@@ -14,6 +14,7 @@ from sklearn_structsvm._utils.compat import Options, StrOptions
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._graph import GraphOracle
+from sklearn_structsvm.structures.allowed_labels import lowered
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.graph_data import (
     check_graph_labels,
@@ -25,6 +26,7 @@ from sklearn_structsvm.structures.graph_data import (
 from sklearn_structsvm.structures.graph_relaxation import (
     best_point,
     half_integral_point,
+    is_point,
     rounded_labels,
 )
 from sklearn_structsvm.structures.nodes import NodeStructure, places_in
@@ -257,9 +259,7 @@ class GraphStructure(NodeStructure):
     def _fitted_shapes(self):
         return super()._fitted_shapes() | {"n_edge_features_": ()}
 
-    @property
-    def _pair_of(self):
-        return pair_weights(self.transition, len(self.classes_))
+    _pair_of = property(lambda self: pair_weights(self.transition, len(self.classes_)))
 
     def weight_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Bounds of the weights if `attractive`, otherwise None.
@@ -312,13 +312,13 @@ class GraphStructure(NodeStructure):
             return True
         return all(rooted_forest(x) is not None for x in X)
 
-    def _graph_oracle(self, X, y, relaxed):
+    def _graph_oracle(self, X, y, relaxed, allowed=None):
         if not self.transition:
             X = [(x[0], x[1][:0], x[2][:0]) for x in X]
         _, edges, edge_features = zip(*X, strict=True)
         offsets = self._starts(X)
         return GraphOracle(
-            self._node_features(X),
+            self._node_features(X, allowed=allowed),
             offsets,
             as_features(edge_features),
             validation.starts_of(edge_features),
@@ -343,24 +343,29 @@ class GraphStructure(NodeStructure):
     def joined_labels(self, y: Any) -> np.ndarray:
         return super().joined_labels([split_weights(y_i)[0] for y_i in y])
 
-    def decode_batch(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    def decode_batch(
+        self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
+    ) -> np.ndarray:
         compiled = [self._is_compiled([x]) for x in X]
-        easy = [x for x, is_easy in zip(X, compiled, strict=True) if is_easy]
+        masks = [None] * len(X) if allowed is None else allowed
         decoded: Iterator[np.ndarray] = iter(())
-        if easy:
-            oracle = self._graph_oracle(easy, self._any_labels(easy), relaxed=False)
+        if easy := np.flatnonzero(compiled).tolist():
+            own = [X[i] for i in easy]
+            oracle = self._graph_oracle(
+                own, self._any_labels(own), False, allowed and [masks[i] for i in easy]
+            )
             labels = self.classes_[oracle.decode(w, 0.0, n_threads)]
-            ends = np.cumsum([x[0].shape[0] for x in easy])
-            decoded = iter(np.split(labels, ends[:-1]))
+            decoded = iter(np.split(labels, np.cumsum(self._lengths(own))[:-1]))
         return as_object_array(
             [
-                next(decoded) if is_easy else self._rounded(x, w)
-                for x, is_easy in zip(X, compiled, strict=True)
+                next(decoded) if is_easy else self._rounded(x, w, mask)
+                for x, is_easy, mask in zip(X, compiled, masks, strict=True)
             ]
         )
 
-    def _rounded(self, x, w):
+    def _rounded(self, x, w, mask):
         theta, tables = self.potentials(x, w)
+        theta = theta if mask is None else lowered(theta, mask, tables)
         return self.classes_[rounded_labels(theta, tables, x[1])]
 
     def decode(self, x: Any, w: np.ndarray) -> Any:
@@ -385,7 +390,7 @@ class GraphStructure(NodeStructure):
             costs = self._node_weights(y_true)[:, np.newaxis]
             theta += lam * costs * self.label_costs_[self._encode([y_true])]
             point = best_point(theta, tables, x[1], self._polytopes)
-            return point if _is_point(point) else self.classes_[point]
+            return point if is_point(point) else self.classes_[point]
         oracle = self._graph_oracle([x], [y_true], relaxed=True)
         return self._named(oracle.decode(w, lam), x)
 
@@ -410,7 +415,7 @@ class GraphStructure(NodeStructure):
         truth = self._encode([y_true])
         costs = self._node_weights(y_true)[:, np.newaxis] * self.label_costs_[truth]
         labels = split_weights(y)[0]
-        if _is_point(labels):
+        if is_point(labels):
             if len(labels) < costs.size:
                 raise ValueError(f"A point of {len(labels)} weights is too short.")
             return float(labels[: costs.size] @ costs.ravel())
@@ -479,7 +484,7 @@ class GraphStructure(NodeStructure):
         features, edges, _ = x
         T, m, k = features.shape[0], len(edges), len(self.classes_)
         labels = split_weights(y)[0]
-        if _is_point(labels):
+        if is_point(labels):
             as_floats("y", labels, T * k + m * k * k)
             return labels[: T * k].reshape(T, k), labels[T * k :].reshape(m, k * k)
         _, (labels,) = self.check_data([x], [labels])
@@ -493,8 +498,3 @@ class GraphStructure(NodeStructure):
         if len(self.classes_) != 2 or len(decoded) == T or not (decoded[:T] == 2).any():
             return self.classes_[decoded[:T]]
         return half_integral_point(decoded, T, x[1])
-
-
-def _is_point(y):
-    """Whether y is a point of the relaxation instead of labels."""
-    return isinstance(y, np.ndarray) and y.dtype.kind == "f"

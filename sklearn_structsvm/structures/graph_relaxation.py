@@ -114,3 +114,8 @@ def local_polytope(T, edges, k):
             b.append(np.zeros(m * k))
     A, b = sparse.vstack(rows), np.concatenate(b)
     return Polytope(A, b, n_equations=len(b))
+
+
+def is_point(y):
+    """Whether y is a point of the relaxation instead of labels."""
+    return isinstance(y, np.ndarray) and y.dtype.kind == "f"

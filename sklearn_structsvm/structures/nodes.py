@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils._matrix._barred_scores import BarredScores
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_dense, as_floats
@@ -29,6 +30,11 @@ from sklearn_structsvm._utils.labels import (
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
+from sklearn_structsvm.structures.allowed_labels import (
+    BARRED,
+    lowered,
+    violates,
+)
 from sklearn_structsvm.structures.base import Structure
 
 
@@ -196,8 +202,21 @@ class NodeStructure(Structure):
             at += size
         return parts
 
-    def _node_features(self, X, order=None):
-        """Features of the nodes of all examples, as kernels read them."""
+    def _node_features(self, X, order=None, allowed=None):
+        """Features of the nodes of all examples, as kernels read them.
+
+        The scores of labels that are not allowed are below all others.
+        """
+        features = self._unmasked_features(X, order)
+        if allowed is None:
+            return features
+        rows = np.concatenate(allowed)
+        if order is not None:
+            starts = self._starts(X)
+            rows = rows[order + np.repeat(starts[:-1], np.diff(starts))]
+        return FeaturesBeside(features, BarredScores(rows, BARRED))
+
+    def _unmasked_features(self, X, order):
         items, k = list(map(self._features, X)), len(self.classes_)
         if not self.emission:
             return as_features(np.empty((sum(item.shape[0] for item in items), 0)))
@@ -206,6 +225,10 @@ class NodeStructure(Structure):
             return features
         scores = as_features(list(map(self._scores, X)), k, order, given=True)
         return FeaturesBeside(features, scores)
+
+    def _lengths(self, X):
+        """Nodes of each example."""
+        return [self._features(x).shape[0] for x in X]
 
     def _starts(self, X):
         """Where the nodes of each example start, and where those of the last one end."""
@@ -283,8 +306,12 @@ class NodeStructure(Structure):
         """
         raise NotImplementedError
 
-    def k_best(self, x: Any, w: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def k_best(
+        self, x: Any, w: np.ndarray, k: int, allowed: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Find the k best labelings of one example and their scores.
+
+        `allowed`, of shape (T, n_classes), says which labels the nodes may have.
 
         Returns
         -------
@@ -294,20 +321,45 @@ class NodeStructure(Structure):
         scores : ndarray of shape (m,)
             Scores in decreasing order.
         """
-        order, theta, transition, parents = self._topological_potentials(x, w)
+        order, *potentials = self._lowered_potentials(x, w, allowed)
+        theta, transition, parents = potentials
         found, scores = k_best(theta, transition, k, parents)
         labels = np.empty_like(found)
         labels[:, order] = found
         keep = ~self._impossible([x] * len(labels), labels.ravel())
+        if allowed is not None:
+            keep &= ~violates([allowed] * len(labels), labels)
+            self._refuse_conflicts([x], [allowed], ~keep[:1])
         return self.classes_[labels[keep]], scores[keep]
 
-    def max_marginals(self, x: Any, w: np.ndarray) -> np.ndarray:
-        """Compute the best score with each class at each node: (T, n_classes)."""
-        order, *potentials = self._topological_potentials(x, w)
+    def max_marginals(
+        self, x: Any, w: np.ndarray, allowed: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Compute the best score with each class at each node: (T, n_classes).
+
+        `allowed`, of shape (T, n_classes), says which labels the nodes may have. Entries
+        of the others are -inf.
+        """
+        order, *potentials = self._lowered_potentials(x, w, allowed)
         found = max_marginals(*potentials)
         result = np.empty_like(found)
         result[order] = found
+        if allowed is not None:
+            result[~allowed] = -np.inf
         return result
+
+    def _lowered_potentials(self, x, w, allowed):
+        """The same, with labels that are not allowed below all others."""
+        order, theta, transition, parents = self._topological_potentials(x, w)
+        if allowed is not None:
+            theta = lowered(theta, allowed[order], transition)
+        return order, theta, transition, parents
+
+    def _refuse_conflicts(self, X, allowed, is_bad):
+        """An error of the first bad example, for which no labeling was found.
+
+        There is none if nothing but `allowed` bars labels: it leaves each node some.
+        """
 
     def _impossible(self, X, labels):
         """Whether encoded labelings, one after another, are ruled out for all scores."""

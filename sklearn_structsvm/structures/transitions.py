@@ -159,22 +159,25 @@ def has_common_label(allowed):
     return bool((allowed[k, :k] & allowed[:k, k] & np.diag(allowed)[:k]).any())
 
 
-def below(allowed, parents):
-    """Entry (v, c): whether what is below node v can have labels where v has label c."""
+def below(allowed, parents, of_nodes=True):
+    """Entry (v, c): whether what is below node v can have labels where v has label c.
+
+    `of_nodes` says which labels each may have, if not all.
+    """
     k = len(allowed) - 1
     depths = depths_of(parents)
-    result = np.ones((len(parents), k), dtype=bool)
-    result[leaves(parents)] = allowed[:k, k]
+    result = np.ones((len(parents), k), dtype=bool) & of_nodes
+    result[leaves(parents)] &= allowed[:k, k]
     for nodes in _levels(depths)[:0:-1]:
         can = result[nodes] @ allowed[:k, :k].T
         np.logical_and.at(result, parents[nodes], can)
     return result
 
 
-def reachable(allowed, parents):
+def reachable(allowed, parents, of_nodes=True):
     """Entry (v, c): whether some labeling has label c at node v."""
     k = len(allowed) - 1
-    result = below(allowed, parents)
+    result = below(allowed, parents, of_nodes)
     result[parents < 0] &= allowed[k, :k]
     for nodes in _levels(depths_of(parents))[1:]:
         result[nodes] &= result[parents[nodes]] @ allowed[:k, :k]

@@ -162,13 +162,13 @@ class TreeStructure(ForestStructure):
                 f"X[{at}] is a tree without a labeling that `transitions` allows."
             )
 
-    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
+    def make_oracle(self, X: Any, y: Any, allowed: Any = None) -> BlockOracle:
         offsets = self._starts(X)
         order, parents = _deepest_first(X, offsets)
         own = order - np.repeat(offsets[:-1], np.diff(offsets))
         labels = self._truth(X, y)
         return TreeOracle(
-            self._node_features(X, own),
+            self._node_features(X, own, allowed),
             offsets,
             parents,
             None if labels is None else labels[order],
