@@ -22,10 +22,10 @@ is lost that counts.) All other forests are summed in the logarithmic domain, wh
 an exponential for each pair of labels that counts: few, if scores are far apart.
 
 The scores of labels may be below BARRED, such as -inf, and pairs may be forbidden, which
-makes labelings impossible: their probabilities are exactly zero. What comes later can then depend on a
-label however little probable it was, so that a message with an entry below LEAST that is
-not zero for want of terms goes to logarithms, too, and so does a node of a tree with such
-an entry. One labeling at least must be possible.
+makes labelings impossible: their probabilities are exactly zero. What comes later can then
+depend on a label however little probable it was, so that a message with an entry below
+LEAST that is not zero for want of terms goes to logarithms, too, and so does a node of a
+tree with such an entry. One labeling at least must be possible.
 """
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy, memset
