@@ -1,6 +1,8 @@
 """All of scikit-learn that is private, untyped, or not in every supported version."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,12 +35,39 @@ else:
     from sklearn.utils.metaestimators import available_if
 
     try:
-        from sklearn.callback import with_callbacks
+        from sklearn.callback import with_callbacks as _torn_down
     except ImportError:
 
-        def with_callbacks(method):
+        def _torn_down(method):
             """Stands in where scikit-learn has no callbacks."""
             return method
+
+    def with_callbacks(method):
+        """Decorates `fit`: callbacks may hold out data, and are torn down.
+
+        scikit-learn's hooks see the training data, but cannot take any of them away. A
+        callback that does has a method `holding_out`; see `EarlyStopping`.
+        """
+        managed, parameters = _torn_down(method), signature(method)
+
+        @wraps(method)
+        def fit(estimator, *args, **kwargs):
+            callbacks = [
+                callback.holding_out
+                for callback in getattr(estimator, "_skl_callbacks", ())
+                if hasattr(callback, "holding_out")
+            ]
+            if not callbacks:
+                return managed(estimator, *args, **kwargs)
+            bound = parameters.bind(estimator, *args, **kwargs)
+            arguments = dict(list(bound.arguments.items())[1:])
+            with ExitStack() as stack:
+                for holding_out in callbacks:
+                    stack.enter_context(holding_out(estimator, arguments))
+                bound.arguments.update(arguments)
+                return managed(*bound.args, **bound.kwargs)
+
+        return fit
 
 
 try:
