@@ -187,6 +187,18 @@ def test_single_precision_gives_the_bits_of_the_same_numbers(loss):
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
+@pytest.mark.parametrize("loss", [*LOSSES, "logistic"])
+@pytest.mark.parametrize("C", [1e-300, 1e300])
+@pytest.mark.parametrize("scale", [1e-100, 1e30, 1e120])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_extreme_sizes_overflow_nowhere(loss, C, scale):
+    X, y = make_data(n=30)
+    model = SubLBFGSClassifier(loss, penalty="l1", solver="newton", C=C, tol=0.0)
+    model.set_params(max_iter=100).fit(scale * X, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.dual_gap_ >= -1e-12
+
+
 @pytest.mark.parametrize(
     ("params", "words"),
     [

@@ -34,9 +34,10 @@ STRETCH = 2.0
 # Of a value that a proximal step must not exceed, as a share of it.
 VALUE_ROUNDING = 1e-15
 
-# The first width of the smoothed hinge, and how much narrower each next one is.
+# The first width of the smoothed hinge, how much narrower each next one is, and the last.
 WIDTH = 1.0
 NARROWER = 0.5
+LEAST_WIDTH = 1e-12
 
 # A smoothed problem is left once its own gap is this share of the whole one.
 SOLVED = 0.1
@@ -221,7 +222,9 @@ class L1NewtonSteps:
         scales = self._scales(response)
         # As near as is of use: λ in each weight is what a zero weight is free within.
         size = objective.lam * np.sqrt(np.count_nonzero(used))
-        share = min(FORCING, max(LEAST_RESIDUAL, np.sqrt(norm / size)))
+        share = FORCING
+        if norm < FORCING**2 * size:
+            share = max(LEAST_RESIDUAL, np.sqrt(norm / size))
         mapped = residual / scales
         conjugate, product = mapped.copy(), float(residual @ mapped)
         for _ in range(MAX_PRODUCTS):
@@ -301,6 +304,6 @@ class MultiplierSteps:
         _, center = risk.respond(point.scores)
         moved = moved or bool((center != risk.center).any())
         risk.center = center
-        risk.width *= NARROWER
+        risk.width = max(NARROWER * risk.width, LEAST_WIDTH)
         self.steps.renew()
         return moved
