@@ -33,12 +33,14 @@ def problems():
     yield "digits, C=1", BCFWClassifier(C=1.0), rows / 16.0, digits
 
 
-def passes(model, X, y, growth, tol, seed):
+def passes(model, X, y, growth, tol, seed, interval):
     """Of a fit that continues, and of one from nothing."""
     order = np.random.default_rng(seed).permutation(len(y))
     X, y = X[order], y[order]
     n = round(len(y) / (1.0 + growth))
-    model = clone(model).set_params(tol=tol, max_iter=10**4, random_state=seed)
+    model = clone(model).set_params(
+        tol=tol, max_iter=10**4, random_state=seed, gap_check_interval=interval
+    )
     warm = clone(model).set_params(warm_start=True).fit(X[:n], y[:n]).fit(X, y)
     return warm.n_iter_, model.fit(X, y).n_iter_
 
@@ -46,16 +48,21 @@ def passes(model, X, y, growth, tol, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="part of the names of the data")
+    parser.add_argument("--interval", type=int, default=10, help="of the gap checks")
     args = parser.parse_args()
     warnings.simplefilter("error")
     print("| data | gap | +1 % | +10 % | +50 % |")
     print("| --- | --- | --- | --- | --- |")
     for name, model, X, y in problems():
+        if args.only not in name:
+            continue
         for tol in TOLS:
             cells = []
             for growth in GROWTHS:
                 found = [
-                    passes(model, X, y, growth, tol, seed) for seed in range(args.seeds)
+                    passes(model, X, y, growth, tol, seed, args.interval)
+                    for seed in range(args.seeds)
                 ]
                 warm, cold = np.mean(found, axis=0)
                 cells.append(f"{warm:.0f} / {cold:.0f} ({warm / cold:.2f})")

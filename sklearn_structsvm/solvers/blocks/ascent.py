@@ -77,6 +77,10 @@ class Passes:
         """One pass, by the team if there is one; cut short after the deadline."""
         raise NotImplementedError
 
+    def make_first(self, deadline):
+        """Steps before the first pass, counted as one; whether there were any."""
+        return False
+
     def certify(self, tol, n_threads):
         """Arguments of `History.note`, for the iterate."""
         raise NotImplementedError
@@ -129,6 +133,9 @@ def run_ascent(
             return "stalled"
         if planes.has_turn:
             planes.make_pass()
+            return None
+        if not is_remote and passes.make_first(deadline):
+            # It tells nothing of the pace of passes.
             return None
         passes.make(deadline, team, forecast.predicts_convergence)
         if accelerator is not None:
