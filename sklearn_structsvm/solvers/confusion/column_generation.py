@@ -109,6 +109,7 @@ class ColumnGeneration(ConfusionSolver):
         self.sharpness = 1.0
         # Of the merit, ψ plus the price of the violation.
         self.gap, self.merit = 1.0, np.inf
+        self.highest_price = self.master.price
         # Columns that descents have yet to start from, if ψ is not convex.
         self.places = None
         self.minorants = [self.master.first_minorant()]
@@ -161,7 +162,9 @@ class ColumnGeneration(ConfusionSolver):
         if self.places is None:
             self.places = list(range(len(self.columns)))
             return self.restart()
-        if self.master.merit(C)[0] < self.merit:
+        # The price falls where the constraints are met. What it took to leave a column
+        # that does not meet them keeps the descent from going back there.
+        if self.master.merit(C, self.highest_price)[0] < self.merit:
             self.start_at(index)
             return False
         self.gap = max(self.merit - low, 0.0)
@@ -196,6 +199,7 @@ class ColumnGeneration(ConfusionSolver):
         if self.bounds.known:
             self.gap = max(self.merit - self.bounds.value, 0.0)
         self.master.set_price(self.gap)
+        self.highest_price = max(self.highest_price, self.master.price)
         old = self.bounds.minorant
         if self.damped and old is not None and self.sharpness == 1.0:
             ratio = isinstance(self.master, RatioMaster)

@@ -71,6 +71,9 @@ class Cuts(LinearRows):
 # rounding take leaves them met exactly. Rates and shares are of the order of 1.
 CONSTRAINT_MARGIN = 1e-9
 
+# Rounding makes a 0 as large as this.
+ROUNDED_ZERO = 1e-14
+
 # Price of a unit of violation at first, and how many times the sum of the multipliers it
 # is to be: with twice, all points of the central path meet the constraints.
 FIRST_PRICE = 10.0
@@ -160,11 +163,12 @@ class Master:
 
     # One step.
 
-    def merit(self, C):
-        """ψ(C) + price · (excess)⁺, ψ(C), and the excess."""
+    def merit(self, C, price=None):
+        """ψ(C) + price · (excess)⁺, at the price of now by default, ψ(C), the excess."""
+        price = self.price if price is None else price
         value = self.problem.value(C)
         excess = self.problem.excess(C) if self.constrained else -np.inf
-        return value + self.price * max(excess, 0.0), value, excess
+        return value + price * max(excess, 0.0), value, excess
 
     def extend(self):
         """Give the columns that have come a start weight."""
@@ -210,12 +214,11 @@ class Master:
             bend = self._constraint_curvature(inside)
             Q = bend if Q is None else Q + bend
             c = c - bend @ self.weights
-        solution = self._program(c, Q, pieces, offsets, max(tol, FINEST_PROGRAM))
-        n, n_pieces = len(self.weights), len(offsets)
-        target = solution.x[:n] / solution.x[:n].sum()
+        target, y = self._program(c, Q, pieces, offsets, max(tol, FINEST_PROGRAM))
+        n_pieces = len(offsets)
+        target = target / target.sum()
         self.trial = self.columns.mix(target)
         self.move(target, c, Q)
-        y = solution.y
         if n_pieces:
             y = y / y[:n_pieces].sum()
         self.pressure = float(y[n_pieces:].sum())
@@ -256,7 +259,15 @@ class Master:
             self.weights = target
 
     def _program(self, c, Q, pieces, offsets, tol):
-        """The quadratic program in (α, v, w): v >= all pieces, w >= all violations."""
+        """The quadratic program in (α, v, w): v >= all pieces, w >= all violations.
+
+        Returns
+        -------
+        weights : ndarray of shape (T,)
+            α, whose sum is 1 but for what the program's tolerance leaves.
+        multipliers : ndarray
+            Of the pieces, and then of the constraints.
+        """
         n, has_v, has_w = len(c), int(len(offsets) > 0), int(self.constrained)
         size = n + has_v + has_w
         rows, ends = [], []
@@ -274,11 +285,13 @@ class Master:
         if has_w:
             # Of all linear constraints and cuts at the columns, (p, T).
             values = np.concatenate([s.values() for s in (self.rows, *self.cuts)])
+            counts = _counting(values)
+            values = values[counts]
             block = np.zeros((len(values), size))
             block[:, :n], block[:, -1] = values, -1.0
             rows.append(block)
             ends.append(np.full(len(values), -CONSTRAINT_MARGIN))
-            start[-1] = max(float((values @ start[:n]).max()), 0.0) + 1.0
+            start[-1] = max(float((values @ start[:n]).max(initial=0.0)), 0.0) + 1.0
         if Q is not None and size > n:
             wide = np.zeros((size, size))
             wide[:n, :n] = Q
@@ -287,7 +300,13 @@ class Master:
         a[:n] = 1.0
         D = np.concatenate(rows) if rows else np.zeros((0, size))
         b = np.concatenate(ends) if ends else np.zeros(0)
-        return solve_qp(cost, a, D, b, start, Q=Q, tol=tol)
+        solution = solve_qp(cost, a, D, b, start, Q=Q, tol=tol)
+        y = solution.y[: len(offsets)]
+        if has_w:
+            multipliers = np.zeros(len(counts))
+            multipliers[counts] = solution.y[len(offsets) :]
+            y = np.concatenate([y, multipliers])
+        return solution.x[:n], y
 
     def _curvature(self, C, gradient, of):
         """αᵀ ∇²f α' for columns α, α' as seen from C, f the function `of`."""
@@ -438,6 +457,22 @@ class SmoothMaster(Master):
     def objective_minorant(self, C, multipliers):
         L, h = self.problem.tangent(C)
         return L, h, 0.0, 1.0
+
+
+def _counting(values):
+    """Mask of the constraints that some column does not meet, or meets with a margin.
+
+    All others are met by any mixture, but with less than the margin to spare: a rate of
+    0 / 0 is a condition 0 <= 0. Their multipliers would be as large as the price allows,
+    however high it is.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p, T)
+        At the columns.
+    """
+    met, spared = values <= ROUNDED_ZERO, values <= -CONSTRAINT_MARGIN
+    return ~met.all(axis=1) | spared.any(axis=1)
 
 
 def _positive(Q, known):

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from _confusion_problems import check_result
+from _confusion_problems import FiniteOracle, check_result, random_tensors
 from _random_confusion import OF_CONFUSION, Programs, random_problem
 from _seeds import new_rng
 
+from sklearn_structsvm.confusion import Cells, Coverage, FBeta, Jaccard, Precision
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.solvers.confusion.bounds import denominator_range
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
@@ -105,3 +108,33 @@ def test_what_only_those_meet_that_never_predict_a_class_is_met_so(metric):
         # Where a recall has to be 0, tangents are not near the G-mean.
         if result is not None and metric != "g_mean":
             assert result.status == "converged"
+
+
+@pytest.mark.parametrize(
+    "metric", [FBeta(pos_label=2), Jaccard("micro"), "min_max", "q_mean"], ids=str
+)
+def test_a_condition_that_is_zero_for_all_classifiers_changes_nothing(metric):
+    for i in range(4):
+        tensors, _ = random_tensors(new_rng(i), 25, 3, 3)
+        # A precision of 0 / 0 in group 1, which has no example of class 0.
+        tensors[:, 1, 0] = 0.0
+        tensors /= tensors[0].sum()
+        cells = Cells(tensors[0].sum(axis=2), np.arange(3), np.arange(3), [0, 1, 2])
+        coverage = Coverage(target="priors", slack=0.05, per_group=True)
+        zero = Precision(label=0, group=1, at_least=0.0)
+        problems = [
+            ConfusionProblem(
+                get_metric(metric, cells.classes), FiniteOracle(tensors), cells, chosen
+            )
+            for chosen in ([coverage], [coverage, zero])
+        ]
+        assert not np.tensordot(tensors, problems[1].linear[0][-1], axes=3).any()
+        without, with_zero = (
+            check_solver("column_generation", problem, 1000) for problem in problems
+        )
+        if without is None:
+            assert with_zero is None
+            continue
+        assert without.status == with_zero.status == "converged"
+        assert without.n_iter == with_zero.n_iter
+        assert abs(without.objective - with_zero.objective) <= 0.1 * TOL
