@@ -21,11 +21,11 @@ may; the nodes above can make up for no more than exp(MAX_SPREAD) of it, so that
 is lost that counts.) All other forests are summed in the logarithmic domain, which takes
 an exponential for each pair of labels that counts: few, if scores are far apart.
 
-The scores of labels may be below BARRED, such as -inf, and pairs may be forbidden, which
-makes labelings impossible: their probabilities are exactly zero. What comes later can then
-depend on a label however little probable it was, so that a message with an entry below
-LEAST that is not zero for want of terms goes to logarithms, too, and so does a node of a
-tree with such an entry. One labeling at least must be possible.
+The scores of labels may be below BARRED, such as -inf, and pairs may be forbidden. That
+makes labelings impossible: their probabilities are exactly zero. What comes later can
+then depend on a label however little probable it was, so that a message with an entry
+below LEAST that is not zero for want of terms goes to logarithms, too, and so does a node
+of a tree with such an entry. One labeling at least must be possible.
 """
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy, memset
