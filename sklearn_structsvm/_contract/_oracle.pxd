@@ -77,6 +77,8 @@ cdef class BlockOracle:
         self, Py_ssize_t i, double gamma, double* work, const double* factors,
         double* tilted, double* out, double* squared_norm, double* slope,
         double* entropy) except -1 nogil
+    cdef int load_factors(
+        self, Py_ssize_t i, const double* factors, double* work) except -1 nogil
     cdef int block_score(
         self, Py_ssize_t i, const double* work, double* score) except -1 nogil
     cdef int direction(
@@ -92,6 +94,9 @@ cdef class BlockOracle:
     cdef int project(
         self, Py_ssize_t i, const double* direction, const double* v,
         const double* lower, const double* upper, double* w) except -1 nogil
+    cdef int shrink(
+        self, Py_ssize_t i, const double* direction, const double* v,
+        double threshold, double* w) except -1 nogil
     cdef int mark(
         self, Py_ssize_t i, const double* direction, unsigned char* pages
         ) except -1 nogil

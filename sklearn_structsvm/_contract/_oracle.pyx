@@ -23,6 +23,8 @@ The solver calls, for block i and weights w:
 ``move``         ν_i += gamma · Δ
 ``scatter``      target += coef · (joint feature of Δ)
 ``project``      w = clip(v, lower, upper) on the coordinates that Δ touches, or all
+``shrink``       w = v moved toward zero by the threshold at most, and not beyond, on the
+                 same coordinates
 ``mark``         pages[j // PAGE] = 1 for the coordinates j that Δ touches, or for all
 ``release``      the solver will not name this labeling again
 
@@ -57,6 +59,7 @@ caller keeps in `n_factors(i)` doubles:
 ``tilt``         with η' = η + gamma (θ_i - η), the direction Δ = ν' - ν_i from the
                  current marginals to those of η', its squared norm if it is wanted,
                  the slope ⟨θ_i - η, Δ⟩ and the entropy of the distribution of η'
+``load_factors``  η into `work` in the place of θ_i
 
 `work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
 by the caller, zero at first, one of each per thread; their content is private.
@@ -73,7 +76,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dasum
 
-from sklearn_structsvm._utils._matrix._features cimport mark_range
+from sklearn_structsvm._utils._matrix._features cimport mark_range, soft_threshold
 from sklearn_structsvm._utils._memory cimport grow
 
 cdef const char* LABELINGS = "the labelings of an example"
@@ -214,6 +217,10 @@ cdef class BlockOracle:
             double* entropy) except -1 nogil:
         return missing(self, "tilt")
 
+    cdef int load_factors(
+            self, Py_ssize_t i, const double* factors, double* work) except -1 nogil:
+        return missing(self, "load_factors")
+
     cdef int block_score(
             self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
         return missing(self, "block_score")
@@ -253,6 +260,12 @@ cdef class BlockOracle:
         cdef Py_ssize_t j
         for j in range(self.n_weights):
             w[j] = min(max(v[j], lower[j]), upper[j])
+        return 0
+
+    cdef int shrink(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            double threshold, double* w) except -1 nogil:
+        soft_threshold(self.n_weights, v, threshold, w)
         return 0
 
     cdef int mark(

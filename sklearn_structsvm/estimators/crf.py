@@ -1,13 +1,14 @@
 """Conditional random fields with a certificate of optimality."""
 
 from functools import partial
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
+from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.method import Method, run
@@ -37,9 +38,10 @@ class CRFClassifier(ProbabilisticClassifier):
 
     .. math::
 
-        \min_w \; \frac{1}{2} \|w\|^2 - C \sum_i s_i \log p(y_i \mid x_i, w)
+        \min_w \; \frac{1 - \rho}{2} \|w\|_2^2 + \rho \|w\|_1
+        - C \sum_i s_i \log p(y_i \mid x_i, w)
 
-    for sample weights :math:`s_i` and the probabilities
+    for the `l1_ratio` :math:`\rho`, sample weights :math:`s_i` and the probabilities
 
     .. math::
 
@@ -50,9 +52,9 @@ class CRFClassifier(ProbabilisticClassifier):
     conditional random field for sequences, a tree-structured one for trees, and logistic
     regression for flat data.
 
-    Results are reported for the normalized objective :math:`\frac{\lambda}{2} \|w\|^2 -
-    \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)`, where
-    :math:`\lambda = 1 / (C \sum_i s_i)`.
+    Results are reported for the normalized objective, which is :math:`\lambda =
+    1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|_2^2 -
+    \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)` for :math:`\rho = 0`.
 
     Read more in the :ref:`User Guide <guide-probabilities>`.
 
@@ -67,7 +69,13 @@ class CRFClassifier(ProbabilisticClassifier):
         matters only for ``decoding="mbr"``.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
-        stronger regularization. The corresponding `c2` of CRFsuite is 1 / (2 C).
+        stronger regularization.
+    l1_ratio : float, default=0.0
+        Share of the L1 norm in the penalty, from 0 (squared L2 norm) to 1 (L1 norm). With
+        more than 0 (elastic net), many weights are exactly zero: the larger the share,
+        and the smaller `C`, the more. With 1 a fit takes more passes. The intercept is
+        penalized as well. CRFsuite calls :math:`\rho / C` `c1`, and
+        :math:`(1 - \rho) / (2 C)` `c2`.
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, and unlike
         in `LogisticRegression`, the intercept is the weight of a constant feature, so it
@@ -93,13 +101,16 @@ class CRFClassifier(ProbabilisticClassifier):
           "lbfgs" for Dask collections, where it is the only choice, and otherwise "dual".
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
           (flat structures) or "lbfgs".
+
+        "dual" is the only choice with ``l1_ratio > 0``, and "auto" is then "dual".
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How ``solver="dual"`` draws examples: in proportion to their block duality gaps,
         uniformly, or once per pass in random order. "auto" is "permuted".
     acceleration : bool or "auto", default="auto"
         Whether to accelerate the steps of ``solver="dual"``. "auto" starts the
         acceleration once at least a dozen more passes are expected, but never with
-        ``sampling="gap"``. True starts it at the first pass.
+        ``sampling="gap"``. True starts it at the first pass, as "auto" does with
+        ``l1_ratio > 0``. With ``l1_ratio=1`` it cannot be False.
     decoding : {"map", "mbr"}, default="map"
         What `predict` returns. "map" is the most probable labeling. "mbr" (minimum Bayes
         risk) is the labeling with the smallest expected loss, by the Hamming loss or the
@@ -119,8 +130,9 @@ class CRFClassifier(ProbabilisticClassifier):
         at no extra cost.
     warm_start : bool, default=False
         Whether to start from the dual solution (for the other solvers, the weights) of
-        the previous fit. C, the sample weights and the solver may change, and examples as
-        for `BCFWClassifier`. An interrupted fit of "dual" keeps the progress it has made.
+        the previous fit. C, l1_ratio, the sample weights and the solver may change, and
+        examples as for `BCFWClassifier`. An interrupted fit of "dual" keeps the progress
+        it has made.
     n_jobs : int or None, default=None
         Number of threads. Steps of "dual" run in parallel: each thread works on a part of
         the examples, and the parts are merged ten times per pass. A `sampling` other than
@@ -174,9 +186,13 @@ class CRFClassifier(ProbabilisticClassifier):
     Notes
     -----
     Apart from the intercept, a flat fit has the same coefficients as `LogisticRegression`
-    with the same C. A chain with C = 1 / (2 c2) has the same coefficients as CRFsuite
-    with all transitions and states; ``ChainStructure(bias=False, first_bias=False,
-    last_bias=False)`` has the same features.
+    with the same C and l1_ratio. A chain with C = 1 / (c1 + 2 c2) and l1_ratio = c1 C has
+    the same coefficients as CRFsuite with all transitions and states;
+    ``ChainStructure(bias=False, first_bias=False, last_bias=False)`` has the same
+    features.
+
+    With an L1 penalty, the dual point of a gap check may be one in which a share of each
+    distribution is moved to the true labeling, so that it is feasible.
 
     References
     ----------
@@ -202,6 +218,7 @@ class CRFClassifier(ProbabilisticClassifier):
 
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [StrOptions({"auto", "dual", "lbfgs", "newton"})],
         "decoding": [StrOptions(set(DECODINGS))],
     }
@@ -211,6 +228,7 @@ class CRFClassifier(ProbabilisticClassifier):
         structure: StructureName | Structure = "auto",
         *,
         C: float = 1.0,
+        l1_ratio: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
@@ -230,6 +248,7 @@ class CRFClassifier(ProbabilisticClassifier):
     ) -> None:
         self.structure = structure
         self.C = C
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.classes = classes
@@ -300,7 +319,8 @@ class CRFClassifier(ProbabilisticClassifier):
     def _dual_ascent(self, problem, start):
         lam, limits = problem.lam(self.C), self._limits()
         n_threads = limits["n_threads"]
-        ascent = MarginalAscent(problem.make_oracle(), problem.weights, lam)
+        oracle, weights = problem.make_oracle(), problem.weights
+        ascent = MarginalAscent(oracle, weights, lam, self.l1_ratio)
         if start.state is not None:
             ascent.set_state(start.state, start.places)
 
@@ -318,7 +338,7 @@ class CRFClassifier(ProbabilisticClassifier):
             acceleration=self.acceleration,
             gap_check_interval=self.gap_check_interval,
             rng=self._rng(),
-            successor=hand_over if self.solver == "auto" else None,
+            successor=hand_over if self.solver == "auto" and not self.l1_ratio else None,
             **limits,
         )
         method = Method(
@@ -358,6 +378,8 @@ class CRFClassifier(ProbabilisticClassifier):
             )
         if self.solver != "auto":
             return self.solver
+        if self.l1_ratio > 0.0:
+            return "dual"
         # With more features, vectors of their length are what takes the time of a Newton
         # step, and the dual is the smaller problem.
         is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)

@@ -115,7 +115,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         **{
             name: constraint
             for name, constraint in CRFClassifier._parameter_constraints.items()
-            if name not in ("C", "warm_start")
+            if name not in ("C", "l1_ratio", "warm_start")
         },
         **CV_CONSTRAINTS,
     }

@@ -74,6 +74,16 @@ _BATCH: dict[str, list[Need]] = {
     ],
 }
 
+
+def _without_squares(other, *allowed):
+    """What dual ascent needs if the penalty has no squares."""
+    hint = "Or use l1_ratio=0.99, with which the penalty is strongly convex."
+    return [
+        Need((1.0,), other, allowed, hint, {"solver": solver})
+        for solver in ("auto", "dual")
+    ]
+
+
 _CRF: dict[str, list[Need]] = {
     "sampling": [Need(None, "solver", ("auto", "dual"))],
     "acceleration": [Need(None, "solver", ("auto", "dual"))],
@@ -124,7 +134,19 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             )
         ],
     },
-    "CRFClassifier": _CRF,
+    "CRFClassifier": {
+        **_CRF,
+        "l1_ratio": [
+            Need(
+                None,
+                "solver",
+                ("auto", "dual"),
+                "The others need a gradient, which an L1 penalty lacks.",
+            ),
+            *_without_squares("acceleration", "auto", True),
+            *_without_squares("sampling", "auto", "uniform", "permuted"),
+        ],
+    },
     "CRFClassifierCV": _CRF,
     "BMRMClassifier": _BATCH,
     "SubLBFGSClassifier": {
@@ -190,7 +212,11 @@ _DASK_BLOCKS: dict[str, tuple[Any, ...]] = {
 DASK_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "BCFWClassifier": _DASK_BLOCKS,
     "SlackRescaledSSVM": {"solver": ("bcfw",), **_DASK_BLOCKS},
-    "CRFClassifier": {"solver": ("auto", "lbfgs"), "warm_start": (False,)},
+    "CRFClassifier": {
+        "solver": ("auto", "lbfgs"),
+        "warm_start": (False,),
+        "l1_ratio": (0.0,),
+    },
 }
 
 

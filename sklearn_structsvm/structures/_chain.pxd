@@ -56,3 +56,4 @@ cdef class ChainOracle(BlockOracle):
 
 cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil
 cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil
+cdef void transpose(Py_ssize_t k, const double* x, double* out) noexcept nogil

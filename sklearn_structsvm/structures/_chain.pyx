@@ -23,7 +23,8 @@ from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
-from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark_range
+from sklearn_structsvm._utils._matrix._features cimport (
+    Features, clip, mark_range, soft_threshold)
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle, Plane
 from sklearn_structsvm.structures._forest cimport Forest, parent_of, true_edge
 from sklearn_structsvm.structures._pareto cimport (
@@ -437,6 +438,14 @@ cdef class ChainOracle(BlockOracle):
             factors[t * self.k + self.y[self.offsets[i] + t]] = odds
         return 0
 
+    cdef int load_factors(
+            self, Py_ssize_t i, const double* factors, double* work) except -1 nogil:
+        cdef Py_ssize_t k = self.k, size = self.n_nodes(i) * k
+        memcpy(work, factors, size * sizeof(double))
+        if self.has_transition:
+            memcpy(work + self.max_labels * k, factors + size, k * k * sizeof(double))
+        return 0
+
     cdef int log_sum(
             self, Py_ssize_t i, double* work, double* value) except -1 nogil:
         cdef Forest forest = self.forest(i, work)
@@ -700,6 +709,15 @@ cdef class ChainOracle(BlockOracle):
         self.features.project_rows(
             self.offsets[i], self.offsets[i + 1], self.k, v, lower, upper, w)
         clip(self.n_weights - j, v + j, lower + j, upper + j, w + j)
+        return 0
+
+    cdef int shrink(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            double threshold, double* w) except -1 nogil:
+        cdef Py_ssize_t j = self.bias_at
+        self.features.shrink_rows(
+            self.offsets[i], self.offsets[i + 1], self.k, v, threshold, w)
+        soft_threshold(self.n_weights - j, v + j, threshold, w + j)
         return 0
 
     cdef int mark(

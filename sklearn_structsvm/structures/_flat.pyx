@@ -10,9 +10,11 @@ import numpy as np
 from sklearn_structsvm._utils.borders import check_indices, check_shape, restore
 
 from libc.math cimport exp, fabs, log1p
+from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport ddot
 
-from sklearn_structsvm._utils._matrix._features cimport Features, clip, mark_range
+from sklearn_structsvm._utils._matrix._features cimport (
+    Features, clip, mark_range, soft_threshold)
 from sklearn_structsvm._contract._oracle cimport (
     CALL, BlockOracle, Plane, reserve_points)
 from sklearn_structsvm.structures._forest cimport Forest
@@ -58,6 +60,11 @@ cdef class FlatOracle(BlockOracle):
 
     cdef Py_ssize_t n_factors(self, Py_ssize_t i) noexcept nogil:
         return self.k
+
+    cdef int load_factors(
+            self, Py_ssize_t i, const double* factors, double* work) except -1 nogil:
+        memcpy(work, factors, self.k * sizeof(double))
+        return 0
 
     cdef int tilt(
             self, Py_ssize_t i, double gamma, double* work, const double* factors,
@@ -142,6 +149,14 @@ cdef class FlatOracle(BlockOracle):
         cdef Py_ssize_t j = self.features.n_features * self.k
         self.features.project_rows(i, i + 1, self.k, v, lower, upper, w)
         clip(self.n_weights - j, v + j, lower + j, upper + j, w + j)
+        return 0
+
+    cdef int shrink(
+            self, Py_ssize_t i, const double* direction, const double* v,
+            double threshold, double* w) except -1 nogil:
+        cdef Py_ssize_t j = self.features.n_features * self.k
+        self.features.shrink_rows(i, i + 1, self.k, v, threshold, w)
+        soft_threshold(self.n_weights - j, v + j, threshold, w + j)
         return 0
 
     cdef int mark(

@@ -124,7 +124,7 @@ cdef class Probe:
     def direction(self, coefs, labelings, double c=0.0):
         """Joint feature of a direction, as a vector, and its squared norm by the oracle.
 
-        `image`, `move` and `project` use this direction until the next one.
+        `image`, `move`, `project` and `shrink` use this direction until the next one.
         """
         cdef double norm = 0.0
         cdef double[::1] target = np.zeros(self.oracle.n_weights)
@@ -159,6 +159,12 @@ cdef class Probe:
         check_shape("upper", upper, self.oracle.n_weights)
         check_shape("w", w, self.oracle.n_weights)
         self.oracle.project(self.i, &self.out[0], &v[0], &lower[0], &upper[0], &w[0])
+
+    def shrink(self, const double[::1] v, double threshold, double[::1] w):
+        """w = the soft threshold of v where the direction is not zero."""
+        check_shape("v", v, self.oracle.n_weights)
+        check_shape("w", w, self.oracle.n_weights)
+        self.oracle.shrink(self.i, &self.out[0], &v[0], threshold, &w[0])
 
     def marked(self):
         """Weights at which the direction may not be zero, by its pages."""

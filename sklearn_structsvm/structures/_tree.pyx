@@ -16,7 +16,7 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._matrix._features cimport Features
-from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
+from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot, transpose
 from sklearn_structsvm.structures._forest cimport Forest
 
 
@@ -105,6 +105,13 @@ cdef class TreeOracle(ChainOracle):
             for p in range(k):
                 for c in range(k):
                     flipped[c * k + p] = w[self.transition_at + p * k + c]
+        return 0
+
+    cdef int load_factors(
+            self, Py_ssize_t i, const double* factors, double* work) except -1 nogil:
+        ChainOracle.load_factors(self, i, factors, work)
+        if self.has_transition:
+            transpose(self.k, work + self.max_labels * self.k, work + self.flipped_at)
         return 0
 
     cdef int max_oracle(

@@ -192,6 +192,10 @@ class CheckedBlock:
         clipped = np.clip(goal, -0.5, 0.5)
         wrong = (w != clipped) & ((vector != 0.0) | (w != old))
         self.expect("number of wrong coordinates of project", wrong.sum(), 0, 0)
+        w = old.copy()
+        probe.shrink(goal, 0.5, w)
+        wrong = (w != goal - clipped) & ((vector != 0.0) | (w != old))
+        self.expect("number of wrong coordinates of shrink", wrong.sum(), 0, 0)
         self.oracle.scale_blocks(0.5)
         score *= 0.5
         self.expect("block_score once halved", probe.block_score(), score, self.tol)

@@ -5,7 +5,7 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport ddot
 
 from sklearn_structsvm._utils._matrix._features cimport (
-    Features, clip, is_zero, mark_range)
+    Features, clip, is_zero, mark_range, soft_threshold)
 from sklearn_structsvm._utils._matrix._widen cimport (
     address_of, entry, fill_with_nan, free_room, gather_entries, make_room, room_t)
 
@@ -206,6 +206,14 @@ cdef class CSRFeatures(Features):
         for p in range(self.indptr[start], self.indptr[stop]):
             j = self.indices[p] * k
             clip(k, v + j, lower + j, upper + j, w + j)
+
+    cdef void shrink_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            double threshold, double* w) noexcept nogil:
+        cdef Py_ssize_t p, j
+        for p in range(self.indptr[start], self.indptr[stop]):
+            j = self.indices[p] * k
+            soft_threshold(k, v + j, threshold, w + j)
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,

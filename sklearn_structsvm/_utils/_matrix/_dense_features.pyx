@@ -6,7 +6,7 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
 
 from sklearn_structsvm._utils._matrix._features cimport (
-    Features, clip, is_zero, mark_range)
+    Features, clip, is_zero, mark_range, soft_threshold)
 from sklearn_structsvm._utils._matrix._widen cimport (
     entry, fill_with_nan, free_room, make_room, room_t, widen)
 
@@ -211,6 +211,11 @@ cdef class DenseFeatures(Features):
             const double* lower, const double* upper, double* w) noexcept nogil:
         clip(self.n_features * k, v, lower, upper, w)
 
+    cdef void shrink_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            double threshold, double* w) noexcept nogil:
+        soft_threshold(self.n_features * k, v, threshold, w)
+
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
             Py_ssize_t at, unsigned char* pages) noexcept nogil:
@@ -281,6 +286,11 @@ cdef class GivenScores(DenseFeatures):
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
             const double* lower, const double* upper, double* w) noexcept nogil:
         clip(1, v, lower, upper, w)
+
+    cdef void shrink_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            double threshold, double* w) noexcept nogil:
+        soft_threshold(1, v, threshold, w)
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,

@@ -36,6 +36,9 @@ cdef class Features:
     cdef void project_rows(
         self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
         const double* lower, const double* upper, double* w) noexcept nogil
+    cdef void shrink_rows(
+        self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+        double threshold, double* w) noexcept nogil
     cdef void mark_rows(
         self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
         Py_ssize_t at, unsigned char* pages) noexcept nogil
@@ -44,6 +47,10 @@ cdef class Features:
 cdef void clip(
     Py_ssize_t n, const double* v, const double* lower, const double* upper,
     double* w) noexcept nogil
+
+
+cdef void soft_threshold(
+    Py_ssize_t n, const double* v, double threshold, double* w) noexcept nogil
 
 
 cdef void mark_range(

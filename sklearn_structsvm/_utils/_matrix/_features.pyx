@@ -26,6 +26,17 @@ cdef void clip(
         w[j] = upper[j] if x > upper[j] else x
 
 
+cdef void soft_threshold(
+        Py_ssize_t n, const double* v, double threshold, double* w) noexcept nogil:
+    """w = sign(v) max(|v| - threshold, 0), the soft threshold."""
+    cdef Py_ssize_t j
+    cdef double x
+    for j in range(n):
+        x = v[j]
+        x = -threshold if x < -threshold else x
+        w[j] = v[j] - (threshold if x > threshold else x)
+
+
 cdef class Features:
     """Abstract: n_rows rows of n_features features."""
 
@@ -114,6 +125,11 @@ cdef class Features:
             const double* lower, const double* upper, double* w) noexcept nogil:
         """w = clip(v, lower, upper) on the features of some rows, or all."""
 
+    cdef void shrink_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            double threshold, double* w) noexcept nogil:
+        """The soft threshold w of v on the features of some rows, or all."""
+
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
             Py_ssize_t at, unsigned char* pages) noexcept nogil:
@@ -199,6 +215,13 @@ cdef class FeaturesBeside(Features):
         self.left.project_rows(start, stop, k, v, lower, upper, w)
         self.right.project_rows(
             start, stop, k, v + at, lower + at, upper + at, w + at)
+
+    cdef void shrink_rows(
+            self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
+            double threshold, double* w) noexcept nogil:
+        cdef Py_ssize_t at = self.left.n_weights(k)
+        self.left.shrink_rows(start, stop, k, v, threshold, w)
+        self.right.shrink_rows(start, stop, k, v + at, threshold, w + at)
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,

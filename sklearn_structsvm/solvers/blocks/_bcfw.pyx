@@ -324,10 +324,7 @@ cdef class BlockFrankWolfe(BlockDual):
         if self.average:
             self.oracle.scatter(i, coef / self.lam * self._average_weight(), direction,
                                 &self.average_sum[0])
-        if self.has_box:
-            self.oracle.project(i, direction, &self.v[0], &self.lower[0],
-                                &self.upper[0], &self.w[0])
-        return 0
+        return self.map_block(i, direction)
 
     cdef void _shift_mass(
             self, Py_ssize_t i, int taken, double gamma, Py_ssize_t s,
@@ -409,7 +406,7 @@ cdef class BlockFrankWolfe(BlockDual):
             if self.average:
                 np.asarray(self.average_sum)[...] -= np.multiply(
                     gamma / self.lam * self._average_weight(), total)
-            self._clip()
+            self._map()
         for i in range(n):
             if self.p[i] > 0.0:
                 self.let_go(i, &labels[starts[i]])

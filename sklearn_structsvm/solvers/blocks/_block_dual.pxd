@@ -13,6 +13,7 @@ cdef class BlockDual(BlockLabelings):
     cdef bint is_risk_cached
 
     cdef double visit(self, Py_ssize_t i, bint cached=*) except? -1.0 nogil
+    cdef int map_block(self, Py_ssize_t i, const double* direction) except -1 nogil
     cdef int _check(
         self, Py_ssize_t i, const double* w, double lam, double* work,
         int* labels, double* hinge, double* mean, double* excess) except -1 nogil

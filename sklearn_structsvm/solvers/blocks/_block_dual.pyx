@@ -7,8 +7,8 @@ weights, the dual point is kept as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
     v = Aα = -(1/λ) Σ_i p_i · (joint feature of ν_i),    w = clip(v, lower, upper),
     block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
 
-With a proximal term, see `_proximal`, the weights are others. What moves the dual
-variables is `_bcfw`, and `_crf`.
+With a proximal term or an L1 penalty, see `_proximal`, the weights are others. What moves
+the dual variables is `_bcfw`, and `_crf`.
 """
 import numpy as np
 
@@ -52,6 +52,17 @@ cdef class BlockDual(BlockLabelings):
     cdef double visit(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
         """A step on block i, which a subclass says how to make."""
         return 0.0
+
+    cdef int map_block(self, Py_ssize_t i, const double* direction) except -1 nogil:
+        """w of v, where a direction of block i has changed it."""
+        cdef const double* v = &self.v[0]
+        if self.threshold > 0.0:
+            self.oracle.shrink(i, direction, v, self.threshold, &self.w[0])
+            v = &self.w[0]
+        if self.has_box:
+            self.oracle.project(
+                i, direction, v, &self.lower[0], &self.upper[0], &self.w[0])
+        return 0
 
     def run(self, const Py_ssize_t[::1] blocks):
         """One step on each of the given blocks, in their order."""
@@ -307,6 +318,7 @@ cdef class BlockDual(BlockLabelings):
         """Change λ and κ with it, the dual point staying as it is."""
         self.kappa *= lam / self.lam
         self.lam = lam
+        self.set_threshold()
         self.rebuild_weights()
 
     def rescale(self, double lam):

@@ -31,6 +31,8 @@ cdef class BlockLabelings(ProximalIterate):
         λ > 0.
     lower, upper : ndarray of shape (n_weights,) or None
         Box constraints on w.
+    l1_ratio : float
+        ρ of the elastic net.
     keeps_mass : bool
         Whether the masses α of labelings are kept, and not ν_i and ℓ_i alone.
     keeps_gram : bool
@@ -43,11 +45,12 @@ cdef class BlockLabelings(ProximalIterate):
     """
 
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
-                 lower=None, upper=None, bint keeps_mass=False, bint keeps_gram=False,
-                 Py_ssize_t cache_size=0, BlockLabelings whole=None):
+                 lower=None, upper=None, double l1_ratio=0.0, bint keeps_mass=False,
+                 bint keeps_gram=False, Py_ssize_t cache_size=0,
+                 BlockLabelings whole=None):
         cdef Py_ssize_t n = oracle.n_blocks, i
         check_shape("weights", weights, n)
-        super().__init__(oracle.n_weights, lam, lower, upper)
+        super().__init__(oracle.n_weights, lam, lower, upper, l1_ratio)
         self.oracle = oracle
         self.p = weights
         self.is_part = whole is not None

@@ -51,6 +51,12 @@ cdef double SHARE_OF_BEST = 0.9
 cdef enum:
     MOST_TRIALS = 20
 
+# Shares of the mass that a mixture with the truth needs to be feasible without squares.
+LESS = np.append(0.25 ** np.arange(7), 0.0)
+
+# Where probabilities underflow.
+cdef double TINY = 1e-300
+
 
 cdef class MarginalAscent(BlockDual):
     """The distributions of all blocks and the steps they can make.
@@ -59,19 +65,22 @@ cdef class MarginalAscent(BlockDual):
     ----------
     oracle : BlockOracle
         That `has_sums`, its dual state as new.
-    weights, lam, whole
+    weights, lam, l1_ratio, whole
         As for `BlockDual`.
     """
 
     cdef readonly long long n_steps
+    # The largest dual objective that a check has found; kept with an L1 penalty.
+    cdef public double best_bound
     cdef Py_ssize_t[::1] starts
     cdef double[::1] factors, tilted, lengths
 
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam,
-                 MarginalAscent whole=None):
+                 double l1_ratio=0.0, MarginalAscent whole=None):
         cdef Py_ssize_t i, n = oracle.n_blocks
-        super().__init__(oracle, weights, lam, whole=whole)
+        super().__init__(oracle, weights, lam, l1_ratio=l1_ratio, whole=whole)
         self.n_steps = 0
+        self.best_bound = -np.inf
         if self.is_part:
             self.starts, self.factors = whole.starts, whole.factors
             self.lengths, self.tilted = whole.lengths, np.zeros_like(whole.tilted)
@@ -137,6 +146,8 @@ cdef class MarginalAscent(BlockDual):
                 self.oracle.scatter(i, -scale, &self.first[0], &self.v[0])
                 if self.is_part:
                     self.oracle.mark(i, &self.first[0], &self.pages[0])
+                if self.is_mapped:
+                    self.map_block(i, &self.first[0])
                 self.loss_bar[i] = entropy
                 memcpy(factors, &self.tilted[0],
                        (self.starts[i + 1] - self.starts[i]) * sizeof(double))
@@ -158,6 +169,59 @@ cdef class MarginalAscent(BlockDual):
         hinge[0] = self.p[i] * value
         excess[0] = 0.0
         return 0
+
+    @property
+    def step_lengths(self):
+        """γ with which the next step on each block begins."""
+        return np.asarray(self.lengths)
+
+    def true_log_losses(self):
+        """-log α_i(y_i) of all blocks."""
+        cdef Py_ssize_t i
+        cdef double score
+        losses = np.zeros(self.oracle.n_blocks)
+        cdef double[::1] out = losses
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.load_factors(
+                        i, &self.factors[self.starts[i]], &self.work[0])
+                    self.oracle.block_score(i, &self.work[0], &score)
+                    # With H = log Z - ⟨η, mean⟩, this is log Z - ⟨η, μ(y_i)⟩.
+                    out[i] = max(self.loss_bar[i] + score, 0.0)
+        return losses
+
+    def dual_value_of(self, u, double loss):
+        """D of the dual point, or of the best of its mixtures with the truth.
+
+        A share s of α and 1 - s of the true labelings have s u for u, and the entropy
+
+            s (H_i - a_i L_i) - s (1 - a_i) log s - m log m,    m = 1 - s + s a_i,
+
+        where L_i = -log a_i is the log-loss of α_i(y_i) = a_i. Without squares in the
+        penalty, s is what makes the mixture feasible.
+        """
+        if self.l1_ratio == 0.0:
+            return super().dual_value_of(u, loss)
+        sizes = np.abs(u)
+        sizes = sizes[sizes > self.l1_ratio]
+        if not len(sizes):
+            return loss
+        shares = 1.0 - (1.0 - self.l1_ratio / sizes.max()) * LESS
+        entropies, losses = np.asarray(self.loss_bar), self.true_log_losses()
+        likely = np.exp(-losses)
+        rest = entropies - likely * losses
+        values = []
+        for share in shares[:1] if self.l1_ratio == 1.0 else shares:
+            truth = 1.0 - share + share * likely
+            mixed = share * (rest - (1.0 - likely) * np.log(share))
+            mixed -= truth * np.log(np.maximum(truth, TINY))
+            value = np.dot(self.p, mixed - entropies)
+            if self.l1_ratio < 1.0:
+                beyond = np.maximum(share * sizes - self.l1_ratio, 0.0)
+                value -= 0.5 * self.lam * beyond.dot(beyond) / (1.0 - self.l1_ratio)
+            values.append(value)
+        return loss + max(values)
 
     def size_of_terms(self):
         """Σ_i p_i (|θ_i| + |η_i|), sums of magnitudes.
@@ -207,7 +271,8 @@ cdef class MarginalAscent(BlockDual):
 
     def part(self, weights):
         """The part of the iterate made of the blocks with nonzero `weights`."""
-        return MarginalAscent(self.oracle, weights, self.lam, whole=self)
+        return MarginalAscent(
+            self.oracle, weights, self.lam, self.l1_ratio, whole=self)
 
     def begin_pass_of(self, MarginalAscent part):
         """Pass the latest gaps on to a part."""
@@ -268,6 +333,10 @@ cdef class MarginalAscent(BlockDual):
         ValueError
             Where lengths are others.
         """
+        if self.kappa > 0.0:
+            # Without squares in the penalty, there is always a center.
+            restore("weights", self.z, state["weights"])
+            restore("weights", self.w_before, state["weights"])
         if "factors" not in state:
             self.go_to(as_floats("weights", state["weights"], self.oracle.n_weights))
             return

@@ -27,7 +27,7 @@ import numpy as np
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from sklearn_structsvm._utils._matrix._features cimport PAGE, clip
+from sklearn_structsvm._utils._matrix._features cimport PAGE, clip, soft_threshold
 from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 
 cdef struct Part:
@@ -75,12 +75,14 @@ cdef class Parts:
         free(self.at)
 
     def refresh(self):
-        """Give the parts the weights and λ' of the whole."""
+        """Give the parts the weights of the whole, its λ' and its threshold."""
         cdef ProximalIterate part
         for part in self.parts:
             part.lam = self.whole.proximal_lam() / self.sigma
+            part.kappa = part.l1_ratio = 0.0
+            part.threshold = self.whole.threshold
             np.asarray(part.v)[...] = self.whole.v
-            if part.has_box:
+            if part.is_mapped:
                 np.asarray(part.w)[...] = self.whole.w
 
     cdef bint _difference(
@@ -120,7 +122,8 @@ cdef class Parts:
         cdef Py_ssize_t page, k, start, n, j
         cdef double* v
         cdef double* w
-        cdef bint has_box = self.whole.has_box
+        cdef bint has_box = self.whole.has_box, is_mapped = self.whole.is_mapped
+        cdef double threshold = self.whole.threshold
         cdef double[PAGE] delta
         with nogil:
             for page in range(first, last):
@@ -131,10 +134,13 @@ cdef class Parts:
                 v, w = &self.whole.v[start], &self.whole.w[start]
                 for j in range(n):
                     v[j] += gamma * delta[j]
+                if threshold > 0.0:
+                    soft_threshold(n, v, threshold, w)
                 if has_box:
-                    clip(n, v, &self.whole.lower[start], &self.whole.upper[start], w)
+                    clip(n, w if threshold > 0.0 else v, &self.whole.lower[start],
+                         &self.whole.upper[start], w)
                 for k in range(self.n_parts):
                     self.at[k].pages[page] = False
                     memcpy(self.at[k].v + start, v, n * sizeof(double))
-                    if has_box:
+                    if is_mapped:
                         memcpy(self.at[k].w + start, w, n * sizeof(double))

@@ -24,6 +24,20 @@ any w, with g_i = p_i [max_y H_i(y) - ℓ_i - ⟨θ_i, ν_i⟩] at w, Σ_i p_i �
 The last term is `proximal_gap`: not below zero, as c is the point of the box next to u,
 and without a box λ/2 ‖w - u‖². It is zero if κ is.
 
+*Elastic net.* With the penalty
+
+    Ω(w) = λ ((1 - ρ)/2 ‖w‖² + ρ ‖w‖₁)
+
+in the place of λ/2 ‖w‖², c minimizes Ω(w) - λ ⟨u, w⟩ over the box, and with
+λ' = (1 - ρ) λ + κ
+
+    v = (λ u + κ z) / λ',    w = clip(S(v, ρ λ / λ')),
+
+where S moves each number toward zero by the second argument, and not beyond. The
+conjugate of the penalty is smooth with the constant 1/λ' as before, and so are the steps.
+In the gap Ω(w) + λ ⟨u, c - w⟩ - Ω(c) is in the place of the last term. For ρ = 1, κ must
+be positive, and D(α) is -inf unless all |u_j| <= 1.
+
 *The path.* With λ, κ and the dual mass scaled by ρ, u, v and w stay, g_i becomes
 g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap
 
@@ -40,18 +54,25 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
 
+from sklearn_structsvm._utils._matrix._features cimport soft_threshold
+
 
 cdef class ProximalIterate:
     """λ, κ and the weights of a dual point.
 
     Attributes
     ----------
-    lam, kappa : float
-        λ > 0 and κ >= 0. With κ = 0, as at first, w = clip(Aα).
+    lam, kappa, l1_ratio : float
+        λ > 0, κ >= 0 and ρ from 0 to 1. κ is 0 at first, so that w = c; if ρ is 1, it is
+        λ, and the center is zero.
+    has_box, is_mapped : bool
+        Whether w is in a box, and whether it is not just v.
     """
 
-    def __init__(self, Py_ssize_t n_weights, double lam, lower=None, upper=None):
+    def __init__(self, Py_ssize_t n_weights, double lam, lower=None, upper=None,
+                 double l1_ratio=0.0):
         self.lam = lam
+        self.l1_ratio = l1_ratio
         self.kappa = 0.0
         self.bound_excess = 0.0
         self.best_weights = None
@@ -60,23 +81,54 @@ cdef class ProximalIterate:
         self.w = self.v
         self.z = self.w_before = np.zeros(0)
         self.has_box = lower is not None
+        self.is_mapped = self.has_box or l1_ratio > 0.0
+        if l1_ratio == 1.0:
+            self.kappa = lam
+            self.z, self.w_before = np.zeros(n_weights), np.zeros(n_weights)
+        if self.is_mapped:
+            self.w = np.zeros(n_weights)
+        self.set_threshold()
         if self.has_box:
             self.lower, self.upper = lower, upper
             check_shape("lower", self.lower, n_weights)
             check_shape("upper", self.upper, n_weights)
-            self.w = np.clip(np.zeros(n_weights), lower, upper)
+            self._map()
 
     cdef double proximal_lam(self) noexcept nogil:
-        """λ' = λ + κ."""
-        return self.lam + self.kappa
+        """λ' = (1 - ρ) λ + κ."""
+        return (1.0 - self.l1_ratio) * self.lam + self.kappa
+
+    cdef void set_threshold(self) noexcept nogil:
+        self.threshold = self.l1_ratio * self.lam / self.proximal_lam()
 
     def clipped(self, v):
         """v within the box."""
         return np.clip(v, self.lower, self.upper) if self.has_box else v
 
-    def _clip(self):
+    def _map(self):
+        """w of v."""
+        cdef double[::1] w = self.w
+        if self.threshold > 0.0:
+            with nogil:
+                soft_threshold(w.shape[0], &self.v[0], self.threshold, &w[0])
         if self.has_box:
-            np.clip(self.v, self.lower, self.upper, out=np.asarray(self.w))
+            v = self.w if self.threshold > 0.0 else self.v
+            np.clip(v, self.lower, self.upper, out=np.asarray(self.w))
+
+    def weights_of(self, u):
+        """c: the weights that a dual point with u = Aα has without a center."""
+        if self.l1_ratio > 0.0:
+            u = u - np.clip(u, -self.l1_ratio, self.l1_ratio)
+            u /= 1.0 - self.l1_ratio
+        return self.clipped(u)
+
+    def penalty(self, w):
+        """Ω(w)."""
+        squares = 0.5 * self.lam * w.dot(w)
+        if self.l1_ratio == 0.0:
+            return squares
+        sizes = self.lam * float(np.abs(w).sum())
+        return (1.0 - self.l1_ratio) * squares + self.l1_ratio * sizes
 
     @property
     def weights(self):
@@ -86,7 +138,7 @@ cdef class ProximalIterate:
     def dual_image(self):
         """u = Aα."""
         if self.kappa == 0.0:
-            return np.array(self.v)
+            return np.multiply(1.0 - self.l1_ratio, self.v)
         u = np.multiply(self.proximal_lam() / self.lam, self.v)
         u -= np.multiply(self.kappa / self.lam, self.z)
         return u
@@ -97,7 +149,13 @@ cdef class ProximalIterate:
 
     def dual_value_of(self, u, double loss):
         """D of any dual point, by its Aα and its loss."""
-        c = self.clipped(u)
+        if self.l1_ratio == 1.0 and np.abs(u).max(initial=0.0) > 1.0:
+            return -np.inf
+        if self.l1_ratio == 1.0 and not self.has_box:
+            return loss
+        c = self.weights_of(u)
+        if self.l1_ratio > 0.0:
+            return loss - self.lam * u.dot(c) + self.penalty(c)
         return loss - self.lam * (u.dot(c) - 0.5 * c.dot(c))
 
     def proximal_gap(self):
@@ -107,6 +165,10 @@ cdef class ProximalIterate:
         cdef Py_ssize_t j
         if self.kappa == 0.0:
             return 0.0
+        if self.l1_ratio > 0.0:
+            image, weights = self.dual_image(), self.weights
+            gap = self.penalty(weights) - self.lam * image.dot(weights)
+            return gap - self.dual_value_of(image, 0.0)
         with nogil:
             for j in range(self.v.shape[0]):
                 u = ratio * self.v[j] - share * self.z[j]
@@ -121,7 +183,7 @@ cdef class ProximalIterate:
         """Take these, which nothing changes, for the best weights so far, or None."""
         self.best_weights = weights
         if weights is not None:
-            self.best_hinge = objective - 0.5 * self.lam * weights.dot(weights)
+            self.best_hinge = objective - self.penalty(weights)
 
     def better_weights(self, double objective, double slack, int n_threads=1):
         """(w, P(w)) of the best weights so far, or None if they will not do.
@@ -133,7 +195,7 @@ cdef class ProximalIterate:
             return None, objective
         if np.isnan(self.best_hinge):
             self.best_hinge = self.hinge(best, n_threads=n_threads)
-        there = self.best_hinge + 0.5 * self.lam * best.dot(best)
+        there = self.best_hinge + self.penalty(best)
         if there < objective or there - objective <= slack:
             return best, there
         self.keep_weights(None)
@@ -143,15 +205,16 @@ cdef class ProximalIterate:
 
     @property
     def unclipped_weights(self):
-        """v, a view: the weights before they are clipped."""
+        """v, a view: the weights before they are mapped."""
         return np.asarray(self.v)
 
     def set_weights(self, const double[::1] v, double lam):
         """Take v and λ' from elsewhere, as a part of another iterate."""
         check_shape("v", v, self.v.shape[0])
         self.lam, self.kappa = lam, 0.0
+        self.set_threshold()
         np.asarray(self.v)[...] = v
-        self._clip()
+        self._map()
 
     def set_dual_image(self, const double[::1] u):
         """Take Aα from elsewhere."""
@@ -163,7 +226,7 @@ cdef class ProximalIterate:
         """Move the weights to v + γ δ."""
         check_shape("delta", delta, self.v.shape[0])
         np.asarray(self.v)[...] += np.multiply(gamma, delta)
-        self._clip()
+        self._map()
 
     @property
     def has_best_step(self):
@@ -189,15 +252,26 @@ cdef class ProximalIterate:
         self.kappa = kappa
         if kappa == 0.0:
             self.z = self.w_before = np.zeros(0)
+        self.set_threshold()
         self.draw_to_center()
 
     def draw_to_center(self):
         """v = (λ u + κ z) / λ' from v = u, and w."""
-        if self.kappa > 0.0:
-            v = np.asarray(self.v)
+        v = np.asarray(self.v)
+        if self.kappa > 0.0 or self.l1_ratio > 0.0:
             v *= self.lam / self.proximal_lam()
+        if self.kappa > 0.0:
             v += np.multiply(self.kappa / self.proximal_lam(), self.z)
-        self._clip()
+        self._map()
+
+    def has_turned(self):
+        """Whether w has moved back, from where the last extrapolation had led."""
+        cdef double product = 0.0
+        cdef Py_ssize_t j
+        with nogil:
+            for j in range(self.z.shape[0]):
+                product += (self.z[j] - self.w[j]) * (self.w[j] - self.w_before[j])
+        return product > 0.0
 
     def extrapolate(self, double beta):
         """Move the center to w + β (w - w')."""
@@ -210,7 +284,7 @@ cdef class ProximalIterate:
                 self.w_before[j] = w
                 self.v[j] += share * (y - self.z[j])
                 self.z[j] = y
-        self._clip()
+        self._map()
 
     def primal_state(self):
         """All that a warm start at w needs beside the dual point; picklable."""
@@ -238,4 +312,5 @@ cdef class ProximalIterate:
         restore("center", self.z, z)
         restore("weights before", self.w_before, w_before)
         self.kappa = ratio * self.lam
+        self.set_threshold()
         self.draw_to_center()

@@ -181,8 +181,8 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
     iterate : as for `Passes`
     average : {"dual", "primal"} or None
         "dual": of the dual points, with the gap of its own, in place of w: the average
-        lags behind, and after the last step it stays where it is. With v = Aα, w =
-        clip(v) and ℓ = Σ_i p_i ℓ_i this is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box
+        lags behind, and after the last step it stays where it is. With v = Aα, w of it
+        and ℓ = Σ_i p_i ℓ_i this is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box
         constraints or without (appendix H.3 of Osokin et al.). "primal": of the weights
         at the ends of sweeps, if it is better than what else there is.
 
@@ -197,7 +197,7 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
     weights = iterate.weights.copy()
     if average == "dual" and gap > tol:
         v, loss = iterate.average_point()
-        weights = iterate.clipped(v)
+        weights = iterate.weights_of(v)
         hinge = iterate.hinge(weights, n_threads=n_threads)
         gap = hinge - loss + iterate.lam * v.dot(weights)
     objective = _objective(iterate, weights, hinge)
@@ -221,4 +221,4 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
 
 
 def _objective(iterate, weights, hinge):
-    return 0.5 * iterate.lam * weights.dot(weights) + hinge
+    return iterate.penalty(weights) + hinge

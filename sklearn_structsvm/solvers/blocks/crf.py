@@ -3,7 +3,10 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks import bcfw
-from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
+from sklearn_structsvm.solvers.blocks.acceleration import (
+    Acceleration,
+    SparseAcceleration,
+)
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 
@@ -17,7 +20,9 @@ SLOW_IF_LEFT = 30
 def run_crf(
     ascent, *, sampling="auto", acceleration="auto", rng=None, successor=None, **limits
 ):
-    """Minimize λ/2 ||w||² - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
+    """Minimize Ω(w) - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
+
+    Ω(w) is λ/2 ||w||², or the penalty of the elastic net; see `_proximal`.
 
     Parameters
     ----------
@@ -27,7 +32,8 @@ def run_crf(
         How the blocks of a pass are drawn. "auto": "permuted".
     acceleration : {"auto", True, False}
         "auto": once many passes are foreseen, but not with sampling="gap", whose draws do
-        not reach the blocks that a new center changes. True: from the first pass on.
+        not reach the blocks that a new center changes. True: from the first pass on, as
+        always with an L1 penalty. Without squares beside it, it must not be False.
     rng : numpy.random.Generator
     successor : callable or None
         (row) -> `Successor`, which goes on if ascent is foreseen to take many passes
@@ -41,9 +47,11 @@ def run_crf(
     """
     limits = Limits(**limits)
     if acceleration == "auto":
-        acceleration = sampling != "gap" and "auto"
+        acceleration = (sampling != "gap" or ascent.l1_ratio == 1.0) and "auto"
     accelerator = None
-    if acceleration:
+    if acceleration and ascent.l1_ratio > 0.0:
+        accelerator = SparseAcceleration(ascent)
+    elif acceleration:
         accelerator = Acceleration(ascent, limits.tol, at_once=acceleration is True)
     passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
     later = None if successor is None else LaterSteps(successor)
@@ -115,10 +123,16 @@ class LaterSteps:
 def certify(ascent, n_threads=1):
     """Same as `bcfw.certify`, with the weights of the dual point found anew.
 
-    With the size of the terms that cancel, as well.
+    With the size of the terms that cancel, as well. With an L1 penalty, whose dual points
+    may be far from feasible, the dual objective is the best so far.
     """
     ascent.rebuild_weights()
-    return *bcfw.certify(ascent, n_threads=n_threads), ascent.size_of_terms
+    row, *others = bcfw.certify(ascent, n_threads=n_threads)
+    if ascent.l1_ratio > 0.0:
+        ascent.best_bound = max(ascent.best_bound, row["dual_objective"])
+        row["dual_objective"] = ascent.best_bound
+        row["dual_gap"] = row["objective"] - ascent.best_bound
+    return row, *others, ascent.size_of_terms
 
 
 class Successor:

@@ -1,0 +1,151 @@
+"""CRFClassifier(l1_ratio=...): the problem it solves, zeros, warm starts and misuse."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng, new_seed
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_structsvm import CRFClassifier
+from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.structures import ChainStructure
+
+TOL = 1e-4
+
+
+def chains(n=30):
+    return make_chains(
+        n, n_features=5, n_classes=3, max_length=5, random_state=new_seed()
+    )
+
+
+def fitted(X, y, structure="auto", **params):
+    params = {"l1_ratio": 0.6, "tol": TOL, "random_state": 0} | params
+    return CRFClassifier(structure, **params).fit(X, y)
+
+
+def objective(model, coef, log_loss):
+    """As the docstring has it, over n examples of weight 1, divided by C n."""
+    sizes = model.l1_ratio * np.abs(coef).sum()
+    squares = 0.5 * (1.0 - model.l1_ratio) * np.square(coef).sum()
+    return (sizes + squares) / (model.C * len(log_loss)) + np.mean(log_loss)
+
+
+def assert_same_optimum(model, other):
+    assert max(model.dual_gap_, other.dual_gap_) <= TOL
+    assert abs(model.objective_ - other.objective_) <= TOL
+    assert model.objective_ >= other.dual_objective_ - 1e-12
+    assert other.objective_ >= model.dual_objective_ - 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("l1_ratio", [0.3, 1.0])
+@pytest.mark.parametrize("k", [2, 3])
+def test_rows_have_the_objective_of_logistic_regression(k, l1_ratio):
+    rng = new_rng(k)
+    X, y = rng.normal(size=(60, 8)), rng.integers(k, size=60)
+    options = {"C": 0.3, "l1_ratio": l1_ratio, "fit_intercept": False}
+    model = fitted(X, y, **options)
+    peer = LogisticRegression(solver="saga", max_iter=500, tol=1e-6, **options).fit(X, y)
+    values = []
+    for coef in (model.coef_, peer.coef_):
+        scores = X @ coef.T
+        scores = np.hstack([np.zeros_like(scores), scores]) if k == 2 else scores
+        log_loss = logsumexp(scores, axis=1) - scores[np.arange(len(y)), y]
+        values.append(objective(model, coef, log_loss))
+    assert values[0] == pytest.approx(model.objective_, rel=1e-9)
+    assert model.dual_objective_ <= values[1] + 1e-12
+    assert model.dual_gap_ <= TOL
+
+
+@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
+def test_chains_have_the_objective_of_the_docstring_and_exact_zeros(l1_ratio):
+    X, y = chains()
+    model = fitted(X, y, l1_ratio=l1_ratio, C=0.2)
+    log_loss = -model.log_likelihood(X, y)
+    assert model.objective_ == pytest.approx(objective(model, model.coef_, log_loss))
+    assert model.dual_gap_ <= TOL
+    assert model.solver_ == "dual"
+    # A penalty ten times as large as any gradient at zero leaves nothing.
+    proba = fitted(X, y, l1_ratio=l1_ratio, C=1e-6)
+    assert not proba.coef_.any()
+
+
+def test_features_in_any_form_have_the_same_optimum():
+    X, y = chains()
+    X = [np.where(np.abs(x) > 0.7, x, 0.0).astype(np.float32) for x in X]
+    dense = fitted([x.astype(np.float64) for x in X], y)
+    single = fitted(X, y)
+    assert single.coef_.tobytes() == dense.coef_.tobytes()
+    assert_same_optimum(fitted([sparse.csr_matrix(x) for x in X], y), dense)
+    assert_same_optimum(fitted(X, y, n_jobs=2), dense)
+
+
+@pytest.mark.parametrize("emission", ["given", "both"])
+def test_scores_of_another_model_have_a_weight_that_may_be_zero(emission):
+    X, y = chains()
+    scores = [new_rng(len(x)).normal(size=(len(x), 3)) for x in X]
+    items = scores if emission == "given" else list(zip(X, scores, strict=True))
+    structure = ChainStructure(emission=emission)
+    model = fitted(items, y, structure, C=0.5)
+    log_loss = -model.log_likelihood(items, y)
+    assert model.objective_ == pytest.approx(objective(model, model.coef_, log_loss))
+    assert model.dual_gap_ <= TOL
+    assert not fitted(items, y, structure, C=1e-6).coef_.any()
+
+
+def test_weights_of_examples_count_them():
+    X, Y = make_multilabel(25, n_features=4, n_classes=3, random_state=new_seed())
+    weights = new_rng().integers(0, 3, size=len(X))
+    weights[:2] = 1
+    model = CRFClassifier("multilabel", l1_ratio=0.4, tol=TOL, random_state=0)
+    weighted = model.fit(X, Y, sample_weight=weights)
+    repeated = fitted(
+        np.repeat(X, weights, axis=0), np.repeat(Y, weights, axis=0), "multilabel",
+        l1_ratio=0.4,
+    )  # fmt: skip
+    assert_same_optimum(weighted, repeated)
+
+
+def test_a_warm_start_goes_on_at_another_penalty():
+    X, y = chains()
+    model = CRFClassifier(tol=TOL, warm_start=True, random_state=0)
+    for C, l1_ratio in ((0.1, 0.0), (0.1, 0.5), (0.3, 1.0), (0.2, 0.9), (0.2, 0.0)):
+        model.set_params(C=C, l1_ratio=l1_ratio).fit(X, y)
+        assert_same_optimum(model, fitted(X, y, C=C, l1_ratio=l1_ratio))
+        at_once = model.fit(X, y)
+        assert at_once.n_iter_ <= 1
+
+
+def test_a_fit_is_repeated_bit_for_bit():
+    X, y = chains()
+    for l1_ratio in (0.5, 1.0):
+        first, again = (fitted(X, y, l1_ratio=l1_ratio) for _ in range(2))
+        assert first.coef_.tobytes() == again.coef_.tobytes()
+        assert first.n_iter_ == again.n_iter_
+
+
+def test_too_few_passes_are_said():
+    X, y = chains()
+    with pytest.warns(ConvergenceWarning, match="Dual ascent stopped at max_iter=2"):
+        model = fitted(X, y, l1_ratio=1.0, max_iter=2, tol=1e-9)
+    log_loss = -model.log_likelihood(X, y)
+    assert model.objective_ == pytest.approx(objective(model, model.coef_, log_loss))
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"l1_ratio": 1.5}, "l1_ratio"),
+        ({"l1_ratio": -0.1}, "l1_ratio"),
+        ({"solver": "newton"}, "requires solver='auto' or 'dual'; got solver='newton'"),
+        ({"l1_ratio": 1.0, "acceleration": False}, "Or use l1_ratio=0.99"),
+        ({"l1_ratio": 1, "sampling": "gap"}, "requires sampling='auto', 'uniform' or"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(params, words):
+    X, y = new_rng().normal(size=(20, 2)), np.arange(20) % 2
+    with pytest.raises(ValueError, match=words):
+        fitted(X, y, **params)
