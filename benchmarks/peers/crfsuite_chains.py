@@ -52,6 +52,9 @@ def train_crfsuite(X, y, X_test, algorithm, params, path):
     tagger = pycrfsuite.Tagger()
     tagger.open(path)
     predicted = [tagger.tag(item) for item in X_test]
+    if "c1" in params:
+        info = tagger.info()
+        facts["n_weights"] = len(info.state_features) + len(info.transitions)
     tagger.close()
     last = trainer.logparser.last_iteration or {}
     facts["n_iter"] = last.get("num", 0)

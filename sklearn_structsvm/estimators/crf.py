@@ -24,6 +24,7 @@ from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.estimators.warm_start import find_warm_start
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
+from sklearn_structsvm.solvers.batch.elastic_net import run_elastic_net
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
@@ -102,7 +103,9 @@ class CRFClassifier(ProbabilisticClassifier):
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
           (flat structures) or "lbfgs".
 
-        "dual" is the only choice with ``l1_ratio > 0``, and "auto" is then "dual".
+        With ``l1_ratio > 0``, "auto" is "dual", except for Dask collections. "lbfgs" then
+        is OWL-QN [3]_, which takes many more passes. It needs
+        ``l1_ratio < 1``, as does Dask, and "newton" needs ``l1_ratio=0``.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How ``solver="dual"`` draws examples: in proportion to their block duality gaps,
         uniformly, or once per pass in random order. "auto" is "permuted".
@@ -200,6 +203,8 @@ class CRFClassifier(ProbabilisticClassifier):
        for conditional random fields", UAI 2018.
     .. [2] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
        NeurIPS 2015.
+    .. [3] Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML
+       2007.
 
     Examples
     --------
@@ -312,6 +317,10 @@ class CRFClassifier(ProbabilisticClassifier):
             solve = partial(run_newton, risk, lam, **options)
             return Method("Newton's method", solve, **kept)
         oracle, weights, squares = problem.make_sums()
+        if self.l1_ratio > 0.0:
+            ratio = self.l1_ratio
+            solve = partial(run_elastic_net, oracle, weights, lam, ratio, **options)
+            return Method("OWL-QN", solve, **kept)
         options["squares"] = squares
         solve = partial(run_lbfgs, oracle, weights, lam, **options)
         return Method("L-BFGS", solve, **kept)
@@ -366,6 +375,11 @@ class CRFClassifier(ProbabilisticClassifier):
     def _resolved_solver(self, problem, state):
         """The solver that `solver` stands for; `state` is the previous fit's, or None."""
         if problem.is_remote:
+            if self.l1_ratio == 1.0:
+                raise ValueError(
+                    "l1_ratio=1.0 needs data in memory; with Dask it must be below 1, "
+                    "for example l1_ratio=0.99."
+                )
             return "lbfgs"
         structure = problem.structure
         # As exact steps do, it takes rows and classes as they are.

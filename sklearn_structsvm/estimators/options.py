@@ -140,8 +140,15 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             Need(
                 None,
                 "solver",
+                ("auto", "dual", "lbfgs"),
+                "Newton's method needs second derivatives, which an L1 penalty lacks.",
+            ),
+            Need(
+                (1.0,),
+                "solver",
                 ("auto", "dual"),
-                "The others need a gradient, which an L1 penalty lacks.",
+                "Or use l1_ratio=0.99: without squares in the penalty, OWL-QN cannot "
+                "tell how far it is from the optimum.",
             ),
             *_without_squares("acceleration", "auto", True),
             *_without_squares("sampling", "auto", "uniform", "permuted"),
@@ -212,11 +219,7 @@ _DASK_BLOCKS: dict[str, tuple[Any, ...]] = {
 DASK_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "BCFWClassifier": _DASK_BLOCKS,
     "SlackRescaledSSVM": {"solver": ("bcfw",), **_DASK_BLOCKS},
-    "CRFClassifier": {
-        "solver": ("auto", "lbfgs"),
-        "warm_start": (False,),
-        "l1_ratio": (0.0,),
-    },
+    "CRFClassifier": {"solver": ("auto", "lbfgs"), "warm_start": (False,)},
 }
 
 

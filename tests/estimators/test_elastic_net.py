@@ -109,6 +109,35 @@ def test_weights_of_examples_count_them():
     assert_same_optimum(weighted, repeated)
 
 
+@pytest.mark.parametrize("structure", ["chain", "multiclass"])
+def test_quasi_newton_steps_find_the_same_optimum(structure):
+    if structure == "chain":
+        X, y = chains()
+    else:
+        rng = new_rng()
+        X, y = rng.normal(size=(50, 6)), rng.integers(3, size=50)
+    model = fitted(X, y, structure, C=0.1, solver="lbfgs")
+    assert model.solver_ == "lbfgs"
+    assert_same_optimum(model, fitted(X, y, structure, C=0.1))
+    # Either goes on where the other has ended.
+    model = CRFClassifier(structure, C=0.1, l1_ratio=0.6, tol=TOL, warm_start=True)
+    for solver in ("lbfgs", "dual", "lbfgs"):
+        assert model.set_params(solver=solver).fit(X, y).dual_gap_ <= TOL
+    assert model.n_iter_ <= 1
+
+
+def test_parts_on_a_cluster_find_the_same_optimum():
+    bag = pytest.importorskip("dask.bag")
+    X, y = chains()
+    here = fitted(X, y, "chain", C=0.1, solver="lbfgs")
+    parts = (bag.from_sequence(of, npartitions=2) for of in (X, y))
+    there = fitted(*parts, "chain", C=0.1)
+    assert_same_optimum(there, here)
+    parts = (bag.from_sequence(of, npartitions=2) for of in (X, y))
+    with pytest.raises(ValueError, match=r"l1_ratio=1.0 needs data in memory"):
+        fitted(*parts, "chain", l1_ratio=1.0)
+
+
 def test_a_warm_start_goes_on_at_another_penalty():
     X, y = chains()
     model = CRFClassifier(tol=TOL, warm_start=True, random_state=0)
@@ -140,7 +169,8 @@ def test_too_few_passes_are_said():
     [
         ({"l1_ratio": 1.5}, "l1_ratio"),
         ({"l1_ratio": -0.1}, "l1_ratio"),
-        ({"solver": "newton"}, "requires solver='auto' or 'dual'; got solver='newton'"),
+        ({"solver": "newton"}, "requires solver='auto', 'dual' or 'lbfgs'; got solver="),
+        ({"l1_ratio": 1.0, "solver": "lbfgs"}, "Or use l1_ratio=0.99: without squares"),
         ({"l1_ratio": 1.0, "acceleration": False}, "Or use l1_ratio=0.99"),
         ({"l1_ratio": 1, "sampling": "gap"}, "requires sampling='auto', 'uniform' or"),
     ],

@@ -136,6 +136,10 @@ class L1Risk:
         w, scores = self.weights, self.scores
         self.go_to(w, scores, self.evaluate(w, scores))
 
+    def look(self, w):
+        """What `evaluate` and `go_to` need to know about any w."""
+        return self.risk.scores(w)
+
     def evaluate(self, w, scores):
         return self.lam * float(np.abs(w).sum()) + self.risk.value(scores)
 
@@ -201,7 +205,7 @@ class OrthantSteps(RestartedSteps):
 
     Parameters
     ----------
-    objective : L1Risk
+    objective : L1Risk or SparseLogLoss
         Moved in place.
     direction, buffer, direction_tol, max_directions
         As for `run_owlqn`.
@@ -252,7 +256,7 @@ def orthant_step(objective, direction, step):
 
     Parameters
     ----------
-    objective : L1Risk
+    objective : L1Risk or SparseLogLoss
         Moved in place.
     direction : ndarray of shape (d,)
     step : float
@@ -263,19 +267,19 @@ def orthant_step(objective, direction, step):
     bool
         Whether there was one.
     """
-    risk, w = objective.risk, objective.weights
+    w = objective.weights
     signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
     slopes = objective.smooth_gradient + objective.lam * signs
     for _ in range(MAX_SHRINKS):
         target = w + step * direction
         target[target * signs <= 0.0] = 0.0
         promised = float(slopes @ (target - w))
-        scores = risk.scores(target)
-        value = objective.evaluate(target, scores)
+        found = objective.look(target)
+        value = objective.evaluate(target, found)
         if promised < 0.0 and value <= (
             objective.value + SUFFICIENT_DECREASE * promised
         ):
-            objective.go_to(target, scores, value)
+            objective.go_to(target, found, value)
             return True
         step *= SHRINK
     return False
