@@ -3,7 +3,10 @@
 from time import perf_counter
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
 
+from sklearn_structsvm._utils.pieces import take_rows
 from sklearn_structsvm.solvers.batch.newton import (
     DECREASE_ROUNDING,
     FORCING,
@@ -21,9 +24,15 @@ LEAST_CURVATURE = 1e-2
 # And of the largest of all columns: others of zeros have none.
 LEAST_SCALE = 1e-8
 
-# Added to the Hessian, as a share of its diagonal: with more weights than rows of
-# positive curvature it is singular.
-DAMPING = 1e-10
+# Added to the Hessian, as a share of its diagonal: it may be singular, as with more
+# weights than rows of positive curvature, or indicators that sum to 1, and then a full
+# step would be far too long. As the gradient vanishes, so does what is added.
+DAMPING = 1e-3
+LEAST_DAMPING = 1e-10
+
+# With at most so many weights of a score that are not zero, their Hessian is written out:
+# that takes less time than the products of conjugate gradients.
+MAX_DIRECT = 200
 
 # A Newton direction's residual is no smaller share of the gradient than this.
 LEAST_RESIDUAL = 1e-3
@@ -56,7 +65,7 @@ def run_l1_newton(
 ):
     """Minimize λ ||w||₁ + R(w) for a smooth risk R, or for the hinge.
 
-    A Newton step is made among the weights that are not zero, within their orthant; a
+    A Newton step is made among the weights that are not zero, within their orthant. A
     proximal gradient step, scaled by the Hessian's diagonal, frees and zeroes weights. Of
     the two the one is made whose part of the subgradient is larger, as in [1]_.
 
@@ -83,7 +92,7 @@ def run_l1_newton(
     SolverResult
         Of the best weights seen. "stalled" if no step decreases the objective beyond
         rounding. Oracle calls are passes over an example: for the objective and its
-        gradient, and for each product with the Hessian.
+        gradient, and for each product with the Hessian or to write it out.
 
     References
     ----------
@@ -112,7 +121,7 @@ class L1NewtonSteps:
     ----------
     objective : L1Risk
     n_products : int
-        With the Hessian.
+        With the Hessian, and how often it was written out.
     """
 
     def __init__(self, risk, lam, w0=None):
@@ -210,16 +219,78 @@ class L1NewtonSteps:
         return False
 
     def _direction(self, deadline):
-        """-H⁻¹ g among the weights that are not zero, by conjugate gradients."""
-        objective, risk = self.objective, self.objective.risk
+        """-H⁻¹ g among the weights that are not zero."""
+        objective = self.objective
         used = objective.weights != 0.0
+        if not objective.gradient[used].any():
+            return np.zeros_like(objective.weights)
+        _, response = objective.risk.respond(objective.scores)
+        columns = used.reshape(-1, objective.risk.n_scores)
+        if np.count_nonzero(columns, axis=0).max() <= MAX_DIRECT:
+            return self._solved(response, columns)
+        return self._approached(response, used, deadline)
+
+    def _damping(self):
+        """What is added to the Hessian, as a share of its diagonal."""
+        objective = self.objective
+        used = objective.weights != 0.0
+        size = float(np.linalg.norm(objective.gradient[used]))
+        size /= np.sqrt(np.count_nonzero(used))
+        share = size / objective.lam if size < objective.lam else 1.0
+        return max(DAMPING * share, LEAST_DAMPING)
+
+    def _solved(self, response, columns):
+        """The direction by the Hessian of each score's own weights, written out."""
+        objective, risk = self.objective, self.objective.risk
+        curvatures = risk.curvatures(response)
+        gradient = objective.gradient.reshape(columns.shape)
+        least = self._scales(response).reshape(columns.shape)
+        direction = np.zeros(columns.shape)
+        for c in range(risk.n_scores):
+            own = np.flatnonzero(columns[:, c])
+            if len(own):
+                H = self._hessian(curvatures[:, c], own)
+                # Scaled to a diagonal of 1 or less, and none below the damping.
+                scales = 1.0 / np.sqrt(least[own, c])
+                H *= scales[:, np.newaxis] * scales
+                H[np.diag_indices(len(own))] += self._damping()
+                factor = cho_factor(H, lower=True, check_finite=False)
+                solved = cho_solve(factor, scales * gradient[own, c])
+                direction[own, c] = -scales * solved
+        self.n_products += 1
+        return direction.ravel()
+
+    def _hessian(self, curvatures, own):
+        """Xᵀ diag(curvatures) X of some columns; the last one may be the constant's."""
+        X, bias = self.objective.risk.X, self.objective.risk.bias
+        features = own[own < X.shape[1]]
+        H = np.zeros((len(own), len(own)))
+        k = len(features)
+        for piece in self.diagonal.pieces:
+            roots = np.sqrt(curvatures[piece])
+            rows = np.flatnonzero(roots)
+            A = take_rows(X, piece)[rows][:, features].astype(np.float64, copy=False)
+            roots = roots[rows]
+            if sparse.issparse(A):
+                A = A.multiply(roots[:, np.newaxis]).tocsr()
+                H[:k, :k] += (A.T @ A).toarray()
+            else:
+                A = A * roots[:, np.newaxis]
+                H[:k, :k] += A.T @ A
+            if k < len(own):
+                H[k, :k] += bias * (A.T @ roots)
+                H[k, k] += bias**2 * (roots @ roots)
+        H[:k, k:] = H[k:, :k].T
+        return H
+
+    def _approached(self, response, used, deadline):
+        """The direction by conjugate gradients."""
+        objective, risk = self.objective, self.objective.risk
         residual = np.where(used, -objective.gradient, 0.0)
         direction = np.zeros_like(residual)
         norm = float(np.linalg.norm(residual))
-        if norm == 0.0:
-            return direction
-        _, response = risk.respond(objective.scores)
         scales = self._scales(response)
+        damping = self._damping()
         # As near as is of use: λ in each weight is what a zero weight is free within.
         size = objective.lam * np.sqrt(np.count_nonzero(used))
         share = FORCING
@@ -230,7 +301,7 @@ class L1NewtonSteps:
         for _ in range(MAX_PRODUCTS):
             curved = risk.curved(response, risk.scores(conjugate))
             image = np.where(used, risk.gradient(curved), 0.0)
-            image += DAMPING * scales * conjugate
+            image += damping * scales * conjugate
             self.n_products += 1
             curvature = float(conjugate @ image)
             if not curvature > 0.0:
