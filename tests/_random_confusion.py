@@ -211,7 +211,9 @@ class Programs:
             C = self.mix(weights / weights.sum())
             convex = self.problem.convex_constraints
             worst = max(convex, key=lambda phi: phi.value(C), default=None)
-            if worst is None or worst.value(C) <= found.x[-1] + 1e-10:
+            # Programs meet their rows to EXACT, once these are scaled: more of the same
+            # rows would not help.
+            if worst is None or worst.value(C) <= found.x[-1] + 1e-9:
                 return found.fun, weights / weights.sum()
             self.rows.append(self.along(*worst.tangent(C)))
 

@@ -150,7 +150,10 @@ class ColumnGeneration(ConfusionSolver):
         else:
             self.sharpness *= SHARPER
             if self.sharpness > SHARPEST and self.bounds.value <= before + SMALLEST_RISE:
-                return "stalled"
+                if not self.incumbent.lacks_feasible():
+                    return "stalled"
+                self.incumbent.find_feasible()
+                self.sharpness = 1.0
             self.sharpness = min(self.sharpness, SHARPEST)
         if not self.bounds.known and self.go_on_from(C, index, low):
             return "stationary"
@@ -227,7 +230,29 @@ class _Finishing(Incumbent):
 
     def __init__(self, search, problem, tol):
         super().__init__(problem, tol, least_violated)
-        self.search = search
+        self.search, self.has_asked = search, False
+
+    def lacks_feasible(self):
+        """Whether the constraints are not met, and nobody has asked if they can be."""
+        return self.violation > FEASIBILITY_TOL and not self.has_asked
+
+    def find_feasible(self):
+        """Add columns that meet the constraints together.
+
+        Raises
+        ------
+        InfeasibleConstraintError
+            If there are none. A price may not tell where they miss by little.
+        """
+        self.has_asked = True
+        found = _minimize_violation(
+            self.problem, 0.0, self.deadline, lambda low, high: low > FEASIBILITY_TOL
+        )
+        self.n_calls += found.n_oracle_calls
+        if found.dual_objective > FEASIBILITY_TOL:
+            self.check_feasible(found.dual_objective)
+        else:
+            self.add(found.solution)
 
     def finish(self):
         self.search.optimize(1.0 / max(FINAL_ACCURACY * self.tol, 1.0 / SHARPEST))

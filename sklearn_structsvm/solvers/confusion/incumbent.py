@@ -132,10 +132,13 @@ class Incumbent:
         """
         found = self.on_infeasible(self.problem, bound, self.seconds_left)
         self.n_calls += found.n_oracle_calls
-        mixture = found.solution
+        self.add(found.solution)
+        self.bounds.revise(self.columns.flat)
+
+    def add(self, mixture):
+        """Take the columns of a mixture."""
         for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
             self.columns.add(C, handle)
-        self.bounds.revise(self.columns.flat)
 
     def note_dual(self, value):
         """Take the value of a dual function, a lower bound if the oracle is exact."""

@@ -551,3 +551,17 @@ def test_classes_that_the_sample_lacks_are_left_out():
     result = run_column_generation(problem, tol=1e-6)
     assert result.status == "converged"
     assert result.objective <= min(problem.value(C) for C in tensors)
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "min_max", "q_mean", "kappa"])
+@pytest.mark.parametrize("missing", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_constraints_that_are_missed_by_little_are_an_error(metric, missing):
+    for seed in range(3):
+        rng = new_rng(seed)
+        C = np.array(finite_problem(rng, metric).oracle.tensors).sum(axis=1)
+        highest = (C[:, 0, 0] / C[:, 0].sum(axis=1)).max()
+        too_high = Recall(label=0, at_least=min(highest + missing, 1.0))
+        if highest + missing < 1.0:
+            problem = finite_problem(new_rng(seed), metric, [too_high])
+            with pytest.raises(InfeasibleConstraintError):
+                run_column_generation(problem)
