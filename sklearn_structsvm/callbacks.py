@@ -131,7 +131,8 @@ class EarlyStopping:
         self.tol = tol
         self.random_state = random_state
         # Of fits that are going on, by the estimator's id: several threads may fit.
-        self._held_out, self._runs = {}, {}
+        self._held_out: dict[Any, Any] = {}
+        self._runs: dict[Any, Any] = {}
 
     def __getstate__(self):
         # Another process has no part in the fits of this one.
