@@ -179,6 +179,11 @@ def _of_slack_rescaling(estimator, problem):
 def _of_crf(estimator, problem):
     if problem.is_remote:
         return ""
+    ratio = getattr(estimator, "l1_ratio", 0.0)
+    if ratio == 1.0:
+        return "l1_ratio=0.99, which needs fewer passes"
+    if ratio > 0.0:
+        return "solver='auto'" if estimator.solver == "lbfgs" else ""
     if estimator.solver == "lbfgs" and has_exact_steps(problem.structure):
         return "solver='newton'"
     return "solver='auto'" if estimator.solver in ("dual", "lbfgs") else ""

@@ -334,7 +334,7 @@ cdef class MarginalAscent(BlockDual):
             Where lengths are others.
         """
         if self.kappa > 0.0:
-            # Without squares in the penalty, there is always a center.
+            # With an L1 penalty, the first center.
             restore("weights", self.z, state["weights"])
             restore("weights", self.w_before, state["weights"])
         if "factors" not in state:

@@ -2,7 +2,8 @@ cdef class ProximalIterate:
     cdef readonly double lam, kappa, l1_ratio
     # How far the oracle's bounds of the last check are above what it found.
     cdef public double bound_excess
-    # The best weights that planes have led to, or None, and H(w) there.
+    # The best weights that planes have led to, or of the checks with an L1 penalty, or
+    # None; and H(w) there.
     cdef readonly object best_weights
     cdef double best_hinge
     # v, and w = prox(v), which without bounds and an L1 penalty is the same array.

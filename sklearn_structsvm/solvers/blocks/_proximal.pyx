@@ -63,8 +63,8 @@ cdef class ProximalIterate:
     Attributes
     ----------
     lam, kappa, l1_ratio : float
-        λ > 0, κ >= 0 and ρ from 0 to 1. κ is 0 at first, so that w = c; if ρ is 1, it is
-        λ, and the center is zero.
+        λ > 0, κ >= 0 and ρ from 0 to 1. κ is 0 at first, so that w = c. With ρ > 0 it is
+        λ and the center is zero: with few squares in the penalty, c may be very large.
     has_box, is_mapped : bool
         Whether w is in a box, and whether it is not just v.
     """
@@ -82,7 +82,7 @@ cdef class ProximalIterate:
         self.z = self.w_before = np.zeros(0)
         self.has_box = lower is not None
         self.is_mapped = self.has_box or l1_ratio > 0.0
-        if l1_ratio == 1.0:
+        if l1_ratio > 0.0:
             self.kappa = lam
             self.z, self.w_before = np.zeros(n_weights), np.zeros(n_weights)
         if self.is_mapped:

@@ -228,8 +228,7 @@ class SparseAcceleration:
         self.n_passes, self.next_look, self.t = 0, FIRST_LOOK_AT_STEPS, 1.0
         self.gap_of_momentum = np.inf
         self.ridge = (1.0 - iterate.l1_ratio) * iterate.lam
-        if iterate.kappa == 0.0:
-            self._set_kappa(max(self.ridge, iterate.l1_ratio * iterate.lam))
+        self._set_kappa(iterate.kappa)
 
     def after_pass(self):
         """To be called after each pass."""

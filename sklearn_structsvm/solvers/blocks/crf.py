@@ -51,6 +51,8 @@ def run_crf(
     accelerator = None
     if acceleration and ascent.l1_ratio > 0.0:
         accelerator = SparseAcceleration(ascent)
+    elif ascent.l1_ratio > 0.0:
+        ascent.set_kappa(0.0)
     elif acceleration:
         accelerator = Acceleration(ascent, limits.tol, at_once=acceleration is True)
     passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
@@ -124,15 +126,16 @@ def certify(ascent, n_threads=1):
     """Same as `bcfw.certify`, with the weights of the dual point found anew.
 
     With the size of the terms that cancel, as well. With an L1 penalty, whose dual points
-    may be far from feasible, the dual objective is the best so far.
+    may be far from feasible, both objectives are the best so far.
     """
     ascent.rebuild_weights()
-    row, *others = bcfw.certify(ascent, n_threads=n_threads)
+    row, weights, least = bcfw.certify(ascent, n_threads=n_threads)
     if ascent.l1_ratio > 0.0:
+        ascent.keep_weights(weights.copy(), row["objective"])
         ascent.best_bound = max(ascent.best_bound, row["dual_objective"])
         row["dual_objective"] = ascent.best_bound
         row["dual_gap"] = row["objective"] - ascent.best_bound
-    return row, *others, ascent.size_of_terms
+    return row, weights, least, ascent.size_of_terms
 
 
 class Successor:

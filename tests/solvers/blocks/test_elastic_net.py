@@ -35,6 +35,7 @@ def test_the_bracket_holds_the_optimum_of_another_solver(kind, l1_ratio):
             differences = history["objective"] - history["dual_objective"]
             assert differences == pytest.approx(history["dual_gap"], abs=1e-12)
             assert (np.diff(history["dual_objective"]) >= 0.0).all()
+            assert (np.diff(history["objective"]) <= 1e-12).all()
 
 
 @pytest.mark.parametrize("l1_ratio", RATIOS)
