@@ -324,8 +324,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
             "pair" of shape (n_pairs, 2, 2), which holds :math:`V_{lm}[Y_l, Y_m]` for the
             rows (l, m) of `pairs_`.
         """
-        n = self.n_weights_
-        w = as_floats("w", as_dense(w, n), n)
+        w = as_floats("w", as_dense(w, self.n_weights_), self.n_weights_)
         coef, intercept = self._matrix(w[: self._n_node_weights])
         return {
             "node": np.ascontiguousarray(coef.T),
@@ -348,10 +347,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         return self.label_costs_[np.arange(self._k), present], 1.0 - 2.0 * present
 
     def _energies(self, X, w):
-        """Scores of the single labels, and of both labels of each pair being present.
-
-        They are to those of nothing being present.
-        """
+        """Scores of single labels and of pairs being present, above those of nothing."""
         w = as_floats("w", w, self.n_weights_)
         singles = super().decision_function(X, w[: self._n_node_weights])
         pair = np.reshape(w[self._n_node_weights :], (-1, 2, 2))

@@ -328,8 +328,7 @@ class PictorialStructure(Structure):
             edge per part with a parent, and the child's type comes first. The arrays are
             views of w if it is a contiguous float64 array.
         """
-        n = self.n_weights_
-        w = as_floats("w", as_dense(w, n), n)
+        w = as_floats("w", as_dense(w, self.n_weights_), self.n_weights_)
         names, shapes = zip(*self._parts(), strict=True)
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         pieces = np.split(w, ends[:-1])
