@@ -3,13 +3,14 @@
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import chain, repeat
+from itertools import chain
 from numbers import Number
 
 import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
+from sklearn_structsvm._utils._vocabulary import Vocabulary, tidy_rows
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # The name of the vector of a token that is a pair: its columns are vector[0], ...
@@ -49,7 +50,7 @@ class TokenVectorizer(DictVectorizer):
         places = defaultdict()
         places.default_factory = places.__len__
         data, indices, indptr, vectors = _read_tokens(
-            X, lambda names: map(places.__getitem__, names)
+            X, lambda names: np.fromiter(map(places.__getitem__, names), np.intc)
         )
         names = sorted(places)
         self.vectors_, self.is_pair_ = {}, _are_pairs(X)
@@ -81,24 +82,32 @@ class TokenVectorizer(DictVectorizer):
             is_pair = "is a pair of attributes and a vector, and none was"
             not_pair = "is no pair of attributes and a vector, as all were"
             raise TokenError(0, f"{not_pair if self.is_pair_ else is_pair} in fit.")
-        data, indices, indptr, vectors = _read_tokens(
-            X, lambda names: map(self.vocabulary_.get, names, repeat(-1))
-        )
-        known = indices >= 0
-        if not known.all():
-            counts = np.zeros(len(known) + 1, dtype=indptr.dtype)
-            np.cumsum(known, out=counts[1:])
-            indptr = counts[indptr]
-            data, indices = data[known], indices[known]
-        return self._matrix(data, indices, indptr, vectors)
+        return self._matrix(*_read_tokens(X, self._columns_of))
+
+    def _columns_of(self, names):
+        table = vars(self).get("_table")
+        if table is None or table.columns is not self.vocabulary_:
+            self._table = table = Vocabulary(self.vocabulary_)
+        return table.columns_of(names)
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_table"}
 
     def _matrix(self, data, indices, indptr, vectors):
+        """The matrix of these rows, without the entries of negative indices."""
         matrix = sparse.csr_matrix(
             (len(indptr) - 1, self.dense_from_), dtype=self.matrix_dtype_
         )
         data = data.astype(self.matrix_dtype_, copy=False)
-        _set_parts(matrix, data, indices.astype(indptr.dtype, copy=False), indptr)
-        matrix.sum_duplicates()
+        is_tidy = tidy_rows(data, indices, indptr)
+        n, kind = indptr[-1], _index_type(indptr[-1])
+        indices, indptr = (a.astype(kind, copy=False) for a in (indices[:n], indptr))
+        _set_parts(matrix, data[:n], indices, indptr)
+        if is_tidy:
+            matrix.has_canonical_format = True
+        else:
+            matrix.sum_duplicates()
         often, rarely = {}, {}
         for name, part in vectors.items():
             if name in self.vectors_:
@@ -211,10 +220,11 @@ def _read_tokens(tokens, places_of):
     else:
         values, lengths = array("d"), array("q")
         names = _names_of(tokens, values, lengths, vectors)
-    indices = np.fromiter(places_of(names), np.intc)
+    indices = places_of(names)
     data = np.ones(len(indices)) if values is None else np.frombuffer(values)
-    ends = np.cumsum(np.fromiter(lengths, np.intp))
-    return data, indices, np.append(0, ends).astype(_index_type(len(indices))), vectors
+    indptr = np.zeros(len(tokens) + 1, np.intp)
+    np.cumsum(np.fromiter(lengths, np.intp), out=indptr[1:])
+    return data, indices, indptr, vectors
 
 
 def _add_vector(vectors, name, row, value):

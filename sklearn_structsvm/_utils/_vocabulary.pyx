@@ -1,0 +1,179 @@
+"""Columns of names, by a hash table in which many lookups wait for memory together."""
+from itertools import islice
+
+import numpy as np
+
+from cpython.object cimport PyObject
+from cython cimport floating
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from sklearn_structsvm._utils._memory cimport grow
+
+
+cdef extern from "_utils/_vector.h" nogil:
+    void PREFETCH(const void* address) noexcept
+
+
+cdef extern from "Python.h":
+    # On pointers: counting references would write to each string.
+    PyObject* PyList_GET_ITEM(object items, Py_ssize_t i)
+    bint PyUnicode_CheckExact(PyObject* value)
+    Py_ssize_t PyObject_Hash(PyObject* value) except? -1
+    int PyUnicode_Compare(PyObject* left, PyObject* right) except? -1
+
+
+cdef enum:
+    # Names that are taken from an iterator at a time.
+    CHUNK = 4096
+    # Names of which the lookups overlap.
+    BLOCK = 32
+    # About the bytes from the beginning of a string to its text.
+    HEADER = 48
+    # Rows up to this length are sorted by insertion.
+    SHORT_ROW = 64
+
+
+cdef struct Slot:
+    PyObject* name
+    uint32_t tag
+    int column
+
+
+cdef class Vocabulary:
+    """The columns of a dict of names, as it is now; for lookups of many names.
+
+    In each lookup a dict of many strings waits for memory several times: for its index,
+    the entry, the string and the integer there. The table takes 30 to 60 bytes a name.
+    """
+
+    cdef readonly dict columns
+    # Whether all names have the type str, so that they are compared as strings.
+    cdef readonly bint is_plain
+    # Keeps the strings of the slots alive.
+    cdef list names
+    cdef Slot* slots
+    cdef uint64_t mask
+
+    def __init__(self, dict columns):
+        cdef Py_ssize_t i, size = 8
+        cdef uint64_t place, hashed
+        cdef PyObject* name
+        self.columns, self.names = columns, list(columns)
+        self.is_plain = all(type(key) is str for key in self.names)
+        if not self.is_plain:
+            return
+        while 2 * size < 3 * len(self.names):
+            size *= 2
+        grow(<void**> &self.slots, size * sizeof(Slot), b"the vocabulary")
+        memset(self.slots, 0, size * sizeof(Slot))
+        self.mask = size - 1
+        for i, column in enumerate(columns.values()):
+            name = PyList_GET_ITEM(self.names, i)
+            hashed = <uint64_t> PyObject_Hash(name)
+            place = hashed & self.mask
+            while self.slots[place].name != NULL:
+                place = (place + 1) & self.mask
+            self.slots[place] = Slot(name, <uint32_t> (hashed >> 32), column)
+
+    def __dealloc__(self):
+        free(self.slots)
+
+    def columns_of(self, names):
+        """The columns of an iterable of names, dtype intc; -1 for unknown names."""
+        names, found = iter(names), [np.empty(0, np.intc)]
+        while chunk := list(islice(names, CHUNK)):
+            if self.is_plain:
+                found.append(self.columns_of_chunk(chunk))
+            else:
+                known = [self.columns.get(name, -1) for name in chunk]
+                found.append(np.array(known, np.intc))
+        return found[1] if len(found) == 2 else np.concatenate(found)
+
+    cdef columns_of_chunk(self, list names):
+        cdef Py_ssize_t i, j, start, count, n = len(names)
+        cdef uint64_t places[BLOCK]
+        cdef uint32_t tags[BLOCK]
+        cdef uint64_t hashed
+        cdef PyObject* name
+        cdef Slot* slot
+        result = np.empty(n, np.intc)
+        cdef int[::1] columns = result
+        for start in range(0, n, BLOCK):
+            count = min(BLOCK, n - start)
+            for j in range(count):
+                name = PyList_GET_ITEM(names, start + j)
+                if not PyUnicode_CheckExact(name):
+                    continue
+                hashed = <uint64_t> PyObject_Hash(name)
+                places[j], tags[j] = hashed & self.mask, <uint32_t> (hashed >> 32)
+                PREFETCH(&self.slots[places[j]])
+            for j in range(count):
+                name = PyList_GET_ITEM(names, start + j)
+                if PyUnicode_CheckExact(name):
+                    slot = self.next_slot(&places[j], tags[j])
+                    PREFETCH(slot.name)
+                    PREFETCH(<char*> slot.name + HEADER)
+            for j in range(count):
+                i = start + j
+                name = PyList_GET_ITEM(names, i)
+                if not PyUnicode_CheckExact(name):
+                    columns[i] = self.columns.get(names[i], -1)
+                    continue
+                slot = self.next_slot(&places[j], tags[j])
+                while slot.name != NULL and PyUnicode_Compare(slot.name, name) != 0:
+                    places[j] = (places[j] + 1) & self.mask
+                    slot = self.next_slot(&places[j], tags[j])
+                columns[i] = -1 if slot.name == NULL else slot.column
+        return result
+
+    cdef inline Slot* next_slot(self, uint64_t* place, uint32_t tag) noexcept nogil:
+        """The first slot from a place on that is free or has this tag."""
+        while self.slots[place[0]].name != NULL and self.slots[place[0]].tag != tag:
+            place[0] = (place[0] + 1) & self.mask
+        return &self.slots[place[0]]
+
+
+def tidy_rows(floating[::1] data, int[::1] columns, Py_ssize_t[::1] indptr):
+    """Drop entries of negative columns; sort each row; add up entries of one column.
+
+    All of it in place.
+
+    Returns
+    -------
+    bool
+        Whether the rows are sorted and have each column once. False if one is too long
+        for it: it only lost its negative columns.
+    """
+    cdef Py_ssize_t i, p, q, stop, first, start = 0, end = 0
+    cdef int column
+    cdef floating value
+    cdef bint is_short, is_tidy = True
+    for i in range(indptr.shape[0] - 1):
+        # Entries from `start` to `stop` move to `first` and up to `end`.
+        stop, first = indptr[i + 1], end
+        is_short = stop - start <= SHORT_ROW
+        is_tidy &= is_short
+        for p in range(start, stop):
+            column, value = columns[p], data[p]
+            if column < 0:
+                continue
+            q = end
+            end += 1
+            while is_short and q > first and columns[q - 1] > column:
+                columns[q], data[q] = columns[q - 1], data[q - 1]
+                q -= 1
+            columns[q], data[q] = column, value
+        if is_short and end > first:
+            q = first
+            for p in range(first + 1, end):
+                if columns[p] == columns[q]:
+                    data[q] += data[p]
+                else:
+                    q += 1
+                    columns[q], data[q] = columns[p], data[p]
+            end = q + 1
+        start = stop
+        indptr[i + 1] = end
+    return is_tidy
