@@ -16,7 +16,7 @@ cdef extern from "_utils/_vector.h" nogil:
     void PREFETCH(const void* address) noexcept
 
 
-cdef extern from "Python.h":
+cdef extern from *:
     # On pointers: counting references would write to each string.
     PyObject* PyList_GET_ITEM(object items, Py_ssize_t i)
     bint PyUnicode_CheckExact(PyObject* value)

@@ -10,6 +10,8 @@ from numbers import Integral, Real
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils._csr_layout import csr_layout
+
 
 def is_empty(item):
     """Whether a list, an array or a matrix has no rows."""
@@ -184,13 +186,31 @@ def check_starts(name, starts, n, stop):
         raise ValueError(f"{name} must rise from 0 to {stop}; got {places}.")
 
 
+def is_canonical(X):
+    """Whether the columns of each row of a CSR matrix are sorted, and each there once.
+
+    Its attribute `has_canonical_format` may be of indices that it had before.
+    """
+    return _layout(X)[1] or sparse.csr_array(X).has_canonical_format
+
+
+def _layout(X):
+    """As `csr_layout`; both False for what has other indices than those of 32 bits."""
+    if X.format != "csr" or X.ndim != 2:
+        return False, False
+    try:
+        return csr_layout(X.indices, X.indptr, len(X.data), *X.shape)
+    except (TypeError, ValueError):
+        return False, False
+
+
 def check_sparse(X, name="X"):
     """ValueError if X is sparse and not 2-D, or has indices out of bounds.
 
     Neither SciPy nor scikit-learn checks them: their conversions read and write wherever
     the indices point.
     """
-    if not sparse.issparse(X):
+    if not sparse.issparse(X) or _layout(X)[0]:
         return
     check_shape(name, X, "n_rows", "n_columns")
     if X.format == "coo":

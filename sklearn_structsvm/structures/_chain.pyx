@@ -105,12 +105,14 @@ cdef class ChainOracle(BlockOracle):
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const int[::1] y, const double[:, ::1] costs, *, bint bias,
                  bint first, bint last, bint transition, bint normalize, allowed=None):
-        cdef Py_ssize_t k = costs.shape[0], at = features.n_weights(k), longest
+        cdef Py_ssize_t k = costs.shape[0], at = features.n_weights(k)
+        cdef Py_ssize_t i, longest = 0
         cdef bint has_state = y is not None
         check_starts("offsets", offsets, offsets.shape[0] - 1, features.n_rows)
-        if (np.diff(offsets) == 0).any():
-            raise ValueError(
-                f"X[{np.diff(offsets).argmin()}] is empty, and has nothing to label.")
+        for i in range(offsets.shape[0] - 1):
+            if offsets[i + 1] == offsets[i]:
+                raise ValueError(f"X[{i}] is empty, and has nothing to label.")
+            longest = max(longest, offsets[i + 1] - offsets[i])
         check_shape("costs", costs, k, k)
         if y is None:
             y = np.zeros(features.n_rows, dtype=np.intc)
@@ -130,7 +132,6 @@ cdef class ChainOracle(BlockOracle):
         self.transition_at = self.last_at + last * k
         self.n_blocks = offsets.shape[0] - 1
         self.n_weights = self.transition_at + transition * k * k
-        longest = int(np.diff(offsets).max()) if self.n_blocks else 0
         self.max_labels = longest
         self.n_values = k
         # work: θ of the nodes, the transitions, the table of Viterbi, the same two once

@@ -1,6 +1,7 @@
 """Ragged sequences of feature rows: checked item by item, stacked once."""
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,6 +116,8 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
             raise ValueError(f"{name} has 0 {columns}; at least 1 is needed.")
         _check_values(item, name)
         result.append(item)
+    if not any(empty):
+        return result
     if all(empty):
         none = np.empty((0, n_features or 0))
     else:
@@ -317,5 +320,5 @@ def check_labels(y, X, *, part="", place="position"):
 
 def starts_of(items):
     """Where each item starts once their rows are stacked, and where the last one ends."""
-    lengths = [item.shape[0] for item in items]
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
+    lengths = (item.shape[0] for item in items)
+    return np.fromiter(accumulate(lengths, initial=0), np.intp)

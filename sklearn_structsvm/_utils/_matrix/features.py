@@ -9,7 +9,7 @@ from sklearn_structsvm._utils._matrix._csr_features import CSRFeatures
 from sklearn_structsvm._utils._matrix._dense_features import DenseFeatures, GivenScores
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix._rows import as_features_type, pack, seems_sparse
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import check_sparse, is_canonical
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # Scores of a row from which on sparse products are as fast, an entry, as dense ones.
@@ -60,7 +60,7 @@ def as_features(X, k=1, order=None, given=False):
         return CSRFeatures(*packed, n_features)
     X = stack_csr(in_order(items, order))
     check_sparse(X)
-    if not X.has_canonical_format:
+    if not is_canonical(X):
         X = X.copy()
         X.sum_duplicates()
     return CSRFeatures(
@@ -83,7 +83,7 @@ def in_order(items, order):
 def stack_csr(items):
     """All rows of CSR matrices below one another, as they are if there is one."""
     if len(items) == 1:
-        return sparse.csr_array(items[0])
+        return items[0] if items[0].format == "csr" else sparse.csr_array(items[0])
     # By hand: sparse.vstack checks each of the many small items again.
     starts = np.cumsum([0] + [item.nnz for item in items], dtype=np.int64)
     indptr = [np.zeros(1, dtype=np.int64)]

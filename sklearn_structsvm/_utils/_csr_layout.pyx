@@ -1,0 +1,52 @@
+"""What the indices of a CSR matrix say: whether they stay within it, and are sorted."""
+
+
+cdef enum:
+    OUTSIDE
+    WITHIN
+    CANONICAL
+
+
+def csr_layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entries,
+               Py_ssize_t n_rows, Py_ssize_t n_columns):
+    """Whether all indices are within the matrix, and whether it is canonical.
+
+    It is canonical if the columns of each row are sorted, and each is there once.
+
+    Parameters
+    ----------
+    indices, indptr : ndarray, dtype intc
+    n_entries : int
+        The number of values, of which some may be unused.
+    n_rows, n_columns : int
+        The shape of the matrix.
+
+    Returns
+    -------
+    is_within, is_canonical : bool
+    """
+    cdef int found
+    n_entries = min(n_entries, indices.shape[0])
+    if indptr.shape[0] != n_rows + 1:
+        return False, False
+    with nogil:
+        found = layout(indices, indptr, n_entries, n_rows, n_columns)
+    return found >= WITHIN, found == CANONICAL
+
+
+cdef int layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entries,
+                Py_ssize_t n_rows, Py_ssize_t n_columns) noexcept nogil:
+    cdef Py_ssize_t i, p
+    cdef int found = CANONICAL
+    if indptr[0] != 0 or indptr[n_rows] > n_entries:
+        return OUTSIDE
+    for i in range(n_rows):
+        if indptr[i + 1] < indptr[i]:
+            return OUTSIDE
+    for i in range(n_rows):
+        for p in range(indptr[i], indptr[i + 1]):
+            if not 0 <= indices[p] < n_columns:
+                return OUTSIDE
+            if p > indptr[i] and indices[p] <= indices[p - 1]:
+                found = WITHIN
+    return found
