@@ -15,6 +15,8 @@ from sklearn_structsvm._utils._csr_layout import csr_layout
 
 def is_empty(item):
     """Whether a list, an array or a matrix has no rows."""
+    if type(item) is list:
+        return not item
     if sparse.issparse(item):
         return item.shape[0] == 0
     return not isinstance(item, (str, bytes, Mapping)) and (
@@ -24,6 +26,8 @@ def is_empty(item):
 
 def check_sequence(name, items, words, error=ValueError):
     """Error unless `items` is a list, or like one; the words say of what."""
+    if type(items) is list:
+        return
     has_length = hasattr(items, "__len__") and getattr(items, "ndim", 1) > 0
     if not has_length or isinstance(items, (str, bytes, Mapping)):
         raise error(f"{name} must be {words}; got {type(items).__name__}.")
@@ -70,6 +74,14 @@ def as_floats(name, values, *shape, finite=True):
             f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
         )
     return np.asarray(array, dtype=np.float64, order="C")
+
+
+def as_contiguous(array, dtype):
+    """``np.require(array, dtype, "CA")``, at once for what is like that already."""
+    flags = array.flags
+    if array.dtype == dtype and flags.c_contiguous and flags.aligned:
+        return array
+    return np.require(array, dtype, "CA")
 
 
 def check_floats(name, array, *shape):

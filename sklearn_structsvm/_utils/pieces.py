@@ -1,5 +1,7 @@
 """Large data in pieces, so that intermediate results take little memory."""
 
+from functools import cache
+
 from scipy import sparse
 
 # Number of entries of a piece, which may be converted to float64: this share of all
@@ -46,8 +48,31 @@ def take_rows(X, piece):
         return X[piece]
     start, stop, _ = piece.indices(X.shape[0])
     first, last = X.indptr[[start, stop]]
-    # The constructor would check the arrays, and copy some of them.
-    result = type(X)((stop - start, X.shape[1]), dtype=X.dtype)
-    result.data, result.indices = X.data[first:last], X.indices[first:last]
-    result.indptr = X.indptr[start : stop + 1] - first
+    return csr_of_parts(
+        type(X),
+        (stop - start, X.shape[1]),
+        X.data[first:last],
+        X.indices[first:last],
+        X.indptr[start : stop + 1] - first,
+    )
+
+
+def csr_of_parts(kind, shape, data, indices, indptr):
+    """A CSR matrix or array of these arrays, neither checked nor copied.
+
+    SciPy's constructor does both, which for one short sequence takes as long as to
+    label it.
+    """
+    result = kind.__new__(kind)
+    parts = {"data": data, "indices": indices, "indptr": indptr}
+    vars(result).update(_blank(kind), _shape=shape, **parts)
+    if result.shape != shape:
+        # Another version of SciPy has its shape elsewhere.
+        result = kind(shape, dtype=data.dtype)
+        vars(result).update(parts)
     return result
+
+
+@cache
+def _blank(kind):
+    return vars(kind((1, 1)))

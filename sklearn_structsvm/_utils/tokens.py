@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
 from sklearn_structsvm._utils._vocabulary import Vocabulary, tidy_rows
+from sklearn_structsvm._utils.pieces import csr_of_parts
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # The name of the vector of a token that is a pair: its columns are vector[0], ...
@@ -96,14 +97,12 @@ class TokenVectorizer(DictVectorizer):
 
     def _matrix(self, data, indices, indptr, vectors):
         """The matrix of these rows, without the entries of negative indices."""
-        matrix = sparse.csr_matrix(
-            (len(indptr) - 1, self.dense_from_), dtype=self.matrix_dtype_
-        )
         data = data.astype(self.matrix_dtype_, copy=False)
         is_tidy = tidy_rows(data, indices, indptr)
         n, kind = indptr[-1], _index_type(indptr[-1])
         indices, indptr = (a.astype(kind, copy=False) for a in (indices[:n], indptr))
-        _set_parts(matrix, data[:n], indices, indptr)
+        shape = len(indptr) - 1, self.dense_from_
+        matrix = csr_of_parts(sparse.csr_matrix, shape, data[:n], indices, indptr)
         if is_tidy:
             matrix.has_canonical_format = True
         else:
@@ -153,7 +152,7 @@ class TokenVectorizer(DictVectorizer):
                 start, free[row] = free[row], free[row] + length
                 data[start : free[row]] = vector
                 indices[start : free[row]] = columns
-        _set_parts(matrix, data, indices, indptr)
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
 
 
 def _dtype_beside(vectors):
@@ -294,8 +293,3 @@ def _features_of(name, value, row, vectors):
             "The value of a token's feature must be a number, a string, a list of "
             f"strings, a 1-D array or a dict; got {value!r} for {name!r}."
         )
-
-
-def _set_parts(matrix, data, indices, indptr):
-    """Fill a CSR matrix: its constructor would check and copy the arrays."""
-    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr

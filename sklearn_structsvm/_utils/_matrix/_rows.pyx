@@ -6,7 +6,7 @@ loop.
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import as_contiguous, check_sparse
 
 from cython cimport floating
 
@@ -105,7 +105,7 @@ cdef class Rows:
 
 def as_features_type(X):
     """X as C-contiguous float32 or float64, which kernels read, copied if need be."""
-    return np.require(X, None if X.dtype == np.float32 else np.float64, "CA")
+    return as_contiguous(X, np.float32 if X.dtype == np.float32 else np.float64)
 
 
 def _pack_item(

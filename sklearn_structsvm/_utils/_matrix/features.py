@@ -9,7 +9,7 @@ from sklearn_structsvm._utils._matrix._csr_features import CSRFeatures
 from sklearn_structsvm._utils._matrix._dense_features import DenseFeatures, GivenScores
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix._rows import as_features_type, pack, seems_sparse
-from sklearn_structsvm._utils.borders import check_sparse, is_canonical
+from sklearn_structsvm._utils.borders import as_contiguous, check_sparse, is_canonical
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # Scores of a row from which on sparse products are as fast, an entry, as dense ones.
@@ -65,8 +65,8 @@ def as_features(X, k=1, order=None, given=False):
         X.sum_duplicates()
     return CSRFeatures(
         as_features_type(X.data),
-        np.require(X.indices, np.intc, "CA"),
-        np.require(X.indptr, np.intp, "CA"),
+        as_contiguous(X.indices, np.intc),
+        as_contiguous(X.indptr.astype(np.intp, copy=False), np.intp),
         n_features,
     )
 

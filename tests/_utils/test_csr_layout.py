@@ -1,0 +1,74 @@
+"""One scan of the indices of a CSR matrix, and matrices made without SciPy's checks."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sklearn_structsvm._utils._csr_layout import csr_layout
+from sklearn_structsvm._utils._matrix.features import as_features
+from sklearn_structsvm._utils.borders import check_sparse, is_canonical
+from sklearn_structsvm._utils.pieces import csr_of_parts, take_rows
+from tests._seeds import new_rng
+
+
+def layout_by_definition(indices, indptr, n_entries, n_rows, n_columns):
+    n_entries = min(n_entries, len(indices))
+    if len(indptr) != n_rows + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        return False, False
+    if indptr[-1] > n_entries:
+        return False, False
+    used = indices[: indptr[-1]]
+    if not ((used >= 0) & (used < n_columns)).all():
+        return False, False
+    rows = np.split(used, indptr[1:-1])
+    return True, all((np.diff(row) > 0).all() for row in rows)
+
+
+def test_the_layout_is_that_of_the_definition():
+    rng = new_rng()
+    found = []
+    for _ in range(3000):
+        n_rows, n_columns = rng.integers(0, 4), rng.integers(1, 5)
+        sizes = rng.integers(0, 3, size=n_rows + 1)
+        sizes[0] = rng.random() < 0.1
+        indptr = np.cumsum(sizes).astype(np.intc)
+        if rng.random() < 0.2:
+            rng.shuffle(indptr)
+        n_rows += rng.random() < 0.1
+        size = indptr[-1] + rng.integers(-1, 2)
+        indices = rng.integers(-1, n_columns + 1, size=max(size, 0)).astype(np.intc)
+        if rng.random() < 0.7:
+            np.clip(indices, 0, n_columns - 1, out=indices)
+        given = indices, indptr, max(size + rng.integers(-1, 2), 0), n_rows, n_columns
+        found.append(layout_by_definition(*given))
+        assert csr_layout(*given) == found[-1]
+    assert set(found) == {(False, False), (True, False), (True, True)}
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_flag_of_other_indices_is_not_believed(dtype):
+    X = sparse.csr_array(np.eye(3, 4))
+    X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
+    assert X.has_canonical_format and is_canonical(X)
+    X.indices, X.indptr = np.array([1, 1, 0], dtype), np.array([0, 3, 3, 3], dtype)
+    assert X.has_canonical_format and not is_canonical(X)
+    # 1 + (1 + 1)^2, as of a column that is there once.
+    assert as_features(X).row_norms().tolist() == [5.0, 0.0, 0.0]
+    X.indices[0] = 4
+    with pytest.raises(ValueError, match=r"X.indices must be integers in \[0, 4\)"):
+        check_sparse(X)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_rows_of_a_matrix_are_those_of_scipy(kind):
+    rng = new_rng()
+    X = kind(rng.integers(-1, 2, size=(7, 5)).astype(np.float32))
+    rows = take_rows(X, slice(2, 5))
+    assert type(rows) is kind and rows.dtype == X.dtype and rows.shape == (3, 5)
+    assert rows.nnz == X[2:5].nnz and np.shares_memory(rows.data, X.data)
+    np.testing.assert_array_equal(rows.toarray(), X[2:5].toarray())
+    np.testing.assert_array_equal((rows + rows).toarray(), 2 * X[2:5].toarray())
+    # One does not share its state with the next.
+    assert rows.has_canonical_format
+    parts = np.ones(2), np.zeros(2, np.intc), np.array([0, 2], np.intc)
+    assert not csr_of_parts(kind, (1, 3), *parts).has_canonical_format
