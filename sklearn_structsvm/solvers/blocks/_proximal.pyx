@@ -264,15 +264,6 @@ cdef class ProximalIterate:
             v += np.multiply(self.kappa / self.proximal_lam(), self.z)
         self._map()
 
-    def has_turned(self):
-        """Whether w has moved back, from where the last extrapolation had led."""
-        cdef double product = 0.0
-        cdef Py_ssize_t j
-        with nogil:
-            for j in range(self.z.shape[0]):
-                product += (self.z[j] - self.w[j]) * (self.w[j] - self.w_before[j])
-        return product > 0.0
-
     def extrapolate(self, double beta):
         """Move the center to w + β (w - w')."""
         cdef double share = self.kappa / self.proximal_lam(), w, y
