@@ -1,4 +1,4 @@
-"""Conditional random fields, with C chosen by cross-validation."""
+"""Conditional random fields, with C and l1_ratio chosen by cross-validation."""
 
 import warnings
 from collections.abc import Callable
@@ -27,11 +27,12 @@ SMALLEST_C, LARGEST_C = 1e-3, 1e2
 
 
 class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
-    """Conditional random field, with C chosen by cross-validation.
+    """Conditional random field, with C and l1_ratio chosen by cross-validation.
 
-    For each fold, a :class:`CRFClassifier` is fitted to the training part for increasing
-    values of C, each time starting from the previous solution, and scored on the test
-    part. The model is then refitted to all data with the C of the best mean score.
+    For each fold, and each l1_ratio, a :class:`CRFClassifier` is fitted to the training
+    part for increasing values of C, each time starting from the previous solution, and
+    scored on the test part. The model is then refitted to all data with the C and the
+    l1_ratio of the best mean score.
 
     Read more in the :ref:`User Guide <guide-crf-cv>`.
 
@@ -42,6 +43,9 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     Cs : int or array-like, default=10
         Values of C to try. An int sets the number of values, which are then evenly spaced
         on a logarithmic scale from 0.001 to 100.
+    l1_ratios : array-like of shape (n_l1_ratios,) or None, default=None
+        Shares of the L1 norm in the penalty to try, from 0 to 1, each with all of `Cs`.
+        None means 0, the squared L2 norm.
     cv : int, cross-validation generator, iterable or None, default=None
         Cross-validation splitting strategy. None means 5 folds, stratified for class
         labels and unshuffled for sequences.
@@ -52,8 +56,9 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         `neg_token_log_loss_scorer`, or "neg_log_loss" for flat data.
     refit : {"best", "one_standard_error"} or callable, default="best"
         Which C the final fit uses: the best mean score, or the smallest C whose mean
-        score is within one standard error of it. A callable is given a dict like
-        `cv_results_` of `GridSearchCV`, and returns the place of C in `Cs_`.
+        score is within one standard error of it, with the same l1_ratio. A callable is
+        given a dict like `cv_results_` of `GridSearchCV`, and returns the place of its
+        choice there: that of C in `Cs_` if there is one l1_ratio.
     fit_intercept, intercept_scaling, classes, class_weight : optional
         See `CRFClassifier`.
     solver, sampling, acceleration, decoding : optional
@@ -67,13 +72,17 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
 
     Attributes
     ----------
-    C_ : float
-        The chosen C: by default the smallest of those with the best mean score.
+    C_, l1_ratio_ : float
+        The choice: by default the smallest l1_ratio, and then the smallest C, of those
+        with the best mean score.
     Cs_ : ndarray of shape (n_Cs,)
         The values of C that were tried, sorted and without duplicates.
-    scores_path_ : ndarray of shape (n_Cs, n_folds)
-        Scores on the test part of each fold.
-    dual_gaps_path_ : ndarray of shape (n_Cs, n_folds)
+    l1_ratios_ : ndarray of shape (n_l1_ratios,)
+        The values of l1_ratio that were tried, sorted and without duplicates.
+    scores_path_ : ndarray of shape (n_Cs, n_folds) or (n_l1_ratios, n_Cs, n_folds)
+        Scores on the test part of each fold. It has three dimensions if `l1_ratios` is
+        not None.
+    dual_gaps_path_ : ndarray of the same shape
         Duality gap of each fit.
     coef_, intercept_, classes_, structure_ : see `CRFClassifier`
         These and the following describe the final fit.
@@ -105,7 +114,9 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     """
 
     C_: float
+    l1_ratio_: float
     Cs_: np.ndarray
+    l1_ratios_: np.ndarray
     scores_path_: np.ndarray
     dual_gaps_path_: np.ndarray
     solver_: str
@@ -118,6 +129,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
             if name not in ("C", "l1_ratio", "warm_start")
         },
         **CV_CONSTRAINTS,
+        "l1_ratios": ["array-like", None],
     }
 
     def __init__(
@@ -125,6 +137,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         structure: StructureName | Structure = "auto",
         *,
         Cs: int | ArrayLike = 10,
+        l1_ratios: ArrayLike | None = None,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         refit: Literal["best", "one_standard_error"] | Callable[..., int] = "best",
@@ -146,6 +159,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     ) -> None:
         self.structure = structure
         self.Cs = Cs
+        self.l1_ratios = l1_ratios
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
@@ -165,16 +179,16 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _warn_of_gaps(self, problem, Cs, means, stopped_by):
-        super()._warn_of_gaps(problem, Cs, means, stopped_by)
+    def _warn_of_gaps(self, problem):
         short = self.dual_gaps_path_ > self.tol
         if short.any():
             advice = cut_words(
                 self, problem, "increase max_iter or max_time", "use smaller Cs"
             )
+            of_C = short.reshape(-1, *short.shape[-2:]).any(axis=(0, 2))
             warn_caller(
                 f"{short.sum()} of {short.size} fits to folds ended with a duality gap "
-                f"above tol={self.tol:.3g}, from C={self.Cs_[short.any(axis=1)][0]:.3g} "
+                f"above tol={self.tol:.3g}, from C={self.Cs_[of_C][0]:.3g} "
                 f"on; see dual_gaps_path_. {advice}",
                 ConvergenceWarning,
             )
@@ -185,8 +199,32 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     def _follow(self):
         return _follow_fits
 
-    def _keep_gaps(self, gaps_path):
-        self.dual_gaps_path_ = gaps_path
+    def _check_parameters(self):
+        super()._check_parameters()
+        self._ratios()
+
+    def _ratios(self):
+        """The values of `l1_ratio` to try, sorted."""
+        given = [0.0] if self.l1_ratios is None else self.l1_ratios
+        try:
+            ratios = np.asarray(given)
+        except ValueError:
+            ratios = np.empty(0)
+        is_number = ratios.ndim == 1 and len(ratios) and ratios.dtype.kind in "iuf"
+        if not is_number or not ((ratios >= 0) & (ratios <= 1)).all():
+            raise ValueError(
+                f"l1_ratios must be None or numbers from 0 to 1; got {given!r}."
+            )
+        return np.unique(ratios.astype(np.float64))
+
+    def _penalties(self):
+        return [{"l1_ratio": float(ratio)} for ratio in self._ratios()]
+
+    def _keep(self, penalty, scores_path, gaps_path):
+        self.l1_ratios_, self.l1_ratio_ = self._ratios(), penalty["l1_ratio"]
+        given = self.l1_ratios is not None
+        self.scores_path_ = scores_path if given else scores_path[0]
+        self.dual_gaps_path_ = gaps_path if given else gaps_path[0]
 
 
 def _follow_fits(estimator, X, y, weights, Cs):

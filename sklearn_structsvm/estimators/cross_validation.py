@@ -93,8 +93,16 @@ class CrossValidatedMixin:
         """
         raise NotImplementedError
 
-    def _keep_gaps(self, gaps_path):
-        """Make the gaps of the folds an attribute, if they are known."""
+    def _penalties(self):
+        """Dicts of parameters, with each of which all values of C are tried."""
+        return [{}]
+
+    def _keep(self, penalty, scores_path, gaps_path):
+        """Make attributes of the choice beside C, and of all that was found.
+
+        Scores and gaps have the shape (n_penalties, n_Cs, n_folds).
+        """
+        self.scores_path_ = scores_path[0]
 
     @with_callbacks
     def fit(
@@ -128,18 +136,31 @@ class CrossValidatedMixin:
             final = self._classifier(problem.structure)
             if "sample_weight" in for_scores:
                 for_scores = for_scores | {"sample_weight": weights}
-            progress = fit.progress(len(folds) + 1).begin()
-            paths = self._paths(
-                folds,
-                (final, *problem.given, weights, Cs, self.scoring, for_scores),
-                progress,
+            penalties = self._penalties()
+            progress = fit.progress(len(penalties) * len(folds) + 1).begin()
+            paths = [
+                self._paths(
+                    folds,
+                    (
+                        final.set_params(**penalty),
+                        *problem.given,
+                        weights,
+                        Cs,
+                        self.scoring,
+                        for_scores,
+                    ),
+                    progress,
+                )
+                for penalty in penalties
+            ]
+            scores_path, gaps_path = np.stack(
+                [self._scores_and_gaps(problem, Cs, own) for own in paths], axis=1
             )
-            scores_path, gaps_path = self._scores_and_gaps(problem, Cs, paths)
-            n_scored = min(len(path.scores) for path in paths)
+            n_scored = [min(len(path.scores) for path in own) for own in paths]
             with np.errstate(invalid="ignore"):
-                means = scores_path[:n_scored].mean(axis=1)
-            best = self._choice(Cs, scores_path, means)
-            final.set_params(C=Cs[best], verbose=self.verbose)
+                means = scores_path.mean(axis=2)
+            chosen, best = self._choice(penalties, Cs, scores_path, means)
+            final.set_params(**penalties[chosen], C=Cs[best], verbose=self.verbose)
             # Its passes are told as those of a part of this fit.
             part = progress.part("final-fit", self.max_iter)
             final_fit = Fit(final, X, y, sample_weight=sample_weight).within(part)
@@ -152,12 +173,14 @@ class CrossValidatedMixin:
                     fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
                     vars(self).update(fitted)
                     self.Cs_, self.C_ = Cs, float(Cs[best])
-                    self.scores_path_ = scores_path
-                    self._keep_gaps(gaps_path)
+                    self._keep(penalties[chosen], scores_path, gaps_path)
                     fit.commit()
             # All that there is to know is set.
             progress.end(dict)
-            self._warn_of_gaps(problem, Cs, means, [path.stopped_by for path in paths])
+            for own, mean, n in zip(paths, means, n_scored, strict=True):
+                stopped_by = [path.stopped_by for path in own]
+                self._warn_of_cuts(problem, Cs, mean[:n], stopped_by)
+            self._warn_of_gaps(problem)
         return self
 
     def get_metadata_routing(self) -> Any:
@@ -217,25 +240,34 @@ class CrossValidatedMixin:
             )
         return scores_path, gaps_path
 
-    def _choice(self, Cs, scores_path, means):
-        """The place of C, by `refit`."""
-        best = _best(means)
+    def _choice(self, penalties, Cs, scores_path, means):
+        """The places of the penalty and of C, by `refit`."""
+        n_penalties, n_Cs = means.shape
+        penalty, best = divmod(_best(means.ravel()), n_Cs)
         if self.refit == "best":
-            return best
+            return penalty, best
         with np.errstate(invalid="ignore"):
-            spreads = scores_path.std(axis=1)
+            spreads = scores_path.std(axis=2)
         if self.refit == "one_standard_error":
             # Of the mean, by the unbiased variance of the scores.
-            error = spreads[best] / np.sqrt(max(scores_path.shape[1] - 1, 1))
-            return int(np.argmax(means >= means[best] - error))
+            error = spreads[penalty, best] / np.sqrt(max(scores_path.shape[2] - 1, 1))
+            enough = means[penalty] >= means[penalty, best] - error
+            return penalty, int(np.argmax(enough))
+        params = [{**penalty, "C": float(C)} for penalty in penalties for C in Cs]
         results = {
-            "params": [{"C": float(C)} for C in Cs],
-            "param_C": Cs,
-            "mean_test_score": scores_path.mean(axis=1),
-            "std_test_score": spreads,
+            "params": params,
+            "mean_test_score": means.ravel(),
+            "std_test_score": spreads.ravel(),
         }
-        for k, scores in enumerate(scores_path.T):
+        for name in params[0]:
+            results[f"param_{name}"] = np.array([own[name] for own in params])
+        for k, scores in enumerate(scores_path.reshape(len(params), -1).T):
             results[f"split{k}_test_score"] = scores
+        chosen = self._called(results, means.ravel())
+        return divmod(chosen, n_Cs)
+
+    def _called(self, results, means):
+        """What `refit`, a callable, chooses."""
         chosen = self.refit(results)
         if not isinstance(chosen, Integral):
             raise TypeError(
@@ -262,7 +294,10 @@ class CrossValidatedMixin:
             fold.end()
         return paths
 
-    def _warn_of_gaps(self, problem, Cs, means, stopped_by):
+    def _warn_of_gaps(self, problem):
+        """Say where the folds' gaps are too large, if they are known."""
+
+    def _warn_of_cuts(self, problem, Cs, means, stopped_by):
         """Say which values of C were not chosen among, and why."""
         undefined = Cs[: len(means)][~np.isfinite(means)]
         if len(undefined):

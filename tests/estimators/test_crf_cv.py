@@ -130,3 +130,73 @@ def test_what_has_no_sums_is_refused():
         cv_model(problem, class_weight="balanced").fit(problem.X, problem.y)
     for name in ("predict_proba", "entropy", "predict_k_best"):
         assert hasattr(CRFClassifierCV(ChainStructure()), name)
+
+
+RATIOS = [0.0, 0.5, 0.9]
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain-csr"])
+def test_the_final_fit_is_that_at_the_chosen_c_and_l1_ratio(kind):
+    problem = make_problem(kind, n=24)
+    model = cv_model(problem, l1_ratios=[0.9, 0.0, 0.5, 0.5], solver="dual")
+    model.fit(problem.X, problem.y)
+    assert model.scores_path_.shape == model.dual_gaps_path_.shape == (3, 3, 3)
+    np.testing.assert_array_equal(model.l1_ratios_, RATIOS)
+    means = model.scores_path_.mean(axis=2)
+    ratio, best = np.argwhere(means == means.max())[0]
+    assert (model.l1_ratio_, model.C_) == (RATIOS[ratio], CS[best])
+    single = CRFClassifier(
+        problem.structure, C=model.C_, l1_ratio=model.l1_ratio_, solver="dual",
+        random_state=0, classes=model.classes_,
+    ).fit(problem.X, problem.y)  # fmt: skip
+    np.testing.assert_array_equal(model.coef_, single.coef_)
+    assert model.dual_gap_ == single.dual_gap_
+
+
+def test_each_l1_ratio_has_the_path_that_it_has_alone():
+    problem = make_problem("chain", n=24)
+    both = cv_model(problem, l1_ratios=[0.0, 0.5]).fit(problem.X, problem.y)
+    for ratio, scores, gaps in zip(
+        both.l1_ratios_, both.scores_path_, both.dual_gaps_path_, strict=True
+    ):
+        alone = cv_model(problem, l1_ratios=[ratio]).fit(problem.X, problem.y)
+        np.testing.assert_array_equal(alone.scores_path_, scores[np.newaxis])
+        np.testing.assert_array_equal(alone.dual_gaps_path_, gaps[np.newaxis])
+    plain = cv_model(problem).fit(problem.X, problem.y)
+    np.testing.assert_array_equal(plain.scores_path_, both.scores_path_[0])
+    assert plain.l1_ratio_ == 0.0
+
+
+def test_refit_chooses_among_all_pairs():
+    problem = make_problem("chain", n=24)
+    seen = {}
+
+    def last(results):
+        seen.update(results)
+        return len(results["params"]) - 1
+
+    model = cv_model(problem, l1_ratios=RATIOS, refit=last).fit(problem.X, problem.y)
+    assert (model.l1_ratio_, model.C_) == (0.9, 1.0)
+    assert seen["params"][4] == {"l1_ratio": 0.5, "C": 0.1}
+    np.testing.assert_array_equal(seen["param_l1_ratio"], np.repeat(RATIOS, 3))
+    np.testing.assert_array_equal(seen["param_C"], np.tile(CS, 3))
+    np.testing.assert_array_equal(
+        seen["split1_test_score"], model.scores_path_[..., 1].ravel()
+    )
+    careful = cv_model(problem, l1_ratios=RATIOS, refit="one_standard_error")
+    careful.fit(problem.X, problem.y)
+    means = careful.scores_path_.mean(axis=2)
+    ratio, best = np.argwhere(means == means.max())[0]
+    spread = careful.scores_path_[ratio, best].std() / np.sqrt(2)
+    enough = means[ratio] >= means[ratio, best] - spread
+    assert careful.l1_ratio_ == RATIOS[ratio]
+    assert careful.C_ == CS[int(np.argmax(enough))]
+
+
+@pytest.mark.parametrize(
+    "ratios", [[], 0.5, [-0.1], [0.5, 1.5], ["a"], [[0.1]], [np.nan]], ids=str
+)
+def test_l1_ratios_that_are_none_are_refused(ratios):
+    problem = make_problem("binary", n=12)
+    with pytest.raises(ValueError, match="l1_ratios"):
+        cv_model(problem, l1_ratios=ratios).fit(problem.X, problem.y)
