@@ -109,6 +109,7 @@ cdef class Vocabulary:
                 hashed = <uint64_t> PyObject_Hash(name)
                 places[j], tags[j] = hashed & self.mask, <uint32_t> (hashed >> 32)
                 PREFETCH(&self.slots[places[j]])
+                PREFETCH(<char*> name + HEADER)
             for j in range(count):
                 name = PyList_GET_ITEM(names, start + j)
                 if PyUnicode_CheckExact(name):

@@ -304,8 +304,9 @@ class Structure(DocumentedMixin, BaseEstimator):
         if self.has_classes or np.ndim(getattr(self, "classes_", ())) != 1:
             check_classes(self.classes_)
         for name, shape in self._fitted_shapes().items():
-            check = check_floats if shape else as_floats
-            check(name, getattr(self, name), *shape)
+            check, value = check_floats if shape else as_floats, getattr(self, name)
+            if shape or type(value) is not int:
+                check(name, value, *shape)
         n_weights = max(self._count_weights(), 1)
         if np.ndim(self.n_weights_) or self.n_weights_ != n_weights:
             raise ValueError(
