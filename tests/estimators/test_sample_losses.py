@@ -219,7 +219,7 @@ def test_what_other_solvers_do_not_take():
     X, y = make_data()
     with pytest.raises(ValueError, match="'dual-hybrid' does not support loss='f1'"):
         SubLBFGSClassifier(loss="f1", solver="dual-hybrid").fit(X, y)
-    with pytest.raises(ValueError, match="penalty='l1' requires loss='logistic'"):
+    with pytest.raises(ValueError, match="penalty='l1' requires loss='hinge'"):
         SubLBFGSClassifier(loss="f1", penalty="l1").fit(X, y)
     with pytest.raises(ValueError, match="is for rows whose structure is read"):
         BMRMClassifier("multiclass", loss="f1").fit(X, y)
