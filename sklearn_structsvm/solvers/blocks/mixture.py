@@ -311,9 +311,12 @@ def minimize_on_segment(slope):
     if at_low >= 0.0:
         return 0.0
     for k in range(MAX_SEARCH_TRIALS):
-        step = 0.5 * (low + high)
+        step = middle = 0.5 * (low + high)
         if k % 2 == 0:
             step = low - at_low * (high - low) / (at_high - at_low)
+        if not low < step < high:
+            # A slope of 0 but for rounding makes it an end of what is left.
+            step = middle
         if not low < step < high:
             break
         here = slope(step)

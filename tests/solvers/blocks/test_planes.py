@@ -252,6 +252,11 @@ def test_a_segment_is_searched_for_the_least_of_a_convex_function():
         assert here <= value(grid).min() + allowed * steepest
 
 
+def test_a_slope_of_zero_but_for_rounding_does_not_end_the_search():
+    found = minimize_on_segment(lambda t: (t - 0.5) + 1e-18)
+    assert 0.5 * (1.0 - SEARCH_RTOL) <= found <= 0.5
+
+
 def test_the_pace_of_a_gap_is_that_of_its_logarithm():
     assert passes_at_pace(10, 1.0, 0.1, 1e-3) == pytest.approx(20.0)
     assert passes_at_pace(10, 1.0, 1e-4, 1e-3) == 0.0
