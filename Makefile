@@ -31,7 +31,7 @@ endef
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo      train on the shipped handwritten words, about a minute"
+	@echo "make demo      train on the shipped handwritten words"
 	@echo "make test      the whole test suite, doctests included"
 	@echo "make doc       the documentation, into doc/_build/html"
 	@echo "make site      the documentation, looked at in a headless Chromium"

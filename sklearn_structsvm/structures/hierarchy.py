@@ -63,7 +63,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         order.
     inference : {"auto", "tree", "lp"}, default="auto"
         "tree" is for forests, and "lp" for any graph. "auto" is "tree" where possible.
-        "lp" needs HiGHS: ``pip install sklearn-structsvm[lp]``.
+        "lp" needs HiGHS: ``pip install highspy``.
     normalize_loss : bool, default=False
         Whether to divide the loss by the number of leaves.
     label_costs : array-like of shape (n_leaves, 2) or None, default=None

@@ -74,7 +74,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         - "enumerate" tries all sets.
         - "roof" solves the relaxation by roof duality [3]_, that is by maximum flow.
         - "lp" solves the relaxation as a linear program. It takes a hundred times as long
-          and needs HiGHS (``pip install sklearn-structsvm[lp]``).
+          and needs HiGHS (``pip install highspy``).
         - "auto" enumerates for up to 18 labels, and uses roof duality for more.
     normalize_loss : bool, default=False
         Whether to divide the Hamming loss by the number of labels.

@@ -6,7 +6,7 @@ constrained λ-oracle has two more rows, the rays of `maximize_between`. The sim
 method of HiGHS starts from the basis of the call before. If there is a faster way
 to maximize without the rays, the function `maximize_between` does with that alone.
 
-HiGHS is an optional dependency: ``pip install sklearn-structsvm[lp]``.
+HiGHS is an optional dependency: ``pip install highspy``.
 """
 
 from functools import cache
@@ -387,7 +387,6 @@ def load_highs():
         import highspy
     except ImportError as error:
         raise ImportError(
-            "Linear programs need HiGHS, which is not installed. Install it with pip "
-            'install "sklearn-structsvm[lp]".'
+            "Linear programs need HiGHS, which is not installed: pip install highspy"
         ) from error
     return highspy

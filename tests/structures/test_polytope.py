@@ -119,7 +119,7 @@ def test_another_user_of_highs_may_have_asked_for_more_threads():
 
 def test_without_highs_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", None)
-    with pytest.raises(ImportError, match=r'pip install "sklearn-structsvm\[lp\]"'):
+    with pytest.raises(ImportError, match="pip install highspy"):
         Polytope(*SQUARE).maximize([1.0, 1.0])
 
 

@@ -135,10 +135,9 @@ def test_no_labeling_exceeds_the_bound(kind, search):
             oracle, 0, w, search=search, slack=slack, max_queries=limit
         )
         best = largest(points)
-        # A margin is the difference of scores, whose rounding its loss multiplies.
-        rounding = 1e-12 * best + 1e-15 * np.abs(points).max(axis=0).prod()
-        assert found.value <= best + rounding
-        assert found.bound >= best - rounding
+        off = 1e-12 * best + rounding(points)
+        assert found.value <= best + off
+        assert found.bound >= best - off
         if found.value > 0:
             assert found.value == pytest.approx(found.margin * found.loss)
 
