@@ -1,15 +1,14 @@
-"""Draws "Which estimator?" as an SVG whose boxes are links, in the page's own colors."""
+"""Writes "Which estimator?" as a list of outputs, each beside a link to its estimator."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import sklearn_structsvm
 
-FILE = Path(__file__).parent / "generated" / "which_estimator.svg"
+FILE = Path(__file__).parent / "generated" / "which_estimator.html"
 
-# Questions down the left side; their answers, each a box that links to its page.
+# What one output is, the estimator for it, and a few words about that.
 STEPS = [
-    ("What is one output?", None, None),
     (
         "One label per row, scored by something other than accuracy",
         "ComplexMetricClassifier",
@@ -38,7 +37,7 @@ STEPS = [
     (
         "The same, and near misses must cost less",
         "SlackRescaledSSVM",
-        "slack rescaling, exact",
+        "slack rescaling",
     ),
     (
         "You do not know C",
@@ -46,36 +45,17 @@ STEPS = [
         "cross-validation along the whole path",
     ),
 ]
-WIDTH, ROW, BOX = 900, 62, 44
 
 
 def draw():
-    """The SVG as text."""
-    height = ROW * len(STEPS) + 10
-    parts = [
-        f'<svg class="which-estimator" viewBox="0 0 {WIDTH} {height}" '
-        'xmlns="http://www.w3.org/2000/svg" role="img" '
-        'aria-label="Which estimator: a question, and what answers it">'
-    ]
-    for i, (question, answer, says) in enumerate(STEPS):
-        y = 6 + ROW * i
-        width = 200 if answer is None else 440
-        x = 0 if answer is None else 40
-        parts.append(
-            f'<rect class="question" x="{x + 1}" y="{y}" width="{width}" height="{BOX}" '
-            f'rx="8"/><text x="{x + 14}" y="{y + 27}">{escape(question)}</text>'
-        )
-        if answer is None:
-            continue
-        middle = y + BOX // 2
-        parts.append(
-            f'<path class="arrow" d="M20 {6 + BOX} V{middle} H40"/>'
-            f'<path class="arrow" d="M481 {middle} H{520} m-7 -4 l7 4 l-7 4"/>'
-            f'<a href="{page(answer)}"><rect class="answer" x="521" y="{y}" width="370" '
-            f'height="{BOX}" rx="8"/><text x="535" y="{y + 19}">{answer}</text></a>'
-            f'<text class="says" x="535" y="{y + 36}">{escape(says)}</text>'
-        )
-    return "".join([*parts, "</svg>"])
+    """The list as HTML."""
+    lines = ['<dl class="which-estimator">']
+    for output, name, says in STEPS:
+        lines += [
+            f"<dt>{escape(output)}</dt>",
+            f'<dd><a href="{page(name)}">{name}</a> <span>{escape(says)}</span></dd>',
+        ]
+    return "\n".join([*lines, "</dl>"])
 
 
 def page(name):

@@ -2,6 +2,8 @@
 Image segmentation with a graph of pixels
 =========================================
 
+.. index:: image segmentation
+
 Classifying the pixels of noisy images one at a time gets 12% wrong; taking neighbors
 into account cuts this to 1%. You will train a graph that ties each pixel to the four
 next to it, and compare it with a classifier of single pixels. Then you will do the same

@@ -2,6 +2,8 @@
 Named entity recognition with a CRF
 ===================================
 
+.. index:: NER, named entity recognition, POS tagging
+
 This example turns tagged sentences into a tagger with an F1 of 0.92 on the names in new
 sentences. You will turn tokens into features, search over a pipeline, look at the
 weights, keep the model in a file, and ask it for the tags of a new sentence: how sure
