@@ -301,3 +301,4 @@ def test_every_estimator_has_a_timer_and_every_timer_a_title():
     }
     measured = runpy.run_path(str(DOC / "measured.py"))
     assert names - {"Fits.time_fit"} == set(measured["TIMERS"])
+    assert {*measured["TIMERS"].values(), *timed} == set(measured["TIMED"])
