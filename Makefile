@@ -57,6 +57,7 @@ test: $(VENV)/.built
 doc: $(VENV)/.built $(VENV)/.doc
 	$(PY) -m sphinx -W --keep-going -b html doc doc/_build/html
 	$(PY) doc/check_links.py
+	$(PY) doc/check_numbers.py
 
 # Needs a Chromium; CHROMIUM=... says where it is.
 site: doc $(VENV)/.dev

@@ -7,6 +7,7 @@ import argparse
 import importlib.util
 import json
 import os
+import platform
 import resource
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import warnings
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from time import process_time
 
@@ -264,6 +266,26 @@ def peer_version(python, distribution):
         f"print(version({distribution!r}))"
     )
     return subprocess.check_output([python, "-c", code], text=True).strip()
+
+
+def circumstances(script):
+    """When, where and of what the figures of this script are."""
+    # The last one that changed the package.
+    command = ["git", "log", "-1", "--format=%h", "--", "../sklearn_structsvm"]
+    commit = subprocess.check_output(command, text=True, cwd=HERE).strip()
+    processor = platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists() and "model name" in info.read_text():
+        processor = info.read_text().split("model name")[1].split(":")[1].split("\n")[0]
+    return {
+        "date": date.today().isoformat(),
+        "commit": commit,
+        "machine": f"{processor.strip()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "numpy": peer_version(sys.executable, "numpy"),
+        "scikit-learn": peer_version(sys.executable, "scikit-learn"),
+        "command": f"python benchmarks/{Path(script).name}",
+    }
 
 
 def run_lines(command, timeout=None):

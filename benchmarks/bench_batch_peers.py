@@ -20,8 +20,12 @@ are computed first, to a relative gap of 1e-7, and kept in --optima.
 LIBLINEAR_PYTHON and REHLINE_PYTHON name interpreters that have liblinear-official and
 rehline (default: the one that runs this); svmocas and msvmocas are looked for in the
 folder OCAS_BIN, or on PATH. What is not found is skipped.
+
+With --write the seconds replace those of the same methods in results/batch_peers.json.
+``python doc/measured.py`` and the documentation make their tables from that file.
 """
 
+import json
 import os
 import re
 import shutil
@@ -38,10 +42,20 @@ from _batch import (
     load_problems,
     optimum,
 )
-from _common import HERE, make_parser, np, peer_python, print_table, run_lines, sparse
+from _common import (
+    HERE,
+    circumstances,
+    make_parser,
+    np,
+    peer_python,
+    print_table,
+    run_lines,
+    sparse,
+)
 from sklearn.datasets import dump_svmlight_file
 
-DATA = ["a9a", "reuters_usa", "ocr-2", "letter", "reuters-58", "ocr-26"]
+RESULTS = HERE / "results" / "batch_peers.json"
+DATA = ["a9a", "reuters_usa", "ocr-2", "letter", "reuters-58", "ocr-26", "satimage"]
 OURS = ["SubLBFGS", "SubLBFGS, hybrid", "BMRM, line search", "BMRM", "Pragam", "BCFW"]
 OPTIMUM_RTOL = 1e-7
 CERTIFIED = "SubLBFGS, certified"
@@ -211,6 +225,43 @@ def print_comparison(seconds, peers, limit):
         print_ratios("Seconds of the fastest peer to ours", rows)
 
 
+def write_results(problems, seconds, known):
+    """Put the seconds of a run into the file; other methods keep theirs.
+
+    Seconds that did not arrive are None.
+    """
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    methods = list(dict.fromkeys(name for row in seconds.values() for name in row))
+    others = [run for run in found.get("runs", []) if set(run["methods"]) - {*methods}]
+    for run in others:
+        run["methods"] = [name for name in run["methods"] if name not in methods]
+    kept = found.get("seconds", {})
+    for rows in kept.values():
+        for row in rows.values():
+            for name in methods:
+                row.pop(name, None)
+    for (name, lam), row in seconds.items():
+        kept.setdefault(name, {}).setdefault(lam, {}).update(
+            {m: float(f"{s:.3g}") if np.isfinite(s) else None for m, s in row.items()}
+        )
+    results = {
+        "runs": [known | {"methods": methods}, *others],
+        "problems": found.get("problems", {}) | problems,
+        "seconds": kept,
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def description(problem):
+    """What a table says of a problem."""
+    return {
+        "shape": problem.X.shape,
+        "sparse": sparse.issparse(problem.X),
+        "classes": len(np.unique(problem.y)),
+    }
+
+
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--problems", nargs="+", default=DATA)
@@ -222,11 +273,13 @@ def main():
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--limit", type=float, default=25.0, help="seconds of a fit")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="results/batch_peers.json")
     add_optimum_options(parser)
     args = parser.parse_args()
+    known = circumstances(__file__) | {"repeats": args.repeats, "limit": args.limit}
     peers = {n: LinearPeer(n) if n in LINEAR else Ocas(n) for n in args.peers}
     peers = {name: peer for name, peer in peers.items() if peer.found}
-    all_seconds = {}
+    all_seconds, described = {}, {}
     for problem in load_problems(args.problems, args.data):
         with tempfile.TemporaryDirectory() as folder:
             for peer in peers.values():
@@ -238,9 +291,12 @@ def main():
             ["", *(f"lambda = {lam:g}" for lam in args.lams)],
             [[m, *(seconds[lam][m] for lam in args.lams)] for m in seconds[args.lams[0]]],
         )
+        described[problem.name] = description(problem)
         all_seconds |= {(problem.name, f"{lam:g}"): seconds[lam] for lam in args.lams}
     if all_seconds:
         print_comparison(all_seconds, peers, args.limit)
+        if args.write:
+            write_results(described, all_seconds, known)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,8 @@ FAIRLEARN_PYTHON, XCOLUMNS_PYTHON (default: the one that runs this).
 """
 
 import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
-from datetime import date
 from pathlib import Path
 from statistics import median
 
@@ -33,6 +29,7 @@ from _batch import add_optimum_options, fit, load_problems, optimum
 from _common import (
     HERE,
     chain_classifier,
+    circumstances,
     load_ocr,
     make_parser,
     np,
@@ -202,26 +199,6 @@ PEERS = {
 }
 
 
-def circumstances():
-    """When, where and of what these figures are."""
-    # The last one that changed the package.
-    command = ["git", "log", "-1", "--format=%h", "--", "../sklearn_structsvm"]
-    commit = subprocess.check_output(command, text=True, cwd=HERE).strip()
-    processor = platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists() and "model name" in info.read_text():
-        processor = info.read_text().split("model name")[1].split(":")[1].split("\n")[0]
-    return {
-        "date": date.today().isoformat(),
-        "commit": commit,
-        "machine": f"{processor.strip()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "numpy": peer_version(sys.executable, "numpy"),
-        "scikit-learn": peer_version(sys.executable, "scikit-learn"),
-        "command": f"python benchmarks/{Path(__file__).name}",
-    }
-
-
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=[*PEERS])
@@ -231,7 +208,7 @@ def main():
     add_optimum_options(parser)
     args = parser.parse_args()
     # What is imported now, whatever becomes of the checkout meanwhile.
-    known = circumstances()
+    known = circumstances(__file__)
     for name in args.peers:
         # A generator: nothing comes of a package that is not found.
         version, *cases = [*PEERS[name](args)] or [None]

@@ -1,8 +1,9 @@
 """What is measured, as tables and drawings; none of its figures is typed by hand.
 
-``python doc/measured.py`` writes the README's table from the results in
-``benchmarks/results``. As an extension of Sphinx it draws the same for the landing page,
-and the timers over the commits for the page on benchmarks, in the page's own colors.
+``python doc/measured.py`` writes the tables of ``README.md`` and ``benchmarks/README.md``
+from the results in ``benchmarks/results``. As an extension of Sphinx it writes tables of
+the guide, and draws charts for the landing page and for the page on benchmarks, in the
+page's own colors.
 """
 
 import json
@@ -19,6 +20,7 @@ HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))
 SITE = PROJECT["project"]["urls"]["Documentation"]
+BENCHMARKS = HERE.parent / "benchmarks" / "README.md"
 RESULTS = HERE.parent / "benchmarks" / "results"
 GENERATED = HERE / "generated"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -69,6 +71,18 @@ PEERS = {
         "three data sets, macro-F1 with any, 1, 2, 3 and 5 labels a row",
     ),
 }
+# By name in batch_peers.json.
+BATCH_DATA = {
+    "a9a": "a9a",
+    "reuters_usa": "reuters_usa",
+    "ocr-2": "OCR letters in two",
+    "letter": "letter",
+    "reuters-58": "Reuters",
+    "ocr-26": "OCR letters",
+    "satimage": "satimage",
+}
+BATCH_PEERS = ("LIBLINEAR", "LinearSVC", "ReHLine", "SVM-OCAS")
+BATCH_LAMBDAS = ("0.01", "0.0001", "1e-05", "1e-06")
 TIMERS = {
     "Ocr.time_ten_passes": "OCR-small, ten passes",
     "Ocr.time_to_gap": "OCR-small, gap of 0.001",
@@ -154,13 +168,83 @@ def readme_table(claims):
     return "\n".join(lines)
 
 
-def with_table(text, claims):
-    """The text of the README with the table as it is to be."""
+def with_table(text, table):
+    """The text of a README with this table between its two marks."""
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
-        raise ValueError(f"README.md has no {BEGIN} or no {END}.")
-    return f"{before}{BEGIN}\n\n{readme_table(claims)}\n\n{END}{after}"
+        raise ValueError(f"The text has no {BEGIN} or no {END}.")
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+
+
+def with_tables():
+    """The READMEs, each with the text that it is to have."""
+    for path, table in (
+        (README, readme_table(read_claims())),
+        (BENCHMARKS, batch_markdown(read_results("batch_peers.json"))),
+    ):
+        yield path, with_table(path.read_text(encoding="utf-8"), table)
+
+
+def seconds(row, method):
+    """A cell: a dash for what did not arrive, nothing for what was not run."""
+    if method not in row:
+        return ""
+    return "-" if row[method] is None else f"{row[method]:.3g}"
+
+
+def batch_rows(results):
+    """Data, λ and the seconds by method."""
+    for name in BATCH_DATA:
+        for lam, row in results["seconds"][name].items():
+            if row:
+                yield name, lam, row
+
+
+def batch_runs(results):
+    """When the methods were measured, in one sentence for each run."""
+    for run in results["runs"]:
+        where = f" ({run['machine']})" if run["machine"] else ""
+        methods = "; ".join(run["methods"])
+        yield f"Measured on {run['date']} at {run['commit']}{where}: {methods}."
+
+
+def batch_markdown(results):
+    """All that bench_batch_peers.py measured."""
+    methods = [method for run in results["runs"] for method in run["methods"]]
+    lines = [f"| data, λ | {' | '.join(methods)} |", "| --- " * (len(methods) + 1) + "|"]
+    for name, lam, row in batch_rows(results):
+        cells = " | ".join(seconds(row, method) for method in methods)
+        lines.append(f"| {name}, {lam} | {cells} |")
+    return "\n".join([*lines, "", *batch_runs(results)])
+
+
+def batch_table(results):
+    """The guide's part of it, as reStructuredText."""
+    ours = ["SubLBFGS", "SubLBFGS, hybrid", "BCFW"]
+    (run,) = [run for run in results["runs"] if set(ours) <= {*run["methods"]}]
+    peers = [name for name in BATCH_PEERS if name in run["methods"]]
+    rows, last = [["data", "λ", "fastest peer", "SubLBFGS", "its hybrid", "BCFW"]], None
+    for name, lam, row in batch_rows(results):
+        if lam not in BATCH_LAMBDAS:
+            continue
+        problem = results["problems"][name]
+        title = [BATCH_DATA[name]]
+        if problem["classes"] > 2:
+            title.append(f"{problem['classes']} classes")
+        title.append(" x ".join(format(size, ",") for size in problem["shape"]))
+        if problem["sparse"]:
+            title.append("sparse")
+        known = [row[peer] for peer in peers if row.get(peer) is not None]
+        fastest = {"peer": min(known, default=None)}
+        cells = [seconds(fastest, "peer"), *(seconds(row, method) for method in ours)]
+        rows.append([", ".join(title) if name != last else "", lam, *cells])
+        last = name
+    return (
+        f"{list_table(rows)}\nThe peers are {', '.join(peers)}. A dash marks a fit that "
+        f"took longer than {run['limit']:g} s. Measured on {run['date']} at "
+        f"{run['commit']}.\n"
+    )
 
 
 # Narrow, so that it can be read on a telephone.
@@ -374,6 +458,7 @@ def write(app):
     for name, text in (
         ("claims.svg", claims_chart(claims)),
         ("claims.txt", claims_table(claims)),
+        ("batch_peers.txt", batch_table(read_results("batch_peers.json"))),
         ("over_time.txt", over_time()),
         ("what_is_timed.txt", what_is_timed()),
         ("memory_maps.txt", memory_maps()),
@@ -389,8 +474,8 @@ def setup(app):
 
 
 def main():
-    text = with_table(README.read_text(encoding="utf-8"), read_claims())
-    README.write_text(text, encoding="utf-8")
+    for path, text in with_tables():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

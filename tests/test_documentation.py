@@ -273,10 +273,44 @@ def test_blocks_of_code_import_what_they_use(path):
         assert used <= defined | READERS_OWN | set(dir(builtins))
 
 
-def test_the_figures_of_the_readme_are_those_measured():
+def test_the_figures_of_the_readmes_are_those_measured():
     """`python doc/measured.py` writes them."""
     measured = runpy.run_path(str(DOC / "measured.py"))
-    assert measured["with_table"](README, measured["read_claims"]()) == README
+    for path, text in measured["with_tables"]():
+        assert path.read_text(encoding="utf-8") == text
+
+
+CHECK = runpy.run_path(str(DOC / "check_numbers.py"))
+
+
+@pytest.fixture(scope="module")
+def benchmarks():
+    return CHECK["read_benchmarks"]()
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(path, id=path.stem) for path in CHECK["PAGES"]]
+)
+def test_every_figure_of_a_page_is_in_the_source_that_it_names(page, benchmarks):
+    """`make doc` checks those of the examples, too."""
+    assert [*CHECK["page_errors"](page, benchmarks)] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "found"),
+    [
+        ("takes .59 of the passes", "| 0.588 |", True),
+        ("takes .59 of the passes", "| 0.58 |", False),
+        ("in 22 of 24 pairs", "22 of 24", True),
+        ("in 22 of 24 pairs", "22 and 24", False),
+        ("12 % of the rows", "0.12", True),
+        ("26 to 167 requests", "26, 167", True),
+        ("26 to 167 requests", "27, 167", False),
+        ("Theorem 3 of Python 3.11, ``tol=0.2``, to 1e-3", "", True),
+    ],
+)
+def test_a_figure_is_found_where_a_number_rounds_to_it(said, source, found):
+    assert (not [*CHECK["missing"](said, CHECK["Numbers"](source))]) == found
 
 
 def test_another_measurement_makes_another_readme():
@@ -284,7 +318,7 @@ def test_another_measurement_makes_another_readme():
     claims = measured["read_claims"]()
     for claim in claims.values():
         claim["cases"] = {case: [1.0, 77.0] for case in claim["cases"]}
-    assert "**77** (77 to 77)" in measured["with_table"](README, claims)
+    assert "**77** (77 to 77)" in measured["readme_table"](claims)
     assert "**77** (77 to 77)" not in README
 
 

@@ -3,7 +3,7 @@ Imbalanced classes: the G-mean and the worst recall
 ===================================================
 
 The most probable class finds 10% of the cases of the hardest class, balanced class
-weights find 29%, and a classifier trained for the worst recall 46%. Scores such as the
+weights find 29%, and a classifier trained for the worst recall 45%. Scores such as the
 geometric mean of the recalls belong to the whole confusion matrix. You will train for
 two of them with :class:`~sklearn_structsvm.ComplexMetricClassifier`, which takes the
 class probabilities of any classifier and learns how to decide by them, for any number

@@ -112,8 +112,8 @@ plt.show()
 # %%
 # Difference or ratio
 # -------------------
-# A difference of 0.05 is large between rates of 0.05 and 0.1, and small between 0.9 and
-# 0.95. The "four fifths" rule bounds a ratio instead: each group's rate of positive
+# A difference of 0.05 is large between rates of 0.05 and 0.1, and small between rates
+# near 1. The "four fifths" rule bounds a ratio instead: each group's rate of positive
 # predictions must be at least 0.8 times that of the other. ``reference="groups"``
 # compares the groups with each other, as fairlearn does. The default compares each
 # group with the rate of all.

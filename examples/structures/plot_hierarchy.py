@@ -53,7 +53,8 @@ for name, structure in structures.items():
         Y_pred = model.fit(X_train[:n], Y_train[:n]).predict(X_test)
         scores.append(f1_score(Y_test, Y_pred, average="micro"))
     ax.plot(sizes, scores, marker="o", label=name)
-    print(f"{name}: micro F1 {scores[-1]:.3f} with {sizes[-1]} documents")
+    for at in (0, -1):
+        print(f"{name}: micro F1 {scores[at]:.3f} with {sizes[at]} documents")
 ax.set(xlabel="documents to learn from", ylabel="micro F1", xscale="log")
 ax.set_xticks(sizes, sizes, minor=False)
 ax.minorticks_off()

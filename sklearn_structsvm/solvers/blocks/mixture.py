@@ -28,7 +28,7 @@ from sklearn_structsvm.solvers.qp.bundle import Bundle
 FEWEST_KEPT = 30
 MOST_KEPT = 250
 KEPT_PER_WEIGHT = 2
-KEPT_MEMORY = 2**28
+KEPT_MEMORY = 256 * 2**20
 
 # Where the plane of rows is taken, between the best weights and the dual point's.
 CUT_ROWS_AT = 0.1
