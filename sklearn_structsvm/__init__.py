@@ -9,6 +9,7 @@ from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetric
 from sklearn_structsvm.estimators.complex_metric.multilabel import (
     MultilabelMetricClassifier,
 )
+from sklearn_structsvm.estimators.conformal.classifier import ConformalClassifier
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
 from sklearn_structsvm.estimators.cross_val_proba import cross_val_predict_proba
@@ -23,6 +24,7 @@ __all__ = [
     "CRFClassifier",
     "CRFClassifierCV",
     "ComplexMetricClassifier",
+    "ConformalClassifier",
     "MultilabelMetricClassifier",
     "PragamClassifier",
     "SlackRescaledSSVM",

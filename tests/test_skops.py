@@ -11,6 +11,7 @@ from _seeds import cache_by_seed, new_rng
 from _structures import ALL, data_of
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -19,6 +20,7 @@ from sklearn_structsvm import (
     BCFWClassifierCV,
     BMRMClassifier,
     ComplexMetricClassifier,
+    ConformalClassifier,
     CRFClassifier,
     CRFClassifierCV,
     MultilabelMetricClassifier,
@@ -150,6 +152,21 @@ def labels(**params):
     return MultilabelMetricClassifier(cv=None, **params).fit(X, Y), X, {}
 
 
+def sets(of="rows", **params):
+    X, y, sex = rows()
+    more = {}
+    if of == "sequences":
+        _, X, y = data_of("chain")
+        params["estimator"] = CRFClassifier(random_state=0)
+    if of == "labels":
+        y = np.column_stack([y, 1 - y])
+        params["estimator"] = OneVsRestClassifier(LogisticRegression())
+    if "condition" in params:
+        more["sensitive_features"] = sex
+    model = ConformalClassifier(confidence_level=0.5, random_state=0, **params)
+    return model.fit(X, y, **more), X, {}
+
+
 EQUAL = metrics.EqualOpportunity(slack=0.5)
 COMPLEX = "ComplexMetricClassifier"
 MODELS = {
@@ -221,6 +238,20 @@ MODELS |= {
     "weighted": ([COMPLEX, 'lmo="weighted"', "GMean"], partial(mixture, lmo="weighted")),
     "corrected": (
         [COMPLEX, 'lmo="plugin"', "corrected probabilities", "GMean"], corrected,
+    ),
+    "sets": (["ConformalClassifier", "sets of classes"], sets),
+    "sets of groups": (
+        ["ConformalClassifier", "sets of classes", "groups"],
+        partial(sets, condition="group"),
+    ),
+    "sets of several labels": (
+        ["ConformalClassifier", "sets for several labels"],
+        partial(sets, "labels"),
+    ),
+    "sets of sequences": (
+        ["ConformalClassifier", "sets for sequences, trees and graphs",
+         "CRFClassifier", "ChainStructure"],
+        partial(sets, "sequences"),
     ),
     "thresholds": (["MultilabelMetricClassifier", "thresholds", "FBeta"], labels),
     "two labels": (

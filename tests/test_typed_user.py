@@ -18,6 +18,7 @@ from sklearn_structsvm import (
     BCFWClassifierCV,
     BMRMClassifier,
     ComplexMetricClassifier,
+    ConformalClassifier,
     CRFClassifier,
     CRFClassifierCV,
     MultilabelMetricClassifier,
@@ -222,6 +223,14 @@ def test_the_multilabel_classifier_keeps_its_type() -> None:
     assert_type(model, MultilabelMetricClassifier)
     assert_type(model.score(X, Y), float)
     assert isinstance(model.score(X, Y), float) and is_array(model.thresholds_)
+
+
+def test_sets_keep_their_types() -> None:
+    X, y = make_chains(n_samples=60, random_state=new_seed())
+    model = ConformalClassifier(CRFClassifier(), confidence_level=0.5, cv=0.5).fit(X, y)
+    assert_type(model, ConformalClassifier)
+    assert is_array(model.predict_set(X)) and is_array(model.thresholds_)
+    assert isinstance(model.set_report(X, y)["coverage"], float)
 
 
 class BetterOfTwo(Structure):

@@ -115,6 +115,7 @@ FITS = {
 PREFIT = {
     "ComplexMetricClassifier": (rows, {"metric": "g_mean"}),
     "MultilabelMetricClassifier": (labeled, {"labels_per_row": 3}),
+    "ConformalClassifier": (rows, {}),
 }
 
 

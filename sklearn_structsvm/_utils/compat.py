@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import (
     Hidden,
     Interval,
     Options,
+    RealNotInt,
     StrOptions,
 )
 from sklearn.utils.metaestimators import _safe_split
@@ -118,6 +119,7 @@ __all__ = [
     "Hidden",
     "Interval",
     "Options",
+    "RealNotInt",
     "StrOptions",
     "_BaseScorer",
     "_check_method_params",

@@ -57,6 +57,22 @@ class Hierarchy:
                 U[:, n] = U[:, self.below(n)].max(axis=1)
         return U
 
+    def covers(self, Y):
+        """The nodes that stand for sets of leaves, (n, n_nodes): all below is in them.
+
+        Nodes below another such node are left out, so that in a forest no smaller set of
+        nodes has exactly these leaves below.
+        """
+        whole = np.zeros((len(Y), len(self.nodes)), dtype=bool)
+        whole[:, self.leaves] = Y
+        for n in reversed(range(len(self.nodes))):
+            if len(self.below(n)):
+                whole[:, n] = whole[:, self.below(n)].all(axis=1)
+        result = whole.copy()
+        for n in range(len(self.nodes)):
+            result[:, self.below(n)] &= ~whole[:, [n]]
+        return result
+
     def inequalities(self):
         """(A, b) of z_c - z_n <= 0 and z_n - Σ_c z_c <= 0."""
         children = [self.below(n) for n in range(len(self.nodes))]

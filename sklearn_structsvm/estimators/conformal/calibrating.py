@@ -1,0 +1,203 @@
+"""What comes before and after the fits of conformal prediction: folds and thresholds."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, ShuffleSplit, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm._utils.groups import Groups
+from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm.estimators.conformal.outputs import (
+    length_strata,
+    likelihood_gaps,
+    read_outputs,
+)
+
+
+@dataclass
+class Calibration:
+    """What a fit calibrates, and what it finds.
+
+    Attributes
+    ----------
+    outputs : Outputs
+    score : str or callable
+        As resolved.
+    y : array
+        As `outputs` take it; dropped after the fit, as are the codes.
+    names : list
+        Of the strata.
+    codes : ndarray of shape (n,)
+        The stratum of each example.
+    groups : Groups or None
+    classes : ndarray of shape (n_classes,)
+    seed : int
+        For random shares.
+    thresholds : list of Threshold
+        One for each stratum.
+    """
+
+    outputs: Any
+    score: Any
+    y: Any
+    names: list[Any]
+    codes: Any
+    groups: Any = None
+    classes: Any = None
+    seed: int = 0
+    thresholds: Any = None
+
+
+class CalibratingMixin:
+    """Reads calibration data, and finds the thresholds of each stratum of them."""
+
+    estimator: Any
+    confidence_level: float
+    conformity_score: Any
+    coverage: str
+    condition: str | None
+    cv: Any
+    randomized: bool
+    random_state: Any
+    _calibrated: Calibration
+
+    def _is_prefit(self):
+        is_named = isinstance(self.cv, str) and self.cv == "prefit"
+        return is_named or isinstance(self.estimator, FrozenEstimator)
+
+    def _read(self, X, y, sensitive_features):
+        """What is to be calibrated: outputs, y as they take it, the score, strata."""
+        outputs, y = read_outputs(X, y)
+        score = outputs.resolved(self.conformity_score, self._model())
+        if self.condition is not None and self.condition not in outputs.conditions:
+            raise ValueError(
+                f"condition={self.condition!r} is not for {outputs.name}. Use one of "
+                f"{list(outputs.conditions)}."
+            )
+        if self.coverage == "average" and score == "likelihood":
+            raise ValueError(
+                "conformity_score='likelihood' is of whole labelings: use "
+                "coverage='whole'."
+            )
+        if (sensitive_features is None) == (self.condition == "group"):
+            raise ValueError(
+                "condition='group' and sensitive_features need each other; got "
+                f"condition={self.condition!r} and sensitive_features="
+                f"{'None' if sensitive_features is None else '...'}."
+            )
+        names, groups = [None], None
+        codes = np.zeros(len(y), dtype=np.intp)
+        if self.condition == "group":
+            groups = Groups(sensitive_features, len(y))
+            names, codes = list(groups.names), groups.codes
+        elif self.condition == "length":
+            strata = length_strata(X)
+            names = sorted(set(strata))
+            codes = np.array([names.index(own) for own in strata], dtype=np.intp)
+        elif self.condition == "class":
+            found, codes = np.unique(y, return_inverse=True)
+            names = found.tolist()
+        return Calibration(outputs, score, y, names, codes, groups)
+
+    def _folds(self, X, y, for_split):
+        """Pairs of training and calibration examples; None for a fitted estimator."""
+        n = _num_samples(X)
+        if self._is_prefit():
+            return [(None, np.arange(n))]
+        cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, Real) and not isinstance(cv, Integral):
+            n_held_out = int(round(float(cv) * n))
+            if not 0 < n_held_out < n:
+                raise ValueError(
+                    f"cv={cv} of n_samples={n} leaves {n_held_out} to calibrate and "
+                    f"{n - n_held_out} to fit. Use more examples."
+                )
+            cv = ShuffleSplit(1, test_size=n_held_out, random_state=self.random_state)
+        elif isinstance(cv, Integral):
+            if n < cv:
+                raise ValueError(
+                    f"cv={cv} needs at least as many examples; got n_samples={n}."
+                )
+            cv = KFold(cv, shuffle=True, random_state=self.random_state)
+        folds = list(check_cv(cv).split(X, y, **for_split))
+        times = np.zeros(n, dtype=np.intp)
+        for _, test in folds:
+            times[test] += 1
+        if not folds or (times > 1).any():
+            raise ValueError(
+                "Each example must be in the test part of at most one fold of cv, which "
+                "must have at least one."
+            )
+        if len(folds) > 1 and (
+            self.coverage == "average" or self.conformity_score == "likelihood"
+        ):
+            raise ValueError(
+                "coverage='average' and conformity_score='likelihood' need one held-out "
+                f"part; cv={self.cv!r} has {len(folds)} folds. Use cv=0.25, for example."
+            )
+        return folds
+
+    def _check_numbers(self, data, tests):
+        """ValueError if no stratum has enough examples; a warning if some have not."""
+        needed = smallest_calibration(self.confidence_level)
+        codes = data.codes[np.concatenate(tests)]
+        numbers = np.bincount(codes, minlength=len(data.names))
+        if numbers.max(initial=0) < needed:
+            where = "" if self.condition is None else f" in one {self.condition}"
+            raise ValueError(
+                f"confidence_level={self.confidence_level} needs at least {needed} "
+                f"examples to calibrate{where}: with n of them, the smallest error that "
+                f"can be promised is 1 / (n + 1). There are {numbers.max(initial=0)} "
+                f"(n_samples={len(data.codes)}, cv={self.cv!r}). Use more examples, hold "
+                "out more of them, use folds such as cv=5, or ask for less."
+            )
+        few = [name for name, n in zip(data.names, numbers, strict=True) if n < needed]
+        if few:
+            what = "is in every set" if self.condition == "class" else "gets full sets"
+            warn_caller(
+                f"Fewer than {needed} calibration examples, which "
+                f"confidence_level={self.confidence_level} needs, for the "
+                f"{self.condition} {listed(few)}: it {what}.",
+                UserWarning,
+            )
+
+    def _calibrate(self, data, models, folds, X):
+        """`data` with the classes, and a `Threshold` for each stratum."""
+        everything = data.y[:0] if self._is_prefit() else data.y
+        data.classes = data.outputs.classes_of(models, everything)
+        rng = check_random_state(self.random_state)
+        data.seed = int(rng.randint(np.iinfo(np.int32).max))
+        largest, needed, codes = [], [], []
+        for model, (_, test) in zip(models, folds, strict=True):
+            own = _safe_indexing(X, test) if len(test) < len(data.y) else X
+            truth = data.y[test]
+            codes.append(data.codes[test])
+            if data.score == "likelihood":
+                largest.append(likelihood_gaps(model, own, truth))
+                continue
+            scores = self._ask(data, model, own, 0)
+            largest.append(data.outputs.largest(scores, truth, data.classes))
+            if self.coverage == "average":
+                needed = data.outputs.needed(scores, truth, data.classes)
+        data.thresholds = []
+        for g in range(len(data.names)):
+            places = [np.flatnonzero(own == g) for own in codes]
+            parts = [own[at] for own, at in zip(largest, places, strict=True)]
+            shares = None
+            if self.coverage == "average":
+                shares = [needed[i] for i in places[0]]
+            data.thresholds.append(Threshold(self.confidence_level, parts, shares))
+        return data
+
+    def _ask(self, data, model, X, stream):
+        """Nonconformity scores; calibration and predictions have their own streams."""
+        rng = np.random.default_rng([data.seed, stream]) if self.randomized else None
+        return data.outputs.ask(model, X, data.score, data.classes, rng)

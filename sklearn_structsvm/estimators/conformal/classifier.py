@@ -1,0 +1,429 @@
+"""Sets of outputs that contain the truth, over any classifier."""
+
+import copy
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
+
+from sklearn_structsvm._utils.compat import (
+    HasMethods,
+    Interval,
+    RealNotInt,
+    StrOptions,
+    _check_method_params,
+    _safe_split,
+    available_if,
+)
+from sklearn_structsvm.estimators.base import AtomicFitMixin, Fit, require_y
+from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
+from sklearn_structsvm.estimators.conformal.sets import SetsMixin
+
+# What this estimator has in common with the one inside.
+TAGS = ("estimator_type", "classifier_tags", "target_tags", "input_tags")
+
+
+def _inner_has(method):
+    def check(self):
+        model = getattr(self, "estimator_", None)
+        return hasattr(self._model() if model is None else model, method)
+
+    return check
+
+
+class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Sets of outputs that contain the truth with the probability asked.
+
+    Conformal prediction [1]_ turns the scores of any classifier into sets. From n
+    examples that the classifier has not seen, it takes the threshold that all but
+    :math:`\lfloor \alpha (n + 1) \rfloor` of their true outputs meet or stay below. If a
+    new example is exchangeable with these n, its set contains the truth with
+
+    .. math:: P(y \in C(x)) \ge 1 - \alpha,
+
+    for `confidence_level` :math:`1 - \alpha`, whatever the classifier and the
+    distribution. The probability is over the calibration examples as well as the new one.
+    With folds instead of a held-out part (cross-conformal prediction [2]_), only about
+    :math:`1 - 2 \alpha` is proved, and about :math:`1 - \alpha` is usual.
+
+    y may hold
+
+    - one class per row: sets of classes;
+    - a labeling for each sequence, tree or graph: sets of labels for each position or
+      node, such that the *whole* labeling is in their product;
+    - a label indicator matrix: sets of labels that contain all that are true. For a
+      `HierarchicalStructure` these are leaves, and `set_names` finds the nodes that stand
+      for them.
+
+    Read more in the :ref:`User Guide <guide-conformal>`.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        A classifier of this package or of scikit-learn, or a pipeline. A clone is fitted,
+        unless it is a :class:`~sklearn.frozen.FrozenEstimator`: then all of the data are
+        used to calibrate. None means ``LogisticRegression(max_iter=1000)``.
+    confidence_level : float, default=0.9
+        The probability that is promised. It needs at least :math:`1 / \alpha - 1`
+        calibration examples.
+    conformity_score : str or callable, default="auto"
+        How unlikely a label is.
+
+        - "lac": 1 minus its probability, for the smallest sets on average [3]_.
+        - "aps": the probability of all labels up to it, the most probable first, for sets
+          that adapt to how difficult a row is [4]_. Classes only.
+        - "raps": the same, with a penalty of 0.01 for each rank after the fifth [5]_.
+          Classes only.
+        - "margin": the distance of its score from the best one. Needs no probabilities:
+          of rows it takes `decision_function`, of sequences, trees and graphs without
+          cycles `max_marginals`.
+        - "likelihood": the distance of the score of the whole labeling from the best one.
+          For chains, trees and graphs without cycles, by estimators of this package. See
+          `predict_lattice`.
+        - A callable takes the probabilities, of shape (n_samples, n_classes), and returns
+          scores of that shape: the smaller, the more likely. Classes only.
+        - "auto" is "lac" for estimators with `predict_proba`, and otherwise "margin".
+    coverage : {"whole", "average"}, default="whole"
+        What is promised. "whole" is the probability that a set contains the whole truth:
+        all labels of a sequence, or all true labels of a row. "average" is the expected
+        share of the true labels of an example that the set contains (conformal risk
+        control [6]_), which gives much smaller sets.
+    condition : {"class", "group", "length"} or None, default=None
+        Promise the same for each part of the examples, which then has a threshold of its
+        own (Mondrian): for each true class, for each group of `sensitive_features`, or
+        for sequences of similar length, from a power of two to the next. Sets are full
+        for a part with too few calibration examples, and a warning says so.
+    cv : float, int, splitter, iterable, "prefit" or None, default=0.25
+        The examples to calibrate by. A float is the share that is held out at random. An
+        integer is a number of folds: each example is calibrated by a fit to the other
+        folds. None means 5 folds. "prefit" is for a fitted estimator and uses all. A
+        splitter with one fold holds out its test part.
+    randomized : bool, default=False
+        Whether "aps" and "raps" count only a random share of a label's own probability,
+        for smaller sets and a coverage of almost exactly `confidence_level`.
+    n_jobs : int or None, default=None
+        Number of processes for the folds.
+    random_state : int, RandomState instance or None, default=None
+        Draws the held-out part, the folds and random shares. Pass an int for reproducible
+        results.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the columns of sets.
+    estimator_ : estimator
+        Makes the predictions. With folds it is fitted to all examples.
+    estimators_ : list of estimators
+        One for each fold, whose scores make the sets.
+    conformity_score_ : str or callable
+        The score in use, with "auto" resolved.
+    strata_ : list
+        The classes, groups or pairs (shortest, longest) of lengths with a threshold each;
+        ``[None]`` without `condition`.
+    thresholds_ : ndarray of shape (n_strata,)
+        The largest score in a set. Infinite where sets are full. NaN with several folds,
+        where a rank among the scores of all folds decides.
+    n_calibration_ : ndarray of shape (n_strata,)
+        Numbers of calibration examples.
+    n_features_in_, feature_names_in_
+        As of the estimator, if it has them.
+
+    See Also
+    --------
+    CRFClassifier : Has probabilities of labels and of whole labelings.
+
+    References
+    ----------
+    .. [1] Vovk, V., Gammerman, A. and Shafer, G. (2005). Algorithmic learning in a random
+       world. Springer.
+    .. [2] Vovk, V. (2015). Cross-conformal predictors. Annals of Mathematics and
+       Artificial Intelligence 74. The bound is that of Barber, R. F., Candès, E. J.,
+       Ramdas, A. and Tibshirani, R. J. (2021). Predictive inference with the jackknife+.
+       Annals of Statistics 49.
+    .. [3] Sadinle, M., Lei, J. and Wasserman, L. (2019). Least ambiguous set-valued
+       classifiers with bounded error levels. JASA 114.
+    .. [4] Romano, Y., Sesia, M. and Candès, E. J. (2020). Classification with valid and
+       adaptive coverage. NeurIPS 2020.
+    .. [5] Angelopoulos, A. N., Bates, S., Jordan, M. I. and Malik, J. (2021). Uncertainty
+       sets for image classifiers using conformal prediction. ICLR 2021.
+    .. [6] Angelopoulos, A. N., Bates, S., Fisch, A., Lei, L. and Schuster, T. (2024).
+       Conformal risk control. ICLR 2024.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import ConformalClassifier, CRFClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=120, n_classes=4, random_state=0)
+    >>> model = ConformalClassifier(CRFClassifier(), random_state=0).fit(X[:80], y[:80])
+    >>> sets = model.predict_set(X[80:])
+    >>> sets[0].shape == (len(X[80]), 4)
+    True
+    >>> model.set_report(X[80:], y[80:])["n_samples"]
+    40
+    """
+
+    classes_: np.ndarray
+    estimator_: Any
+    estimators_: list[Any]
+    conformity_score_: Any
+    strata_: list[Any]
+    thresholds_: np.ndarray
+    n_calibration_: np.ndarray
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "conformity_score": [
+            StrOptions({"auto", "lac", "aps", "raps", "margin", "likelihood"}),
+            callable,
+        ],
+        "coverage": [StrOptions({"whole", "average"})],
+        "condition": [StrOptions({"class", "group", "length"}), None],
+        "cv": [
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            StrOptions({"prefit"}),
+            "cv_object",
+        ],
+        "randomized": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        confidence_level: float = 0.9,
+        conformity_score: str | Callable[[np.ndarray], np.ndarray] = "auto",
+        coverage: Literal["whole", "average"] = "whole",
+        condition: Literal["class", "group", "length"] | None = None,
+        cv: Any = 0.25,
+        randomized: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.confidence_level = confidence_level
+        self.conformity_score = conformity_score
+        self.coverage = coverage
+        self.condition = condition
+        self.cv = cv
+        self.randomized = randomized
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the estimator, and calibrate it by examples that it has not seen.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
+            What the estimator takes.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
+            One class per row, a label indicator matrix, or a labeling per example.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+            The groups of ``condition="group"``.
+        **fit_params : dict
+            Parameters of the estimator's `fit`, such as ``sample_weight``. With metadata
+            routing, they go to whoever requests them. Calibration is not weighted.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If there are too few examples for `confidence_level`, before any fit.
+        """
+        with Fit(self, X, y, sensitive_features=sensitive_features):
+            require_y(self, y)
+            X, y = indexable(X, y)
+            data = self._read(X, y, sensitive_features)
+            model, routed = self._model(), self._routed(fit_params, sensitive_features)
+            folds = self._folds(X, y, routed.splitter.split)
+            self._check_numbers(data, [test for _, test in folds])
+            if self._is_prefit():
+                check_is_fitted(model)
+                models = [model]
+            else:
+                fit = delayed(_fit_to)
+                models = Parallel(n_jobs=self.n_jobs)(
+                    fit(clone(model), X, data.y, train, routed.estimator.fit)
+                    for train, _ in folds
+                )
+            self._calibrate(data, models, folds, X)
+            self.estimators_, self.estimator_ = models, models[0]
+            if len(models) > 1:
+                self.estimator_ = clone(model).fit(X, data.y, **routed.estimator.fit)
+            self._keep(data)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.estimator_, name):
+                    setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def conformalize(
+        self, X: Any, y: Any, *, sensitive_features: ArrayLike | None = None
+    ) -> Self:
+        """Calibrate anew, without fitting the estimator.
+
+        Parameters
+        ----------
+        X, y, sensitive_features : as in `fit`
+            Examples that the estimator was not fitted to, and that are exchangeable with
+            those to come.
+
+        Returns
+        -------
+        self : object
+            With other `thresholds_`.
+        """
+        if self._is_prefit():
+            return self.fit(X, y, sensitive_features=sensitive_features)
+        check_is_fitted(self)
+        if len(self.estimators_) > 1:
+            raise ValueError(
+                f"conformalize needs one fitted estimator; cv={self.cv!r} has made "
+                f"{len(self.estimators_)}. Fit with a share to hold out, such as cv=0.25."
+            )
+        require_y(self, y)
+        X, y = indexable(X, y)
+        data = self._read(X, y, sensitive_features)
+        folds = [(None, np.arange(_num_samples(X)))]
+        self._check_numbers(data, [folds[0][1]])
+        self._keep(self._calibrate(data, self.estimators_, folds, X))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the best output by `estimator_`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Input data.
+
+        Returns
+        -------
+        ndarray
+            What the estimator predicts.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Compute probabilities by `estimator_`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Input data.
+
+        Returns
+        -------
+        ndarray
+            What the estimator computes.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Score the predictions of `estimator_`, as it does itself.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+            Test data.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the examples.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.estimator_.score(X, y, **weights)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Get the metadata routing of this estimator and its inner estimator.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            The routing information.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        mapping = MethodMapping()
+        if not self._is_prefit():
+            mapping.add(caller="fit", callee="fit")
+        router.add(estimator=self._model(), method_mapping=mapping)
+        return router.add(
+            splitter=self.cv,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        model = self._model()
+        if hasattr(model, "__sklearn_tags__"):
+            own = get_tags(model)
+            for name in TAGS:
+                setattr(tags, name, copy.deepcopy(getattr(own, name)))
+        return tags
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.randomized and self.conformity_score not in ("aps", "raps"):
+            raise ValueError(
+                "randomized=True requires conformity_score='aps' or 'raps'; got "
+                f"{self.conformity_score!r}."
+            )
+
+    def _model(self):
+        return default_classifier() if self.estimator is None else self.estimator
+
+    def _routed(self, fit_params, sensitive_features):
+        if get_config()["enable_metadata_routing"]:
+            own = {}
+            if sensitive_features is not None:
+                own["sensitive_features"] = sensitive_features
+            return process_routing(self, "fit", **fit_params, **own)
+        if self._is_prefit() and fit_params:
+            raise TypeError(
+                f"fit does not accept {sorted(fit_params)}, because the estimator is "
+                "already fitted."
+            )
+        return Bunch(estimator=Bunch(fit=fit_params), splitter=Bunch(split={}))
+
+    def _keep(self, data):
+        data.y = data.codes = None
+        if data.groups is not None:
+            data.groups.forget_codes()
+        self._calibrated = data
+        self.classes_, self.conformity_score_ = data.classes, data.score
+        self.strata_ = data.names
+        self.thresholds_ = np.array([own.value for own in data.thresholds])
+        self.n_calibration_ = np.array([own.n for own in data.thresholds])
+
+
+def _fit_to(model, X, y, train, params):
+    """The model, fitted to the training part of a fold."""
+    X_train, y_train = _safe_split(model, X, y, train)
+    return model.fit(X_train, y_train, **_check_method_params(X, params, indices=train))

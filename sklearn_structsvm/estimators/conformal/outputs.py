@@ -1,0 +1,376 @@
+"""Classes, several labels, labels of nodes: their nonconformity scores by any estimator.
+
+Scores have a row for each example or node and a column for each class. An example needs
+the entries of its true labels: a set contains its truth if all of these are small enough.
+"""
+
+import numpy as np
+from scipy import sparse
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from sklearn_structsvm._utils.labels import refuse_missing, unique
+from sklearn_structsvm.structures.base import as_object_array
+from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
+from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
+from sklearn_structsvm.structures.lattice import make_lattice, score_gaps
+
+# What the scores of each name are made of.
+OF_PROBABILITIES = tuple(CLASS_SCORES)
+
+
+def read_outputs(X, y):
+    """The kind of output that y holds, and y as it takes it."""
+    if sparse.issparse(y):
+        return LabelOutputs(), y.toarray()
+    if hasattr(y, "columns"):
+        y = np.asarray(y)
+    y = y if isinstance(y, (list, tuple, np.ndarray)) else np.asarray(y)
+    first = y[0] if len(y) else None
+    is_row = getattr(X, "ndim", 0) == 2 or (
+        isinstance(X, (list, tuple)) and len(X) > 0 and _is_row_of_numbers(X[0])
+    )
+    if isinstance(first, (str, bytes)) or np.ndim(first) == 0:
+        return ClassOutputs(), _as_classes(y)
+    if not is_row:
+        return NodeOutputs(), as_object_array([np.asarray(own) for own in y])
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        return ClassOutputs(), _as_classes(array)
+    if type_of_target(array, input_name="y") != "multilabel-indicator":
+        raise ValueError(
+            "y must hold one class per row, a label indicator matrix of 0 and 1, or a "
+            f"labeling per example, of which X then has one 2-D array; got {first!r} "
+            "for the first row of X."
+        )
+    return LabelOutputs(), array
+
+
+def _is_row_of_numbers(item):
+    try:
+        array = np.asarray(item)
+    except ValueError:
+        return False
+    return array.ndim == 1 and array.dtype.kind in "biuf"
+
+
+def _as_classes(y):
+    y = np.asarray(y)
+    refuse_missing(y)
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    return y
+
+
+def unwrapped(model, X):
+    """The estimator that decides inside pipelines and the like, and X as it gets it."""
+    while True:
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif isinstance(model, Pipeline):
+            X = model[:-1].transform(X) if len(model) > 1 and X is not None else X
+            model = model[-1]
+        else:
+            return model, X
+
+
+class Outputs:
+    """What is common to all kinds of outputs.
+
+    Attributes
+    ----------
+    name : str
+    scores : tuple of str
+        The `conformity_score` that there are, beside "auto".
+    conditions : tuple of str
+        The `condition` that there are.
+    """
+
+    name: str
+    scores: tuple[str, ...]
+    conditions: tuple[str, ...]
+    has_nodes = False
+
+    def resolved(self, conformity_score, model):
+        """The score that is meant; ValueError or TypeError if there is none."""
+        name = conformity_score
+        if name == "auto":
+            name = "lac" if hasattr(model, "predict_proba") else "margin"
+        if callable(name):
+            if not isinstance(self, ClassOutputs):
+                raise ValueError(
+                    "A callable conformity_score is of the probabilities of classes; y "
+                    f"holds {self.name}. Use one of {list(self.scores)}."
+                )
+            needed = "predict_proba"
+        elif name not in self.scores:
+            raise ValueError(
+                f"conformity_score={name!r} is not for {self.name}. Use one of "
+                f"{list(self.scores)}."
+            )
+        else:
+            needed = self.method(name)
+        final, _ = unwrapped(model, None)
+        if not (hasattr(model, needed) or hasattr(final, needed)):
+            hint = " Use conformity_score='margin'." if name != "margin" else ""
+            raise TypeError(
+                f"conformity_score={name!r} needs an estimator with {needed}; got "
+                f"{model!r}.{hint}"
+            )
+        return name
+
+    def method(self, name):
+        """The method of the estimator that a score is made of."""
+        return "predict_proba" if name in OF_PROBABILITIES else "decision_function"
+
+    def classes_of(self, models, y):
+        """All labels, of fitted models and of y."""
+        known = [np.asarray(model.classes_) for model in models]
+        found = known[0]
+        for own in [*known[1:], self.joined(y)]:
+            if np.setdiff1d(own, found).size:
+                found = np.union1d(found, own)
+        return found
+
+    def joined(self, y):
+        """The labels in y."""
+        return y
+
+
+class ClassOutputs(Outputs):
+    """One class per row."""
+
+    name = "one class per row"
+    scores = ("lac", "aps", "raps", "margin")
+    conditions = ("class", "group")
+
+    def ask(self, model, X, score, classes, rng):
+        if score == "margin":
+            values = np.asarray(model.decision_function(X), dtype=np.float64)
+            if values.ndim == 1:
+                values = np.column_stack([-values, values]) / 2.0
+            found = margin(_checked("decision_function", model, values))
+        else:
+            values = np.asarray(model.predict_proba(X), dtype=np.float64)
+            values = _checked("predict_proba", model, values)
+            if isinstance(score, str):
+                found = CLASS_SCORES[score](values, rng)
+            else:
+                found = _checked("conformity_score", score, score(values), values.shape)
+        return spread(found, model.classes_, classes)
+
+    def needed(self, scores, y, classes):
+        """The scores that each truth needs, as a list; none is more than one."""
+        return list(self.largest(scores, y, classes)[:, np.newaxis])
+
+    def largest(self, scores, y, classes):
+        codes = codes_of(y, classes)
+        own = scores[np.arange(len(y)), codes]
+        return np.where(codes < 0, np.inf, own)
+
+    def covered(self, sets, y, classes):
+        """Share of the truth of each example that its set contains."""
+        codes = codes_of(y, classes)
+        return np.where(codes < 0, False, sets[np.arange(len(y)), codes]).astype(float)
+
+
+class LabelOutputs(Outputs):
+    """Several labels per row, as an indicator matrix."""
+
+    name = "several labels per row"
+    scores = ("lac", "margin")
+    conditions = ("group",)
+
+    def classes_of(self, models, y):
+        # scikit-learn's classifiers of several outputs have a list of arrays.
+        classes = getattr(models[0], "classes_", None)
+        is_list = isinstance(classes, np.ndarray) and classes.shape == y.shape[1:]
+        return classes if is_list else np.arange(y.shape[1])
+
+    def ask(self, model, X, score, classes, rng):
+        if score == "margin":
+            values = -np.asarray(model.decision_function(X), dtype=np.float64)
+            return _checked("decision_function", model, values, (None, len(classes)))
+        found = model.predict_proba(X)
+        if isinstance(found, list):
+            # scikit-learn's classifiers of several outputs: a table for each.
+            known = list(model.classes_)
+            columns = [_present(p, c) for p, c in zip(found, known, strict=True)]
+            found = np.column_stack(columns)
+        values = np.asarray(found, dtype=np.float64)
+        return lac(_checked("predict_proba", model, values, (None, len(classes))))
+
+    def needed(self, scores, y, classes):
+        return [own[truth > 0] for own, truth in zip(scores, y, strict=True)]
+
+    def largest(self, scores, y, classes):
+        return np.where(y > 0, scores, -np.inf).max(axis=1, initial=-np.inf)
+
+    def covered(self, sets, y, classes):
+        n_true = (y > 0).sum(axis=1)
+        n_found = ((y > 0) & sets).sum(axis=1)
+        return np.where(n_true > 0, n_found / np.maximum(n_true, 1), 1.0)
+
+
+class NodeOutputs(Outputs):
+    """A label for each position or node of an example."""
+
+    name = "a labeling per example"
+    scores = ("lac", "margin", "likelihood")
+    conditions = ("length", "group")
+    has_nodes = True
+
+    def resolved(self, conformity_score, model):
+        name = super().resolved(conformity_score, model)
+        if name == "likelihood":
+            final, _ = unwrapped(model, None)
+            if not hasattr(final, "structure"):
+                raise TypeError(
+                    "conformity_score='likelihood' needs an estimator of this package; "
+                    f"got {final!r}."
+                )
+        return name
+
+    def method(self, name):
+        return "predict_proba" if name == "lac" else "max_marginals"
+
+    def joined(self, y):
+        return unique(np.concatenate([own for own in y if len(own)] or [[]]), "y")
+
+    def ask(self, model, X, score, classes, rng):
+        if score == "lac":
+            rows, name = model.predict_proba(X), "predict_proba"
+            found = [lac(np.asarray(own, dtype=np.float64)) for own in rows]
+        else:
+            final, X = unwrapped(model, X)
+            name = "max_marginals"
+            found = [margin(own) for own in final.max_marginals(X)]
+        for own in found:
+            _checked(name, model, own, (None, len(model.classes_)))
+        return as_object_array([spread(own, model.classes_, classes) for own in found])
+
+    def needed(self, scores, y, classes):
+        result = []
+        for i, (own, labels) in enumerate(zip(scores, y, strict=True)):
+            if len(own) != len(labels):
+                raise ValueError(
+                    f"y[{i}] has {len(labels)} labels, but there are predictions for "
+                    f"{len(own)} nodes."
+                )
+            codes = codes_of(labels, classes)
+            values = own[np.arange(len(own)), codes]
+            result.append(np.where(codes < 0, np.inf, values))
+        return result
+
+    def largest(self, scores, y, classes):
+        needed = self.needed(scores, y, classes)
+        return np.array([own.max(initial=-np.inf) for own in needed])
+
+    def covered(self, sets, y, classes):
+        missed = self.needed([(~own).astype(float) for own in sets], y, classes)
+        shares = [
+            1.0 - np.minimum(own, 1.0).mean() if len(own) else 1.0 for own in missed
+        ]
+        return np.array(shares)
+
+
+def likelihood_gaps(model, X, y):
+    """How far true labelings are below the best, for an estimator of this package."""
+    final, X = unwrapped(model, X)
+    X = final._check_X(X)
+    for i, (x, labels) in enumerate(zip(final.structure_._lengths(X), y, strict=True)):
+        if x != len(labels):
+            raise ValueError(
+                f"y[{i}] has {len(labels)} labels, but X[{i}] has {x} nodes."
+            )
+    return score_gaps(final.structure_, X, y, final._weights)
+
+
+def lattices(model, X, slack_of):
+    """The lattice of each example, with the slack of its place."""
+    final, X = unwrapped(model, X)
+    X, w = final._check_X(X), final._weights
+    return [
+        make_lattice(final.structure_, x, w, slack)
+        for x, slack in zip(X, slack_of, strict=True)
+    ]
+
+
+def node_lengths(X):
+    """Number of nodes of each example, whatever describes it."""
+    return np.array([_length(x) for x in X], dtype=np.intp)
+
+
+def _length(x):
+    if isinstance(x, tuple) and len(x) in (2, 3) and hasattr(x[0], "shape"):
+        x = x[0]
+    return x.shape[0] if hasattr(x, "shape") else len(x)
+
+
+def length_strata(X):
+    """Pairs (from, to) of lengths between powers of two: 1, 2-3, 4-7 and so on.
+
+    They depend on nothing but the length itself, so no promise is lost by their choice.
+    """
+    powers = [max(int(length), 1).bit_length() - 1 for length in node_lengths(X)]
+    return [(2**power, 2 ** (power + 1) - 1) for power in powers]
+
+
+def hierarchy_of(model):
+    """The hierarchy whose leaves an estimator predicts, or None."""
+    final, _ = unwrapped(model, None)
+    structure = getattr(final, "structure_", None)
+    is_one = isinstance(structure, HierarchicalStructure)
+    return structure._graph if is_one else None
+
+
+def codes_of(labels, classes):
+    """Places of labels in classes, -1 for those that are not there."""
+    labels = np.asarray(labels)
+    known = {label: c for c, label in enumerate(np.asarray(classes).tolist())}
+    values, places = np.unique(labels, return_inverse=True)
+    codes = np.array([known.get(value, -1) for value in values.tolist()], dtype=np.intp)
+    return codes[places] if len(labels) else np.empty(0, dtype=np.intp)
+
+
+def spread(scores, own, classes):
+    """Columns in the order of all classes: inf for those that a model does not know."""
+    own = np.asarray(own)
+    if np.array_equal(own, classes):
+        return scores
+    result = np.full((len(scores), len(classes)), np.inf)
+    codes = codes_of(own, classes)
+    result[:, codes[codes >= 0]] = scores[:, codes >= 0]
+    return result
+
+
+def _present(probabilities, classes):
+    """Probabilities that one of several labels is there, of its table."""
+    where = np.flatnonzero(np.asarray(classes) == 1)
+    if not len(where):
+        return np.zeros(len(probabilities))
+    return np.asarray(probabilities)[:, where[0]]
+
+
+def _checked(name, source, values, shape=(None, None)):
+    """Numbers of this shape, none of them NaN."""
+    source = getattr(source, "__name__", type(source).__name__)
+    values = np.asarray(values, dtype=np.float64)
+    fits = values.ndim == 2 and all(
+        n is None or n == m for n, m in zip(shape, values.shape, strict=True)
+    )
+    if not fits:
+        wanted = tuple("n" if n is None else n for n in shape)
+        raise ValueError(
+            f"{name} of {source} has shape {values.shape}, which must be {wanted}."
+        )
+    if np.isnan(values).any():
+        raise ValueError(f"{name} of {source} has NaN.")
+    return values

@@ -1,0 +1,48 @@
+"""How unlikely each label is: the scores of conformal prediction.
+
+All of them are nonconformity scores: the smaller, the more a label is to be expected.
+"""
+
+import numpy as np
+
+# Regularization of RAPS, as in the experiments of its paper.
+RAPS_PENALTY = 0.01
+RAPS_FREE_RANKS = 5
+
+
+def lac(probabilities, rng=None):
+    """1 - p: least ambiguous sets [Sadinle, Lei and Wasserman, 2019]."""
+    return 1.0 - probabilities
+
+
+def aps(probabilities, rng=None):
+    """Sum of the probabilities of the labels up to each, the largest first.
+
+    With `rng`, a random share of the label's own probability counts, one share for each
+    row [Romano, Sesia and Candès, 2020].
+    """
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    own = np.take_along_axis(probabilities, order, axis=1)
+    sums = np.cumsum(own, axis=1)
+    if rng is not None:
+        sums -= own * (1.0 - rng.random((len(own), 1)))
+    result = np.empty_like(sums)
+    np.put_along_axis(result, order, sums, axis=1)
+    return result
+
+
+def raps(probabilities, rng=None):
+    """APS and a penalty for ranks beyond the fifth [Angelopoulos et al., 2021]."""
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(1, order.shape[1] + 1)[np.newaxis], axis=1)
+    extra = RAPS_PENALTY * np.maximum(ranks - RAPS_FREE_RANKS, 0)
+    return aps(probabilities, rng) + extra
+
+
+def margin(scores):
+    """How far each score is below the best of its row."""
+    return scores.max(axis=1, keepdims=True, initial=-np.inf) - scores
+
+
+CLASS_SCORES = {"lac": lac, "aps": aps, "raps": raps}
